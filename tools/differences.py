@@ -50,7 +50,13 @@ def tables() -> str:
     """All tables in Markdown."""
     columns = "| documents | one says | the other says | here | tests |\n|---|---|---|---|---|"
     disagree = "\n".join([columns, *map(_contradiction, contradictions())])
-    return "\n\n".join([*map(_table, documents().values()), "## Where the documents disagree", disagree])
+    return "\n\n".join(
+        [
+            *(_table(each) for each in documents().values() if any(r.differs for r in each.requirements.values())),
+            "## Where the documents disagree",
+            disagree,
+        ]
+    )
 
 
 def _table(document: Document) -> str:

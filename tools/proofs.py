@@ -17,22 +17,29 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 JAVA: Final = ROOT / "java-shim/src/test/java"
 _PROVES: Final = re.compile(r"@Proves\(([^)]*)\)(?:\s|@\w+(?:\([^)]*\))?)*(?:public\s+)?(?:void|boolean)\s+(\w+)")
+_MOUNTS: Final = re.compile(r"\b(small_volume|NO_VOLUME)\b")
 _COMMANDS: Final = {"driver": "make test-pipeline", "long": "make test-long"}
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A test, and the command that runs it if it isn't ``make test``."""
+    """A test, the command that runs it if it isn't ``make test``, and whether it has to mount a file system for it."""
 
     path: Path
     name: str
     command: str = ""
+    mounts: bool = False
 
     def link(self, up: str) -> str:
         """As a link in words, from a document that lies ``up`` below the root, such as ``../``."""
         spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", self.name) if self.path.suffix == ".java" else self.name
         words = spaced.removeprefix("test_").replace("_", " ").lower()
-        return f"[{words}]({up}{self.path.relative_to(ROOT)})" + (f" (`{self.command}`)" if self.command else "")
+        return f"[{words}]({up}{self.path.relative_to(ROOT)})" + (
+            f" ({', '.join(self._conditions())})" if self._conditions() else ""
+        )
+
+    def _conditions(self) -> list[str]:
+        return [f"`{self.command}`"] * bool(self.command) + ["skipped where mounting isn't allowed"] * self.mounts
 
 
 @cache
@@ -50,7 +57,8 @@ def proofs() -> dict[str, list[Proof]]:
 
 
 def _python(path: Path) -> Iterator[tuple[str, Proof]]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    source = path.read_text(encoding="utf-8")
+    tree, mounts = ast.parse(source), bool(_MOUNTS.search(source))
     everywhere = {name for node in tree.body if _is_pytestmark(node) for name, _ in _marks(node)}
     for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
         marks = [mark for decorator in function.decorator_list for mark in _marks(decorator)]
@@ -58,7 +66,7 @@ def _python(path: Path) -> Iterator[tuple[str, Proof]]:
         command = next((text for kind, text in _COMMANDS.items() if kind in kinds), "")
         for name, texts in marks:
             if name == "proves":
-                yield from ((requirement, Proof(path, function.name, command)) for requirement in texts)
+                yield from ((requirement, Proof(path, function.name, command, mounts)) for requirement in texts)
 
 
 def _is_pytestmark(node: ast.stmt) -> bool:

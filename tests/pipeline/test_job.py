@@ -89,6 +89,7 @@ def running(spark: SparkSession, node: KafkaNode, tmp_path_factory: pytest.TempP
     running.end()
 
 
+@pytest.mark.proves("mission.spark")
 def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: Running) -> None:
     brokers = Snapshots(running.bootstrap)
     hard = limit("MinFreePercentage", 10)

@@ -108,6 +108,7 @@ def test_partition_mutations_are_held_to_their_rate_on_the_controller(cluster: C
     assert bucket.value < 0, "tokens are owed: the client is held back until they are paid"
 
 
+@pytest.mark.proves("mission.shim")
 def test_one_interpreter_serves_all_callbacks_of_a_node(cluster: Cluster) -> None:
     for node in cluster.nodes:
         assert node.log_text().count("quotahost serves with suppliers") == 1

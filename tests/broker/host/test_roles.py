@@ -111,7 +111,7 @@ def world(node: KafkaNode) -> Iterator[World]:
     made.heal()
 
 
-@pytest.mark.proves("proposal-035.factor-source", "proposal-035.task", "proposal-035.policy")
+@pytest.mark.proves("proposal-035.factor-source", "proposal-035.task", "proposal-035.policy", "mission.roles")
 def test_they_work_as_they_are_written(world: World) -> None:
     world.check_serves("known", QUOTA * LEFT)
     world.fill(500)
@@ -127,7 +127,7 @@ def test_they_work_as_they_are_written(world: World) -> None:
     world.node.wait_for_log("thread leaves of plugin neighbour ended")
 
 
-@pytest.mark.proves("proposal-035.supplier", "proposal-035.static")
+@pytest.mark.proves("proposal-035.supplier", "proposal-035.static", "mission.entry-points")
 def test_a_rule_that_is_installed_while_the_broker_runs_applies_without_a_restart(world: World) -> None:
     distribute(world.folder, "late", {"quotahost.suppliers": {"late": "late:Late"}}, {"late": LATE})
     alter_broker_config(world.node, {PREFIX + "supplier": "late,static"})

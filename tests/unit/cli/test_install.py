@@ -13,6 +13,7 @@ from quotahost.settings.declaration import PREFIX
 from tests.unit.cli.commands import run, write_jar
 
 
+@pytest.mark.proves("mission.one-jar")
 def test_install_puts_the_jar_into_libs_and_prints_the_properties(package: Path, kafka: Path) -> None:
     jar = write_jar(package / "_jar" / "quotahost.jar", "0.2.0")
 

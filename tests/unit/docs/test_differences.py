@@ -29,8 +29,9 @@ def test_a_contradiction_is_between_documents_and_names_tests_that_there_are(eac
 
 
 def test_each_document_has_both() -> None:
-    assert {key.rsplit(".", 1)[0] for key in DIFFERENCES} == documents().keys()
-    assert {name for each in CONTRADICTIONS for name in each.between} == documents().keys()
+    given = documents().keys() - {"mission"}  # what was asked for is done, and stands beside no other document
+    assert {key.rsplit(".", 1)[0] for key in DIFFERENCES} == given
+    assert {name for each in CONTRADICTIONS for name in each.between} == given
 
 
 @pytest.mark.parametrize("test", ["test_a", "#test_a", "Test.java#clientsSeeAnError"])

@@ -64,6 +64,16 @@ def test_the_lock_names_every_package_that_is_asked_for_and_each_by_hashes() -> 
     assert all(line.endswith("\\") for line in starts), "a package without a hash"
 
 
+@pytest.mark.proves("mission.libraries")
+@pytest.mark.parametrize(
+    ("wing", "library"),
+    [("kafka", "confluent_kafka"), ("settings", "pydantic"), ("broker", "prometheus_client"), ("pipeline", "pyspark")],
+)
+def test_a_wing_uses_the_library_that_was_asked_for(wing: str, library: str) -> None:
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "plugin/quotahost" / wing).rglob("*.py")]
+    assert any(re.search(rf"^\s*(from|import) {library}\b", source, re.MULTILINE) for source in sources)
+
+
 @pytest.mark.long
 def test_two_builds_are_the_same_bytes(tmp_path: Path) -> None:
     digests = []
