@@ -88,7 +88,7 @@ def disk_of_broker_1_has_space(cluster: Cluster) -> None:
     alter_broker_config(cluster.brokers[0], {HARD: None}, broker=1)
 
 
-@pytest.mark.proves("proposal-035.pause", "proposal-035.states", "mission.volumes")
+@pytest.mark.proves("proposal-035.pause", "proposal-035.states", "proposal-035.metrics-store", "mission.volumes")
 def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_until_space_is_back(cluster: Cluster) -> None:
     with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=3e6) as load:
         eventually(lambda: load.meter.bytes > 1_000_000)

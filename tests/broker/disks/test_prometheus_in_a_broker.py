@@ -130,7 +130,7 @@ def fill(node: KafkaNode, used: int) -> None:
             ballast.write(bytes(MEGA))
 
 
-@pytest.mark.proves("proposal-035.other-sources", "proposal-035.properties-old", "proposal-035.metrics-store")
+@pytest.mark.proves("proposal-035.other-sources", "proposal-035.properties-old")
 def test_a_disk_that_fills_stops_the_broker_by_way_of_prometheus_and_lets_it_go_on(
     node: KafkaNode, server: Server
 ) -> None:

@@ -48,7 +48,6 @@ class Task:
         self.closed_by = threading.current_thread().name
 
 
-@pytest.mark.proves("proposal-035.task")
 def test_a_task_runs_again_and_again_and_closes_on_its_own_thread_when_it_is_no_longer_configured() -> None:
     shim, first, second = Shim(), Task(), Task()
     scheduler = Scheduler(Guard(shim), shim.detach)
@@ -59,6 +58,17 @@ def test_a_task_runs_again_and_again_and_closes_on_its_own_thread_when_it_is_no_
     assert shim.lines == ["detached quotahost-task-first"]
     scheduler.close()
     assert second.closed_by == "quotahost-task-second"
+
+
+@pytest.mark.proves("proposal-035.task")
+def test_a_task_runs_at_the_start_and_then_once_in_each_period_that_it_states() -> None:
+    often, seldom = Task(), Task()
+    seldom.period = timedelta(hours=1)
+    scheduler = Scheduler(Guard(Shim()), lambda: None)
+    scheduler.set([("often", often), ("seldom", seldom)])
+    eventually(lambda: often.runs > 50)
+    scheduler.close()
+    assert seldom.runs == 1
 
 
 @pytest.mark.parametrize("period", [None, timedelta(0), 5, fails])
