@@ -9,6 +9,11 @@ from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
+from quotahost.declared import entities
+from quotahost.declared.document import read_declared
+from quotahost.declared.entities import Entity
+from quotahost.declared.target import Target, target
+from quotahost.declared.written import in_yaml
 from typer.testing import CliRunner, Result
 
 from harness.clients.load import QUICK_QUOTAS
@@ -18,11 +23,6 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX, ROOT
 from harness.system.waiting import eventually
 from quotahost.cli.main import app
-from quotahost.declared import entities
-from quotahost.declared.document import read_declared
-from quotahost.declared.entities import Entity
-from quotahost.declared.target import Target, target
-from quotahost.declared.written import in_yaml
 from tests.broker.support.node import ANYONE, callback_node, limit_of
 from tests.unit.declared.entities import QUOTAS
 

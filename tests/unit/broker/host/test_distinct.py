@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from quotahost.broker.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
 
 from quotahost.api import ClientIdAware, Role
 from quotahost.api.context import LoadedPlugin
@@ -18,7 +19,6 @@ from quotahost.broker.host.loop import Host
 from quotahost.broker.host.measured import measured
 from quotahost.broker.host.messages import ALONE, EACH, EXEMPT
 from quotahost.broker.host.resolver import Resolver, Supplier
-from quotahost.broker.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
 from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
 from quotahost.broker.plugins.suppliers.controller_mutation import ControllerMutation, ControllerMutationSettings
 from quotahost.broker.plugins.suppliers.overrides import Overrides, OverridesSettings

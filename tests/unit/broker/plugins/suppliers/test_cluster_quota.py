@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from quotahost.broker.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
 
 from quotahost.api import Role
-from quotahost.broker.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
 from quotahost.broker.plugins.suppliers import cluster_quota as module
 from quotahost.broker.plugins.suppliers.cluster_quota import ClusterQuota
 from quotahost.model import ClientUsage, Quota, QuotaType, Scope

@@ -6,8 +6,8 @@ import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
-
 from quotahost.broker.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
+
 from quotahost.broker.plugins.cluster_quota.share_book import Conditions, ShareBook
 from quotahost.model import ClientUsage, QuotaType
 from quotahost.records.clients import ClientKey
