@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from quotahost.broker.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
 
 from quotahost.api import ClientIdAware, Role
 from quotahost.api.context import LoadedPlugin
@@ -151,25 +150,6 @@ def test_static_has_one_quota_for_all() -> None:
     plugin = Static(context(static__produce="1M"))
     expect_alike(plugin, plugin.quota, USERS, IDS)
     assert plugin.distinct_client_ids("alice") == frozenset()
-
-
-@pytest.mark.parametrize(
-    ("given_properties", "principal", "distinct"),
-    [
-        ({"produce.clients": "alice/app:1M"}, "alice", {"app"}),
-        ({"produce.clients": "alice/app:1M"}, "bob", set()),
-        ({"produce.client-ids": "app:1M", "fetch.clients": "alice/b:1M"}, "alice", {"app", "b"}),
-        ({"fetch.users": "alice:1M"}, "alice", None),
-        ({"fetch.users": "alice:1M"}, "bob", set()),
-        ({"produce.default": "1M", "produce.users": "alice:unlimited"}, "alice", set()),
-        ({"produce.default": "1M"}, "bob", None),
-    ],
-)
-def test_a_share_of_a_cluster_wide_quota_is_each_clients_own(
-    given_properties: dict[str, str], principal: str, distinct: set[str] | None
-) -> None:
-    rates = ClusterRates(ClusterQuotaSettings.model_validate(given_properties))
-    assert rates.distinct_client_ids(principal) == distinct
 
 
 # ---- who is measured -----------------------------------------------------------------------------------

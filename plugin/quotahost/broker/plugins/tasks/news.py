@@ -42,6 +42,7 @@ class NewsPublisher(Generic[T]):
         self._key, self._is_news, self._clock = str(context.node_id).encode(), is_news, clock
         self._due = clock()
         self._published: T | None = None
+        self._topics_gone = False
 
     def offer(self, seen: T | None, make: Callable[[T], bytes], period: float) -> None:
         """Publish what was seen if it is news or its time has come, unless a record is still on its way.
@@ -54,6 +55,9 @@ class NewsPublisher(Generic[T]):
         # busy() comes first: it also reports a lost record, even where there is nothing to send now.
         if self._publisher.busy() or seen is None:
             return
+        if self._topics_gone:  # only now: a record that was on its way would never be heard of again
+            self._topics_gone = False
+            self._publisher.make_topics()
         news = self._published is not None and self._is_news(self._published, seen)
         if news or self._clock() >= self._due:
             # Before it is sent: send() may call _lost at once, which must have the last word.
@@ -62,7 +66,7 @@ class NewsPublisher(Generic[T]):
 
     def make_topics(self) -> None:
         """Make the topics that are gone, with the next record."""
-        self._publisher.make_topics()
+        self._topics_gone = True
 
     def close(self) -> None:
         """Wait a moment for the record that is on its way."""
