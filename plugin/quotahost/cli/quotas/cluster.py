@@ -78,13 +78,12 @@ class Cluster:
         Raises:
             DeclarationError: there is no answer, or a right is missing.
         """
-        present = (self.cluster_quotas() if True in declared.sections else {}) | (
-            dict(self.client_quotas()) if False in declared.sections else {}
-        )
+        client = self.client_quotas() if False in declared.sections else {}
+        of_cluster = self.cluster_quotas() if True in declared.sections else {}
         suppliers = {False: "client-quotas", True: "cluster-quota"}
         asked = [suppliers[section] for section in sorted(declared.sections)]
         self.warnings += client_quotas.not_enforced(self._connection, asked)
-        return compare(declared.quotas, present, prune=prune or declared.prune)
+        return compare(declared.quotas, {**client, **of_cluster}, prune=prune or declared.prune)
 
     # ---- the way to what is declared ----
 

@@ -94,7 +94,17 @@ class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, populate_by_name=False)
 
 
-class _ClientEntry(_Form):
+class _Entry(_Form):
+    """Quotas of one entity."""
+
+    def entity(self) -> Entity:
+        raise NotImplementedError
+
+    def quotas(self) -> dict[str, float]:
+        raise NotImplementedError
+
+
+class _ClientEntry(_Entry):
     """Quotas of Kafka's own for one entity, by Kafka's keys."""
 
     user: _Name = None
@@ -125,7 +135,7 @@ class _ClientEntry(_Form):
         return _given(self, {**OF_CLIENTS, **OF_ADDRESSES})
 
 
-class _ClusterEntry(_Form):
+class _ClusterEntry(_Entry):
     """Cluster-wide quotas of one user, client-id, or both."""
 
     user: _Name = None
@@ -261,7 +271,11 @@ class _Reading:
             self._resource(document, (), document.content)
         elif own := self._checked(document, (), document.content, _OwnDocument):
             self.declared.prune |= own.prune
-            for section, entries in (("quotas", own.quotas), ("cluster-quotas", own.cluster_quotas)):
+            sections: tuple[tuple[str, Sequence[_Entry] | None], ...] = (
+                ("quotas", own.quotas),
+                ("cluster-quotas", own.cluster_quotas),
+            )
+            for section, entries in sections:
                 if entries is not None:
                     self.declared.sections.add(section == "cluster-quotas")
                 for number, entry in enumerate(entries or ()):

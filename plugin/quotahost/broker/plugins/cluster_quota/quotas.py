@@ -89,7 +89,7 @@ class ClusterQuotas:
         quotas, user, client_id = self._latest.by_entity, key.principal, key.client_id
         for name in ((user, client_id), (user, None), (None, client_id), DEFAULT):
             # A plain tuple finds an Entity: both are hashed alike.
-            quota = quotas.get(name)  # type: ignore[call-overload]
+            quota = quotas.get(name)  # type: ignore[arg-type]
             if quota is not None and (rate := quota.rate(key.quota_type)) is not None:
                 return None if rate == math.inf else rate
         raise KeyError(key)

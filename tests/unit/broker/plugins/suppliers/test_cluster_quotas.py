@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -162,8 +161,6 @@ CHANGES = st.lists(st.builds(ClusterQuota, ENTITIES | st.just(DEFAULT), RATES, R
 def test_after_any_changes_each_client_has_the_most_specific_quota_and_distinct_client_ids_name_all_that_differ(
     changes: list[ClusterQuota | Entity],
 ) -> None:
-    module_follower: Callable[..., object] = module.Follower
-    assert module_follower is Idle
     quotas, kept = ClusterQuotas(context()), {}
     set_quotas(quotas)
     for each in changes:
