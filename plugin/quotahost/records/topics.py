@@ -164,7 +164,7 @@ def table() -> str:
             "brokers' plugins",
             "pipeline",
             "`quotahost top`",
-            "`quotahost quotas`",
+            "quotahost quotas",
             "anybody else who may write",
         ),
         *((f"`{t.name}`", t.carries, *(_listed(t.operations(party)) for party in Party), t.danger) for t in TOPICS),

@@ -13,6 +13,8 @@ import logging
 import ssl
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final
 
 from kafka.errors import KafkaError
@@ -26,7 +28,7 @@ from kafka.protocol.admin import (
 )
 
 from quotahost.cli.quotas.declared import DeclarationError
-from quotahost.cli.quotas.plan import DEFAULT, Change, Entity, Quotas, Refusal, by_entity
+from quotahost.cli.quotas.plan import DEFAULT, Change, Entity, Quotas, Refusal
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.telling import TOLD
 
@@ -175,7 +177,8 @@ def alter(connection: Connection, changes: Iterable[Change], *, validate_only: b
         DeclarationError: there is no answer. What was asked before may have been done.
     """
     refused = []
-    entries = [_entry(entity, of_entity) for entity, of_entity in by_entity(changes).items()]
+    # A plan has the changes of an entity one after the other.
+    entries = [_entry(entity, of_entity) for entity, of_entity in groupby(changes, key=attrgetter("entity"))]
     for first in range(0, len(entries), _AT_ONCE):
         some = entries[first : first + _AT_ONCE]
         answer = connection.ask(AlterClientQuotasRequest(entries=some, validate_only=validate_only))

@@ -10,10 +10,10 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
 
 import javaproperties
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -95,26 +95,34 @@ class _Form(BaseModel):
 
 
 class _Entry(_Form):
-    """Quotas of one entity."""
+    """Quotas of one entity, by the keys that its section has."""
 
-    def entity(self) -> Entity:
-        raise NotImplementedError
-
-    def quotas(self) -> dict[str, float]:
-        raise NotImplementedError
-
-
-class _ClientEntry(_Entry):
-    """Quotas of Kafka's own for one entity, by Kafka's keys."""
+    keys: ClassVar[Iterable[str]]
 
     user: _Name = None
     client_id: _Name = Field(None, alias="client-id")
+
+    def entity(self) -> Entity:
+        return Entity(self.user, self.client_id)
+
+    def quotas(self) -> dict[str, float]:
+        return _given(self, self.keys)
+
+
+class _ClientEntry(_Entry):
+    """Kafka's own client quotas."""
+
+    keys = (*OF_CLIENTS, *OF_ADDRESSES)
+
     ip: _Address = None
     producer_byte_rate: _Whole = None
     consumer_byte_rate: _Whole = None
     request_percentage: _Percent = None
     controller_mutation_rate: _Rate = None
     connection_creation_rate: _Count = None
+
+    def entity(self) -> Entity:
+        return Entity(self.user, self.client_id, self.ip)
 
     @model_validator(mode="after")
     def _one_entity(self) -> Self:
@@ -128,20 +136,18 @@ class _ClientEntry(_Entry):
             raise ValueError(f"has {wrong[0]}, which Kafka has not for {self.entity()}; write {', '.join(allowed)}")
         return self
 
-    def entity(self) -> Entity:
-        return Entity(self.user, self.client_id, self.ip)
-
-    def quotas(self) -> dict[str, float]:
-        return _given(self, {**OF_CLIENTS, **OF_ADDRESSES})
-
 
 class _ClusterEntry(_Entry):
-    """Cluster-wide quotas of one user, client-id, or both."""
+    """Cluster-wide quotas."""
 
-    user: _Name = None
+    keys = OF_CLUSTER
+
     client_id: _ClientId = Field(None, alias="client-id")
     produce: _ClusterRate = None
     fetch: _ClusterRate = None
+
+    def entity(self) -> Entity:
+        return Entity(self.user, self.client_id, in_cluster=True)
 
     @model_validator(mode="after")
     def _one_entity(self) -> Self:
@@ -152,12 +158,6 @@ class _ClusterEntry(_Entry):
                 f"has a default that cluster-quota has not; write user: {DEFAULT_NAME} alone, for all others"
             )
         return self
-
-    def entity(self) -> Entity:
-        return Entity(self.user, self.client_id, in_cluster=True)
-
-    def quotas(self) -> dict[str, float]:
-        return _given(self, OF_CLUSTER)
 
 
 def _given(entry: BaseModel, keys: Iterable[str]) -> dict[str, float]:
@@ -383,14 +383,17 @@ def read_properties(file: Path) -> Declared:
 def _quotas_of(name: str, text: str) -> Iterator[tuple[Entity, str, float | None]]:
     """Entity, type and rate of each quota in one property, such as ``produce.users``; None is unlimited."""
     kind, _, names = name.partition(".")
-    if kind not in OF_CLUSTER or names not in ("default", "users", "client-ids", "clients"):
+    if kind not in OF_CLUSTER:
         raise ValueError("is no property that quotahost had")
+    rates: Mapping[tuple[str | Default | None, str | None], float | None]
     if names == "default":
-        yield Entity(DEFAULT, in_cluster=True), kind, parse_limit(text)
+        rates = {(DEFAULT, None): parse_limit(text)}
     elif names == "clients":
-        for (user, client_id), rate in parse_client_rates(text).items():
-            yield Entity(user, client_id, in_cluster=True), kind, rate
+        rates = dict(parse_client_rates(text).items())
+    elif names in ("users", "client-ids"):
+        by_name = parse_rates(text)
+        rates = {(key, None) if names == "users" else (None, key): rate for key, rate in by_name.items()}
     else:
-        for name, rate in parse_rates(text).items():
-            entity = Entity(name) if names == "users" else Entity(client_id=name)
-            yield Entity(entity.user, entity.client_id, in_cluster=True), kind, rate
+        raise ValueError("is no property that quotahost had")
+    for (user, client_id), rate in rates.items():
+        yield Entity(user, client_id, in_cluster=True), kind, rate

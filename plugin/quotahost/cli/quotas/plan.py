@@ -6,7 +6,7 @@ the plan of the two: an entity that is declared shall have the declared quotas a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
@@ -155,11 +155,3 @@ def _changes(wanted: Quotas, present: Quotas) -> Iterator[Change]:
         for key in sorted({*before, *after}):
             if before.get(key) != after.get(key):
                 yield Change(entity, key, before.get(key), after.get(key))
-
-
-def by_entity(changes: Iterable[Change]) -> Mapping[Entity, list[Change]]:
-    """The changes of each entity."""
-    grouped: dict[Entity, list[Change]] = {}
-    for change in changes:
-        grouped.setdefault(change.entity, []).append(change)
-    return grouped
