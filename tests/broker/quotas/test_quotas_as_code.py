@@ -165,59 +165,14 @@ def test_a_record_that_no_broker_takes_is_named_and_what_was_before_stays(
     assert applied(client, file, "cluster-quotas: [{client-id: kept, produce: 3M}]").exit_code == 0
     introduce_clients(node, ["kept"])
     eventually(lambda: limit_of(node, ANYONE, "kept") == 3e6, 60)
-    before = gauge_or_0(node, "schema")
     topic = CompactedTopic(node.client_config("root"), TOPIC, "test")
     assert topic.write({b"clients/kept": b'{"version":1,"produce":-1}', b"users/\x1b[2J": b"{}"}) == {}
-    eventually(lambda: gauge_or_0(node, "schema") > before, 60)
+    eventually(lambda: gauge(node, "Refused,name=schema", "Records") >= 1, 60)
     assert limit_of(node, ANYONE, "kept") == 3e6
     drift = run(client, "drift", file)
     assert (drift.exit_code, "\x1b" in drift.output) == (0, False)
     assert "brokers refuse the record b'clients/kept' of __quotahost_quotas: produce" in drift.output
     assert topic.write({b"users/\x1b[2J": None}) == {}
-
-
-def gauge_or_0(node: KafkaNode, reason: str) -> float:
-    try:
-        return gauge(node, f"Refused,name={reason}", "Records")
-    except LookupError:
-        return 0.0
-
-
-MANY: Final = 100_000
-
-
-def test_a_hundred_thousand_entities_are_applied_followed_asked_for_and_removed(
-    node: KafkaNode, client: list[str], file: Path
-) -> None:
-    quotas = {Entity(f"user-{n:06}", in_cluster=True): {"produce": 1e6 + n} for n in range(MANY)}
-    quotas[Entity(None, "many", in_cluster=True)] = {"produce": 5e6}
-    began = time.monotonic()
-
-    def took(what: str) -> None:
-        nonlocal began
-        print(f"{what} {time.monotonic() - began:.1f} s")
-        began = time.monotonic()
-
-    file.write_text(in_yaml(quotas))
-    took("written as YAML")
-    planned = run(client, "plan", file)
-    assert f"Plan: {MANY + 1} to add, 0 to change, 0 to remove." in planned.output
-    took("plan")
-    assert run(client, "apply", "--yes", file).exit_code == 0
-    took("apply")
-    eventually(lambda: gauge(node, "ClusterQuotas", "Entities") == MANY + 1, 120)
-    introduce_clients(node, ["many"])
-    eventually(lambda: limit_of(node, ANYONE, "many") == 5e6, 60)
-    took("followed")
-    assert run(client, "drift", file).exit_code == 0
-    took("drift")
-    exported = file.with_name("exported.yaml")
-    assert run(client, "export", "-o", exported).exit_code == 0
-    took("export")
-    assert exported.read_text() == file.read_text()
-    assert applied(client, file, "cluster-quotas: []", "--prune").exit_code == 0
-    took("removed")
-    eventually(lambda: gauge(node, "ClusterQuotas", "Entities") == 0, 120)
 
 
 def test_what_others_changed_is_drift_and_what_they_added_stays_until_it_is_pruned(
@@ -319,3 +274,41 @@ def test_what_is_declared_is_read_back(
     assert connected.wait_until_made(planned, []) == ()
     assert {**connected.client_quotas(), **connected.cluster_quotas()} == declared.quotas == quotas
     assert connected.compare(declared, prune=True).changes == ()
+
+
+MANY: Final = 100_000
+
+
+# The last one, as it leaves many records in the topic until Kafka compacts it.
+def test_a_hundred_thousand_entities_are_applied_followed_asked_for_and_removed(
+    node: KafkaNode, client: list[str], file: Path
+) -> None:
+    quotas = {Entity(f"user-{n:06}", in_cluster=True): {"produce": 1e6 + n} for n in range(MANY)}
+    quotas[Entity(None, "many", in_cluster=True)] = {"produce": 5e6}
+    began = time.monotonic()
+
+    def took(what: str) -> None:
+        nonlocal began
+        print(f"{what} {time.monotonic() - began:.1f} s")
+        began = time.monotonic()
+
+    file.write_text(in_yaml(quotas))
+    took("written as YAML")
+    planned = run(client, "plan", file)
+    assert f"Plan: {MANY + 1} to add, 0 to change, 0 to remove." in planned.output
+    took("plan")
+    assert run(client, "apply", "--yes", file).exit_code == 0
+    took("apply")
+    eventually(lambda: gauge(node, "ClusterQuotas", "Entities") == MANY + 1, 120)
+    introduce_clients(node, ["many"])
+    eventually(lambda: limit_of(node, ANYONE, "many") == 5e6, 60)
+    took("followed")
+    assert run(client, "drift", file).exit_code == 0
+    took("drift")
+    exported = file.with_name("exported.yaml")
+    assert run(client, "export", "-o", exported).exit_code == 0
+    took("export")
+    assert exported.read_text() == file.read_text()
+    assert applied(client, file, "cluster-quotas: []", "--prune").exit_code == 0
+    took("removed")
+    eventually(lambda: gauge(node, "ClusterQuotas", "Entities") == 0, 120)
