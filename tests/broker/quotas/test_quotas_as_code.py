@@ -24,7 +24,8 @@ from harness.plugin import PREFIX, ROOT
 from harness.system.waiting import eventually
 from quotahost.cli.main import app
 from quotahost.cli.quotas import plan
-from quotahost.cli.quotas.cluster import Cluster, cluster
+from quotahost.cli.quotas.actions import Where
+from quotahost.cli.quotas.cluster import Cluster
 from quotahost.cli.quotas.declared import read_declared
 from quotahost.cli.quotas.plan import Entity
 from quotahost.cli.quotas.yaml_file import in_yaml
@@ -248,7 +249,7 @@ def test_wrong_credentials_end_with_2_and_are_not_shown(client: list[str], file:
 
 @pytest.fixture(scope="module")
 def connected(node: KafkaNode) -> Iterator[Cluster]:
-    with cluster(node.bootstrap, {}, TOPIC) as connected:
+    with Where(node.bootstrap, None, TOPIC).cluster() as connected:
         yield connected
 
 

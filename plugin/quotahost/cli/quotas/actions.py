@@ -15,12 +15,12 @@ from typing import Final
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from quotahost.cli.console import console, shown, writing
+from quotahost.cli.console import console, shown, table, writing
 from quotahost.cli.doctor.client_file import read_client_config
-from quotahost.cli.quotas.cluster import Cluster, cluster
+from quotahost.cli.quotas.client_quotas import connected
+from quotahost.cli.quotas.cluster import Cluster
 from quotahost.cli.quotas.declared import DeclarationError, Declared, read_declared, read_properties
 from quotahost.cli.quotas.plan import UNITS, Change, Plan, Refusal
 from quotahost.cli.quotas.yaml_file import declarable, in_yaml
@@ -48,12 +48,12 @@ class Where:
     topic: str
 
     @contextmanager
-    def connected(self) -> Iterator[Cluster]:
-        """The cluster; whatever can't be used ends the command with 2."""
+    def cluster(self) -> Iterator[Cluster]:
+        """The cluster, while the context lasts; whatever can't be used ends the command with 2."""
         try:
             config = {} if self.client_config is None else read_client_config(self.client_config)
-            with cluster(self.bootstrap, config, self.topic) as connected:
-                yield connected
+            with connected(self.bootstrap, config) as connection:
+                yield Cluster(connection, {**config, "bootstrap.servers": self.bootstrap}, self.topic)
         except DeclarationError:
             raise
         except QuotahostError as error:
@@ -66,7 +66,7 @@ class Where:
 def plan(files: Sequence[Path], where: Where, prune: bool) -> None:
     """Show what would change, and what the cluster would refuse."""
     declared = _read(files)
-    with where.connected() as cluster:
+    with where.cluster() as cluster:
         planned = _compared(cluster, declared, prune)
         refusals = cluster.validate(planned)
     _show_refusals(console(), refusals)
@@ -86,7 +86,7 @@ def import_properties(file: Path, where: Where, yes: bool) -> bool:
 
 
 def _apply(declared: Declared, where: Where, prune: bool, yes: bool) -> bool:
-    with where.connected() as cluster:
+    with where.cluster() as cluster:
         planned = _compared(cluster, declared, prune)
         if not planned.changes:
             _say(_NOTHING)
@@ -105,7 +105,7 @@ def _apply(declared: Declared, where: Where, prune: bool, yes: bool) -> bool:
 def drift(files: Sequence[Path], where: Where, prune: bool) -> bool:
     """Show what differs; whether anything does."""
     declared = _read(files)
-    with where.connected() as cluster:
+    with where.cluster() as cluster:
         count = len(_compared(cluster, declared, prune).changes)
     _say(f"\nDrift: {count} quota{'s differ' if count > 1 else ' differs'}." if count else "\nNo drift.")
     return bool(count)
@@ -114,7 +114,7 @@ def drift(files: Sequence[Path], where: Where, prune: bool) -> bool:
 def export(where: Where, output: Path | None) -> bool:
     """Write the cluster's quotas to a file, or to stdout; whether all of them are in it."""
     missing = []
-    with where.connected() as cluster:
+    with where.cluster() as cluster:
         present = dict(cluster.client_quotas())
         try:
             present |= cluster.cluster_quotas()
@@ -173,7 +173,7 @@ def _show_changes(screen: Console, changes: Sequence[Change]) -> None:
     if len(rows) > _MOST_ROWS:
         typer.echo("\n".join("  ".join(row) for row in rows))
         return
-    grid = _grid("", "for", "quota", "before", "", "after")
+    grid = table(("", "for", "quota", "before", "", "after"), ())
     for what, entity, *others in rows:
         grid.add_row(Text(what, style=_STYLES[what]), Text(entity), *others)
     screen.print(grid)
@@ -184,10 +184,8 @@ def _show_not_managed(screen: Console, kept: Sequence[Change]) -> None:
     if not kept:
         return
     screen.print(Text("\nNot managed (no file names them; they stay, --prune removes them):", style="bold"))
-    grid = _grid("for", "quota", "rate")
-    for quota in kept[:_MOST_KEPT]:
-        grid.add_row(Text(shown(str(quota.entity))), quota.key, _rate(quota.key, quota.before))
-    screen.print(grid)
+    rows = [(str(quota.entity), quota.key, _rate(quota.key, quota.before)) for quota in kept[:_MOST_KEPT]]
+    screen.print(table(("for", "quota", "rate"), rows))
     if len(kept) > _MOST_KEPT:
         screen.print(f"... and {len(kept) - _MOST_KEPT} more: quotahost quotas export shows all")
 
@@ -212,13 +210,6 @@ def _rate(key: str, rate: float | None) -> str:
     if rate is None:
         return "none"
     return show_limit(None if math.isinf(rate) else rate, UNITS.get(key, ""))
-
-
-def _grid(*columns: str) -> Table:
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in columns:
-        grid.add_column(column, overflow="fold")
-    return grid
 
 
 def _say(text: str) -> None:

@@ -8,12 +8,11 @@ if files have it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Final
 
 from quotahost.cli.quotas import client_quotas
-from quotahost.cli.quotas.client_quotas import CLIENT_ID, Connection, connected
+from quotahost.cli.quotas.client_quotas import CLIENT_ID, Connection
 from quotahost.cli.quotas.declared import DeclarationError, Declared
 from quotahost.cli.quotas.plan import DEFAULT, Change, Entity, Plan, Quotas, Refusal, compare
 from quotahost.errors import QuotahostError
@@ -35,7 +34,13 @@ class Cluster:
     """
 
     def __init__(self, connection: Connection, config: Mapping[str, str], topic: str) -> None:
-        """Nothing is asked yet. ``config`` is librdkafka's, ``topic`` that of the cluster-wide quotas."""
+        """Nothing is asked yet.
+
+        Args:
+            connection: for Kafka's client quotas.
+            config: librdkafka's, with ``bootstrap.servers``; it may contain secrets, of which nothing is shown.
+            topic: that of the cluster-wide quotas.
+        """
         self._connection, self._config = connection, config
         self._topic = CompactedTopic(config, topic, CLIENT_ID)
         self._latest = records.LatestQuotas()
@@ -176,14 +181,3 @@ def _declared(entity: records.Entity) -> Entity:
 
 def _rates(quota: records.ClusterQuota) -> dict[str, float]:
     return {kind: rate for kind, rate in quota._asdict().items() if kind != "entity" and rate is not None}
-
-
-@contextmanager
-def cluster(bootstrap: str, config: Mapping[str, str], topic: str) -> Iterator[Cluster]:
-    """The cluster, connected for as long as the context lasts.
-
-    Raises:
-        DeclarationError: it can't be reached.
-    """
-    with connected(bootstrap, config) as connection:
-        yield Cluster(connection, {**config, "bootstrap.servers": bootstrap}, topic)

@@ -59,8 +59,9 @@ class ClusterQuotas:
     def __init__(self, context: Context[object]) -> None:
         """Begin to follow the topic."""
         self._context = context
-        self._latest, self._reading = LatestQuotas(), LatestQuotas()
-        self._live = self.read = False
+        self._latest = LatestQuotas()
+        self._reading: LatestQuotas | None = None  # what the topic has, while it is read from its beginning
+        self.read = False
         self._began = time.monotonic()
         self._refused = LoggedOnce(context.log)
         self._unread = LoggedOnce(context.log)
@@ -151,9 +152,10 @@ class ClusterQuotas:
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
         """Take the quota of an entity, or remove it."""
-        if self._live and not live:  # the topic is read again
-            self._live, self._reading = False, LatestQuotas(self._latest)
-        quotas = self._latest if live else self._reading
+        if live:
+            quotas = self._latest
+        else:
+            quotas = self._reading = self._reading or LatestQuotas(self._latest)
         try:
             entity = quotas.take(key, value)
         except Refused as problem:
@@ -165,11 +167,10 @@ class ClusterQuotas:
 
     def caught_up(self) -> None:
         """From now on the quotas are those that were read."""
-        # Without a record since the last time the topic has none, else record() has begun with an empty table.
-        reading = LatestQuotas() if self._live else self._reading
-        before, self._latest, self._reading = self._latest, reading, LatestQuotas()
-        self._live = self.read = True
-        self._note(entity for entity, _ in before.by_entity.items() ^ reading.by_entity.items())
+        # Of an empty topic no record was read.
+        before, self._latest, self._reading = self._latest, self._reading or LatestQuotas(), None
+        self.read = True
+        self._note(entity for entity, _ in before.by_entity.items() ^ self._latest.by_entity.items())
 
     def _note(self, entities: Iterable[Entity]) -> None:
         """Remember whose quotas have changed, and which client-ids have one."""
