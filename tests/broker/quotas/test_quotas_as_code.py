@@ -23,13 +23,13 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX, ROOT
 from harness.system.waiting import eventually
 from quotahost.cli.main import app
-from quotahost.cli.quotas import plan
 from quotahost.cli.quotas.actions import Where
 from quotahost.cli.quotas.cluster import Cluster
 from quotahost.cli.quotas.declared import read_declared
 from quotahost.cli.quotas.plan import Entity
 from quotahost.cli.quotas.yaml_file import in_yaml
 from quotahost.kafka.compacted import CompactedTopic
+from quotahost.model import DEFAULT as CLIENT_DEFAULT
 from tests.broker.support.node import ANYONE, callback_node, gauge, limit_of, table_row
 from tests.broker.support.quotas import QUOTAS as TOPIC
 from tests.unit.cli.quotas.entities import QUOTAS
@@ -145,7 +145,7 @@ def test_the_properties_of_earlier_versions_are_taken_over(client: list[str], fi
     assert (taken.exit_code, "Applied 3 of 3 changes." in taken.output) == (0, True)
     assert run(client, "export", "-o", file).exit_code == 0
     assert read_declared([file]).quotas == {
-        Entity(plan.DEFAULT, in_cluster=True): {"produce": 3e6},
+        Entity(CLIENT_DEFAULT, in_cluster=True): {"produce": 3e6},
         Entity("alice", in_cluster=True): {"produce": 10e6},
         Entity("alice", "", in_cluster=True): {"fetch": math.inf},
     }
@@ -259,7 +259,7 @@ def connected(node: KafkaNode) -> Iterator[Cluster]:
 )
 @example(
     {
-        Entity("<default>", plan.DEFAULT): {"request_percentage": 1 / 3},
+        Entity("<default>", CLIENT_DEFAULT): {"request_percentage": 1 / 3},
         Entity(ip="::1"): {"connection_creation_rate": 1.0},
     }
 )

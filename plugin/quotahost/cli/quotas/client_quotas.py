@@ -28,7 +28,8 @@ from kafka.protocol.admin import (
 )
 
 from quotahost.cli.quotas.declared import DeclarationError
-from quotahost.cli.quotas.plan import DEFAULT, Change, Entity, Quotas, Refusal
+from quotahost.cli.quotas.plan import Change, Entity, Quotas, Refusal
+from quotahost.model import DEFAULT
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.telling import TOLD
 

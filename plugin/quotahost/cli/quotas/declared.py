@@ -18,8 +18,9 @@ from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
 import javaproperties
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from quotahost.cli.quotas.plan import DEFAULT, DEFAULT_NAME, OF_ADDRESSES, OF_CLIENTS, OF_CLUSTER, Default, Entity
+from quotahost.cli.quotas.plan import DEFAULT_NAME, OF_ADDRESSES, OF_CLIENTS, OF_CLUSTER, Entity
 from quotahost.cli.quotas.yaml_file import DeclarationError, Document, Way, read_documents
+from quotahost.model import DEFAULT, Default
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.rate_lists import parse_client_rates, parse_rates
 from quotahost.text import nearest, printable

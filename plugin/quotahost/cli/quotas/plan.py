@@ -8,22 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final, TypeAlias
 
+from quotahost.model import DEFAULT, Default
 from quotahost.text import printable
 
-#: How a file and Kafka's tools write the default entity.
-DEFAULT_NAME: Final = "<default>"
-
-
-class Default(Enum):
-    """Kafka's default entity, which no name of a user, client-id or address can be."""
-
-    DEFAULT = DEFAULT_NAME
-
-
-DEFAULT: Final = Default.DEFAULT
+#: How a file and Kafka's tools write the default entity, which no name can be.
+DEFAULT_NAME: Final = DEFAULT.value
 Name: TypeAlias = str | Default | None  # None: not part of the entity
 
 

@@ -15,8 +15,9 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from quotahost.cli.quotas.plan import DEFAULT, DEFAULT_NAME, Default, Entity, Quotas
+from quotahost.cli.quotas.plan import DEFAULT_NAME, Entity, Quotas
 from quotahost.errors import QuotahostError
+from quotahost.model import DEFAULT, Default
 from quotahost.units.parse import UNLIMITED
 from quotahost.units.show import shorthand
 

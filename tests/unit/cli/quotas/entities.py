@@ -6,7 +6,8 @@ import math
 
 from hypothesis import strategies as st
 
-from quotahost.cli.quotas.plan import DEFAULT, Entity, keys_of
+from quotahost.cli.quotas.plan import Entity, keys_of
+from quotahost.model import DEFAULT
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12) | st.sampled_from(
     [

@@ -12,8 +12,9 @@ import yaml
 
 from quotahost.cli.quotas import yaml_file
 from quotahost.cli.quotas.declared import DeclarationError, Declared, read_declared, read_properties
-from quotahost.cli.quotas.plan import DEFAULT, Entity, compare
+from quotahost.cli.quotas.plan import Entity, compare
 from quotahost.cli.quotas.yaml_file import in_yaml
+from quotahost.model import DEFAULT
 
 
 @pytest.fixture
