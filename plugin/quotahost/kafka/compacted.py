@@ -55,21 +55,21 @@ class CompactedTopic:
             NoAnswer: no broker answers, or the configuration is wrong (``quotahost.kafka.reach``).
         """
         try:
-            found = reach(self._config, _WAIT).list_topics(self.name, timeout=_WAIT).topics[self.name]
+            topic = reach(self._config, _WAIT).list_topics(self.name, timeout=_WAIT).topics[self.name]
         except KafkaException as failure:
             raise self._failed("read", failure.args[0]) from None
-        if found.error is not None:
-            if found.error.code() in _ABSENT:
+        if topic.error is not None:
+            if topic.error.code() in _ABSENT:
                 return
-            raise self._failed("read", found.error)
+            raise self._failed("read", topic.error)
         # librdkafka demands the name of a group, which is never joined (quotahost.records.topics.GROUPS).
         group = {"group.id": self._config["client.id"], "enable.auto.commit": False}
         # An open transaction, of whomever, would hide all records after its first one.
         ends = {"enable.partition.eof": True, "isolation.level": "read_uncommitted"}
         consumer = Consumer(self._config | group | ends)
         try:
-            consumer.assign([TopicPartition(self.name, each, OFFSET_BEGINNING) for each in found.partitions])
-            yield from self._to_the_end(consumer, set(found.partitions))
+            consumer.assign([TopicPartition(self.name, number, OFFSET_BEGINNING) for number in topic.partitions])
+            yield from self._to_the_end(consumer, set(topic.partitions))
         finally:
             consumer.close()
 

@@ -63,19 +63,21 @@ class Cluster:
         Raises:
             DeclarationError: the topic can't be read.
         """
-        refused: list[str] = []
+        refused = 0
         self._latest = latest = records.LatestQuotas()
         try:
             for key, value in self._topic.read():
                 try:
                     latest.take(key, value)
                 except Refused as problem:
-                    refused.append(f"brokers refuse the record {(key or b'')[:200]!r} of {self._topic.name}: {problem}")
+                    refused += 1
+                    if refused <= _MOST_WARNINGS:
+                        words = f"brokers refuse the record {(key or b'')[:200]!r} of {self._topic.name}: {problem}"
+                        self.warnings.append(words)
         except QuotahostError as error:
             raise DeclarationError(str(error)) from None
-        self.warnings += refused[:_MOST_WARNINGS]
-        if len(refused) > _MOST_WARNINGS:
-            self.warnings.append(f"... and {len(refused) - _MOST_WARNINGS} more records of {self._topic.name}")
+        if refused > _MOST_WARNINGS:
+            self.warnings.append(f"... and {refused - _MOST_WARNINGS} more records of {self._topic.name}")
         return {_declared(quota.entity): _rates(quota) for quota in latest.by_entity.values()}
 
     def compare(self, declared: Declared, prune: bool) -> Plan:
@@ -169,10 +171,9 @@ def _encoded(wanted: Quotas) -> tuple[dict[bytes, tuple[Entity, bytes | None]], 
 
 
 def _recorded(entity: Entity) -> records.Entity:
-    user, client_id = (
-        None if name is None or name is DEFAULT else str(name) for name in (entity.user, entity.client_id)
-    )
-    return records.Entity(user, client_id)
+    if entity.user is DEFAULT:
+        return records.DEFAULT
+    return records.Entity(entity.user, None if entity.client_id is None else str(entity.client_id))
 
 
 def _declared(entity: records.Entity) -> Entity:

@@ -270,11 +270,11 @@ class _Reading:
             self._problem(document, (), f"is no mapping; write {', '.join(_OWN)}, or a KafkaUser")
         elif "kind" in document.content:
             self._resource(document, (), document.content)
-        elif own := self._checked(document, (), document.content, _OwnDocument):
-            self.declared.prune |= own.prune
+        elif declaration := self._checked(document, (), document.content, _OwnDocument):
+            self.declared.prune |= declaration.prune
             sections: tuple[tuple[str, Sequence[_Entry] | None], ...] = (
-                ("quotas", own.quotas),
-                ("cluster-quotas", own.cluster_quotas),
+                ("quotas", declaration.quotas),
+                ("cluster-quotas", declaration.cluster_quotas),
             )
             for section, entries in sections:
                 if entries is not None:

@@ -25,12 +25,12 @@ from quotahost.records.codec import Refused
 from quotahost.records.quotas import DEFAULT, Entity, LatestQuotas
 from quotahost.settings.telling import Telling
 
-NAME: Final = "cluster-quota"
 _SILENCE: Final = 3600.0  # seconds without a change after which the topic is read again
 #: For changes of more entities, asking again for all clients costs less than for those of each.
 _MOST_APART: Final = 100
 #: With more client-ids than this, each client of a user is asked about: the sets go to Java with every answer.
 _MOST_DISTINCT: Final = 1000
+_MOST_KNOWN: Final = 1000  # users whose sets are kept
 _REMEDY: Final = (
     "cluster-wide quotas are records of quotas.topic; take them over by `quotahost quotas import-properties FILE "
     "--bootstrap HOST:PORT`, then remove this line"
@@ -43,6 +43,7 @@ class ClusterQuotaSettings(Telling):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
+    #: What earlier versions had (quotahost.settings.plugin_section).
     removed: ClassVar = {f"{kind}.{name}": _REMEDY for kind in ("produce", "fetch") for name in _REMOVED}
 
 
@@ -114,6 +115,8 @@ class ClusterQuotas:
             if sum(map(len, named)) > _MOST_DISTINCT:
                 return None
             if of not in self._distinct:
+                if len(self._distinct) >= _MOST_KNOWN:
+                    self._distinct.clear()
                 self._distinct[of] = frozenset().union(*named)
             return self._distinct[of]
 
@@ -162,6 +165,7 @@ class ClusterQuotas:
             self._context.metrics.count("Refused", problem.reason, "Records")
             self._refused.report("a record of %s was refused, what its entity had stays: %s", self._topic, problem)
             return
+        self._refused.healed()
         if live and entity is not None:
             self._note([entity])
 
@@ -170,13 +174,16 @@ class ClusterQuotas:
         # Of an empty topic no record was read.
         before, self._latest, self._reading = self._latest, self._reading or LatestQuotas(), None
         self.read = True
+        if gone := len(before.by_entity.keys() - self._latest.by_entity.keys()):
+            text = "topic %s was read again: %d of %d cluster-wide quotas are no longer in it"
+            self._context.log.warning(text, self._topic, gone, len(before.by_entity))
         self._note(entity for entity, _ in before.by_entity.items() ^ self._latest.by_entity.items())
 
     def _note(self, entities: Iterable[Entity]) -> None:
         """Remember whose quotas have changed, and which client-ids have one."""
         with self._lock:
             for entity in entities:
-                if len(self._changed) <= _MOST_APART:
+                if len(self._changed) <= _MOST_APART:  # more stand for all
                     self._changed.add(entity)
                 if entity.client_id is not None:
                     self._distinct.clear()

@@ -86,7 +86,7 @@ def records_reasons() -> list[str]:
 
 
 def test_a_topic_that_is_read_again_is_what_it_is_now_and_a_broken_record_takes_nothing_away(
-    quotas: ClusterQuotas,
+    quotas: ClusterQuotas, caplog: pytest.LogCaptureFixture
 ) -> None:
     set_quotas(quotas, quota("alice", None, 1.0), quota("bob", None, 2.0), quota("carol", "app", 3.0))
     quotas.take_changed()
@@ -99,6 +99,10 @@ def test_a_topic_that_is_read_again_is_what_it_is_now_and_a_broken_record_takes_
     assert quotas.distinct_client_ids("carol") == frozenset()
     quotas.caught_up()
     assert produced(quotas, "bob") is None, "the topic is empty by now"
+    assert [each.getMessage() for each in caplog.records if "read again" in each.getMessage()] == [
+        f"topic __quotahost_quotas was read again: {gone} of {of} cluster-wide quotas are no longer in it"
+        for gone, of in ((2, 3), (2, 2))
+    ]
 
 
 def test_its_memory_is_bounded(quotas: ClusterQuotas, broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
