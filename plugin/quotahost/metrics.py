@@ -60,9 +60,10 @@ _BY_CLIENT: Final = "user, client_id, scope, type"
 _DISKS: Final = "`local`, `snapshots`, `cluster-volumes`, `publish-volumes`"
 _TOPICS: Final = (
     "`snapshots`, `cluster-volumes`, `publish-volumes`, `publish-usage` (and `publish-usage-looks`, "
-    "`publish-usage-watch`), `cluster-quota`"
+    "`publish-usage-watch`, `publish-usage-quotas`), `cluster-quota` (and `cluster-quota-quotas`)"
 )
 _CLUSTER: Final = "`cluster-volumes`"
+_QUOTAS: Final = "`cluster-quota`, `publish-usage`"
 _CLUSTER_STATE: Final = "`snapshots`, `cluster-volumes`"
 
 # One row a metric reads better than ruff's seven lines.
@@ -230,6 +231,11 @@ CATALOGUE: Final = (
     *_bean("Usage", shown_by="`publish-usage`", rows=(
         ("Clients", "usage_clients", GAUGE, "Clients with a cluster-wide quota whose usage this broker publishes."),
     )),
+    *_bean("ClusterQuotas", shown_by=_QUOTAS, rows=(
+        ("Entities", "cluster_quotas", GAUGE, "Entities with a cluster-wide quota, as this broker has read them."),
+        ("Read", "cluster_quotas_read", GAUGE,
+         "1 once all cluster-wide quotas have been read; until then no client has one on this broker."),
+    )),
     *_bean("Shares", shown_by="`cluster-quota`", rows=(
         ("Age", "shares_age_seconds", GAUGE, "Age of this broker's newest shares of the cluster-wide quotas."),
         ("Stale", "shares_stale", GAUGE,
@@ -247,7 +253,7 @@ CATALOGUE: Final = (
         ("LastKnown", "brokers_last_known", GAUGE,
          "Brokers whose last known volumes count, since they are fenced or have just come back."),
     )),
-    *_bean("Refused", label="reason", shown_by="`snapshots`, `cluster-volumes`, `cluster-quota`", rows=(
+    *_bean("Refused", label="reason", shown_by=f"`snapshots`, `cluster-volumes`, {_QUOTAS}", rows=(
         ("Records", "refused_records", COUNTER,
          "Records of a topic that a reader refused, by reason; `other-pipeline`: two pipelines run; `behind`: "
          "the pipeline is; `ahead`: its run is still to come; `stranger`: the broker isn't registered; `cluster`: "

@@ -38,6 +38,8 @@ class Party(Enum):
     """The Spark pipeline (``--kafka-config``)."""
     WATCHERS = "watchers"
     """Who runs ``quotahost top --bootstrap`` (``--client-config``)."""
+    OPERATORS = "operators"
+    """Who runs ``quotahost quotas`` (``--client-config``)."""
 
 
 _READS: Final[tuple[Operation, ...]] = ("Read",)
@@ -58,6 +60,7 @@ class Topic:
         brokers: the operations that the brokers' plugins need.
         pipeline: the operations that the pipeline needs.
         watchers: the operations that those who watch need.
+        operators: the operations that those who set cluster-wide quotas need.
     """
 
     name: str
@@ -68,10 +71,16 @@ class Topic:
     brokers: tuple[Operation, ...]
     pipeline: tuple[Operation, ...] = ()
     watchers: tuple[Operation, ...] = ()
+    operators: tuple[Operation, ...] = ()
 
     def operations(self, party: Party) -> tuple[Operation, ...]:
         """What the party needs to do with the topic."""
-        return {Party.PLUGINS: self.brokers, Party.PIPELINE: self.pipeline, Party.WATCHERS: self.watchers}[party]
+        return {
+            Party.PLUGINS: self.brokers,
+            Party.PIPELINE: self.pipeline,
+            Party.WATCHERS: self.watchers,
+            Party.OPERATORS: self.operators,
+        }[party]
 
 
 SNAPSHOTS: Final = Topic(
@@ -122,7 +131,13 @@ LOOKS: Final = Topic(
     "shows those who watch invented clients",
     _WRITES, watchers=_READS,
 )  # fmt: skip
-TOPICS: Final = (SNAPSHOTS, CLUSTER_VOLUMES, USAGE, SHARES, REFUSED, TICKS, WATCH, LOOKS)
+QUOTAS: Final = Topic(
+    "__quotahost_quotas", "quotas.topic", "",
+    "the cluster-wide client quotas, by `quotahost quotas apply`",
+    "sets or removes every cluster-wide quota",
+    (*_READS, *_MAKES), operators=(*_READS, *_WRITES),
+)  # fmt: skip
+TOPICS: Final = (SNAPSHOTS, CLUSTER_VOLUMES, USAGE, SHARES, REFUSED, TICKS, WATCH, LOOKS, QUOTAS)
 
 #: The topic of tiered storage's default metadata manager (TopicBasedRemoteLogMetadataManagerConfig).
 TIERING: Final = "__remote_log_metadata"
@@ -149,22 +164,21 @@ def table() -> str:
             "brokers' plugins",
             "pipeline",
             "`quotahost top`",
+            "quotahost quotas",
             "anybody else who may write",
         ),
-        *(
-            (f"`{t.name}`", t.carries, _listed(t.brokers), _listed(t.pipeline), _listed(t.watchers), t.danger)
-            for t in TOPICS
-        ),
+        *((f"`{t.name}`", t.carries, *(_listed(t.operations(party)) for party in Party), t.danger) for t in TOPICS),
         (
             f"groups `{GROUPS}*`",
             "nothing: no group is joined, no offset is committed",
             "Describe",
             "",
             "Describe",
+            "Describe",
             "nothing: nobody reads them",
         ),
-        ("transactional ids", "none: no client of quotahost has transactions", "", "", "", ""),
-        ("the cluster", "the ids of its brokers, which Kafka shows to every client", "", "", "", ""),
+        ("transactional ids", "none: no client of quotahost has transactions", "", "", "", "", ""),
+        ("the cluster", "the ids of its brokers, which Kafka shows to every client", "", "", "", "", ""),
     ]
     return "\n".join(_lines(rows))
 

@@ -23,6 +23,7 @@ from tests.broker.support.dashboard import empty, firing, health, without_delay
 from tests.broker.support.node import callback_properties, gauge
 from tests.broker.support.pipeline import TOPIC, FakePipeline
 from tests.broker.support.prometheus import Server, prometheus
+from tests.broker.support.quotas import set_cluster_quota
 from tests.broker.support.shares import SHARES, FakeShares
 
 pytestmark = pytest.mark.broker
@@ -32,7 +33,6 @@ SETTINGS: Final = {
     "supplier": "overrides,cluster-quota,client-quotas",
     "plugin.overrides.quota.producer.override": "p:100K",
     "shadow": "supplier.overrides",
-    "plugin.cluster-quota.produce.client-ids": "p:1M",
     "factor.source": "cluster-volumes",
     "fence.authorizer": "none",
     "validity": f"{VALIDITY:g}s",
@@ -74,6 +74,7 @@ def test_every_panel_shows_what_brokers_know_of_the_cluster(cluster: Cluster, se
     eventually(lambda: {"QuotahostPipelineSilent", "QuotahostSharesStale"} <= firing(server).keys())
     config = cluster.client_config(client_id="pipeline") | {"allow.auto.create.topics": False}
     ensure_compacted(config, SHARES, 3, False, False)
+    set_cluster_quota(config, client_id="p", produce=1e6)
     create_topic(cluster.brokers[0], TOPIC, config={"cleanup.policy": "compact"})
     stranger = Producer(config)
     stranger.produce(TOPIC, key=cluster.brokers[0].cluster_id, value=b"no record")

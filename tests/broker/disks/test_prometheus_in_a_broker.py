@@ -48,6 +48,8 @@ MAY_BE_EMPTY: Final = {
     "factor_source_answers": _CLUSTER,
     "factor_source_switches_total": _CLUSTER,
     "factor_source_failures_total": _CLUSTER,
+    "cluster_quotas": _SHARES,
+    "cluster_quotas_read": _SHARES,
     "usage_clients": _SHARES,
     "shares_clients": _SHARES,
     "shares_brokers": _SHARES,

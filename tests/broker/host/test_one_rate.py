@@ -23,12 +23,13 @@ from harness.system.waiting import eventually
 from quotahost.records.usage import decode
 from tests.broker.support.explain import explain_client, field
 from tests.broker.support.node import ANYONE, callback_node, wait_for_watch_topic
+from tests.broker.support.quotas import set_cluster_quota
 from tests.broker.support.terminal import Terminal
 
 pytestmark = pytest.mark.broker
 
 CLIENT: Final = "steady"
-SETTINGS: Final = {"supplier": "cluster-quota", "plugin.cluster-quota.produce.client-ids": f"{CLIENT}:3M"}
+SETTINGS: Final = {"supplier": "cluster-quota"}
 WITHIN: Final = 0.05
 
 
@@ -38,6 +39,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     settings = SETTINGS | {"metrics.port": str(free_port())}
     with callback_node(tmp_path_factory.mktemp("node"), settings) as node:
         create_topic(node, "t")
+        set_cluster_quota(node.client_config(), client_id=CLIENT, produce=3e6)
         yield node
 
 

@@ -50,9 +50,14 @@ pytestmark = pytest.mark.broker
 
 CONF: Final = ROOT / "conf/secured"
 #: The outsider has credentials, and no rights. A client without credentials is ANONYMOUS.
-_NAMED: Final = ("broker", "admin", "quotahost", "alice", "outsider", "quota-admin", "quotahost-top")
+_NAMED: Final = ("broker", "admin", "quotahost", "alice", "outsider", "quotahost-quotas", "quotahost-top")
 USERS: Final = {name: f'{name}\'s "secret"' for name in _NAMED} | {"quotahost-pipeline": "CHANGE-ME"}
-PRINCIPALS: Final = {Party.PLUGINS: "quotahost", Party.PIPELINE: "quotahost-pipeline", Party.WATCHERS: "quotahost-top"}
+PRINCIPALS: Final = {
+    Party.PLUGINS: "quotahost",
+    Party.PIPELINE: "quotahost-pipeline",
+    Party.WATCHERS: "quotahost-top",
+    Party.OPERATORS: "quotahost-quotas",
+}
 OUTSIDERS: Final = ("outsider", "alice", None)
 SCRAM: Final = "SCRAM-SHA-512"
 DENIED: Final = "TOPIC_AUTHORIZATION_FAILED"
@@ -132,7 +137,7 @@ def test_the_plugins_make_their_topics_and_work_by_the_rights_of_the_script(node
     eventually(published, 60, "topics made by the plugins' own principal")
     eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
     make_missing(node)
-    for reader in ("cluster-volumes", "cluster-quota"):
+    for reader in ("cluster-volumes", "cluster-quota", "cluster-quota-quotas"):
         eventually(lambda reader=reader: gauge(node, f"Connection,name={reader}", "Connected") == 1, 60, reader)
     # Until the pipeline runs, the standby reads the snapshots: one broker, whose disk is known.
     eventually(lambda: gauge(node, "QuotaTable", "State") == 0, 60, "the disk is known by the snapshots")
@@ -345,9 +350,9 @@ def test_the_scripts_optional_rights_are_what_quotas_as_code_and_cordon_need(nod
     assert quotas(node, "plan", declared)[0] != 0
     optional = tmp_path / "acls.sh"
     lines = (CONF / "acls.sh").read_text(encoding="utf-8").splitlines()
-    kept = [line.removeprefix("# ") for line in lines if line.startswith(("plugins=", '# "$@" '))]
-    assert len(kept) == 4
-    optional.write_text("\n".join(kept[:3]))
+    kept = [line.removeprefix("# ") for line in lines if line.startswith(("plugins=", "operators=", '# "$@" '))]
+    assert len(kept) == 5
+    optional.write_text("\n".join(kept[:4]))
     _give_rights(node, optional)
     try:
         eventually(lambda: quotas(node, "plan", declared)[0] == 0, 60)
@@ -358,14 +363,19 @@ def test_the_scripts_optional_rights_are_what_quotas_as_code_and_cordon_need(nod
         assert own.listed("cordoned.log.dirs") is not None
         own.change(append={"cordoned.log.dirs": []}, put={f"{PREFIX}plugin.cordon.added": None})
     finally:
-        optional.write_text("\n".join(kept[:3]).replace("--add", "--remove --force"))
+        optional.write_text("\n".join(kept[:4]).replace("--add", "--remove --force"))
         _give_rights(node, optional)
     eventually(lambda: quotas(node, "plan", declared)[0] != 0, 60)
 
 
 def quotas(node: KafkaNode, command: str, declared: Path, *more: str) -> tuple[int, str]:
-    """Exit code and output of ``quotahost quotas``, by the user quota-admin."""
-    to = ["--bootstrap", f"127.0.0.1:{node.ports[CLIENTS]}", "--client-config", str(login_file(node, "quota-admin"))]
+    """Exit code and output of ``quotahost quotas``, by the principal of the script."""
+    to = [
+        "--bootstrap",
+        f"127.0.0.1:{node.ports[CLIENTS]}",
+        "--client-config",
+        str(login_file(node, "quotahost-quotas")),
+    ]
     line = [sys.executable, "-m", "quotahost.cli", "quotas", command, str(declared), *to, *more]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120)
     return done.returncode, done.stdout + done.stderr

@@ -31,18 +31,14 @@ from quotahost.kafka.topics import ensure_compacted
 from quotahost.records import look as look_records
 from quotahost.records.look import BrokerLook
 from tests.broker.support.node import ANYONE, callback_properties, gauge, limit_of, wait_for_rate
+from tests.broker.support.quotas import set_cluster_quota
 from tests.broker.support.shares import SHARES, USAGE, FakeShares
 from tests.broker.support.terminal import Terminal
 
 pytestmark = pytest.mark.broker
 
 QUOTA: Final = 3e6
-SETTINGS: Final = {
-    "supplier": "cluster-quota,client-quotas",
-    "plugin.cluster-quota.produce.client-ids": "p:3M,q:3M",
-    "validity": "8s",
-    "newcomers.produce": "3M",
-}
+SETTINGS: Final = {"supplier": "cluster-quota,client-quotas", "validity": "8s", "newcomers.produce": "3M"}
 
 
 @contextmanager
@@ -57,6 +53,9 @@ def three_brokers(directory: Path) -> Iterator[Cluster]:
         for done in admin.create_topics(on_each).values():
             done.result(30)
         del admin  # it would go on connecting after the brokers have ended
+        for client_id in ("p", "q"):
+            set_cluster_quota(config, client_id=client_id, produce=QUOTA)
+        eventually(lambda: all(gauge(node, "ClusterQuotas", "Entities") == 2 for node in made.brokers), timeout=30)
         eventually(lambda: all(gauge(node, "Shares", "Brokers") == 3 for node in made.brokers), timeout=30)
         yield made
 

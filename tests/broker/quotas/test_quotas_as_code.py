@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -18,13 +23,16 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX, ROOT
 from harness.system.waiting import eventually
 from quotahost.cli.main import app
-from quotahost.declared import entities
-from quotahost.declared.document import read_declared
-from quotahost.declared.entities import Entity
-from quotahost.declared.target import Target, target
-from quotahost.declared.written import in_yaml
-from tests.broker.support.node import ANYONE, callback_node, limit_of
-from tests.unit.declared.entities import QUOTAS
+from quotahost.cli.quotas.actions import Where
+from quotahost.cli.quotas.cluster import Cluster
+from quotahost.cli.quotas.declared import read_declared
+from quotahost.cli.quotas.plan import Entity
+from quotahost.cli.quotas.yaml_file import in_yaml
+from quotahost.kafka.compacted import CompactedTopic
+from quotahost.model import DEFAULT as CLIENT_DEFAULT
+from tests.broker.support.node import ANYONE, callback_node, gauge, limit_of, table_row
+from tests.broker.support.quotas import QUOTAS as TOPIC
+from tests.unit.cli.quotas.entities import QUOTAS
 
 pytestmark = pytest.mark.broker
 
@@ -100,6 +108,74 @@ def test_what_is_applied_is_enforced(node: KafkaNode, client: list[str], file: P
     eventually(lambda: limit_of(node, ANYONE, "as-code") == 2e6 and limit_of(node, ANYONE, "all") == 3e6, 60)
 
 
+def test_a_cluster_wide_quota_is_changed_and_removed_live(node: KafkaNode, client: list[str], file: Path) -> None:
+    introduce_clients(node, ["live"])
+    for rate in ("3M", "2M"):
+        assert applied(client, file, f"cluster-quotas: [{{client-id: live, produce: {rate}}}]").exit_code == 0
+        eventually(lambda rate=rate: limit_of(node, ANYONE, "live") == float(rate[0]) * 1e6, 60)
+    removed = applied(client, file, "cluster-quotas: []", "--prune")
+    assert (removed.exit_code, "Applied 1 of 1 changes." in removed.output) == (0, True)
+    eventually(lambda: table_row(node, ANYONE, "live")["limit"] == "null", 60)
+
+
+def test_two_operators_at_once_lose_nothing(client: list[str], tmp_path: Path) -> None:
+    files = [tmp_path / f"{n}.yaml" for n in range(4)]
+    for n, file in enumerate(files):
+        entries = ", ".join(f"{{user: u{n}-{m}, produce: {m + 1}M}}" for m in range(50))
+        file.write_text(f"cluster-quotas: [{entries}]")
+    with ThreadPoolExecutor(len(files)) as pool:
+        done = list(pool.map(lambda file: subprocess_of(client, "apply", "--yes", file), files))
+    assert [each.returncode for each in done] == [0] * 4, done
+    for file in files:
+        assert run(client, "drift", file).exit_code == 0
+
+
+def subprocess_of(client: list[str], *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "quotahost.cli", "quotas", *map(str, arguments), *client]
+    return subprocess.run(command, capture_output=True, timeout=180, check=False, text=True)
+
+
+def test_the_properties_of_earlier_versions_are_taken_over(client: list[str], file: Path) -> None:
+    properties = file.with_name("server.properties")
+    old = PREFIX + "plugin.cluster-quota."
+    properties.write_text(
+        f"node.id=1\n{old}produce.default=3M\n{old}produce.users=alice:10M\n{old}fetch.clients=alice/:unlimited\n"
+    )
+    taken = run(client, "import-properties", "--yes", properties)
+    assert (taken.exit_code, "Applied 3 of 3 changes." in taken.output) == (0, True)
+    assert run(client, "export", "-o", file).exit_code == 0
+    assert read_declared([file]).quotas == {
+        Entity(CLIENT_DEFAULT, in_cluster=True): {"produce": 3e6},
+        Entity("alice", in_cluster=True): {"produce": 10e6},
+        Entity("alice", "", in_cluster=True): {"fetch": math.inf},
+    }
+    assert "Nothing to do" in run(client, "import-properties", "--yes", properties).output
+
+
+def test_a_plan_names_what_brokers_would_refuse(client: list[str], file: Path) -> None:
+    file.write_text(f"cluster-quotas: [{{user: {3000 * 'x'}, produce: 1M}}, {{user: alice, produce: 1M}}]")
+    planned = run(client, "plan", file)
+    assert "brokers would refuse it: the names have 3,000 bytes, more than 2,048" in planned.output
+    result = run(client, "apply", "--yes", file)
+    assert (result.exit_code, "Applied 1 of 2 changes. Not applied:" in result.output) == (1, True)
+
+
+def test_a_record_that_no_broker_takes_is_named_and_what_was_before_stays(
+    node: KafkaNode, client: list[str], file: Path
+) -> None:
+    assert applied(client, file, "cluster-quotas: [{client-id: kept, produce: 3M}]").exit_code == 0
+    introduce_clients(node, ["kept"])
+    eventually(lambda: limit_of(node, ANYONE, "kept") == 3e6, 60)
+    topic = CompactedTopic(node.client_config("root"), TOPIC, "test")
+    assert topic.write({b"clients/kept": b'{"version":1,"produce":-1}', b"users/\x1b[2J": b"{}"}) == {}
+    eventually(lambda: gauge(node, "Refused,name=schema", "Records") >= 1, 60)
+    assert limit_of(node, ANYONE, "kept") == 3e6
+    drift = run(client, "drift", file)
+    assert (drift.exit_code, "\x1b" in drift.output) == (0, False)
+    assert "brokers refuse the record b'clients/kept' of __quotahost_quotas: produce" in drift.output
+    assert topic.write({b"users/\x1b[2J": None}) == {}
+
+
 def test_what_others_changed_is_drift_and_what_they_added_stays_until_it_is_pruned(
     node: KafkaNode, client: list[str], file: Path
 ) -> None:
@@ -154,11 +230,8 @@ def test_it_says_where_the_brokers_suppliers_enforce_other_quotas(
             )
 
         eventually(told, 60)
-        needs = run(client, "plan", EXAMPLE)
-        assert (
-            needs.exit_code,
-            "doesn't tell cluster-wide quotas; set client.quota.callback.supplier" in needs.output,
-        ) == (2, True)
+        words = "broker 1: cluster-wide quotas are not enforced; add cluster-quota to client.quota.callback.supplier"
+        assert words in run(client, "plan", EXAMPLE).output
     finally:
         alter_broker_config(node, {PREFIX + "supplier": None})
     eventually(lambda: "enforced" not in run(client, "plan", file).output, 60)
@@ -175,9 +248,9 @@ def test_wrong_credentials_end_with_2_and_are_not_shown(client: list[str], file:
 
 
 @pytest.fixture(scope="module")
-def cluster(node: KafkaNode) -> Iterator[Target]:
-    with target(node.bootstrap, {}) as cluster:
-        yield cluster
+def connected(node: KafkaNode) -> Iterator[Cluster]:
+    with Where(node.bootstrap, None, TOPIC).cluster() as connected:
+        yield connected
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -186,17 +259,57 @@ def cluster(node: KafkaNode) -> Iterator[Target]:
 )
 @example(
     {
-        Entity("<default>", entities.DEFAULT): {"request_percentage": 1 / 3},
+        Entity("<default>", CLIENT_DEFAULT): {"request_percentage": 1 / 3},
         Entity(ip="::1"): {"connection_creation_rate": 1.0},
     }
 )
 @given(QUOTAS)
-def test_what_is_declared_is_read_back(cluster: Target, tmp_path: Path, quotas: dict[Entity, dict[str, float]]) -> None:
+def test_what_is_declared_is_read_back(
+    connected: Cluster, tmp_path: Path, quotas: dict[Entity, dict[str, float]]
+) -> None:
     file = tmp_path / "quotas.yaml"
     file.write_text(in_yaml(quotas) + ("" if "cluster-quotas:" in in_yaml(quotas) else "cluster-quotas: []\n"))
     declared = read_declared([file])
-    changes = cluster.compare(declared, prune=True).changes
-    assert cluster.apply(changes) == []
-    assert cluster.wait_until_made(changes, []) == ()
-    assert cluster.present() == declared.quotas == quotas
-    assert cluster.compare(declared, prune=True).changes == ()
+    planned = connected.compare(declared, prune=True)
+    assert connected.apply(planned) == []
+    assert connected.wait_until_made(planned, []) == ()
+    assert {**connected.client_quotas(), **connected.cluster_quotas()} == declared.quotas == quotas
+    assert connected.compare(declared, prune=True).changes == ()
+
+
+MANY: Final = 100_000
+
+
+# The last one, as it leaves many records in the topic until Kafka compacts it.
+def test_a_hundred_thousand_entities_are_applied_followed_asked_for_and_removed(
+    node: KafkaNode, client: list[str], file: Path
+) -> None:
+    quotas = {Entity(f"user-{n:06}", in_cluster=True): {"produce": 1e6 + n} for n in range(MANY)}
+    quotas[Entity(None, "many", in_cluster=True)] = {"produce": 5e6}
+    began = time.monotonic()
+
+    def took(what: str) -> None:
+        nonlocal began
+        print(f"{what} {time.monotonic() - began:.1f} s")
+        began = time.monotonic()
+
+    file.write_text(in_yaml(quotas))
+    took("written as YAML")
+    planned = run(client, "plan", file)
+    assert f"Plan: {MANY + 1} to add, 0 to change, 0 to remove." in planned.output
+    took("plan")
+    assert run(client, "apply", "--yes", file).exit_code == 0
+    took("apply")
+    eventually(lambda: gauge(node, "ClusterQuotas", "Entities") == MANY + 1, 120)
+    introduce_clients(node, ["many"])
+    eventually(lambda: limit_of(node, ANYONE, "many") == 5e6, 60)
+    took("followed")
+    assert run(client, "drift", file).exit_code == 0
+    took("drift")
+    exported = file.with_name("exported.yaml")
+    assert run(client, "export", "-o", exported).exit_code == 0
+    took("export")
+    assert exported.read_text() == file.read_text()
+    assert applied(client, file, "cluster-quotas: []", "--prune").exit_code == 0
+    took("removed")
+    eventually(lambda: gauge(node, "ClusterQuotas", "Entities") == 0, 120)

@@ -72,6 +72,7 @@ def test_the_topics_are_named_as_the_settings_name_them() -> None:
         "__quotahost_ticks",
         "__quotahost_watch",
         "__quotahost_looks",
+        "__quotahost_quotas",
     ]
 
 
@@ -85,6 +86,7 @@ def test_the_declared_names_and_properties_are_those_of_brokers_and_of_the_pipel
         "shares.topic": settings.shares_topic,
         "watch.topic": settings.watch_topic,
         "looks.topic": settings.looks_topic,
+        "quotas.topic": settings.quotas_topic,
     }
     assert {t.brokers_property: t.name for t in TOPICS if t.brokers_property} == by_property
     for topic in (each for each in TOPICS if each.pipeline):

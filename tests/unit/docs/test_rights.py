@@ -8,7 +8,12 @@ from pathlib import Path
 from quotahost.records.topics import GROUPS, TOPICS, Party
 
 SCRIPT = Path(__file__).parents[3] / "conf/secured/acls.sh"
-PRINCIPALS = {"$plugins": Party.PLUGINS, "$pipeline": Party.PIPELINE, "$watchers": Party.WATCHERS}
+PRINCIPALS = {
+    "$plugins": Party.PLUGINS,
+    "$pipeline": Party.PIPELINE,
+    "$watchers": Party.WATCHERS,
+    "$operators": Party.OPERATORS,
+}
 
 
 def given() -> dict[tuple[Party, str], set[str]]:
@@ -36,5 +41,5 @@ def test_the_script_gives_the_declared_rights_and_no_other() -> None:
         for party in Party
         if topic.operations(party)
     }
-    groups = {(party, f"{GROUPS}*"): {"Describe"} for party in (Party.PLUGINS, Party.WATCHERS)}
+    groups = {(party, f"{GROUPS}*"): {"Describe"} for party in (Party.PLUGINS, Party.WATCHERS, Party.OPERATORS)}
     assert given() == declared | groups

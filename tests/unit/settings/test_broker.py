@@ -74,6 +74,7 @@ NOT_LIVE = [
     "usage.topic",
     "watch.topic",
     "looks.topic",
+    "quotas.topic",
     "shares.topic",
     "fence.authorizer",
     "start.timeout",

@@ -34,6 +34,7 @@ INTERNAL_CLIENT_IDS: Final = "|".join(
         "quotahost-#",
         "quotahost-pipeline",
         "quotahost-top",
+        "quotahost-quotas",
     ]
 )
 #: A longer client-id is compared with no form, as in Java: Kafka's own are short, and others are only claims.

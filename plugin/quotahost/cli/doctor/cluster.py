@@ -22,6 +22,7 @@ _NEEDS: Final = {
     Party.PLUGINS: "the brokers' plugins need",
     Party.PIPELINE: "the pipeline needs",
     Party.WATCHERS: "the watchers need",
+    Party.OPERATORS: "the operators need",
 }
 #: One party writes to each topic. Create alone changes nothing that exists.
 _LIES: Final = CHANGES - {"Create"}

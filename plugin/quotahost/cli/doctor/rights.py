@@ -15,6 +15,7 @@ from quotahost.cli.doctor.protection import AUTHORIZER, FENCES
 from quotahost.records.topics import (
     CLUSTER_VOLUMES,
     LOOKS,
+    QUOTAS,
     SHARES,
     SNAPSHOTS,
     TOPICS,
@@ -63,7 +64,7 @@ def believed_topics(settings: Settings) -> Iterator[Topic]:
     if "snapshots" in sources or settings.factor_source == "cluster-volumes":
         yield SNAPSHOTS
     if "cluster-quota" in settings.supplier:
-        yield from (USAGE, SHARES)
+        yield from (USAGE, SHARES, QUOTAS)
 
 
 def named(settings: Settings | None) -> dict[str, Topic]:
@@ -76,6 +77,7 @@ def named(settings: Settings | None) -> dict[str, Topic]:
             "cluster.volumes.topic": settings.cluster_volumes_topic,
             "usage.topic": settings.usage_topic,
             "shares.topic": settings.shares_topic,
+            "quotas.topic": settings.quotas_topic,
             "watch.topic": settings.watch_topic,
             "looks.topic": settings.looks_topic,
         }
@@ -103,7 +105,7 @@ def needed(settings: Settings | None, party: Party) -> dict[str, frozenset[Opera
 def _used(settings: Settings, topic: Topic) -> frozenset[Operation]:
     """Which of the operations on a topic a broker with these settings comes to."""
     task = {SNAPSHOTS: "publish-volumes", USAGE: "publish-usage", LOOKS: "publish-usage"}.get(topic)
-    watched = topic is WATCH and "publish-usage" in settings.tasks
-    reads: tuple[Operation, ...] = ("Read",) if watched or topic in believed_topics(settings) else ()
+    followed = topic in (WATCH, QUOTAS) and "publish-usage" in settings.tasks
+    reads: tuple[Operation, ...] = ("Read",) if followed or topic in believed_topics(settings) else ()
     writes: tuple[Operation, ...] = ("Write",) if task in settings.tasks else ()
     return frozenset((*reads, *writes))

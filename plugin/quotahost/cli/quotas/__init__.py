@@ -1,4 +1,6 @@
 """``quotahost quotas``: quotas as code.
 
-``command`` has the commands and their exit codes, ``showing`` the tables; the logic is in ``quotahost.declared``.
+``command`` has the commands, ``actions`` what each does and shows. ``declared`` reads files (by ``yaml_file``), and
+``plan`` compares them with what a cluster has (``cluster``, and ``client_quotas`` for Kafka's own). docs/quotas.md
+describes the files.
 """

@@ -1,7 +1,7 @@
-"""``quotahost quotas plan|apply|drift|export``: their options and exit codes.
+"""``quotahost quotas plan|apply|drift|export|import-properties``: their options and exit codes.
 
-Each ends with 2 if a file or the cluster can't be used. ``drift`` ends with 1 if something differs, ``apply`` if
-something couldn't be changed.
+Each ends with 2 if a file or the cluster can't be used. ``drift`` ends with 1 if something differs, ``apply`` and
+``import-properties`` if something couldn't be changed, ``export`` if something had to be left out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from quotahost.declared.problems import DeclarationError
+from quotahost.errors import QuotahostError
+from quotahost.records.topics import QUOTAS
 
 quotas = typer.Typer(no_args_is_help=True, help="Quotas as code: declared in files, compared with a cluster, applied.")
 
@@ -29,13 +30,30 @@ _Config: TypeAlias = Annotated[
         help="How to connect, in the names of librdkafka or of Kafka's Java client; without, as anybody can.",
     ),
 ]
+_Topic: TypeAlias = Annotated[
+    str, typer.Option(metavar="TOPIC", help="Topic of the cluster-wide quotas: the brokers' quotas.topic.")
+]
 _Prune: TypeAlias = Annotated[bool, typer.Option("--prune", help="Remove what no file names; otherwise it stays.")]
+_Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
+
+
+class _Missing(QuotahostError):
+    """A library that the commands need is missing."""
+
+    exit_code = 2
 
 
 @quotas.command()
-def plan(files: _Files, bootstrap: _Bootstrap, client_config: _Config = None, prune: _Prune = False) -> None:
+def plan(
+    files: _Files,
+    bootstrap: _Bootstrap,
+    client_config: _Config = None,
+    quotas_topic: _Topic = QUOTAS.name,
+    prune: _Prune = False,
+) -> None:
     """Show what apply would change. It changes nothing, and ends with 0 whatever it finds."""
-    _actions().plan(files, bootstrap, client_config, prune)
+    do = _actions()
+    do.plan(files, do.Where(bootstrap, client_config, quotas_topic), prune)
 
 
 @quotas.command()
@@ -43,27 +61,51 @@ def apply(
     files: _Files,
     bootstrap: _Bootstrap,
     client_config: _Config = None,
+    quotas_topic: _Topic = QUOTAS.name,
     prune: _Prune = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    yes: _Yes = False,
 ) -> None:
     """Make the cluster agree with the files. It shows what it would change, and asks first."""
-    raise typer.Exit(0 if _actions().apply(files, bootstrap, client_config, prune, yes) else 1)
+    do = _actions()
+    raise typer.Exit(0 if do.apply(files, do.Where(bootstrap, client_config, quotas_topic), prune, yes) else 1)
 
 
 @quotas.command()
-def drift(files: _Files, bootstrap: _Bootstrap, client_config: _Config = None, prune: _Prune = False) -> None:
+def drift(
+    files: _Files,
+    bootstrap: _Bootstrap,
+    client_config: _Config = None,
+    quotas_topic: _Topic = QUOTAS.name,
+    prune: _Prune = False,
+) -> None:
     """Say what differs between files and cluster: ends with 1 if something does, with 0 if nothing."""
-    raise typer.Exit(1 if _actions().drift(files, bootstrap, client_config, prune) else 0)
+    do = _actions()
+    raise typer.Exit(1 if do.drift(files, do.Where(bootstrap, client_config, quotas_topic), prune) else 0)
 
 
 @quotas.command()
 def export(
     bootstrap: _Bootstrap,
     client_config: _Config = None,
+    quotas_topic: _Topic = QUOTAS.name,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")] = None,
 ) -> None:
     """Write all quotas of the cluster as a file for plan, apply and drift."""
-    _actions().export(bootstrap, client_config, output)
+    do = _actions()
+    raise typer.Exit(0 if do.export(do.Where(bootstrap, client_config, quotas_topic), output) else 1)
+
+
+@quotas.command()
+def import_properties(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A broker's server.properties.")],
+    bootstrap: _Bootstrap,
+    client_config: _Config = None,
+    quotas_topic: _Topic = QUOTAS.name,
+    yes: _Yes = False,
+) -> None:
+    """Take over the cluster-wide quotas that earlier versions kept in brokers' properties."""
+    do = _actions()
+    raise typer.Exit(0 if do.import_properties(file, do.Where(bootstrap, client_config, quotas_topic), yes) else 1)
 
 
 def _actions() -> ModuleType:
@@ -72,5 +114,5 @@ def _actions() -> ModuleType:
         from quotahost.cli.quotas import actions
     except ImportError as error:
         missing = f"{error.name or error} is missing"
-        raise DeclarationError(f"{missing}; install what this needs: pip install 'quotahost[quotas]'") from None
+        raise _Missing(f"{missing}; install what this needs: pip install 'quotahost[quotas]'") from None
     return actions

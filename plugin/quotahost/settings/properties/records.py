@@ -11,7 +11,8 @@ from quotahost.settings.types import FencedBrokers, Text
 from quotahost.units import Count, Duration
 
 _TOPICS: Final = (
-    "snapshots_topic", "cluster_volumes_topic", "usage_topic", "shares_topic", "watch_topic", "looks_topic",
+    "snapshots_topic", "cluster_volumes_topic", "usage_topic", "shares_topic", "quotas_topic", "watch_topic",
+    "looks_topic",
 )  # fmt: skip
 
 
@@ -43,6 +44,9 @@ class RecordSettings(Frozen):
     shares_topic: Text = declare("shares.topic", default="__quotahost_shares", live=False)
     """Compacted topic of each broker's shares of the cluster-wide client quotas, which the pipeline writes and the
     supplier `cluster-quota` reads."""
+    quotas_topic: Text = declare("quotas.topic", default="__quotahost_quotas", live=False)
+    """Compacted topic of the cluster-wide client quotas, which `quotahost quotas apply` writes; the supplier
+    `cluster-quota` and the task `publish-usage` read it, and the task makes it if it is absent."""
     snapshots_expiry: Duration = declare("snapshots.expiry", default="1d")
     """With `fenced.brokers=unknown`: how long a fenced broker may be silent while the others still expect its
     snapshot. After that they ignore it, as if it were unregistered."""

@@ -70,7 +70,7 @@ class TopicSettings(Frozen):
 
     spared: Spared = declare("topics.spared", default=",".join(SPARED))
     """Topics that are never turned back and have no share: by default Kafka's own and quotahost's. Names are whole.
-    Those of `snapshots.topic`, `cluster.volumes.topic`, `usage.topic` and `shares.topic` are spared in any case."""
+    quotahost's own are spared in any case, by the names that `snapshots.topic` and the like give them."""
 
     @model_validator(mode="after")
     def _takes_effect(self) -> Self:

@@ -18,7 +18,6 @@ from quotahost.broker.host.loop import Host
 from quotahost.broker.host.measured import measured
 from quotahost.broker.host.messages import ALONE, EACH, EXEMPT
 from quotahost.broker.host.resolver import Resolver, Supplier
-from quotahost.broker.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
 from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
 from quotahost.broker.plugins.suppliers.controller_mutation import ControllerMutation, ControllerMutationSettings
 from quotahost.broker.plugins.suppliers.overrides import Overrides, OverridesSettings
@@ -151,25 +150,6 @@ def test_static_has_one_quota_for_all() -> None:
     plugin = Static(context(static__produce="1M"))
     expect_alike(plugin, plugin.quota, USERS, IDS)
     assert plugin.distinct_client_ids("alice") == frozenset()
-
-
-@pytest.mark.parametrize(
-    ("given_properties", "principal", "distinct"),
-    [
-        ({"produce.clients": "alice/app:1M"}, "alice", {"app"}),
-        ({"produce.clients": "alice/app:1M"}, "bob", set()),
-        ({"produce.client-ids": "app:1M", "fetch.clients": "alice/b:1M"}, "alice", {"app", "b"}),
-        ({"fetch.users": "alice:1M"}, "alice", None),
-        ({"fetch.users": "alice:1M"}, "bob", set()),
-        ({"produce.default": "1M", "produce.users": "alice:unlimited"}, "alice", set()),
-        ({"produce.default": "1M"}, "bob", None),
-    ],
-)
-def test_a_share_of_a_cluster_wide_quota_is_each_clients_own(
-    given_properties: dict[str, str], principal: str, distinct: set[str] | None
-) -> None:
-    rates = ClusterRates(ClusterQuotaSettings.model_validate(given_properties))
-    assert rates.distinct_client_ids(principal) == distinct
 
 
 # ---- who is measured -----------------------------------------------------------------------------------

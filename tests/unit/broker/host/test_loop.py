@@ -181,6 +181,7 @@ def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exemp
         "quotahost-7",
         "quotahost-pipeline",
         "quotahost-top",
+        "quotahost-quotas",
         "broker-1-fetcher-0",
         "raft-client-3",
     ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from quotahost.broker.plugins.cluster_quota.demand import Demands, key_of
-from quotahost.broker.plugins.cluster_quota.rates import ClusterRates
+from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.kafka.newest import Newest
 from quotahost.model import ClientUsage
 from quotahost.records.clients import ClientKey
@@ -103,11 +103,11 @@ class ShareBook:
         # A quota that was lowered live holds at once, and not only from the next look on.
         return min(given.rate, quota) if given else self._part(quota)
 
-    def look(self, rates: ClusterRates, used: list[ClientUsage], conditions: Conditions) -> list[ClientKey]:
+    def look(self, quotas: ClusterQuotas, used: list[ClientUsage], conditions: Conditions) -> list[ClientKey]:
         """Work out the rate of each client; the clients whose rate has changed.
 
         Args:
-            rates: the cluster-wide quotas.
+            quotas: the cluster-wide quotas.
             used: what the clients use on this broker now.
             conditions: restrict the rates.
         """
@@ -118,7 +118,7 @@ class ShareBook:
         given: dict[ClientKey, _Given] = {}
         # Clients that have lost their share, as all do once the shares are stale, go to their equal part in steps, too.
         for key in self._given.keys() | (self._shares.keys() if fresh else set()):
-            quota = rates.limited(key)
+            quota = quotas.limited(key)
             if quota is None:
                 continue
             share = self._shares.get(key) if fresh else None

@@ -1,9 +1,10 @@
 """The supplier ``cluster-quota``: one quota for a client in the whole cluster, wherever it writes and reads.
 
-KIP-13 has no cluster-wide quotas because brokers don't know each other's usage. Here the task ``publish-usage`` of
-every broker publishes it, the pipeline divides each quota by demand, and this supplier reads the share of its broker
-(``broker.plugins.cluster_quota.share_book``). Without fresh shares each broker gives an equal part, so the sum
-never exceeds the quota.
+KIP-13 has no cluster-wide quotas because brokers don't know each other's usage. Here the quotas are records of
+``quotas.topic``, which each broker follows (``broker.plugins.cluster_quota.quotas``). The task ``publish-usage`` of
+every broker publishes what its clients use of them, the pipeline divides each quota by demand, and this supplier reads
+the share of its broker (``broker.plugins.cluster_quota.share_book``). Without fresh shares each broker gives an equal
+part, so the sum never exceeds the quota.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Final
 
 from quotahost.api import Context
 from quotahost.background import LoggedOnce, Periodic
-from quotahost.broker.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
+from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas, ClusterQuotaSettings
 from quotahost.broker.plugins.cluster_quota.share_book import Conditions, ShareBook
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.registered_brokers import RegisteredBrokers
@@ -45,7 +46,6 @@ class ClusterQuota:
     def __init__(self, context: Context[ClusterQuotaSettings]) -> None:
         """Begin to follow the shares."""
         self._context = context
-        self._rates = ClusterRates(context.section)
         window = quota_window(context.broker.properties())
         self._book = ShareBook(window, time.monotonic, time.time)
         # Guards the book, which the host thread, the follower's, the one of the brokers and the looking one all use.
@@ -56,7 +56,7 @@ class ClusterQuota:
         self._pause = _EVERY
         self._was_fresh: bool | None = None  # None before the first fresh shares
         self._failure = LoggedOnce(context.log, logging.ERROR)
-        self._looks: Periodic | None = None
+        self._looks: Periodic | None = None  # None where nothing is followed
         if "broker" in (context.broker.properties().get("process.roles") or "broker"):
             self._begin()
 
@@ -65,6 +65,7 @@ class ClusterQuota:
         silence = 3 * settings.validity.total_seconds()
         # All other brokers' shares would come along otherwise: with a thousand of them tens of megabytes a second.
         own = partial(partition_of, str(context.node_id))
+        self._quotas = ClusterQuotas(context)
         self._follower = Follower(context, settings.shares_topic, self, silence, partition_of=own)
         self._registered_brokers = RegisteredBrokers(context, self._on_registered_brokers)
         self._looks = Periodic(f"{context.name}-steps", self._try_to_look, lambda: self._pause, context.start_thread)
@@ -73,11 +74,11 @@ class ClusterQuota:
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The client's share, or None (the next supplier is asked) if it has no cluster-wide quota."""
-        if quota_type not in _TYPES:
+        if quota_type not in _TYPES or self._looks is None:
             return None
         key = ClientKey(client.principal, client.client_id, quota_type)
         try:
-            quota = self._rates.find(key)
+            quota = self._quotas.find(key)
         except KeyError:
             return None
         # Unlimited is an answer: the next supplier must not limit the client after all.
@@ -88,21 +89,17 @@ class ClusterQuota:
 
     def distinct_client_ids(self, principal: str) -> Collection[str] | None:
         """The client-ids with a quota; None where each client of the principal has one, and so a share of its own."""
-        return self._rates.distinct_client_ids(principal)
+        return self._quotas.distinct_client_ids(principal) if self._looks else frozenset()
 
     def cluster_changed(self, cluster: Cluster) -> None:
         """The brokers that are alive, which are known before the registered ones."""
         self._cluster, self._alive = cluster.cluster_id, len(cluster.brokers)
         self._count_brokers()
 
-    def reconfigure(self, settings: ClusterQuotaSettings) -> None:
-        """Take other rates; the host asks again for all clients."""
-        self._rates = ClusterRates(settings)
-        self._wake()
-
     def close(self) -> None:
         """End the threads and the client."""
         if self._looks:
+            self._quotas.close()
             self._follower.close()
             self._registered_brokers.close()
             self._looks.close()
@@ -171,7 +168,9 @@ class ClusterQuota:
         self._pause = max(_EVERY, _REST * (time.monotonic() - started))
 
     def look(self) -> None:
-        """Work out the rate of each client, and announce those that changed."""
+        """Announce the quotas that changed, work out the rate of each client, and announce those that changed."""
+        for entity in self._quotas.take_changed():
+            self._context.answers_changed(principal=entity.user, client_id=entity.client_id)
         settings = self._context.settings
         validity, max_mute = settings.validity.total_seconds(), settings.max_mute.total_seconds()
         # Asked outside the lock, for which quota() waits on the host thread. If the broker can't answer, this
@@ -179,7 +178,7 @@ class ClusterQuota:
         used = self._used(validity)
         with self._lock:
             conditions = Conditions(validity, settings.floor_bytes, max_mute)
-            changed = self._book.look(self._rates, used, conditions)
+            changed = self._book.look(self._quotas, used, conditions)
             fresh, age = self._book.fresh(validity), self._book.age()
             brokers, shared = self._book.brokers, self._book.shared
         # Only now: the host asks again at once, and must find the new rates in the book.
@@ -194,6 +193,7 @@ class ClusterQuota:
         return [] if needless else self._context.broker.usage(_MOST)
 
     def _show(self, fresh: bool, age: float, brokers: int, shared: int) -> None:
+        self._quotas.show()
         metrics = self._context.metrics
         if age < math.inf:
             metrics.gauge("Shares", "", "Age", age)

@@ -7,7 +7,7 @@ Most of it differs so little from the last record that nobody would act on it. W
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from quotahost.api import Context
@@ -20,7 +20,13 @@ class NewsPublisher(Generic[T]):
     """Keeps what was published last, and writes again when it has to; the record's key is this broker's id."""
 
     def __init__(
-        self, context: Context, topic: str, what: str, is_news: Callable[[T, T], bool], clock: Callable[[], float]
+        self,
+        context: Context,
+        topic: str,
+        what: str,
+        is_news: Callable[[T, T], bool],
+        clock: Callable[[], float],
+        more: Sequence[str] = (),
     ) -> None:
         """Nothing is connected yet.
 
@@ -30,11 +36,13 @@ class NewsPublisher(Generic[T]):
             what: is published, in words for the log.
             is_news: whether the second differs enough from the first, which was published, to be published at once.
             clock: in seconds, monotonic.
+            more: other topics that are made with it.
         """
-        self._publisher = Publisher(context, topic, what, self._lost, clock)
+        self._publisher = Publisher(context, topic, what, self._lost, clock, more)
         self._key, self._is_news, self._clock = str(context.node_id).encode(), is_news, clock
         self._due = clock()
         self._published: T | None = None
+        self._topics_gone = False
 
     def offer(self, seen: T | None, make: Callable[[T], bytes], period: float) -> None:
         """Publish what was seen if it is news or its time has come, unless a record is still on its way.
@@ -47,11 +55,18 @@ class NewsPublisher(Generic[T]):
         # busy() comes first: it also reports a lost record, even where there is nothing to send now.
         if self._publisher.busy() or seen is None:
             return
+        if self._topics_gone:  # only now: a record that was on its way would never be heard of again
+            self._topics_gone = False
+            self._publisher.make_topics()
         news = self._published is not None and self._is_news(self._published, seen)
         if news or self._clock() >= self._due:
             # Before it is sent: send() may call _lost at once, which must have the last word.
             self._published, self._due = seen, self._clock() + period
             self._publisher.send(self._key, lambda: make(seen))
+
+    def make_topics(self) -> None:
+        """Make the topics that are gone, with the next record."""
+        self._topics_gone = True
 
     def close(self) -> None:
         """Wait a moment for the record that is on its way."""

@@ -11,17 +11,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import ClassVar, Final, Protocol, cast
+from typing import ClassVar, Final, Protocol
 
 from quotahost.api import Context
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs
 from quotahost.broker.plugins.cluster_quota.demand import Demands, key_of
-from quotahost.broker.plugins.cluster_quota.rates import NAME, ClusterQuotaSettings, ClusterRates
+from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.broker.plugins.tasks.looks import Looks
 from quotahost.broker.plugins.tasks.news import NewsPublisher
 from quotahost.records.clients import ClientKey
 from quotahost.records.usage import Usage, Used, encode
-from quotahost.settings.plugin_section import read_section
 from quotahost.throttling import quota_window
 
 _EVERY: Final = 5.0  # seconds after which a record is written without any news
@@ -47,7 +46,7 @@ class PublishUsage:
     """Looks every ``usage.period``; publishes what is news at once, and all of it every 5 s.
 
     News is a rate or demand that changed by a tenth, and a client that came, went, began or ended to be held back.
-    The properties of the supplier ``cluster-quota`` define which clients have a cluster-wide quota.
+    The records of ``quotas.topic`` define which clients have a cluster-wide quota; the task makes that topic, too.
     """
 
     #: Kafka then measures clients without a quota, too (quotahost.broker.host.measured).
@@ -59,12 +58,11 @@ class PublishUsage:
         """Nothing is connected yet. ``clock`` in seconds, monotonic."""
         self._context, self._clock = context, clock
         self.period: timedelta = context.settings.usage_period
-        topic = context.settings.usage_topic
-        self._news: NewsPublisher[_Clients] = NewsPublisher(context, topic, "usage", is_news, clock)
+        topic, more = context.settings.usage_topic, [context.settings.quotas_topic]
+        self._news: NewsPublisher[_Clients] = NewsPublisher(context, topic, "usage", is_news, clock, more)
         self._demands = Demands(quota_window(context.broker.properties()))
         self._cluster = ""
-        self._settings: object = None
-        self._rates: ClusterRates
+        self._quotas = ClusterQuotas(context)
         self._looks = looks(context)
 
     def run(self) -> None:
@@ -75,6 +73,9 @@ class PublishUsage:
         # A look reads Kafka's MBeans for each client; with very many clients it would otherwise keep a core busy.
         self.period = max(self._context.settings.usage_period, _REST * took)
         self._context.metrics.gauge("Usage", "", "Clients", len(clients))
+        self._quotas.show()
+        if self._quotas.take_absent():
+            self._news.make_topics()
         self._news.offer(clients, self._encoded, _EVERY)
         self._looks.run()
 
@@ -82,31 +83,22 @@ class PublishUsage:
         """Wait a moment for the records that are on their way."""
         self._news.close()
         self._looks.close()
+        self._quotas.close()
 
     def _look(self, now: float) -> _Clients:
         """The busiest clients that have a cluster-wide quota and still use or want some of it."""
         most = self._context.settings.usage_clients
-        rates = self._current_rates()
         busiest = self._context.broker.usage(_ASK_FOR * most)
         demands = self._demands.look(busiest, now)
         found: _Clients = {}
         for each in busiest:
-            key, quota = key_of(each), rates.limited(key_of(each))
+            key, quota = key_of(each), self._quotas.limited(key_of(each))
             # A silent client, whose demand is 0, stays in the records until its rate has run out.
             gone = key in self._demands.silent and each.rate < 1
             # The broker lists the busiest clients first, so those beyond usage.clients are the least busy.
             if quota is not None and not gone and len(found) < most:
                 found[key] = Used(key, each.rate, demands[key], quota)
         return found
-
-    def _current_rates(self) -> ClusterRates:
-        """The rates of the properties in force, which may change while the broker runs."""
-        settings = self._context.settings
-        # The host replaces the settings as a whole at a live change, so identity shows one.
-        if settings is not self._settings:
-            section = read_section(NAME, settings.plugin.get(NAME, {}), ClusterQuotaSettings)
-            self._settings, self._rates = settings, ClusterRates(cast("ClusterQuotaSettings", section))
-        return self._rates
 
     def _encoded(self, clients: _Clients) -> bytes:
         # Read here and not from context.disks: without disks to watch, no broker needs their monitor for an id.

@@ -3,50 +3,49 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
 from quotahost.api import Role
-from quotahost.broker.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
+from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
 from quotahost.broker.plugins.suppliers import cluster_quota as module
 from quotahost.broker.plugins.suppliers.cluster_quota import ClusterQuota
-from quotahost.model import ClientUsage, Quota, QuotaType, Scope
+from quotahost.model import ClientUsage, QuotaType, Scope
 from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares, encode
+from quotahost.settings.declaration import SettingsError
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.host import FakeHost
 from quotahost.throttling.sampled_rate import SampledRate
 from tests.fakes.plugin_context import eventually
+from tests.fakes.quotas import Idle, change, quota, remove, set_quotas
 
 PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
-RATES = {
-    "plugin.cluster-quota.produce.default": "1M",
-    "plugin.cluster-quota.produce.users": "alice:2M,free:unlimited",
-    "plugin.cluster-quota.produce.client-ids": "app:3M",
-    "plugin.cluster-quota.produce.clients": r"alice/app:4M,a\/b/c\/d:5M,alice/:6M",
-    "plugin.cluster-quota.fetch.users": "alice:9M",
-}
-
-
-class Idle:
-    """Stands for the follower: nothing is read but what the test hands over."""
-
-    def __init__(self, *given: Any, **more: Any) -> None:
-        self.closed = False
-
-    def close(self) -> None:
-        self.closed = True
+SUPPLIER = {"supplier": "cluster-quota"}
+QUOTAS = (
+    quota(None, None, 1e6),
+    quota("alice", None, 2e6, 9e6),
+    quota("free", None, math.inf),
+    quota(None, "app", 3e6),
+    quota("alice", "app", 4e6),
+    quota("a/b", "c/d", 5e6),
+    quota("alice", "", 6e6),
+)
 
 
 class World:
     def __init__(self, **properties: str) -> None:
         self.broker = FakeBroker({"process.roles": "broker,controller"}, brokers={1: False, 2: True, 3: False})
-        self.host = FakeHost(Role.SUPPLIER, ClusterQuota, RATES | properties, name="cluster-quota", broker=self.broker)
+        self.host = FakeHost(
+            Role.SUPPLIER, ClusterQuota, SUPPLIER | properties, name="cluster-quota", broker=self.broker
+        )
         self.plugin: ClusterQuota = self.host.plugin
         self.sequence = 0
+        self.quotas = self.plugin._quotas
+        set_quotas(self.quotas, *QUOTAS)
 
     def rate(self, user: str, client_id: str = "", kind: QuotaType = PRODUCE) -> float | None:
         quota = self.host.quota(user, client_id, kind)
@@ -62,13 +61,19 @@ class World:
         self.plugin.record(key, value, True)
 
 
+@pytest.fixture(autouse=True)
+def _no_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    for each in (module, quotas_module):
+        monkeypatch.setattr(each, "Follower", Idle)
+
+
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr(module, "Follower", Idle)
+def world() -> Iterator[World]:
     made = World()
     eventually(lambda: made.broker.number("Shares", "Brokers") == 3)
     assert made.plugin._looks
     made.plugin._looks.close()  # it looks only when the test does
+    made.plugin.look()
     yield made
     made.host.close()
 
@@ -150,12 +155,32 @@ def test_more_brokers_are_announced_to_all(world: World) -> None:
     assert world.rate("alice", "app") == 1e6
 
 
-def test_rates_changed_live_hold_at_once(world: World) -> None:
-    plugin = world.plugin
-    world.host.reconfigure({"plugin.cluster-quota.produce.users": "alice:6M"})
-    assert world.host.plugin is plugin
+def test_a_quota_that_is_changed_or_removed_holds_at_once_and_is_announced_for_its_clients(world: World) -> None:
+    world.host.announced.clear()
+    change(world.quotas, quota("alice", "app", 6e6))
     assert world.rate("alice", "app") == 2e6
+    remove(world.quotas, "alice", "app")
+    assert world.rate("alice", "app") == 2e6 / 3
+    remove(world.quotas, None, "app")
+    remove(world.quotas)
     assert world.host.quota("bob", "app", PRODUCE) is None
+    assert world.host.announced == []  # a hundred thousand changes at once are announced once
+    world.plugin.look()
+    assert set(world.host.announced) == {(None, None)}
+    world.host.announced.clear()
+    change(world.quotas, quota("alice", "app", 6e6))
+    change(world.quotas, quota("bob", None, 6e6))
+    change(world.quotas, quota("bob", None, 6e6))
+    world.plugin.look()
+    assert sorted(world.host.announced) == [("alice", "app"), ("bob", None)]
+
+
+def test_very_many_changes_are_announced_for_all_clients_at_once(world: World) -> None:
+    world.host.announced.clear()
+    for n in range(200):
+        change(world.quotas, quota(f"user-{n}", None, 1e6))
+    world.plugin.look()
+    assert world.host.announced == [(None, None)]
 
 
 def test_while_the_use_is_not_known_nothing_is_taken_from_anybody(world: World) -> None:
@@ -170,8 +195,7 @@ def test_while_the_use_is_not_known_nothing_is_taken_from_anybody(world: World) 
     assert world.rate("alice", "app") == 3.5e6
 
 
-def test_its_thread_hands_shares_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Follower", Idle)
+def test_its_thread_hands_shares_on_by_itself() -> None:
     world = World()
     try:
         world.shares(3.5e6)
@@ -181,32 +205,21 @@ def test_its_thread_hands_shares_on_by_itself(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Follower", lambda *_, **__: pytest.fail("it follows"))
+    for each in (module, quotas_module):
+        monkeypatch.setattr(each, "Follower", lambda *_, **__: pytest.fail("it follows"))
     broker = FakeBroker({"process.roles": "controller"})
-    with FakeHost(Role.SUPPLIER, ClusterQuota, RATES, name="cluster-quota", broker=broker) as host:
-        assert host.quota("alice", "app", PRODUCE) == Quota(4e6, Scope.CLIENT)
+    with FakeHost(Role.SUPPLIER, ClusterQuota, SUPPLIER, name="cluster-quota", broker=broker) as host:
+        assert host.quota("alice", "app", PRODUCE) is None
+        assert host.plugin.distinct_client_ids("alice") == frozenset()
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("alice:3M", "USER/CLIENT-ID:RATE"),
-        ("/app:3M", "USER/CLIENT-ID:RATE"),
-        ("a/b/c:3M", "USER/CLIENT-ID:RATE"),
-        ("a/b:3M,a/b:4M", "'a/b' twice"),
-        ("a/b:x", "whose rate"),
-    ],
-)
-def test_a_wrong_list_of_clients_is_refused_with_its_remedy(text: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        ClusterQuotaSettings.model_validate({"produce.clients": text})
-
-
-def test_an_unset_default_is_no_answer_and_an_unlimited_one_is() -> None:
-    key = ClientKey("alice", "app", FETCH)
-    with pytest.raises(KeyError):
-        ClusterRates(ClusterQuotaSettings()).find(key)
-    assert ClusterRates(ClusterQuotaSettings.model_validate({"fetch.default": "unlimited"})).find(key) is None
+@pytest.mark.parametrize("kind", ["produce", "fetch"])
+@pytest.mark.parametrize("name", ["default", "users", "client-ids", "clients"])
+def test_a_property_of_earlier_versions_is_refused_with_what_to_do(kind: str, name: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        World(**{f"plugin.cluster-quota.{kind}.{name}": "1M"})
+    assert f"{kind}.{name}: was removed: cluster-wide quotas are records of quotas.topic" in str(refused.value)
+    assert "`quotahost quotas import-properties FILE --bootstrap HOST:PORT`" in str(refused.value)
 
 
 def test_a_share_that_falls_mutes_no_client_for_longer_than_max_mute(world: World) -> None:
@@ -215,7 +228,7 @@ def test_a_share_that_falls_mutes_no_client_for_longer_than_max_mute(world: Worl
         kafka.record(1.5e6, start + second * 1000)
         kafka.record(1.5e6, start + second * 1000 + 999)
     now = start + 11_998  # Kafka still sums up the sample that began 12 s ago
-    world.host.reconfigure(RATES | {"max.mute": "5s"})
+    world.host.reconfigure(SUPPLIER | {"max.mute": "5s"})
     world.shares(3.5e6)
     world.plugin.look()
     world.broker.usages = [ClientUsage("alice", "app", PRODUCE, kafka.measure(now), 3.5e6, 0.0, 0.0)]

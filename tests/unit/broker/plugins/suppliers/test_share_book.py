@@ -7,12 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from quotahost.broker.plugins.cluster_quota.rates import ClusterQuotaSettings, ClusterRates
+from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
+from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.broker.plugins.cluster_quota.share_book import Conditions, ShareBook
 from quotahost.model import ClientUsage, QuotaType
 from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares
-from tests.fakes.plugin_context import Clock
+from tests.fakes.plugin_context import Clock, context
+from tests.fakes.quotas import Idle, quota, remove, set_quotas
 
 KEY = ClientKey("alice", "app", QuotaType.PRODUCE)
 QUOTA = 3e6
@@ -24,7 +26,8 @@ WALL = datetime(2026, 11, 21, tzinfo=UTC)
 class World:
     def __init__(self) -> None:
         self.clock = Clock()
-        self.rates = ClusterRates(ClusterQuotaSettings.model_validate({"produce.users": "alice:3M"}))
+        self.quotas = ClusterQuotas(context())
+        set_quotas(self.quotas, quota("alice", None, 3e6))
         self.wall = Clock(WALL.timestamp())
         self.book = ShareBook(WINDOW, self.clock, self.wall)
         self.book.brokers = 3
@@ -50,7 +53,7 @@ class World:
     def look(self, rate: float | None = None, idle: float = 0.0, after: float = 0.5) -> list[ClientKey]:
         self.clock.now += after
         used = [] if rate is None else [ClientUsage(*KEY, rate, self.given, 0.0, idle)]
-        return self.book.look(self.rates, used, Conditions(60, 35e3, MUTE))
+        return self.book.look(self.quotas, used, Conditions(60, 35e3, MUTE))
 
     def active(self, share: float, rate: float) -> None:
         """The client uses so much, and its share is there."""
@@ -66,7 +69,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(quotas_module, "Follower", Idle)
     return World()
 
 
@@ -244,6 +248,6 @@ def test_of_an_invented_quota_counts_only_the_part_that_is_given_of_it(
 
 def test_a_client_whose_quota_is_gone_is_forgotten(world: World) -> None:
     world.active(2e6, 1e5)
-    world.rates = ClusterRates(ClusterQuotaSettings())
+    remove(world.quotas, "alice")
     assert world.look(1e5) == []
     assert world.book.shared == 0

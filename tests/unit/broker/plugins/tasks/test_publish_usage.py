@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError
 
+from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
 from quotahost.broker.plugins.tasks.publish_usage import PublishUsage
 from quotahost.kafka import publisher as module
 from quotahost.model import ClientUsage, QuotaType
@@ -16,9 +18,10 @@ from quotahost.records.usage import Usage, decode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.plugin_context import Clock, context, settings
+from tests.fakes.quotas import Idle, change, quota, set_quotas
 
 LOST = KafkaError(KafkaError._MSG_TIMED_OUT)
-OWN = {"supplier": "cluster-quota", "plugin__cluster_quota__produce.users": "alice:3M,bob:2M,carol:unlimited"}
+OWN = {"supplier": "cluster-quota"}
 
 
 class NoLooks:
@@ -35,6 +38,8 @@ class World:
         self.broker = FakeBroker({"log.dirs": str(directory)}, brokers={1: False})
         self.context = context(self.broker, "publish-usage", **OWN)
         self.task = PublishUsage(self.context, self.clock, lambda _: NoLooks())
+        self.quotas = self.task._quotas
+        set_quotas(self.quotas, quota("alice", None, 3e6), quota("bob", None, 2e6), quota("carol", None, math.inf))
 
     def run(self, *used: ClientUsage, seconds: float = 0.5) -> int:
         """How many records are sent within this time; runs each half second."""
@@ -48,6 +53,7 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
+    monkeypatch.setattr(quotas_module, "Follower", Idle)
     made = World(tmp_path)
     monkeypatch.setattr(module, "ensure_compacted", made.kafka.ensure)
     monkeypatch.setattr(module, "Producer", made.kafka.producer)
@@ -71,7 +77,7 @@ def test_it_publishes_at_once_and_then_every_five_seconds(world: World) -> None:
     )  # fmt: skip
     assert world.run(use(), seconds=4.5) == 0
     assert world.run(use(), seconds=0.5) == 1
-    assert [each[0] for each in world.kafka.made] == ["__quotahost_usage"]
+    assert [each[0] for each in world.kafka.made] == ["__quotahost_usage", "__quotahost_quotas"]
 
 
 def test_a_broker_without_such_clients_publishes_an_empty_list_since_it_is_one_of_the_cluster(world: World) -> None:
@@ -124,7 +130,7 @@ def test_only_the_busiest_usage_clients_are_published(world: World) -> None:
 
 def test_quotas_changed_live_are_published_at_once(world: World) -> None:
     world.run(use())
-    world.context.settings = settings(**OWN | {"plugin__cluster_quota__produce.users": "alice:4M"})
+    change(world.quotas, quota("alice", None, 4e6))
     assert world.run(use()) == 1
     assert world.kafka.sent[-1].clients[0].quota == 4e6
 
@@ -153,3 +159,11 @@ def test_looks_that_take_long_are_made_less_often(world: World, monkeypatch: pyt
     monkeypatch.setattr(FakeBroker, "usage", lambda self, most: slow(most))
     world.run()
     assert world.task.period.total_seconds() == pytest.approx(2.0)
+
+
+def test_a_topic_of_quotas_that_somebody_deleted_is_made_again(world: World) -> None:
+    world.run(use())
+    world.kafka.made.clear()
+    world.quotas._is_absent()
+    world.run(use(), seconds=5.5)
+    assert "__quotahost_quotas" in [each[0] for each in world.kafka.made]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from quotahost.declared.document import Declared, read_declared
-from quotahost.declared.entities import DEFAULT, Entity
-from quotahost.declared.problems import DeclarationError
+from quotahost.cli.quotas import yaml_file
+from quotahost.cli.quotas.declared import DeclarationError, Declared, read_declared, read_properties
+from quotahost.cli.quotas.plan import Entity, compare
+from quotahost.cli.quotas.yaml_file import in_yaml
+from quotahost.model import DEFAULT
 
 
 @pytest.fixture
@@ -131,8 +136,13 @@ def test_an_entry_without_rates_says_that_there_are_none(file: Path) -> None:
         ("prune: perhaps", "FILE:1: prune: perhaps Input should be a valid boolean"),
         ("cluster-quotas:\n- client-id: <default>\n  produce: 3", "FILE:2: cluster-quotas[0]: has a default that"),
         ("- user: a", "FILE:1: is no mapping; write prune, quotas, cluster-quotas, or a KafkaUser"),
-        ("quotas: [", "FILE:1: is no YAML: "),
-        ("quotas: &a [*a]", "is nested too deeply"),
+        ("quotas: [", "is no YAML: "),
+        ("quotas: &a [*a]", "FILE:1: quotas: has an alias or anchor (* or &); write out what it stands for"),
+        ("quotas:\n- user: *a", "FILE:2: quotas[0].user: has an alias or anchor"),
+        ("&a quotas: []", "FILE:1: has a key that is no text"),
+        ("quotas: " + 100 * "[", "FILE:1: quotas[0][0]: is nested too deeply"),
+        ("quotas: " + 100 * "{a: ", "FILE:1: quotas.a.a: is nested too deeply"),
+        ("cluster-quotas:\n- client-id: ''\n  produce: 3", "FILE:2: cluster-quotas[0]: names nobody"),
     ],
 )
 def test_a_mistake_is_told_with_place_value_and_remedy(file: Path, text: str, told: str) -> None:
@@ -195,3 +205,80 @@ def test_strimzis_users_are_read(file: Path) -> None:
 def test_a_mistake_in_a_list_of_users_is_told_with_its_line(file: Path) -> None:
     told = problem(file, KAFKA_USERS.replace("{requestPercentage: 55}", "{requestPercent: 55}"))
     assert told == ("FILE:15: items[0].spec.quotas.requestPercent: is an unknown key; did you mean requestPercentage?")
+
+
+def test_aliases_that_stand_for_gigabytes_are_refused_before_anything_is_built(file: Path) -> None:
+    text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{n}: &a{n} [{', '.join(9 * [f'*a{n - 1}'])}]\n" for n in range(1, 10)
+    )
+    assert problem(file, text) == "FILE:1: a0: has an alias or anchor (* or &); write out what it stands for"
+
+
+@pytest.mark.parametrize("loader", [yaml_file._LOADER, yaml.BaseLoader], ids=["libyaml", "without"])
+@pytest.mark.parametrize("nested", ["[", "{a: ", "- "])
+def test_a_file_that_is_nested_thousands_deep_is_refused(
+    file: Path, monkeypatch: pytest.MonkeyPatch, loader: Any, nested: str
+) -> None:
+    monkeypatch.setattr(yaml_file, "_LOADER", loader)
+    assert "nest" in problem(file, 2000 * nested)
+
+
+def test_a_file_that_is_too_large_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_file, "_MOST_BYTES", 100)
+    assert "has more than 100 bytes; divide it into several files" in problem(file, "#" + 100 * "x")
+
+
+def test_clients_without_a_client_id_can_have_a_cluster_wide_quota(file: Path) -> None:
+    declared = read(file, "cluster-quotas: [{user: alice, client-id: '', produce: 6M}]")
+    assert declared.quotas == {Entity("alice", "", in_cluster=True): {"produce": 6e6}}
+
+
+PROPERTIES = r"""
+client.quota.callback.supplier=cluster-quota,client-quotas
+client.quota.callback.plugin.cluster-quota.produce.default=unlimited
+client.quota.callback.plugin.cluster-quota.produce.users=alice:3M,tenant\\:a:2M
+client.quota.callback.plugin.cluster-quota.produce.client-ids=app:3M
+client.quota.callback.plugin.cluster-quota.produce.clients=alice/app:4M,a\\/b/c\\/d:5M,alice/:6M
+client.quota.callback.plugin.cluster-quota.fetch.users=alice:9M
+"""
+
+
+def test_the_properties_of_earlier_versions_are_read(file: Path) -> None:
+    file.write_text(PROPERTIES)
+    declared = read_properties(file)
+    assert declared.sections == {True}
+    assert declared.quotas == {
+        Entity(DEFAULT, in_cluster=True): {"produce": math.inf},
+        Entity("alice", in_cluster=True): {"produce": 3e6, "fetch": 9e6},
+        Entity("tenant:a", in_cluster=True): {"produce": 2e6},
+        Entity(None, "app", in_cluster=True): {"produce": 3e6},
+        Entity("alice", "app", in_cluster=True): {"produce": 4e6},
+        Entity("a/b", "c/d", in_cluster=True): {"produce": 5e6},
+        Entity("alice", "", in_cluster=True): {"produce": 6e6},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a=b", "has no quotas of client.quota.callback.plugin.cluster-quota.*"),
+        ("client.quota.callback.plugin.cluster-quota.produce.users=a:b:c", "more than one colon"),
+        ("client.quota.callback.plugin.cluster-quota.produce.clients=alice:3M", "USER/CLIENT-ID:RATE"),
+        ("client.quota.callback.plugin.cluster-quota.produce.clients=a/b/c:3M", "USER/CLIENT-ID:RATE"),
+        ("client.quota.callback.plugin.cluster-quota.produce.clients=a/b:3M,a/b:4M", "'a/b' twice"),
+        ("client.quota.callback.plugin.cluster-quota.produce.clients=a/b:x", "whose rate"),
+        ("client.quota.callback.plugin.cluster-quota.request.users=a:1", "is no property that quotahost had"),
+    ],
+)
+def test_wrong_properties_of_earlier_versions_are_told(file: Path, text: str, told: str) -> None:
+    file.write_text(text)
+    with pytest.raises(DeclarationError, match=re.escape(told)):
+        read_properties(file)
+
+
+def test_many_entities_are_read_written_and_compared(file: Path) -> None:
+    quotas = {Entity(f"user-{n}", in_cluster=True): {"produce": 1000.0 + n} for n in range(20_000)}
+    declared = read(file, in_yaml(quotas))
+    assert declared.quotas == quotas
+    present = dict(quotas) | {Entity("user-7", in_cluster=True): {"produce": 1.0}}
+    assert len(compare(declared.quotas, present, prune=True).changes) == 1

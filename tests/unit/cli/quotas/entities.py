@@ -6,7 +6,8 @@ import math
 
 from hypothesis import strategies as st
 
-from quotahost.declared.entities import DEFAULT, Entity, keys_of
+from quotahost.cli.quotas.plan import Entity, keys_of
+from quotahost.model import DEFAULT
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12) | st.sampled_from(
     [
@@ -45,7 +46,7 @@ def quotas_of(entity: Entity) -> st.SearchStrategy[tuple[Entity, dict[str, float
 
 
 OF_CLUSTER = (
-    st.builds(Entity, NAMES, st.none() | NAMES, in_cluster=st.just(True))
+    st.builds(Entity, NAMES, st.none() | NAMES | st.just(""), in_cluster=st.just(True))
     | st.builds(Entity, st.none(), NAMES, in_cluster=st.just(True))
     | st.just(Entity(DEFAULT, in_cluster=True))
 )

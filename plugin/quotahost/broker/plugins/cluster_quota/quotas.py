@@ -1,0 +1,202 @@
+"""The cluster-wide quotas as this broker has read them, and the quota of each client.
+
+The supplier ``cluster-quota`` and the task ``publish-usage`` each follow ``quotas.topic`` by a :class:`ClusterQuotas`.
+At the start it reads the whole topic; until that is done no client has a cluster-wide quota. Then each record changes
+one entity's quota. A record that no reader takes (``quotahost.records.quotas``) is counted and logged, and what the
+entity had stays. When the topic is read again, what it no longer has is gone once its end is reached.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+from pydantic import ConfigDict
+
+from quotahost.api import Context
+from quotahost.background import LoggedOnce
+from quotahost.kafka.follower import Follower
+from quotahost.model import QuotaType
+from quotahost.records.clients import ClientKey
+from quotahost.records.codec import Refused
+from quotahost.records.quotas import DEFAULT, Entity, LatestQuotas
+from quotahost.settings.telling import Telling
+
+_SILENCE: Final = 3600.0  # seconds without a change after which the topic is read again
+#: For changes of more entities, asking again for all clients costs less than for those of each.
+_MOST_APART: Final = 100
+#: With more client-ids than this, each client of a user is asked about: the sets go to Java with every answer.
+_MOST_DISTINCT: Final = 1000
+_MOST_KNOWN: Final = 1000  # users whose sets are kept
+_REMEDY: Final = (
+    "cluster-wide quotas are records of quotas.topic; take them over by `quotahost quotas import-properties FILE "
+    "--bootstrap HOST:PORT`, then remove this line"
+)
+_REMOVED: Final = ("default", "users", "client-ids", "clients")
+
+
+class ClusterQuotaSettings(Telling):
+    """It has nothing to set; `quotahost quotas` asks by it whether a broker has this supplier."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    #: What earlier versions had (quotahost.settings.plugin_section).
+    removed: ClassVar = {f"{kind}.{name}": _REMEDY for kind in ("produce", "fetch") for name in _REMOVED}
+
+
+class ClusterQuotas:
+    """Follows the topic, and finds a client's quota: that of user and client-id, else of the user, the client-id, all.
+
+    Each client (user and client-id) has a quota of its own, wherever its rate was found. The follower's thread
+    changes the quotas; any thread may ask.
+
+    Attributes:
+        read: whether the topic has been read to its end at least once.
+    """
+
+    def __init__(self, context: Context[object]) -> None:
+        """Begin to follow the topic."""
+        self._context = context
+        self._latest = LatestQuotas()
+        self._reading: LatestQuotas | None = None  # what the topic has, while it is read from its beginning
+        self.read = False
+        self._began = time.monotonic()
+        self._refused = LoggedOnce(context.log)
+        self._unread = LoggedOnce(context.log)
+        self._lock = threading.Lock()  # guards what follows
+        self._changed: set[Entity] = set()
+        self._absent = False
+        self._distinct: dict[str | None, frozenset[str]] = {}
+        self._named: dict[str | None, set[str]] = {}  # client-ids by user, None for those of any user
+        self._topic = context.settings.quotas_topic
+        self._follower = Follower(
+            context, self._topic, self, _SILENCE, self._is_absent, connection=f"{context.name}-quotas"
+        )
+
+    def close(self) -> None:
+        """End the thread and its client."""
+        self._follower.close()
+
+    # ---- any thread ----
+
+    def find(self, key: ClientKey) -> float | None:
+        """The client's bytes/s in the whole cluster; None is unlimited.
+
+        Raises:
+            KeyError: no quota is set for the client.
+        """
+        quotas, user, client_id = self._latest.by_entity, key.principal, key.client_id
+        for name in ((user, client_id), (user, None), (None, client_id), DEFAULT):
+            # A plain tuple finds an Entity: both are hashed alike.
+            quota = quotas.get(name)  # type: ignore[arg-type]
+            if quota is not None and (rate := quota.rate(key.quota_type)) is not None:
+                return None if rate == math.inf else rate
+        raise KeyError(key)
+
+    def limited(self, key: ClientKey) -> float | None:
+        """The client's bytes/s in the whole cluster; None without a quota or with an unlimited one."""
+        try:
+            return self.find(key)
+        except KeyError:
+            return None
+
+    def distinct_client_ids(self, principal: str) -> frozenset[str] | None:
+        """The client-ids of a principal that have a quota; None if all may have one, each a share of its own."""
+        for kind in (QuotaType.PRODUCE, QuotaType.FETCH):
+            # The empty client-id may have a quota of its own, which says nothing about the others.
+            if self._of_all(principal, kind):
+                return None
+        with self._lock:
+            of = principal if principal in self._named else None
+            named = [self._named[user] for user in {of, None} if user in self._named]
+            if sum(map(len, named)) > _MOST_DISTINCT:
+                return None
+            if of not in self._distinct:
+                if len(self._distinct) >= _MOST_KNOWN:
+                    self._distinct.clear()
+                self._distinct[of] = frozenset().union(*named)
+            return self._distinct[of]
+
+    def _of_all(self, principal: str, kind: QuotaType) -> bool:
+        """Whether all clients of a principal share a limited rate of the user's or of the default."""
+        for entity in (Entity(principal, None), DEFAULT):
+            quota = self._latest.by_entity.get(entity)
+            if quota is not None and (rate := quota.rate(kind)) is not None:
+                return rate != math.inf  # an unlimited client has no shares: all are alike
+        return False
+
+    def take_changed(self) -> set[Entity]:
+        """The entities whose quotas have changed since the last call; the default stands for very many."""
+        with self._lock:
+            changed, self._changed = self._changed, set()
+        return {DEFAULT} if DEFAULT in changed or len(changed) > _MOST_APART else changed
+
+    def take_absent(self) -> bool:
+        """Whether the topic was found absent since the last call."""
+        with self._lock:
+            absent, self._absent = self._absent, False
+        return absent
+
+    def show(self) -> None:
+        """Show how many there are, and log it once if the topic can't be read."""
+        metrics, grace = self._context.metrics, self._context.settings.startup_grace.total_seconds()
+        metrics.gauge("ClusterQuotas", "", "Entities", len(self._latest.by_entity))
+        metrics.gauge("ClusterQuotas", "", "Read", float(self.read))
+        if self.read:
+            self._unread.healed()
+        elif time.monotonic() - self._began > grace:
+            text = "topic %s can't be read so far: no client has a cluster-wide quota on this broker"
+            self._unread.report(text, self._topic)
+
+    # ---- the follower's thread: quotahost.kafka.follower.Reader ----
+
+    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
+        """Take the quota of an entity, or remove it."""
+        if live:
+            quotas = self._latest
+        else:
+            quotas = self._reading = self._reading or LatestQuotas(self._latest)
+        try:
+            entity = quotas.take(key, value)
+        except Refused as problem:
+            self._context.metrics.count("Refused", problem.reason, "Records")
+            self._refused.report("a record of %s was refused, what its entity had stays: %s", self._topic, problem)
+            return
+        self._refused.healed()
+        if live and entity is not None:
+            self._note([entity])
+
+    def caught_up(self) -> None:
+        """From now on the quotas are those that were read."""
+        # Of an empty topic no record was read.
+        before, self._latest, self._reading = self._latest, self._reading or LatestQuotas(), None
+        self.read = True
+        if gone := len(before.by_entity.keys() - self._latest.by_entity.keys()):
+            text = "topic %s was read again: %d of %d cluster-wide quotas are no longer in it"
+            self._context.log.warning(text, self._topic, gone, len(before.by_entity))
+        self._note(entity for entity, _ in before.by_entity.items() ^ self._latest.by_entity.items())
+
+    def _note(self, entities: Iterable[Entity]) -> None:
+        """Remember whose quotas have changed, and which client-ids have one."""
+        with self._lock:
+            for entity in entities:
+                if len(self._changed) <= _MOST_APART:  # more stand for all
+                    self._changed.add(entity)
+                if entity.client_id is not None:
+                    self._distinct.clear()
+                    self._note_name(entity.user, entity.client_id, entity in self._latest.by_entity)
+
+    def _note_name(self, user: str | None, client_id: str, there: bool) -> None:
+        if there:
+            self._named.setdefault(user, set()).add(client_id)
+        elif client_id in (named := self._named.get(user, set())):
+            named.remove(client_id)
+            if not named:
+                del self._named[user]
+
+    def _is_absent(self) -> None:
+        with self._lock:
+            self._absent = True

@@ -1,0 +1,261 @@
+"""Kafka's own client quotas of a running cluster, and whether its brokers enforce what is set.
+
+librdkafka, by which the rest of quotahost speaks to Kafka, has no requests for client quotas (KIP-546). kafka-python
+has the messages, and no method of its admin client that sends them; so :class:`Connection` sends them by the classes on
+which that client is built, ``kafka.net``. They are public by their names and documented nowhere: pyproject.toml holds
+kafka-python to one minor version. Should a later one lack them, each command of ``quotahost quotas`` ends with 2 and
+the name of what is missing, before it has changed anything.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final
+
+from kafka.errors import KafkaError
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.admin import (
+    AlterClientQuotasRequest,
+    DescribeClientQuotasRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
+
+from quotahost.cli.quotas.declared import DeclarationError
+from quotahost.cli.quotas.plan import Change, Entity, Quotas, Refusal
+from quotahost.model import DEFAULT
+from quotahost.settings.declaration import PREFIX
+from quotahost.settings.telling import TOLD
+
+CLIENT_ID: Final = "quotahost-quotas"
+_WAIT_MS: Final = 10_000
+_MAX_ANSWER: Final = 512 * 1024 * 1024  # bytes; 100,000 entities are about 10 MB
+_PLAIN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+_SASL: Final = {"sasl.username": "sasl_plain_username", "sasl.password": "sasl_plain_password"}
+_AT_ONCE: Final = 500  # entities in a request; the controller takes 10,000 records at once
+_NO_RIGHT: Final = 31  # Errors.CLUSTER_AUTHORIZATION_FAILED
+_BROKER: Final = 4  # ConfigResource.Type.BROKER; the empty name stands for the default of all brokers
+_SET: Final = 0  # AlterConfigOp.OpType
+_OURS: Final = "org.quotahost."
+_CLASS: Final = f"{PREFIX}class"
+_SUPPLIER: Final = f"{PREFIX}supplier"
+
+
+# ---- the connection --------------------------------------------------------------------------------
+
+
+class Connection:
+    """A connection to a cluster; it waits 10 s at most for each answer."""
+
+    def __init__(self, manager: Any) -> None:
+        """Take kafka-python's KafkaConnectionManager, which has seen the cluster."""
+        self._manager = manager
+
+    def ask(self, request: Any, node: int | None = None) -> Any:
+        """The answer of a broker, of any if none is named.
+
+        Raises:
+            DeclarationError: there is none.
+        """
+
+        async def send() -> Any:
+            return await self._manager.send(request, node_id=node)
+
+        try:
+            return self._manager.run(send)
+        except KafkaError as error:
+            raise DeclarationError(f"the cluster doesn't answer: {_reason(error)}; try again") from None
+
+    def brokers(self) -> list[int]:
+        """The ids of the brokers in service."""
+        return sorted(broker.node_id for broker in self._manager.cluster.brokers())
+
+
+@contextmanager
+def connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[Connection]:
+    """A connection for as long as the context lasts.
+
+    Args:
+        bootstrap: HOST:PORT, several separated by commas.
+        config: how to connect, in librdkafka's names, secrets among it.
+
+    Raises:
+        DeclarationError: nobody answers, or the file asks for what kafka-python can't do. It shows no value.
+    """
+    logging.getLogger("kafka").propagate = False  # it would write to stderr, beside our own message
+    logging.getLogger("kafka").addHandler(logging.NullHandler())
+    options = {"bootstrap_servers": bootstrap.split(","), "client_id": CLIENT_ID, **options_of(config)}
+    limits = {"request_timeout_ms": _WAIT_MS, "receive_message_max_bytes": _MAX_ANSWER}
+    network = NetworkSelector(**options)
+    network.start()
+    try:
+        try:
+            manager = KafkaConnectionManager(network, **options, **limits)
+            manager.bootstrap(_WAIT_MS)
+        except (KafkaError, OSError, ValueError, AssertionError) as error:
+            who = "with these credentials" if config else "a client without credentials"
+            other = (
+                "look at address, protocol and credentials" if config else "another listener, or --client-config FILE"
+            )
+            raise DeclarationError(f"{bootstrap} doesn't answer {who}: {_reason(error)}; {other}") from None
+        yield Connection(manager)
+        manager.close()
+    finally:
+        network.stop(_WAIT_MS)
+
+
+def _reason(error: Exception) -> str:
+    """The kind of an error: its text could repeat what was configured."""
+    kind = type(error).__name__.removesuffix("Error")
+    return f"nothing came within {_WAIT_MS // 1000} s" if kind == "KafkaTimeout" else kind
+
+
+def options_of(config: Mapping[str, str]) -> dict[str, Any]:
+    """kafka-python's options of librdkafka's; what is no part of connecting is left out.
+
+    Raises:
+        DeclarationError: kafka-python can't connect in this way; it names the option.
+    """
+    protocol = config.get("security.protocol", "PLAINTEXT").upper()
+    made: dict[str, Any] = {"security_protocol": protocol}
+    if protocol.startswith("SASL_"):
+        mechanism = config.get("sasl.mechanism", config.get("sasl.mechanisms", "GSSAPI")).upper()
+        if mechanism not in _PLAIN:
+            raise DeclarationError(
+                f"sasl.mechanism: {mechanism} can't be used here; connect by TLS or one of {', '.join(_PLAIN)}"
+            )
+        made |= {"sasl_mechanism": mechanism, **{ours: config.get(name, "") for name, ours in _SASL.items()}}
+    if protocol.endswith("SSL"):
+        made["ssl_context"] = _context(config)
+        made["ssl_check_hostname"] = made["ssl_context"].check_hostname
+    return made
+
+
+def _context(config: Mapping[str, str]) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=config.get("ssl.ca.location"), cadata=config.get("ssl.ca.pem"))
+        if certificate := config.get("ssl.certificate.location"):
+            context.load_cert_chain(certificate, config.get("ssl.key.location"), config.get("ssl.key.password"))
+    except (OSError, ValueError) as error:
+        raise DeclarationError(f"ssl.*.location: a file can't be used: {_reason(error)}; name PEM files") from None
+    if config.get("ssl.endpoint.identification.algorithm") == "none":
+        context.check_hostname = False
+    if config.get("enable.ssl.certificate.verification", "true").lower() == "false":
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+# ---- client quotas ---------------------------------------------------------------------------------
+
+
+def describe(connection: Connection) -> Quotas:
+    """All client quotas of the cluster.
+
+    Raises:
+        DeclarationError: there is no answer, or the right to ask is missing (DescribeConfigs on the cluster).
+    """
+    answer = connection.ask(DescribeClientQuotasRequest(components=[], strict=False))
+    if answer.error_code == _NO_RIGHT:
+        raise DeclarationError("may not read client quotas; give the principal DescribeConfigs on the cluster")
+    if answer.error_code:
+        raise DeclarationError(f"the cluster refuses to tell its client quotas: {answer.error_message}; try again")
+    return {_entity(entry.entity): {rate.key: rate.value for rate in entry.values} for entry in answer.entries or ()}
+
+
+def alter(connection: Connection, changes: Iterable[Change], *, validate_only: bool = False) -> list[Refusal]:
+    """Make changes, or have them validated only; all of an entity's are made, or none.
+
+    Returns:
+        What Kafka refuses. Where it only validates, the lack of the right to change quotas is no refusal.
+
+    Raises:
+        DeclarationError: there is no answer. What was asked before may have been done.
+    """
+    refused = []
+    # A plan has the changes of an entity one after the other.
+    entries = [_entry(entity, of_entity) for entity, of_entity in groupby(changes, key=attrgetter("entity"))]
+    for first in range(0, len(entries), _AT_ONCE):
+        some = entries[first : first + _AT_ONCE]
+        answer = connection.ask(AlterClientQuotasRequest(entries=some, validate_only=validate_only))
+        refused += [
+            Refusal(_entity(entry.entity), entry.error_message or f"error {entry.error_code}")
+            for entry in answer.entries
+            if entry.error_code and not (validate_only and entry.error_code == _NO_RIGHT)
+        ]
+    return refused
+
+
+def _entry(entity: Entity, changes: Iterable[Change]) -> Any:
+    form = AlterClientQuotasRequest.EntryData
+    parts = [
+        form.EntityData(entity_type=kind, entity_name=None if name is DEFAULT else name)
+        for kind, name in entity.parts().items()
+    ]
+    operations = [
+        form.OpData(key=change.key, value=change.after or 0.0, remove=change.after is None) for change in changes
+    ]
+    return form(entity=parts, ops=operations)
+
+
+def _entity(parts: Iterable[Any]) -> Entity:
+    """The entity of Kafka's answer, in which no name stands for the default."""
+    names = {part.entity_type: DEFAULT if part.entity_name is None else part.entity_name for part in parts}
+    return Entity(names.get("user"), names.get("client-id"), names.get("ip"))
+
+
+# ---- who enforces them -----------------------------------------------------------------------------
+
+
+def not_enforced(connection: Connection, suppliers: Collection[str]) -> Iterator[str]:
+    """Each broker on which quotas may not hold, as far as it can be seen.
+
+    Args:
+        connection: to the cluster.
+        suppliers: ``client-quotas``, which enforces Kafka's client quotas, ``cluster-quota``, or both.
+
+    Raises:
+        DeclarationError: there is no answer.
+    """
+    for broker in connection.brokers():
+        configs = _configs(connection, broker)
+        callback = configs.get(_CLASS)
+        if callback and not callback.startswith(_OURS):
+            yield f"broker {broker}: {callback} decides about quotas; what is set here holds as far as it follows it"
+            continue
+        for supplier in suppliers:
+            kind = "cluster-wide" if supplier == "cluster-quota" else "Kafka's client"
+            # Without quotahost, and with its default supplier, Kafka's own client quotas are enforced.
+            if supplier == "client-quotas" and (not callback or _SUPPLIER not in configs):
+                continue
+            enforced = _has_supplier(connection, broker, supplier) if callback else False
+            if enforced is None:
+                hidden = f"{_SUPPLIER}, which Kafka hides,"
+                yield f"broker {broker}: {kind} quotas are enforced only if {hidden} has {supplier}"
+            elif not enforced:
+                yield f"broker {broker}: {kind} quotas are not enforced; add {supplier} to {_SUPPLIER}"
+
+
+def _configs(connection: Connection, broker: int) -> Mapping[str, str | None]:
+    """The properties of a broker; None for values that Kafka hides: all that it doesn't know, and passwords."""
+    form = DescribeConfigsRequest.DescribeConfigsResource
+    resource = form(resource_type=_BROKER, resource_name=str(broker), configuration_keys=None)
+    (answer,) = connection.ask(DescribeConfigsRequest(resources=[resource]), broker).results
+    return {config.name: config.value for config in answer.configs or ()}
+
+
+def _has_supplier(connection: Connection, broker: int, supplier: str) -> bool | None:
+    """Whether the broker has a supplier (``quotahost.settings.telling``); None if this client may not ask."""
+    form = IncrementalAlterConfigsRequest.AlterConfigsResource
+    asks = form.AlterableConfig(name=f"{PREFIX}plugin.{supplier}.tell", config_operation=_SET, value="true")
+    resource = form(resource_type=_BROKER, resource_name="", configs=[asks])
+    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=True)
+    (answer,) = connection.ask(request, broker).responses
+    if not answer.error_code:
+        return False
+    return True if TOLD in (answer.error_message or "") else None

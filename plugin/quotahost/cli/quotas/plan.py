@@ -1,0 +1,148 @@
+"""Whom a quota is for and how much, and the plan: what must change so that a cluster has what files declare.
+
+Files (``declared``) and clusters (``cluster``) both give :data:`Quotas`, rates by entity and key. :func:`compare` makes
+the plan of the two: an entity that is declared shall have the declared quotas and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from quotahost.model import DEFAULT, Default
+from quotahost.text import printable
+
+#: How a file and Kafka's tools write the default entity, which no name can be.
+DEFAULT_NAME: Final = DEFAULT.value
+Name: TypeAlias = str | Default | None  # None: not part of the entity
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Whom a quota is for: a user, a client-id, both, or an address; each a name or Kafka's default.
+
+    Attributes:
+        in_cluster: it is about a cluster-wide quota, not about Kafka's own client quotas. Its default, for every
+            client that no other entity names, is the user DEFAULT.
+    """
+
+    user: Name = None
+    client_id: Name = None
+    ip: Name = None
+    in_cluster: bool = False
+
+    def parts(self) -> dict[str, str | Default]:
+        """The names that it has, by Kafka's words for their kinds."""
+        named = {"user": self.user, "client-id": self.client_id, "ip": self.ip}
+        return {kind: name for kind, name in named.items() if name is not None}
+
+    def __str__(self) -> str:
+        """As a table shows it; a name that looks like the default is in quotes."""
+        shown = " ".join(f"{kind} {_shown(name)}" for kind, name in self.parts().items())
+        return f"cluster: {shown}" if self.in_cluster else shown
+
+    def order(self) -> tuple[object, ...]:
+        """Sorts as people look for it: by kind, the defaults first."""
+        kinds = tuple(self.parts())
+        names = tuple((name is not DEFAULT, "" if name is DEFAULT else name) for name in self.parts().values())
+        return (self.in_cluster, "ip" in kinds, "user" not in kinds, names)
+
+
+def _shown(name: str | Default) -> str:
+    if name is DEFAULT:
+        return DEFAULT_NAME
+    text = str(name)
+    return repr(text) if text == DEFAULT_NAME else printable(text)
+
+
+#: Quotas by entity, and by Kafka's key or the type of a cluster-wide quota, whose "unlimited" is infinity.
+Quotas: TypeAlias = Mapping[Entity, Mapping[str, float]]
+
+#: Kafka's keys for users and client-ids (``QuotaConfig``), and the unit of each.
+OF_CLIENTS: Final = {
+    "producer_byte_rate": "bytes/s",
+    "consumer_byte_rate": "bytes/s",
+    "request_percentage": "%",
+    "controller_mutation_rate": "mutations/s",
+}
+OF_ADDRESSES: Final = {"connection_creation_rate": "connections/s"}
+OF_CLUSTER: Final = {"produce": "bytes/s", "fetch": "bytes/s"}
+UNITS: Final = OF_CLIENTS | OF_ADDRESSES | OF_CLUSTER
+
+
+def keys_of(entity: Entity) -> Mapping[str, str]:
+    """The keys that an entity may have, with their units."""
+    if entity.in_cluster:
+        return OF_CLUSTER
+    return OF_CLIENTS if entity.ip is None else OF_ADDRESSES
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One quota that differs.
+
+    Attributes:
+        before: what the cluster has; None if nothing.
+        after: what is declared; None if nothing.
+    """
+
+    entity: Entity
+    key: str
+    before: float | None
+    after: float | None
+
+    @property
+    def what(self) -> str:
+        """Add, change or remove."""
+        if self.before is None:
+            return "add"
+        return "remove" if self.after is None else "change"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Changes of one entity that the cluster refuses, and why."""
+
+    entity: Entity
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What differs, and what nobody declared.
+
+    Attributes:
+        changes: in the order in which they are shown and made.
+        wanted: all quotas that each entity with a change shall have.
+        not_managed: quotas of entities that no file names; they stay.
+    """
+
+    changes: tuple[Change, ...]
+    wanted: Quotas
+    not_managed: tuple[Change, ...]
+
+
+def compare(declared: Quotas, present: Quotas, *, prune: bool) -> Plan:
+    """What has to change in the cluster.
+
+    An entity that is declared has the declared quotas and no others. One that isn't declared loses all its quotas if
+    ``prune``, and otherwise keeps them.
+    """
+    undeclared = sorted((entity for entity in present if entity not in declared), key=Entity.order)
+    wanted = dict(declared) | ({entity: {} for entity in undeclared} if prune else {})
+    changes = tuple(_changes(wanted, present))
+    kept = [
+        Change(entity, key, rate, rate)
+        for entity in (() if prune else undeclared)
+        for key, rate in sorted(present[entity].items())
+    ]
+    return Plan(changes, {change.entity: wanted[change.entity] for change in changes}, tuple(kept))
+
+
+def _changes(wanted: Quotas, present: Quotas) -> Iterator[Change]:
+    for entity in sorted(wanted, key=Entity.order):
+        before, after = present.get(entity, {}), wanted[entity]
+        for key in sorted({*before, *after}):
+            if before.get(key) != after.get(key):
+                yield Change(entity, key, before.get(key), after.get(key))

@@ -1,0 +1,210 @@
+"""The cluster-wide client quotas: one record of ``quotas.topic`` for each entity, and how every reader keeps them.
+
+``quotahost quotas apply`` writes them; the supplier ``cluster-quota`` and the task ``publish-usage`` of each broker
+follow the topic, and ``quotahost quotas`` reads it. The record's key names the entity as Kafka's config paths do, its
+value has the rates by type, and a null value removes the quota. The form of the value is ``schemas/quotas.json``.
+
+Each entity has a record of its own, so two operators who change different entities at once lose nothing.
+:class:`LatestQuotas` is the rule by which all readers take or refuse the same bytes, within the same bounds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, NamedTuple
+from urllib.parse import quote, unquote
+
+from pydantic import Field, with_config
+
+from quotahost.model import QuotaType
+from quotahost.records.codec import Codec, Refused
+from quotahost.records.declaration import RECORD, As, Versioned
+
+#: Bytes of both names of an entity in UTF-8. A client with longer names has no share of its own, either
+#: (``pipeline.shares.MAX_CLIENT``).
+MAX_NAMES: Final = 2048
+#: Entities that a reader keeps, and bytes of all their keys: what they take of a broker's memory is bounded by these.
+MAX_ENTITIES: Final = 250_000
+MAX_KEYS: Final = 32 * 1024 * 1024
+_MAX_BYTES: Final = 4096  # of a value: fields that a later version adds have room
+_MAX_KEY: Final = 3 * MAX_NAMES + len("users//clients/")
+_DEFAULT: Final = "users/<default>"
+_NAME: Final = "(?:[A-Za-z0-9._-]|%[0-9A-F]{2})"
+_KEY: Final = re.compile(f"users/({_NAME}+)(?:/clients/({_NAME}*))?|clients/({_NAME}+)")
+
+
+class Entity(NamedTuple):
+    """Whom a quota is for: a user, a client-id, or both; with neither, every client that no other entity names."""
+
+    user: str | None
+    client_id: str | None
+
+
+DEFAULT: Final = Entity(None, None)
+
+
+class ClusterQuota(NamedTuple):
+    """The rates of one entity in the whole cluster, in bytes/s; infinity is unlimited, None is no quota."""
+
+    entity: Entity
+    produce: float | None = None
+    fetch: float | None = None
+
+    def rate(self, quota_type: QuotaType) -> float | None:
+        """The rate of this type; None for a type that has no cluster-wide quotas."""
+        return {QuotaType.PRODUCE: self.produce, QuotaType.FETCH: self.fetch}.get(quota_type)
+
+
+# ---- key -------------------------------------------------------------------------------------------
+
+
+def key_of(entity: Entity) -> bytes:
+    """The record's key: ``users/alice``, ``clients/app``, ``users/alice/clients/app``, or ``users/<default>``.
+
+    Names are percent-encoded as by Kafka's ``Sanitizer.sanitize``, so a user ``<default>`` is ``users/%3Cdefault%3E``.
+
+    Raises:
+        Refused: key: a name is too long, no valid Unicode, or the user is empty.
+    """
+    if entity == DEFAULT:
+        return _DEFAULT.encode()
+    try:
+        octets = sum(len(name.encode()) for name in entity if name is not None)
+    except UnicodeEncodeError:
+        raise Refused("key", "a name is no valid Unicode") from None
+    if octets > MAX_NAMES:
+        raise Refused("key", f"the names have {octets:,} bytes, more than {MAX_NAMES:,}")
+    if entity.user == "" or (entity.user is None and entity.client_id == ""):
+        raise Refused("key", "the entity has no name; Kafka's default is an entity of its own")
+    kinds = {"users": entity.user, "clients": entity.client_id}
+    return "/".join(f"{kind}/{_sanitized(name)}" for kind, name in kinds.items() if name is not None).encode()
+
+
+def _sanitized(name: str) -> str:
+    return quote(name, safe="").replace("~", "%7E")
+
+
+def entity_of(key: bytes | None) -> Entity:
+    """The entity of a record's key.
+
+    Raises:
+        Refused: key: it is none in the one form that :func:`key_of` gives it.
+    """
+    if key is None or len(key) > _MAX_KEY:
+        raise Refused("key", "the record has no key" if key is None else f"the key has {len(key):,} bytes")
+    text = key.decode("ascii", errors="replace")
+    if text == _DEFAULT:
+        return DEFAULT
+    if matched := _KEY.fullmatch(text):
+        user, of_user, client_id = matched.groups()
+        entity = Entity(user, client_id if of_user is None else of_user)
+        # Most names stand in a key as they are. Else what was decoded must be encoded in the same way.
+        if "%" not in text and len(text) <= MAX_NAMES:
+            return entity
+        entity = Entity(*(name and unquote(name) for name in entity))
+        if key_of(entity) == key:
+            return entity
+    raise Refused("key", f"the key {text[:100]!r} names no entity, such as users/alice/clients/app")
+
+
+# ---- value -----------------------------------------------------------------------------------------
+
+_UNLIMITED: Final = "unlimited"
+_RateJson = Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["unlimited"] | None
+
+
+def _read_rate(rate: float | str | None, _: object) -> float | None:
+    return math.inf if isinstance(rate, str) else rate
+
+
+def _write_rate(rate: float | None) -> float | str | None:
+    return _UNLIMITED if rate == math.inf else rate
+
+
+_Rate = Annotated[float | None, As(_RateJson, _read_rate, _write_rate)]
+
+
+@with_config(RECORD)
+@dataclass(frozen=True, slots=True)
+class _Rates(Versioned):
+    """The JSON of a record's value."""
+
+    produce: _Rate = None
+    fetch: _Rate = None
+
+
+_CODEC: Final = Codec(_Rates, _MAX_BYTES, lambda rates: "")
+
+
+def decode(key: bytes | None, value: bytes) -> ClusterQuota:
+    """The quota of a record with a value.
+
+    Raises:
+        Refused: the bytes are no such record.
+    """
+    entity, rates = entity_of(key), _CODEC.decode(key, value)
+    return ClusterQuota(entity, rates.produce, rates.fetch)
+
+
+def encode(quota: ClusterQuota) -> bytes:
+    """The value of the quota's record; its key is :func:`key_of` its entity.
+
+    Raises:
+        Refused: no reader would take it.
+    """
+    key_of(quota.entity)
+    return _CODEC.encode(_Rates(quota.produce, quota.fetch))
+
+
+# ---- what readers keep -----------------------------------------------------------------------------
+
+
+class LatestQuotas:
+    """Each entity's latest good record, in the order in which a reader takes them.
+
+    Attributes:
+        by_entity: the quotas; replaced one by one, so other threads may look one up meanwhile.
+    """
+
+    def __init__(self, before: LatestQuotas | None = None) -> None:
+        """No quota yet; of an entity whose record is refused, what ``before`` had of it stays."""
+        self.by_entity: dict[Entity, ClusterQuota] = {}
+        self._before = before.by_entity if before else {}
+        self._key_bytes = 0
+
+    def take(self, key: bytes | None, value: bytes | None) -> Entity | None:
+        """Take a record; None for its value removes the quota.
+
+        Returns:
+            The entity whose quota has changed; None if the record changes nothing.
+
+        Raises:
+            Refused: no reader takes it. What was taken of its entity before stays.
+        """
+        entity = entity_of(key)
+        latest = self.by_entity.get(entity)
+        if value is None:
+            if latest:
+                del self.by_entity[entity]
+                self._key_bytes -= len(key or b"")
+            return entity if latest else None
+        try:
+            quota = decode(key, value)
+        except Refused:
+            if latest is None and entity in self._before:
+                self._keep(self._before[entity], len(key or b""))
+            raise
+        if latest == quota:
+            return None
+        self._keep(quota, len(key or b""))
+        return entity
+
+    def _keep(self, quota: ClusterQuota, octets: int) -> None:
+        if quota.entity not in self.by_entity:
+            key_bytes = self._key_bytes + octets
+            if len(self.by_entity) >= MAX_ENTITIES or key_bytes > MAX_KEYS:
+                raise Refused("size", f"more than {MAX_ENTITIES:,} entities, or keys of more than {MAX_KEYS:,} bytes")
+            self._key_bytes = key_bytes
+        self.by_entity[quota.entity] = quota

@@ -1,0 +1,25 @@
+"""Sets cluster-wide quotas for tests of what brokers do with them, without ``quotahost quotas``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from quotahost.kafka.compacted import CompactedTopic
+from quotahost.records.quotas import ClusterQuota, Entity, encode, key_of
+
+QUOTAS: Final = "__quotahost_quotas"
+
+
+def set_cluster_quota(
+    config: Mapping[str, Any],
+    user: str | None = None,
+    client_id: str | None = None,
+    produce: float | None = None,
+    fetch: float | None = None,
+) -> None:
+    """Writes the record of an entity; without rates it removes its quota. Takes librdkafka's properties."""
+    entity = Entity(user, client_id)
+    value = encode(ClusterQuota(entity, produce, fetch)) if produce or fetch else None
+    topic = CompactedTopic(config, QUOTAS, "quotahost-quotas")
+    assert topic.write({key_of(entity): value}) == {}

@@ -1,0 +1,40 @@
+"""For tests of cluster-wide quotas: their records, and a follower that reads nothing by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
+from quotahost.records.quotas import ClusterQuota, Entity, encode, key_of
+
+
+class Idle:
+    """Stands for the follower: nothing is read but what the test hands over."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        pass
+
+    def close(self) -> None: ...
+
+
+def quota(
+    user: str | None = None, client_id: str | None = None, produce: float | None = None, fetch: float | None = None
+) -> ClusterQuota:
+    return ClusterQuota(Entity(user, client_id), produce, fetch)
+
+
+def set_quotas(reader: ClusterQuotas, *quotas: ClusterQuota) -> None:
+    """All that the topic has, as it is read from its beginning."""
+    for each in quotas:
+        reader.record(key_of(each.entity), encode(each), False)
+    reader.caught_up()
+
+
+def change(reader: ClusterQuotas, changed: ClusterQuota) -> None:
+    """One entity's record is written."""
+    reader.record(key_of(changed.entity), encode(changed), True)
+
+
+def remove(reader: ClusterQuotas, user: str | None = None, client_id: str | None = None) -> None:
+    """The entity's quota is removed."""
+    reader.record(key_of(Entity(user, client_id)), None, True)

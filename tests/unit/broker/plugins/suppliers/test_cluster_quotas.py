@@ -1,0 +1,186 @@
+"""The cluster-wide quotas that a broker reads from their topic: which it takes, keeps, finds and forgets."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quotahost.broker.plugins.cluster_quota import quotas as module
+from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
+from quotahost.model import QuotaType
+from quotahost.records import quotas as records
+from quotahost.records.clients import ClientKey
+from quotahost.records.quotas import DEFAULT, ClusterQuota, Entity
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import context
+from tests.fakes.quotas import Idle, change, quota, remove, set_quotas
+
+BROKEN = b'{"version":1,"produce":-3}'
+
+
+@pytest.fixture(autouse=True)
+def _no_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "Follower", Idle)
+
+
+@pytest.fixture
+def broker() -> FakeBroker:
+    return FakeBroker()
+
+
+@pytest.fixture
+def quotas(broker: FakeBroker) -> ClusterQuotas:
+    return ClusterQuotas(context(broker, "cluster-quota"))
+
+
+def produced(quotas: ClusterQuotas, user: str, client_id: str = "") -> float | None:
+    return quotas.limited(ClientKey(user, client_id, QuotaType.PRODUCE))
+
+
+def test_nobody_has_a_quota_until_the_topic_is_read(quotas: ClusterQuotas, broker: FakeBroker) -> None:
+    quotas.record(b"users/alice", b'{"version":1,"produce":5}', False)
+    quotas.show()
+    assert (produced(quotas, "alice"), broker.number("ClusterQuotas", "Read")) == (None, 0)
+    quotas.caught_up()
+    quotas.show()
+    assert (produced(quotas, "alice"), broker.number("ClusterQuotas", "Read")) == (5, 1)
+    assert broker.number("ClusterQuotas", "Entities") == 1
+    assert quotas.take_changed() == {Entity("alice", None)}
+
+
+def test_each_record_changes_one_entity_and_what_says_the_same_changes_nothing(quotas: ClusterQuotas) -> None:
+    set_quotas(quotas, quota("alice", None, 1.0), quota("bob", None, 2.0))
+    quotas.take_changed()
+    change(quotas, quota("alice", None, 3.0))
+    change(quotas, quota("bob", None, 2.0))
+    remove(quotas, "carol")
+    assert quotas.take_changed() == {Entity("alice", None)}
+    assert [produced(quotas, name) for name in ("alice", "bob", "carol")] == [3.0, 2.0, None]
+    remove(quotas, "alice")
+    assert (quotas.take_changed(), produced(quotas, "alice")) == ({Entity("alice", None)}, None)
+
+
+def test_a_broken_record_is_counted_logged_once_and_what_its_entity_had_stays(
+    quotas: ClusterQuotas, broker: FakeBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_quotas(quotas, quota("alice", None, 1.0))
+    with caplog.at_level(logging.WARNING):
+        for value in (BROKEN, b"nonsense", b'{"version":2,"produce":5}', b"x" * 5000):
+            quotas.record(b"users/alice", value, True)
+        quotas.record(b"users/%61lice", b'{"version":1,"produce":5}', True)
+        quotas.record(None, b'{"version":1,"produce":5}', True)
+        quotas.record(b"users/\x1b[2J", None, True)
+    assert produced(quotas, "alice") == 1.0
+    counted = {reason: broker.number("Refused", "Records", reason) for reason in records_reasons()}
+    assert counted == {"schema": 1, "json": 1, "version": 1, "size": 1, "key": 3}
+    assert len(caplog.records) == 1
+    assert "a record of __quotahost_quotas was refused, what its entity had stays" in caplog.text
+
+
+def records_reasons() -> list[str]:
+    return ["schema", "json", "version", "size", "key"]
+
+
+def test_a_topic_that_is_read_again_is_what_it_is_now_and_a_broken_record_takes_nothing_away(
+    quotas: ClusterQuotas, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_quotas(quotas, quota("alice", None, 1.0), quota("bob", None, 2.0), quota("carol", "app", 3.0))
+    quotas.take_changed()
+    quotas.record(b"users/bob", BROKEN, False)  # compaction has kept the broken record alone
+    quotas.record(b"users/dave", b'{"version":1,"produce":4}', False)
+    assert produced(quotas, "alice") == 1.0
+    quotas.caught_up()
+    assert [produced(quotas, name, "app") for name in ("alice", "bob", "carol", "dave")] == [None, 2.0, None, 4.0]
+    assert quotas.take_changed() == {Entity("alice", None), Entity("carol", "app"), Entity("dave", None)}
+    assert quotas.distinct_client_ids("carol") == frozenset()
+    quotas.caught_up()
+    assert produced(quotas, "bob") is None, "the topic is empty by now"
+    assert [each.getMessage() for each in caplog.records if "read again" in each.getMessage()] == [
+        f"topic __quotahost_quotas was read again: {gone} of {of} cluster-wide quotas are no longer in it"
+        for gone, of in ((2, 3), (2, 2))
+    ]
+
+
+def test_its_memory_is_bounded(quotas: ClusterQuotas, broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "MAX_ENTITIES", 3)
+    set_quotas(quotas, *(quota(name, None, 1.0) for name in "abcd"))
+    change(quotas, quota("a", None, 2.0))
+    assert [produced(quotas, name) for name in "abcd"] == [2.0, 1.0, 1.0, None]
+    remove(quotas, "a")
+    change(quotas, quota("e", None, 5.0))
+    assert (produced(quotas, "e"), broker.number("Refused", "Records", "size")) == (5.0, 1)
+    monkeypatch.setattr(records, "MAX_ENTITIES", 100)
+    monkeypatch.setattr(records, "MAX_KEYS", 1000)
+    change(quotas, quota("f" * 990, None, 1.0))
+    assert produced(quotas, "f" * 990) is None
+    change(quotas, quota("f" * 950, None, 1.0))
+    assert produced(quotas, "f" * 950) == 1.0
+
+
+def test_a_topic_that_cannot_be_read_is_told_after_the_grace_of_a_start(
+    broker: FakeBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    quotas = ClusterQuotas(context(broker, "cluster-quota", startup__grace="1ms"))
+    with caplog.at_level(logging.WARNING):
+        quotas._began -= 1
+        quotas.show()
+        quotas.show()
+    assert [each.getMessage() for each in caplog.records] == [
+        "topic __quotahost_quotas can't be read so far: no client has a cluster-wide quota on this broker"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "principal", "distinct"),
+    [
+        ([quota(None, "app", 1.0)], "bob", {"app"}),
+        ([quota("alice", "app", 1.0)], "alice", {"app"}),
+        ([quota("alice", "app", 1.0)], "bob", set()),
+        ([quota(None, "app", 1.0), quota("alice", "b", None, 1.0)], "alice", {"app", "b"}),
+        ([quota("alice", None, None, 1.0)], "alice", None),
+        ([quota("alice", None, None, 1.0)], "bob", set()),
+        ([quota(None, None, 1.0), quota("alice", None, math.inf)], "alice", set()),
+        ([quota(None, None, 1.0)], "bob", None),
+        ([quota(None, f"app-{n}", 1.0) for n in range(2000)], "bob", None),
+    ],
+)
+def test_a_share_of_a_cluster_wide_quota_is_each_clients_own(
+    quotas: ClusterQuotas, given: list[ClusterQuota], principal: str, distinct: set[str] | None
+) -> None:
+    set_quotas(quotas, *given)
+    assert quotas.distinct_client_ids(principal) == distinct
+
+
+NAMES = st.sampled_from(["", "a", "b", "alice"])
+ENTITIES = st.builds(Entity, NAMES.filter(bool), st.none() | NAMES) | st.builds(Entity, st.none(), NAMES.filter(bool))
+RATES = st.none() | st.sampled_from([1.0, 2.0, math.inf])
+CHANGES = st.lists(st.builds(ClusterQuota, ENTITIES | st.just(DEFAULT), RATES, RATES) | ENTITIES, max_size=12)
+
+
+@given(CHANGES)
+def test_after_any_changes_each_client_has_the_most_specific_quota_and_distinct_client_ids_name_all_that_differ(
+    changes: list[ClusterQuota | Entity],
+) -> None:
+    quotas, kept = ClusterQuotas(context()), {}
+    set_quotas(quotas)
+    for each in changes:
+        if isinstance(each, ClusterQuota):
+            change(quotas, each)
+            kept[each.entity] = each
+        else:
+            remove(quotas, *each)
+            kept.pop(each, None)
+    for user in ("alice", "b", ""):
+        found = {client_id: produced(quotas, user, client_id) for client_id in ("", "a", "b", "alice", "other")}
+        for client_id, rate in found.items():
+            levels = [Entity(user, client_id), Entity(user, None), Entity(None, client_id), DEFAULT]
+            set_rates = [kept[entity].produce for entity in levels if entity in kept]
+            expected = next((rate for rate in set_rates if rate is not None), None)
+            assert rate == (None if expected == math.inf else expected)
+        distinct = quotas.distinct_client_ids(user)
+        if distinct is not None:
+            assert len({rate for client_id, rate in found.items() if client_id not in distinct}) <= 1
