@@ -25,7 +25,7 @@ from quotahost.pipeline.spark.age import seen_at
 from quotahost.pipeline.spark.resources import sql
 from quotahost.pipeline.spark.sinks import bring_forward, kafka_sink
 from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
-from quotahost.records.declaration import VERSION
+from quotahost.records.codec import VERSION
 from quotahost.records.fields import DATE_TIME, MAX_NAME, time_json
 
 #: The share of an equal part that every broker keeps, so that a client can begin anywhere.

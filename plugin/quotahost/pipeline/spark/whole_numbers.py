@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quotahost.records.declaration import MAX_EXACT
+from quotahost.records.codec import MAX_EXACT
 
 # Java's regular expressions. Possessive quantifiers (++, *+), because others would end in a StackOverflowError for long
 # texts. A string that is never closed runs to the end ("?+): if it did not match, each quote in it would begin a
@@ -22,7 +22,7 @@ def whole_numbers(json: str) -> str:
     """A JSON text whose whole numbers have neither fraction nor exponent; all else is as it was, broken JSON too.
 
     A number with a point or an exponent counts as the double nearest to it, up to 2**53 - 1 on both sides of 0: beyond,
-    a double may stand for several whole numbers. The rule is that of ``quotahost.records.declaration.Whole``.
+    a double may stand for several whole numbers. The rule is that of ``quotahost.records.codec.Whole``.
 
     Args:
         json: an SQL expression for the text.
