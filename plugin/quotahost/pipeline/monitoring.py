@@ -1,11 +1,12 @@
 """The pipeline's log lines and Prometheus metrics: by query what Spark reports, by cluster what was published.
 
 :mod:`quotahost.pipeline.supervisor` hands over Spark's progress of each batch, :mod:`quotahost.pipeline.job` each
-record.
+record. How far a query has read stands in that progress, as Kafka's offsets.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -13,13 +14,15 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
-from quotahost.pipeline.dead_letters import DEAD_LETTERS, refused
-from quotahost.pipeline.spark.offsets import behind, idle
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.text import printable
 
 log = logging.getLogger("quotahost.pipeline")
 
+#: The query of the dead letters: its name in the checkpoint, in the label ``query``, and of the count that it observes.
+DEAD_LETTERS: Final = "refused"
+#: The offset after the last record that was read, by topic and partition.
+Offsets = Mapping[tuple[str, str], int]
 _LARGE: Final = 10_000  # records that are not read yet; from so many on the log has a line
 _EVERY: Final = 10.0  # seconds between two lines of a cluster while the number of its brokers stays
 
@@ -159,3 +162,37 @@ def _age(record: ClusterRecord) -> float:
     """Seconds from the newest snapshot to the record's computation; 0 without any."""
     newest = record.newest_snapshot_at or record.computed_at
     return (record.computed_at - newest).total_seconds()
+
+
+# ---- Spark's progress of a batch --------------------------------------------------------------------
+
+
+def offsets(reported: Any) -> Offsets:
+    """From Spark's JSON, as text or decoded; null, as in a batch that is done again after a restart, is no offset."""
+    topics = json.loads(reported) if isinstance(reported, str) else reported
+    return {(topic, p): offset for topic, parts in (topics or {}).items() for p, offset in parts.items()}
+
+
+def behind(source: Mapping[str, Any]) -> int:
+    """How many records of a source, as in a query's progress, are not read yet."""
+    end, latest = offsets(source.get("endOffset")), offsets(source.get("latestOffset"))
+    return sum(max(0, offset - end.get(at, 0)) for at, offset in latest.items())
+
+
+def lost(source: Mapping[str, Any]) -> list[str]:
+    """The topics, with their partitions, that end before the place up to which a query has read them.
+
+    A topic that is deleted and made again begins with 0, and Spark would wait until it is as long as the old one was.
+    """
+    end, latest = offsets(source.get("endOffset")), offsets(source.get("latestOffset"))
+    return [f"{topic}-{p}" for (topic, p), offset in end.items() if latest.get((topic, p), offset) < offset]
+
+
+def idle(progress: Mapping[str, Any]) -> bool:
+    """Whether a query's progress is that of no batch, but of a look that found nothing to read."""
+    return "addBatch" not in progress["durationMs"]
+
+
+def refused(progress: Mapping[str, Any]) -> int:
+    """How many dead letters a batch of their query had."""
+    return int(progress["observedMetrics"].get(DEAD_LETTERS, {DEAD_LETTERS: 0})[DEAD_LETTERS])
