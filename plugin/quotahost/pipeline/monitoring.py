@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
+from quotahost.background import LineLimit
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.text import printable
 
@@ -55,8 +56,9 @@ class Progress:
         self._consumed = self._gauge("consumed_bytes", "Sum of what they consume", "cluster")
         self._factor = self._gauge("factor", "Smallest factor by published limits, 1 without", "cluster")
         self._last: dict[str, int] = {}
+        self._refused_so_far = 0
         self._known: dict[str, int] = {}
-        self._lines: dict[str, tuple[tuple[Any, ...], float]] = {}
+        self._lines: dict[str, tuple[tuple[Any, ...], LineLimit]] = {}
 
     def serve(self, port: int, address: str) -> None:
         """Serve the metrics to Prometheus.
@@ -122,6 +124,7 @@ class Progress:
                 log.info("query %s: %s records are left to be read", query, f"{left:,}")
             if query == DEAD_LETTERS:
                 self._refused.inc(refused(progress))
+                self._refused_so_far += refused(progress)
         self._seconds.labels(query).set(progress["durationMs"].get("triggerExecution", 0) / 1000)
         self._behind.labels(query).set(left)
         # A query has one stateful operator at most (docs/adr/0010).
@@ -137,18 +140,17 @@ class Progress:
     def _line(self, record: ClusterRecord) -> None:
         """Log a line at once when the number of brokers changes, else now and then."""
         brokers = (record.reporting, record.stale, record.missing, record.offline)
-        now = self._clock()
-        before, at = self._lines.get(record.cluster, ((), 0.0))
-        if brokers == before and now - at < _EVERY:
+        before, limit = self._lines.get(record.cluster, ((), LineLimit(clock=self._clock, period=_EVERY)))
+        if not limit.passes() and brokers == before:
             return
-        self._lines[record.cluster] = brokers, now
+        self._lines[record.cluster] = brokers, limit
         log.info(
             "cluster %s: %d brokers report, %d stale, %d missing; %d volumes, %s of %s bytes; factor %s; "
             "run %d, record %d, newest snapshot %.1f s old; %d refused so far",
             printable(record.cluster), *brokers[:3], record.volume_count,
             f"{record.consumed:,}", f"{record.capacity:,}",
             "-" if record.smallest_factor is None else f"{record.smallest_factor:.2f}",
-            record.run, record.sequence, _age(record), self._refused._value.get(),
+            record.run, record.sequence, _age(record), self._refused_so_far,
         )  # fmt: skip
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:

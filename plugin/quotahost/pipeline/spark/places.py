@@ -12,13 +12,13 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
 
 from quotahost.errors import QuotahostError
-from quotahost.pipeline.spark.session import submitted
+from quotahost.pipeline.spark.session import hadoop, jvm, submitted
 
 # Readers of Parquet and Spark's checkpoints leave out names that begin so.
 _LOCK: Final = "_quotahost.lock"
@@ -43,8 +43,7 @@ def check(spark: SparkSession, directories: Mapping[str, str]) -> None:
     Raises:
         PlaceError: there is such a directory.
     """
-    java: Any = spark
-    default = str(java._jsc.hadoopConfiguration().get("fs.defaultFS"))
+    default = str(hadoop(spark).get("fs.defaultFS"))
     for name, directory in directories.items():
         if problem := refusal(name, directory, str(spark.sparkContext.master), default):
             raise PlaceError(problem)
@@ -114,8 +113,7 @@ class Checkpoints:
 
     def __init__(self, spark: SparkSession, directory: str) -> None:
         """``directory`` is that of the option ``checkpoint``."""
-        self._java: Any = spark
-        self._directory = directory
+        self._spark, self._directory = spark, directory
 
     def set_aside(self, query: str) -> str:
         """Rename the checkpoint of a query and return its new place; one that was set aside before is deleted.
@@ -123,10 +121,10 @@ class Checkpoints:
         Raises:
             Py4JJavaError: the file system doesn't answer or refuses.
         """
-        make = self._java._jvm.org.apache.hadoop.fs.Path
+        make = jvm(self._spark).org.apache.hadoop.fs.Path
         old = make(place(self._directory, query))
         new = make(f"{place(self._directory, query)}{_ASIDE}{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}")
-        system = old.getFileSystem(self._java._jsc.hadoopConfiguration())
+        system = old.getFileSystem(hadoop(self._spark))
         # Only the newest is kept: a fault that comes again must not fill the disk.
         for entry in system.listStatus(old.getParent()):
             if entry.getPath().getName().startswith(f"{query}{_ASIDE}"):

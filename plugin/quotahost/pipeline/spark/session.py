@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import javaproperties
@@ -126,6 +126,24 @@ def jars() -> list[Path]:
             f"{directory} has no jar of Spark's Kafka connector: install quotahost from its wheel, or run make build"
         )
     return found
+
+
+# ---- what PySpark has no public name for -----------------------------------------------------------
+
+
+def jvm(spark: SparkSession) -> Any:
+    """The driver's JVM, as Py4J shows it (``SparkSession._jvm``), for Kafka's own clients and Hadoop's file systems.
+
+    Without it the pipeline ends at its start, with an AttributeError. :mod:`quotahost.pipeline.spark.plan_cache` says
+    what else of Spark's own the pipeline uses, and does without it.
+    """
+    return spark._jvm
+
+
+def hadoop(spark: SparkSession) -> Any:
+    """Hadoop's configuration (``SparkSession._jsc``), by which paths find their file systems; likewise."""
+    java: Any = spark
+    return java._jsc.hadoopConfiguration()
 
 
 # ---- for quotahost report --------------------------------------------------------------------------

@@ -25,10 +25,10 @@ from quotahost.records.codec import MAX_EXACT
 
 #: For from_json, as jiter (pydantic's parser) has it by which brokers read: 4,300 digits of an integer, as in Python,
 #: and 201 levels.
-_LIKE_JITER: Final = "'allowSingleQuotes', 'false', 'maxNumLen', '4300', 'maxNestingDepth', '{levels}'"
-OPTIONS: Final = (
-    f"map({_LIKE_JITER.format(levels=201)}, 'allowNonNumericNumbers', 'false', 'columnNameOfCorruptRecord', '_corrupt')"
-)
+_LIKE_JITER: Final = "'allowSingleQuotes', 'false', 'maxNumLen', '4300', 'maxNestingDepth'"
+OPTIONS: Final = f"map({_LIKE_JITER}, '201', 'columnNameOfCorruptRecord', '_corrupt')"
+#: Where no field is a DOUBLE. Brokers take NaN and Infinity where nobody reads them, but not INF: :func:`plainly`.
+OF_WHOLE_NUMBERS: Final = OPTIONS.replace("map(", "map('allowNonNumericNumbers', 'false', ")
 # from_json reads half of a surrogate pair as a question mark. Whole pairs and backslashes are taken out first.
 _NO_HALF: Final = r"r'\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}'"
 _SURROGATE: Final = r"r'\\u[dD][89a-fA-F]'"
@@ -44,9 +44,9 @@ def is_json(json: str) -> str:
     # before: the text's own hash.
     mark = f"sha2({json}, 256)"
     marked = f"""concat('[', {json}, ',"', {mark}, '"]')"""
-    listed = f"from_json({marked}, 'ARRAY<STRING>', map({_LIKE_JITER.format(levels=202)}))"
+    listed = f"from_json({marked}, 'ARRAY<STRING>', map({_LIKE_JITER}, '202'))"
     alone = f"coalesce(transform(array({listed}), both -> size(both) = 2 AND both[1] = {mark})[0], FALSE)"
-    return f"{alone} AND NOT regexp_replace({json}, {_NO_HALF}, ' ') RLIKE {_SURROGATE}"
+    return f"({alone} AND NOT regexp_replace({json}, {_NO_HALF}, ' ') RLIKE {_SURROGATE})"
 
 
 def more_braces(json: str, known: str) -> str:
