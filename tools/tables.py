@@ -15,7 +15,7 @@ from quotahost import metrics
 from quotahost.records import topics
 from quotahost.settings import broker
 from quotahost.settings.strimzi import names
-from tools import conformance, differences
+from tools import conformance, differences, records
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 
@@ -23,6 +23,7 @@ DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 TABLES: Final[dict[Path, tuple[str, Callable[[], str]]]] = {
     DOCS / "reference/properties.md": ("properties", broker.properties_table),
     DOCS / "reference/metrics.md": ("metrics", metrics.table),
+    DOCS / "reference/records.md": ("records", records.reference),
     DOCS / "strimzi.md": ("strimzi", names.table),
     DOCS / "security.md": ("topics", topics.table),
     DOCS / "conformance.md": ("conformance", conformance.table),

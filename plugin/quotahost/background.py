@@ -86,16 +86,16 @@ class Periodic:
 class LineLimit:
     """Decides which of many like log lines are written: few in each minute, however often their reason is met."""
 
-    def __init__(self, lines: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
-        """So many ``lines`` a minute pass; ``clock`` in seconds, monotonic."""
-        self._clock = clock
+    def __init__(self, lines: int = 1, clock: Callable[[], float] = time.monotonic, period: float = MINUTE) -> None:
+        """So many ``lines`` pass in each ``period``; period and ``clock`` in seconds, the latter monotonic."""
+        self._clock, self._period = clock, period
         self._written: deque[float] = deque(maxlen=lines)
         self._left_out = 0
 
     def passes(self) -> bool:
         """Whether a line may be written now. One that may not is counted for the next that may."""
         now = self._clock()
-        if len(self._written) == self._written.maxlen and now - self._written[0] < MINUTE:
+        if len(self._written) == self._written.maxlen and now - self._written[0] < self._period:
             self._left_out += 1
             return False
         self._written.append(now)

@@ -15,8 +15,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from harness.system.waiting import eventually
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.spark.checkpoint import Checkpoints, place
-from quotahost.pipeline.spark.sinks import bring_forward
+from quotahost.pipeline.spark.frames import bring_forward
+from quotahost.pipeline.spark.places import Checkpoints, place
 from quotahost.pipeline.supervisor import Supervisor
 from quotahost.pipeline.volumes import aggregate, parse
 from tests.pipeline.support.records import ago, record, snapshot, volume
@@ -49,7 +49,7 @@ def query(spark: SparkSession, topic: Path, checkpoint: Path, publish: Callable[
 
 def of_another_version(name: str, **fields: Any) -> str:
     """The query's text, as a version had it that kept one field less of each snapshot."""
-    from quotahost.pipeline.spark.resources import sql
+    from quotahost.pipeline.spark.frames import sql
 
     text = sql(name, **fields)
     assert text.count(", s.offlineLogDirs AS offline") == 1

@@ -12,10 +12,10 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from quotahost.cli.main import app
+from quotahost.pipeline.main import submit_line
 from quotahost.pipeline.options import Options, OptionsError, options
-from quotahost.pipeline.spark import connector
+from quotahost.pipeline.spark import session as spark_session
 from quotahost.pipeline.spark.session import defaults
-from quotahost.pipeline.submit import submit_line
 
 SECRET = "hunter2-very-secret"
 
@@ -128,9 +128,9 @@ def test_the_defaults_in_conf_are_those_that_are_used() -> None:
 
 
 def test_a_package_without_the_connector_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connector, "path", lambda name: tmp_path / name)
-    with pytest.raises(connector.ConnectorError, match="make build"):
-        connector.jars()
+    monkeypatch.setattr(spark_session, "path", lambda name: tmp_path / name)
+    with pytest.raises(spark_session.ConnectorError, match="make build"):
+        spark_session.jars()
 
 
 def test_the_command_without_spark_says_what_to_install() -> None:

@@ -333,6 +333,9 @@ BAD: list[tuple[Record, str]] = [
     ((b"1", b""), "json"),
     ((b"1", b"[]"), "json"),
     ((b"1", b"null"), "json"),
+    ((b"1", json.dumps(GOOD).replace('"', "'").encode()), "json"),
+    *(((b"1", json.dumps(GOOD).encode() + after), "json") for after in (b"x", b"}", b"{}", b"]x}", b",{}")),
+    ((b"1", json.dumps(GOOD | {"more": "\ud800"}).encode()), "json"),
     ((b"1", b" " * (1024 * 1024 + 1)), "size"),
     ((b"1" * 2000, json.dumps(GOOD | {"brokerId": "1" * 2000}).encode()), "key"),
     *(

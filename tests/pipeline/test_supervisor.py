@@ -222,3 +222,13 @@ def test_what_a_batch_has_read_is_known_until_the_next_one(world: World) -> None
     query.lastProgress["durationMs"] = {}  # type: ignore[index]  # a look that found nothing
     assert world.supervisor.read_up_to(7) == {("ticks", "0"): 5}
     assert world.supervisor.read_up_to(8) == {}
+
+
+def test_a_query_that_is_to_begin_again_does_so_from_its_checkpoint_and_without_a_failure(world: World) -> None:
+    before = world.query
+    world.supervisor.begin_again("volumes", "never started")
+    assert before.stopped
+    world.look()
+    assert world.query is not before
+    assert world.query.isActive
+    assert world.aside == []

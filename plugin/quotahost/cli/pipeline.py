@@ -24,7 +24,7 @@ def pipeline(*, print_submit: bool, **given: object) -> None:
     the file of --kafka-config or into QUOTAHOST_PIPELINE_KAFKA, a JSON object.
     """
     try:
-        from quotahost.pipeline import main, submit
+        from quotahost.pipeline import main
     except ModuleNotFoundError as missing:
         # Any other missing module is a defect, which the advice to install Spark would hide.
         if (missing.name or "").split(".")[0] not in ("pyspark", "py4j"):
@@ -32,7 +32,7 @@ def pipeline(*, print_submit: bool, **given: object) -> None:
         _end("the pipeline needs Spark: pip install 'quotahost[spark]'")
     chosen = options(**given)
     if print_submit:
-        typer.echo(submit.submit_line(chosen, chosen.master))
+        typer.echo(main.submit_line(chosen, chosen.master))
         return
     main.configure_logging()
     main.run(chosen)

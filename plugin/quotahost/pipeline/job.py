@@ -17,18 +17,15 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from quotahost.background import LoggedOnce
-from quotahost.pipeline.dead_letters import DEAD_LETTERS
 from quotahost.pipeline.kafka.clients import JvmKafka, JvmProducer, short
-from quotahost.pipeline.kafka.clock import WITNESSES, KafkaClock
+from quotahost.pipeline.kafka.clock import TICK, WITNESSES, KafkaClock, Ticks
 from quotahost.pipeline.kafka.leadership import Leadership
-from quotahost.pipeline.kafka.ticks import KEY as TICK
-from quotahost.pipeline.kafka.ticks import Ticks
 from quotahost.pipeline.kafka.topics import TopicError, Topics, wanted
-from quotahost.pipeline.monitoring import Progress
+from quotahost.pipeline.monitoring import DEAD_LETTERS, Progress
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.queries import Queries
 from quotahost.pipeline.shares import SharesPublisher
-from quotahost.pipeline.spark.checkpoint import Checkpoints
+from quotahost.pipeline.spark.places import Checkpoints
 from quotahost.pipeline.supervisor import Supervisor
 from quotahost.pipeline.volumes.aggregate import Rules
 from quotahost.pipeline.volumes.publisher import Publisher, Sending, Unpublished
@@ -144,8 +141,9 @@ class Job:
         self._lists_usage = usage_cluster == own
         if self._lists_usage:
             self._shares.registered(brokers)
-        queries = Queries(spark, options, clusters, usage_cluster, client, clock)
-        self._add_queries(queries, self._shares, options.history)
+        self._queries = Queries(spark, options, clusters, usage_cluster, client, clock, own)
+        self._queries.listed = frozenset(brokers)
+        self._add_queries(self._queries, self._shares, options.history)
         for topic, name in clusters.items():
             log.info("topic %s holds the snapshots of cluster %s", topic, name)
         log.info("run %d of cluster %s begins", leadership.run, cluster)
@@ -197,6 +195,10 @@ class Job:
         """Ask the cluster for its brokers, and make a topic anew that somebody has deleted."""
         try:
             brokers = self._kafka.cluster()[1]
+            if new := frozenset(brokers) - self._queries.listed:
+                # Their large records are a stranger's for the queries that run.
+                self._queries.listed |= new
+                self._supervisor.begin_again("volumes", "shares")
             if self._asks_for_brokers:
                 self._publisher.registered(brokers)
             if self._lists_usage:

@@ -1,12 +1,14 @@
 """The pipeline as a program: ``spark-submit`` runs this file, ``quotahost pipeline`` calls ``run``.
 
 It reads the options, waits until no other pipeline uses its directories, starts Spark and the metrics, and leaves the
-rest to :class:`quotahost.pipeline.job.Job` until a signal ends it.
+rest to :class:`quotahost.pipeline.job.Job` until a signal ends it. :func:`submit_line` makes the line by which an
+operator runs it on a cluster (``quotahost pipeline --print-submit``).
 """
 
 from __future__ import annotations
 
 import logging
+import shlex
 import signal
 import sys
 import threading
@@ -16,10 +18,10 @@ from typing import Final
 from quotahost.errors import QuotahostError
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.options import Options, OptionsError, options
+from quotahost.pipeline.options import Options, OptionsError, as_text, option, options
 from quotahost.pipeline.spark import places
 from quotahost.pipeline.spark.places import Lock
-from quotahost.pipeline.spark.session import checkpoint_files, session
+from quotahost.pipeline.spark.session import DEFAULTS, POOLS, checkpoint_files, jars, path, session
 from quotahost.text import EscapingFormatter
 
 log = logging.getLogger("quotahost.pipeline")
@@ -83,6 +85,29 @@ def configure_logging() -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     # Py4J logs every exception of a batch with whole Java stacks; the pipeline logs one line for it.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+
+
+def submit_line(options: Options, master: str) -> str:
+    """One command in several lines, without any secret, for a machine where this package is installed.
+
+    Args:
+        options: the pipeline's; those that differ from the defaults appear. ``kafka`` stays in the environment.
+        master: Spark's master, such as ``spark://host:7077``.
+
+    Raises:
+        ConnectorError: the connector's jars are missing.
+    """
+    # ``kafka`` holds secrets: other users of the machine can read a process's arguments.
+    given = options.model_dump(exclude_defaults=True, exclude={"kafka", "master"})
+    parts = [
+        ["spark-submit", "--master", master],
+        ["--properties-file", str(path(DEFAULTS))],
+        ["--conf", f"spark.scheduler.allocation.file={path(POOLS).as_uri()}"],
+        ["--jars", ",".join(map(str, jars()))],
+        [str(path("main.py"))],
+        *([option(name), as_text(value)] for name, value in given.items()),
+    ]
+    return " \\\n  ".join(map(shlex.join, parts))
 
 
 def main(arguments: list[str]) -> int:

@@ -1,11 +1,12 @@
 """The pipeline's log lines and Prometheus metrics: by query what Spark reports, by cluster what was published.
 
 :mod:`quotahost.pipeline.supervisor` hands over Spark's progress of each batch, :mod:`quotahost.pipeline.job` each
-record.
+record. How far a query has read stands in that progress, as Kafka's offsets.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -13,13 +14,16 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
-from quotahost.pipeline.dead_letters import DEAD_LETTERS, refused
-from quotahost.pipeline.spark.offsets import behind, idle
+from quotahost.background import LineLimit
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.text import printable
 
 log = logging.getLogger("quotahost.pipeline")
 
+#: The query of the dead letters: its name in the checkpoint, in the label ``query``, and of the count that it observes.
+DEAD_LETTERS: Final = "refused"
+#: The offset after the last record that was read, by topic and partition.
+Offsets = Mapping[tuple[str, str], int]
 _LARGE: Final = 10_000  # records that are not read yet; from so many on the log has a line
 _EVERY: Final = 10.0  # seconds between two lines of a cluster while the number of its brokers stays
 
@@ -52,8 +56,9 @@ class Progress:
         self._consumed = self._gauge("consumed_bytes", "Sum of what they consume", "cluster")
         self._factor = self._gauge("factor", "Smallest factor by published limits, 1 without", "cluster")
         self._last: dict[str, int] = {}
+        self._refused_so_far = 0
         self._known: dict[str, int] = {}
-        self._lines: dict[str, tuple[tuple[Any, ...], float]] = {}
+        self._lines: dict[str, tuple[tuple[Any, ...], LineLimit]] = {}
 
     def serve(self, port: int, address: str) -> None:
         """Serve the metrics to Prometheus.
@@ -119,6 +124,7 @@ class Progress:
                 log.info("query %s: %s records are left to be read", query, f"{left:,}")
             if query == DEAD_LETTERS:
                 self._refused.inc(refused(progress))
+                self._refused_so_far += refused(progress)
         self._seconds.labels(query).set(progress["durationMs"].get("triggerExecution", 0) / 1000)
         self._behind.labels(query).set(left)
         # A query has one stateful operator at most (docs/adr/0010).
@@ -134,18 +140,17 @@ class Progress:
     def _line(self, record: ClusterRecord) -> None:
         """Log a line at once when the number of brokers changes, else now and then."""
         brokers = (record.reporting, record.stale, record.missing, record.offline)
-        now = self._clock()
-        before, at = self._lines.get(record.cluster, ((), 0.0))
-        if brokers == before and now - at < _EVERY:
+        before, limit = self._lines.get(record.cluster, ((), LineLimit(clock=self._clock, period=_EVERY)))
+        if not limit.passes() and brokers == before:
             return
-        self._lines[record.cluster] = brokers, now
+        self._lines[record.cluster] = brokers, limit
         log.info(
             "cluster %s: %d brokers report, %d stale, %d missing; %d volumes, %s of %s bytes; factor %s; "
             "run %d, record %d, newest snapshot %.1f s old; %d refused so far",
             printable(record.cluster), *brokers[:3], record.volume_count,
             f"{record.consumed:,}", f"{record.capacity:,}",
             "-" if record.smallest_factor is None else f"{record.smallest_factor:.2f}",
-            record.run, record.sequence, _age(record), self._refused._value.get(),
+            record.run, record.sequence, _age(record), self._refused_so_far,
         )  # fmt: skip
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
@@ -159,3 +164,37 @@ def _age(record: ClusterRecord) -> float:
     """Seconds from the newest snapshot to the record's computation; 0 without any."""
     newest = record.newest_snapshot_at or record.computed_at
     return (record.computed_at - newest).total_seconds()
+
+
+# ---- Spark's progress of a batch --------------------------------------------------------------------
+
+
+def offsets(reported: Any) -> Offsets:
+    """From Spark's JSON, as text or decoded; null, as in a batch that is done again after a restart, is no offset."""
+    topics = json.loads(reported) if isinstance(reported, str) else reported
+    return {(topic, p): offset for topic, parts in (topics or {}).items() for p, offset in parts.items()}
+
+
+def behind(source: Mapping[str, Any]) -> int:
+    """How many records of a source, as in a query's progress, are not read yet."""
+    end, latest = offsets(source.get("endOffset")), offsets(source.get("latestOffset"))
+    return sum(max(0, offset - end.get(at, 0)) for at, offset in latest.items())
+
+
+def lost(source: Mapping[str, Any]) -> list[str]:
+    """The topics, with their partitions, that end before the place up to which a query has read them.
+
+    A topic that is deleted and made again begins with 0, and Spark would wait until it is as long as the old one was.
+    """
+    end, latest = offsets(source.get("endOffset")), offsets(source.get("latestOffset"))
+    return [f"{topic}-{p}" for (topic, p), offset in end.items() if latest.get((topic, p), offset) < offset]
+
+
+def idle(progress: Mapping[str, Any]) -> bool:
+    """Whether a query's progress is that of no batch, but of a look that found nothing to read."""
+    return "addBatch" not in progress["durationMs"]
+
+
+def refused(progress: Mapping[str, Any]) -> int:
+    """How many dead letters a batch of their query had."""
+    return int(progress["observedMetrics"].get(DEAD_LETTERS, {DEAD_LETTERS: 0})[DEAD_LETTERS])

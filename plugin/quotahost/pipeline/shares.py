@@ -21,11 +21,10 @@ from pyspark.sql import DataFrame
 
 from quotahost.pipeline.kafka.clock import KafkaClock
 from quotahost.pipeline.kafka.leadership import Leadership
-from quotahost.pipeline.spark.age import seen_at
-from quotahost.pipeline.spark.resources import sql
-from quotahost.pipeline.spark.sinks import bring_forward, kafka_sink
+from quotahost.pipeline.spark.frames import bring_forward, kafka_sink, seen_at, sql
+from quotahost.pipeline.spark.strict_json import OPTIONS, is_json, more_braces
 from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
-from quotahost.records.declaration import VERSION
+from quotahost.records.codec import VERSION
 from quotahost.records.fields import DATE_TIME, MAX_NAME, time_json
 
 #: The share of an equal part that every broker keeps, so that a client can begin anywhere.
@@ -73,7 +72,13 @@ def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=
         "names": MAX_NAMES,
         "clients": MAX_CLIENTS,
     }
-    text = sql("usage_parse", seen_at=seen_at("NULL", "at", "timestamp", validity))
+    text = sql(
+        "usage_parse",
+        seen_at=seen_at("NULL", "at", "timestamp", validity),
+        json_options=OPTIONS,
+        more_braces=more_braces("string(value)", "1 + size(u.clients)"),
+        is_json=is_json("string(value)"),
+    )
     return raw.sparkSession.sql(text, args=args, raw=raw)
 
 

@@ -18,8 +18,7 @@ from typing import Any, Final
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.spark.offsets import Offsets, behind, idle, lost, offsets
+from quotahost.pipeline.monitoring import Offsets, Progress, behind, idle, lost, offsets
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -77,6 +76,12 @@ class Supervisor:
     def crowded(self, name: str) -> bool:
         """Whether a query has begun anew because it remembered many more brokers than there are."""
         return name in self._crowded
+
+    def begin_again(self, *names: str) -> None:
+        """Stop these queries; the next look starts them from their checkpoints, as they are described by then."""
+        for name in names:
+            if name in self._running:
+                self._running.pop(name).stop()
 
     def kafka_answers(self) -> None:
         """The cluster has just answered a question."""

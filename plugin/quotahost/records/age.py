@@ -8,7 +8,7 @@ by one clock, so no two machines' wall clocks have to agree, and no clock that j
 - the time since the writing, by a reader that saw the record arrive, by that reader's monotonic clock
   (``quotahost.kafka.newest``);
 - the time since the writing, by a reader that comes later, by Kafka's clock alone: its present time less Kafka's
-  timestamp of the record. The pipeline always reads so (its SQL twin is ``quotahost.pipeline.spark.age``).
+  timestamp of the record. The pipeline always reads so (its SQL twin is ``quotahost.pipeline.spark.frames``).
 """
 
 from __future__ import annotations

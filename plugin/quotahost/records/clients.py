@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
-from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeVar, get_type_hints
+from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol, TypeVar, get_type_hints
 
-from pydantic import Field, PlainValidator
+from pydantic import Field
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from quotahost.model import QuotaType
-from quotahost.records.codec import Refused
-from quotahost.records.declaration import As, NullIs
+from quotahost.records.codec import As, NullIs, Refused
 from quotahost.records.fields import Name
 
 MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
@@ -61,30 +60,15 @@ def fitting(entries: Iterable[_Entry]) -> Iterator[_Entry]:
 
 # ---- JSON ------------------------------------------------------------------------------------------
 
-_TYPES: Final = {"PRODUCE": QuotaType.PRODUCE, "FETCH": QuotaType.FETCH}
-
-
-def _quota_type(value: object) -> QuotaType:
-    if not isinstance(value, str) or value not in _TYPES:
-        raise ValueError("must be PRODUCE or FETCH")
-    return _TYPES[value]
-
-
 ClusterId = Annotated[Name, Field(alias="clusterId"), NullIs("")]
 Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Quota = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class KeyJson(TypedDict):
-    """A ClientKey, in its order; ``user`` is the principal."""
-
-    user: Annotated[str, Field(max_length=MAX_NAMES)]
-    clientId: Annotated[str, Field(max_length=MAX_NAMES)]
-    quotaType: Annotated[QuotaType, PlainValidator(_quota_type)]
-
-
-# In the order of ClientKey's fields: both directions pair them by position.
-_KEY: Final = tuple(KeyJson.__annotations__)
+_NameOfClient = Annotated[str, Field(max_length=MAX_NAMES)]
+_KEY: Final = {
+    "principal": Annotated[_NameOfClient, Field(alias="user")],
+    "client_id": _NameOfClient,
+    "quota_type": Literal[QuotaType.PRODUCE, QuotaType.FETCH],
+}
 
 
 def clients_of(entry: type[Any]) -> As:
@@ -95,29 +79,23 @@ def clients_of(entry: type[Any]) -> As:
     """
     numbers = get_type_hints(entry, include_extras=True)
     del numbers["key"]
-    typed_dict: Any = TypedDict
-    form = typed_dict(f"{entry.__name__}Json", get_type_hints(KeyJson, include_extras=True) | numbers)
-
+    form: Any = TypedDict(f"{entry.__name__}Json", _KEY | numbers)  # type: ignore[misc]  # made at run time
     key_of, numbers_of = itemgetter(*_KEY), itemgetter(*numbers)
 
     def read(listed: list[dict[str, Any]], _: object) -> tuple[Any, ...]:
-        return _of_one_record(entry(ClientKey(*key_of(each)), *numbers_of(each)) for each in listed)
+        return _of_one_record(entry(ClientKey(*key_of(given)), *numbers_of(given)) for given in listed)
 
     def write(entries: tuple[Any, ...]) -> list[dict[str, Any]]:
-        return [
-            dict(zip(_KEY, each.key, strict=True)) | {name: getattr(each, name) for name in numbers}
-            for each in fitting(entries)
-        ]
+        return [client.key._asdict() | {name: getattr(client, name) for name in numbers} for client in fitting(entries)]
 
-    listed_form = Annotated[list[form], Field(max_length=MAX_CLIENTS)]  # type: ignore[valid-type]  # made above
-    return As(listed_form, read, write)
+    return As(Annotated[list[form], Field(max_length=MAX_CLIENTS)], read, write)
 
 
 def _of_one_record(entries: Iterable[_Entry]) -> tuple[_Entry, ...]:
-    found = tuple(entries)
-    keys = [entry.key for entry in found]
+    clients = tuple(entries)
+    keys = [client.key for client in clients]
     if len(keys) > MAX_CLIENTS or sum(key.octets for key in keys) > MAX_NAMES:
         raise Refused("size", f"more than {MAX_CLIENTS} clients, or names of more than {MAX_NAMES:,} bytes")
     if len(set(keys)) < len(keys):
         raise Refused("schema", "a client is listed more than once")
-    return found
+    return clients

@@ -1,29 +1,43 @@
 """What the pipeline knows of one cluster at one time, summed up so that its size doesn't grow with the cluster.
 
 The pipeline publishes it to the compacted topic ``cluster.volumes.topic`` under the cluster's id; the factor source
-``cluster-volumes`` of every broker reads it, and so does a second pipeline that stands by. The form is
-``schemas/cluster-volumes.json``. A field without a value may be null or left out, as Spark leaves it out.
+``cluster-volumes`` of every broker reads it, and so does a second pipeline that stands by. A field without a value may
+be null or left out, as Spark leaves it out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, NotRequired
 
-from pydantic import Field, with_config
+from pydantic import ConfigDict, Field, with_config
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from quotahost.model import LimitType, Volume
-from quotahost.model.affected import MAX_TOPICS
 from quotahost.model.bounds import bounds
-from quotahost.records.codec import Codec, Refused
-from quotahost.records.declaration import IS_KEY, RECORD, As, Needed, NullIs, Versioned, Whole
-from quotahost.records.fields import Long, Name, Time, Topic, in_utc, topic_set
-from quotahost.records.filling import FULLEST, MAX_LISTED, MAX_WORST, SILENT, WORST, Filling, Worst
-
-__all__ = ["MAX_BYTES", "MAX_LISTED", "MAX_WORST", "ClusterRecord", "Filling", "OfflineDir", "decode", "encode"]
+from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Needed, NullIs, Refused, Versioned, Whole
+from quotahost.records.fields import Long, Name, SizesJson, SparkLimit, Time, Topics, exact_for, in_utc
 
 MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
+MAX_LISTED: Final = 64  # of volumes that are the fullest of their kind, and of the record's other lists
+MAX_WORST: Final = 16  # volumes by limit type
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """A volume and how it fills; None where that is unknown.
+
+    Attributes:
+        volume: the volume with the limits published for it.
+        fill_rate: bytes/s by which its consumption grows; below 0 it empties.
+        seconds_to_full: seconds until it is full at that rate.
+    """
+
+    volume: Volume
+    fill_rate: float | None = None
+    seconds_to_full: float | None = None
 
 
 @with_config(RECORD)
@@ -35,14 +49,67 @@ class OfflineDir:
     log_dir: Name
 
 
+# ---- JSON ------------------------------------------------------------------------------------------
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class FillingJson(SizesJson):
+    """A Filling: one flat object for the volume, its limits and its rates."""
+
+    broker: Annotated[Name, Field(alias="brokerId")]
+    soft: NotRequired[Annotated[SparkLimit, Field(alias="softLimit")]]
+    hard: NotRequired[Annotated[SparkLimit, Field(alias="hardLimit")]]
+    fill_rate: NotRequired[Annotated[Number | None, Field(alias="bytesPerSecond")]]
+    seconds_to_full: NotRequired[Number | None]
+
+
+def _filling(form: Any, _: object) -> Filling:
+    rate, left = form.pop("fill_rate", None), form.pop("seconds_to_full", None)
+    return Filling(Volume(**form), rate, left)
+
+
+def _filling_json(filling: Filling) -> FillingJson:
+    volume = filling.volume
+    return {
+        "broker": volume.broker,
+        "name": volume.name,
+        "capacity": volume.capacity,
+        "consumed": volume.consumed,
+        "soft": volume.soft and exact_for(volume.soft, volume.capacity),
+        "hard": volume.hard and exact_for(volume.hard, volume.capacity),
+        "fill_rate": filling.fill_rate,
+        "seconds_to_full": filling.seconds_to_full,
+    }
+
+
+Fillings = tuple[Annotated[Filling, As(FillingJson, _filling, _filling_json)], ...]
+WorstList = Annotated[Fillings, Field(max_length=MAX_WORST), NullIs(())]
+Worst = Mapping[LimitType, tuple[Filling, ...]]
+
+
+@with_config(ConfigDict(strict=True))  # of its own: its names are no camelCase
+class WorstJson(TypedDict):
+    """The volumes nearest to a limit, by its type (``quotahost.model.LimitType``); other types are ignored."""
+
+    ConsumedBytes: NotRequired[WorstList]
+    MinFreeBytes: NotRequired[WorstList]
+    MinFreePercentage: NotRequired[WorstList]
+
+
+def _worst(by_type: Mapping[str, Any] | None, _: object) -> Worst:
+    return {kind: (by_type or {}).get(kind, ()) for kind in LimitType}
+
+
+def _worst_json(worst: Worst) -> dict[str, Any]:
+    return {kind.value: worst.get(kind, ()) for kind in LimitType}
+
+
 # A sum over no broker is null.
 Count = Annotated[Long, NullIs(0)]
 Sum = Annotated[Whole, Field(ge=0), NullIs(0)]  # of any size: 10,000 brokers may have more than 2**63 bytes
 Ids = Annotated[tuple[Name, ...], Field(max_length=MAX_LISTED), NullIs(())]
-
-
-def _sorted(topics: frozenset[str] | None) -> list[str] | None:
-    return None if topics is None else sorted(topics)
+Listed = Annotated[Fillings, Field(max_length=MAX_LISTED)]
 
 
 def _above_soft(volume: Volume) -> bool:
@@ -87,7 +154,7 @@ class ClusterRecord(Versioned):
         kinds: how many kinds there are. If they are more than ``fullest`` lists, that list is cut; 0 in records of
             pipelines that don't count them.
         affected: the topics with a replica on a volume above its published soft limit, also of silent brokers; None,
-            which stands for all topics, if one of these volumes doesn't tell them, if they are more than MAX_TOPICS,
+            which stands for all topics, if one of these volumes doesn't tell them, if they are more than 1,000,
             and in records of pipelines that don't collect them. The listed volumes above their published soft limits
             have this set as theirs.
 
@@ -113,15 +180,13 @@ class ClusterRecord(Versioned):
     capacity: Sum = 0
     consumed: Sum = 0
     smallest_factor: Annotated[float, Field(ge=0, le=1)] | None = None
-    fullest: Needed[Annotated[tuple[Filling, ...], FULLEST]] = ()
-    silent: Annotated[tuple[Filling, ...], Field(alias="silentVolumes"), SILENT] = ()
-    worst: Annotated[Worst, WORST] = field(default_factory=lambda: dict.fromkeys(LimitType, ()))
+    fullest: Needed[Listed] = ()
+    silent: Annotated[Listed, NullIs(()), Field(alias="silentVolumes")] = ()
+    worst: Annotated[Worst, As(WorstJson | None, _worst, _worst_json)] = field(
+        default_factory=lambda: dict.fromkeys(LimitType, ())
+    )
     kinds: Count = 0
-    affected: Annotated[
-        frozenset[str] | None,
-        Field(alias="affectedTopics"),
-        As(Annotated[list[Topic], Field(max_length=MAX_TOPICS)] | None, lambda listed, _: topic_set(listed), _sorted),
-    ] = None
+    affected: Annotated[Topics, Field(alias="affectedTopics")] = None
 
     def __post_init__(self) -> None:
         # The dataclass is frozen, so its own constructor has no other way to set a field.
@@ -151,15 +216,15 @@ class ClusterRecord(Versioned):
         return tuple(dict.fromkeys(filling.volume for filling in listed))
 
 
-_CODEC: Final = Codec(ClusterRecord, MAX_BYTES, lambda record: record.cluster)
-decode = _CODEC.decode
+CODEC: Final = Codec(ClusterRecord, MAX_BYTES, lambda record: record.cluster)
+decode = CODEC.decode
 
 
 def encode(record: ClusterRecord) -> bytes:
     """As :meth:`quotahost.records.codec.Codec.encode`; topics that don't fit are left out, which stands for all."""
     try:
-        return _CODEC.encode(record)
+        return CODEC.encode(record)
     except Refused as refused:
         if refused.reason != "size" or record.affected is None:
             raise
-    return _CODEC.encode(record, affectedTopics=None)
+    return CODEC.encode(record, affectedTopics=None)

@@ -1,13 +1,15 @@
-"""From a record's bytes to its value and back, with every refusal in words.
+"""From a record's declaration to its JSON and back, with every refusal in words.
 
-Each record is declared once, as a frozen dataclass: a field's annotation carries its JSON name and bounds
-(:mod:`quotahost.records.declaration`). A :class:`Codec` makes JSON of it and reads it back. All readers, on brokers and
-in the pipeline's driver, decode with it, so that they take or refuse the same bytes. The pipeline's SQL refuses for the
-same reasons, which are :data:`REASONS`.
+1. A record is declared once, as a frozen dataclass. A field's annotation carries its JSON name and bounds for pydantic,
+   and the marks of this module where the JSON has another form than the value (:class:`As`), may be null
+   (:class:`NullIs`), must not be missing (``Needed``), or is the record's key as well (``IS_KEY``). What fields have in
+   common lies in :mod:`quotahost.records.fields`.
+2. A :class:`Codec` makes pydantic's adapter of the declaration. ``decode`` validates the JSON and builds the value in
+   one pass; ``encode`` makes the JSON, and reads it back before it hands it on.
+3. A record that is wrong raises :class:`Refused`, with one of REASONS and a line of text.
 
-``decode`` validates the JSON and builds the value in one pass of pydantic's: 20,000 snapshots of three volumes take
-0.58 s of one core. Typed dictionaries that Python then copies to the value, field by field, took 0.57 s and needed
-every field declared three times.
+All readers, on brokers and in the pipeline's driver, decode with it, so that they take or refuse the same bytes. The
+pipeline's SQL (:mod:`quotahost.pipeline.volumes.parse`) has the same rules and the same reasons.
 """
 
 from __future__ import annotations
@@ -15,10 +17,22 @@ from __future__ import annotations
 import json
 import reprlib
 from collections.abc import Callable
-from typing import Any, Final, Generic, Literal, TypeVar, get_args
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from quotahost.errors import QuotahostError
 
@@ -42,8 +56,120 @@ class Refused(QuotahostError, ValueError):
         self.reason: Reason = reason
 
 
+# ---- how a record is declared ----------------------------------------------------------------------
+
+VERSION: Final = 1
+
+#: Up to here each whole number is a double of its own, and no other number lies nearer to that double.
+MAX_EXACT: Final = 2**53 - 1
+
+#: Of a record's dataclass: JSON names are camelCase, and no text is taken for a number.
+RECORD: Final = ConfigDict(strict=True, alias_generator=to_camel)
+
+
+def _whole(value: object) -> object:
+    # By type(): a bool is no float, and an int, the usual case, is through at once.
+    if type(value) is float and abs(value) <= MAX_EXACT and value.is_integer():
+        return int(value)
+    return value
+
+
+#: A whole number, also as 5.0 or 5e0: for draft 7 of JSON Schema (6.1.1) an integer is any number without a fraction.
+#: One with a point or an exponent is read as a double, so it is refused where doubles are no longer exact. The pipeline
+#: has the same rule in SQL (:mod:`quotahost.pipeline.volumes.parse`).
+Whole = Annotated[int, BeforeValidator(_whole)]
+
+
+@dataclass(frozen=True)
+class As:
+    """Annotates a field, or an item of a list, whose value has another form in JSON.
+
+    Attributes:
+        form: the type of the JSON.
+        read: makes the value of JSON that fits the form; the second argument holds the fields read before.
+        write: makes of the value what fits the form.
+    """
+
+    form: Any
+    read: Callable[[Any, ValidationInfo], Any]
+    write: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Called by pydantic when it makes an adapter."""
+        form = handler.generate_schema(self.form)
+        write = core_schema.wrap_serializer_function_ser_schema(
+            lambda value, as_json: as_json(self.write(value)), schema=form
+        )
+        return core_schema.with_info_after_validator_function(self.read, form, serialization=write)
+
+
+def object_of(make: Callable[..., Any], **fields: Any) -> As:
+    """Annotates a value of the model: JSON has an object with these attributes of it, of these types."""
+    form: Any = TypedDict(f"{make.__name__}Json", fields)  # type: ignore[misc]  # made at run time
+    return As(form, lambda given, _: make(**given), lambda value: {name: getattr(value, name) for name in fields})
+
+
+@dataclass(frozen=True)
+class NullIs:
+    """Annotates a field that may be null in JSON: Spark writes a sum over nothing, or an empty list, so.
+
+    Attributes:
+        value: what stands for null.
+    """
+
+    value: Any
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Called by pydantic when it makes an adapter."""
+        return core_schema.no_info_after_validator_function(
+            lambda value: self.value if value is None else value, core_schema.nullable_schema(handler(source))
+        )
+
+
+def _is_key(name: str, info: ValidationInfo) -> str:
+    # The context is the record's key, as Codec.decode was given it.
+    if info.context != name.encode():
+        named, key = reprlib.repr(name), reprlib.repr(info.context)
+        raise Refused("key", f"the record names {named}, but its key is {key}")
+    return name
+
+
+IS_KEY: Final = AfterValidator(_is_key)  # annotates the id that is also the key of the record
+
+_NEEDED: Final = "needed"
+Needed = Annotated[_T, _NEEDED]  # a field that JSON must have, although the dataclass has a default for it
+
+
+class Record:
+    """Base of the records: makes pydantic insist on the fields that are Needed."""
+
+    __slots__ = ()  # else the records, whose classes have slots, would have a __dict__ as well
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Called by pydantic when it makes an adapter: take the default from the needed fields."""
+        # The default serves Python's constructor only; pydantic would use it for JSON without the field as well.
+        schema = handler.resolve_ref_schema(handler(source))
+        hints = get_type_hints(cls, include_extras=True)
+        for declared in schema["schema"]["fields"]:
+            if _NEEDED in getattr(hints[declared["name"]], "__metadata__", ()):
+                declared["schema"] = declared["schema"]["schema"]
+        return schema
+
+
+# By keyword only: a field with a default must not stand before those of the records that have none.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versioned(Record):
+    """Base of the records whose JSON must name its version, which is no part of their value."""
+
+    version: Needed[Annotated[Whole, Field(ge=VERSION, le=VERSION)]] = field(default=VERSION, compare=False, repr=False)
+
+
+# ---- how it is read and written --------------------------------------------------------------------
+
+
 class Codec(Generic[_T]):
-    """Encodes and decodes the records that one dataclass declares."""
+    """Encodes and decodes the records that one dataclass, ``record``, declares."""
 
     def __init__(self, record: type[_T], most: int, key: Callable[[_T], str]) -> None:
         """Make pydantic's adapter of the declaration.
@@ -53,7 +179,12 @@ class Codec(Generic[_T]):
             most: how many bytes a record's value may have.
             key: the id that a record names; the record's key is that id in UTF-8.
         """
-        self._adapter, self._most, self._key = TypeAdapter(record), most, key
+        self.record, self._most, self._key = record, most, key
+        self._adapter = TypeAdapter(record)
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of the declaration, for programs that write or read such records (draft 2020-12)."""
+        return self._adapter.json_schema()
 
     def decode(self, key: bytes | None, value: bytes) -> _T:
         """The value of a record of a topic. Unknown fields of its JSON are ignored.

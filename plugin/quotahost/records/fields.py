@@ -10,13 +10,13 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Final, NotRequired
 
-from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from quotahost.model import Limit, LimitType, Volume
+from quotahost.model import Limit, LimitType
+from quotahost.model.affected import MAX_TOPICS
 from quotahost.model.limits import exact
-from quotahost.records.codec import Refused
-from quotahost.records.declaration import As, Whole
+from quotahost.records.codec import As, Refused, Whole
 
 MAX_NAME: Final = 1024  # characters
 MAX_LONG: Final = 2**63 - 1  # "long" in the proposal's schema: Java's
@@ -51,6 +51,15 @@ def _topic(name: str) -> str:
 
 
 Topic = Annotated[str, AfterValidator(_topic)]
+#: The topics of a volume or of a cluster; null, or a field left out, stands for all topics.
+Topics = Annotated[
+    frozenset[str] | None,
+    As(
+        Annotated[list[Topic], Field(max_length=MAX_TOPICS)] | None,
+        lambda listed, _: topic_set(listed),
+        lambda topics: None if topics is None else sorted(topics),
+    ),
+]
 
 
 def topic_set(listed: list[str] | None) -> frozenset[str] | None:
@@ -92,8 +101,13 @@ def time_json(time: datetime, precision: str = "milliseconds") -> str:
     return time.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
-Time = Annotated[datetime, PlainValidator(date_time), PlainSerializer(lambda time: time_json(time, "auto"))]
-Millis = Annotated[datetime, PlainValidator(date_time), PlainSerializer(time_json)]
+Time = Annotated[
+    datetime,
+    PlainValidator(date_time),
+    PlainSerializer(lambda time: time_json(time, "auto")),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+Millis = Annotated[Time, PlainSerializer(time_json)]
 
 
 # ---- limits and volumes ----------------------------------------------------------------------------
@@ -106,20 +120,7 @@ class LimitJson(TypedDict):
     level: NotRequired[Long]
 
 
-class SizesJson(TypedDict):
-    """A volume without its limits; sizes in bytes."""
-
-    volumeName: Name
-    capacity: Long
-    consumed: Long
-
-
-def limit(fields: LimitJson) -> Limit | None:
-    """The limit of its JSON; None for ``{}``.
-
-    Raises:
-        Refused: limit: it has a type without a level or the like, or a level that its type doesn't allow.
-    """
+def _limit(fields: LimitJson, _: object) -> Limit | None:
     if not fields:
         return None
     if "type" not in fields or "level" not in fields:
@@ -153,14 +154,27 @@ def rounded(given: Limit) -> Limit:
     return given
 
 
-def volume_limit_json(given: Limit | None, capacity: int) -> LimitJson:
-    """A limit as it is written with a volume of this capacity in bytes."""
-    return limit_json(given and exact_for(given, capacity))
+class _SparkLimitJson(TypedDict):
+    type: NotRequired[LimitType | None]
+    level: NotRequired[Long | None]
 
 
-def sizes_json(volume: Volume) -> SizesJson:
-    """A volume's name and sizes."""
-    return {"volumeName": volume.name, "capacity": volume.capacity, "consumed": volume.consumed}
+def _without_nulls(fields: object) -> object:
+    # A limit that isn't there comes as null, as {} or as an object of nulls; LimitJson judges anything else.
+    if not isinstance(fields, dict):
+        return {} if fields is None else fields
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-OwnLimit = Annotated[Limit | None, As(LimitJson, lambda fields, _: limit(fields), limit_json)]
+OwnLimit = Annotated[Limit | None, As(LimitJson, _limit, limit_json)]
+#: As Spark writes one: with null, or an object of nulls, for none.
+_SPARK: Final = BeforeValidator(_without_nulls, json_schema_input_type=_SparkLimitJson | None)
+SparkLimit = Annotated[Limit | None, As(Annotated[LimitJson, _SPARK], _limit, limit_json)]
+
+
+class SizesJson(TypedDict):
+    """A volume's name and sizes in bytes."""
+
+    name: Annotated[Name, Field(alias="volumeName")]
+    capacity: Long
+    consumed: Long

@@ -1,7 +1,8 @@
-"""What one broker shows to those who watch: its state, and who uses what.
+"""What one broker shows to those who watch: its state, who uses what, and how full its volumes are.
 
 The task ``publish-usage`` of each broker writes it to the topic ``looks.topic`` under the broker's id, while somebody
-watches (``quotahost.records.watch``); ``quotahost top --bootstrap`` reads it. The form is ``schemas/look.json``.
+watches (``quotahost.records.watch``); ``quotahost top --bootstrap`` reads it. :func:`of` makes the record of a look,
+cut to what fits; the forms of its lists stand before it.
 """
 
 from __future__ import annotations
@@ -11,54 +12,85 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, with_config
+from pydantic import Field, PlainSerializer, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from quotahost.model import Bound, Client, ClientUse, Look, QuotaType, State, VolumeUse
-from quotahost.model.volume_use import MeasuredVolume
+from quotahost.model import Bound, Client, ClientUse, Look, QuotaType, State, Volume, VolumeUse
+from quotahost.model.volume_use import MeasuredVolume, TopicUse
 from quotahost.records.clients import ClusterId
-from quotahost.records.codec import Codec
-from quotahost.records.declaration import IS_KEY, RECORD, As, Versioned, Whole
-from quotahost.records.fields import Name
-from quotahost.records.look_volumes import (
-    MARKS,
-    OPENED,
-    VOLUMES,
-    Number,
-    fitting_marks,
-    fitting_opened,
-    fitting_volumes,
-    in_unicode,
-)
+from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Versioned, Whole, object_of
+from quotahost.records.fields import Long, Name, SizesJson
 
 MAX_BYTES: Final = 900_000  # librdkafka sends a million by default
 MAX_USES: Final = 1_000
 MAX_ANSWERS: Final = 4
-_MAX_NAMES: Final = 60_000  # characters of all names; JSON may write each as six
-_MAX_TEXT: Final = 2_000  # characters of the cause
+MAX_VOLUMES: Final = 100
+MAX_MARKS: Final = 10
+MAX_OPENED: Final = 2
+MAX_TOPICS: Final = 30
+_MAX_NAMES: Final = 60_000  # characters of all names of uses; JSON may write each as six
+_MAX_CAUSE: Final = 2_000  # characters
 _MAX_LINES: Final = 20_000  # characters of all answers
+_MAX_TEXT: Final = 300  # characters of a volume's name, of all three of a mark; a topic has 249 at most
+_MAX_PLACES: Final = 20  # directories of a volume that is opened
+
+# ---- the forms of its lists ------------------------------------------------------------------------
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Bytes = Annotated[Long, PlainSerializer(int)]
+#: The rates are in the unit of the quota type; null is unlimited.
+_USE: Final = object_of(
+    ClientUse, quota_type=QuotaType, user=str, client_id=str, scope=str, rate=Number, quota=Number | None,
+    limit=Number | None, delay_ms=Number, bound=Annotated[Bound, Field(alias="boundBy")],
+    idle=Annotated[Number, Field(alias="idleSeconds")], shadow=str,
+)  # fmt: skip
+#: The limits in bytes consumed. Null is unknown.
+_VOLUME: Final = object_of(
+    VolumeUse, name=Annotated[Name, Field(alias="volumeName")], capacity=Bytes, consumed=Bytes, soft=Number | None,
+    hard=Number | None, factor=Number | None,
+)  # fmt: skip
+_TOPIC: Final = object_of(TopicUse, name=Name, used=Annotated[int, Field(ge=0)], written=Number)
 
 
-class UseJson(TypedDict):
-    """A ClientUse. The rates are in the unit of the quota type; null is unlimited."""
+class MarkJson(TypedDict):
+    """A client, and the affected topic that it asked to write to."""
 
-    quotaType: QuotaType
     user: str
-    clientId: str
-    scope: str
-    rate: Number
-    quota: Number | None
-    limit: Number | None
-    delayMs: Number
-    boundBy: Bound
-    idleSeconds: Number
-    shadow: str
+    client_id: str
+    topic: str
 
 
-# In the order of ClientUse's fields: both directions pair them by position.
-_USE: Final = tuple(UseJson.__annotations__)
+class OpenedJson(SizesJson):
+    """A MeasuredVolume: seconds, and bytes/s."""
+
+    directories: tuple[str, ...]
+    seconds: Number
+    growth: Number
+    topics: Annotated[tuple[Annotated[TopicUse, _TOPIC], ...], Field(max_length=MAX_TOPICS)]
+    unread: tuple[str, ...]
 
 
+def _mark_json(mark: tuple[Client, str]) -> MarkJson:
+    (user, client_id), topic = mark
+    return {"user": user, "client_id": client_id, "topic": topic}
+
+
+def _opened(form: Any, _: object) -> MeasuredVolume:
+    sizes = [form.pop(name) for name in SizesJson.__annotations__]
+    return MeasuredVolume(Volume("", *sizes), **form)
+
+
+def _opened_json(opened: MeasuredVolume) -> dict[str, Any]:
+    own = ("directories", "seconds", "growth", "topics", "unread")
+    sizes = {name: getattr(opened.volume, name) for name in SizesJson.__annotations__}
+    return sizes | {name: getattr(opened, name) for name in own}
+
+
+_MARK: Final = As(MarkJson, lambda form, _: (Client(form["user"], form["client_id"]), form["topic"]), _mark_json)
+_OPENED: Final = As(OpenedJson, _opened, _opened_json)
+
+
+@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Answered:
     """What the broker says of a client that a watcher wants to have explained.
@@ -68,52 +100,8 @@ class Answered:
         lines: the lines that ``quotahost explain`` reads; those of another version may differ.
     """
 
-    watcher: str
-    lines: tuple[str, ...]
-
-
-class AnsweredJson(TypedDict):
-    """An Answered."""
-
     watcher: Name
-    lines: list[str]
-
-
-def _uses(listed: list[UseJson], _: object) -> tuple[ClientUse, ...]:
-    return tuple(ClientUse(*(each[name] for name in _USE)) for each in listed)  # type: ignore[literal-required]
-
-
-def _uses_json(uses: Iterable[ClientUse]) -> list[dict[str, Any]]:
-    fields = ClientUse.__dataclass_fields__
-    return [dict(zip(_USE, (getattr(use, field) for field in fields), strict=True)) for use in uses]
-
-
-def _fitting(uses: Iterable[ClientUse]) -> Iterator[ClientUse]:
-    """The first of them, as many as fit a record. A number that JSON lacks would spoil all of it."""
-    names = 0
-    for number, use in enumerate(uses):
-        names += len(use.user) + len(use.client_id) + len(use.scope) + len(use.shadow)
-        if number == MAX_USES or names > _MAX_NAMES:
-            return
-        if all(isfinite(value) for value in (use.rate, use.quota or 0, use.limit or 0, use.delay_ms, use.idle)):
-            yield use
-
-
-def _answers(listed: list[AnsweredJson], _: object) -> tuple[Answered, ...]:
-    return tuple(Answered(each["watcher"], tuple(each["lines"])) for each in listed)
-
-
-def _answers_json(answers: Iterable[Answered]) -> list[AnsweredJson]:
-    return [{"watcher": each.watcher, "lines": list(each.lines)} for each in answers]
-
-
-def _fitting_answers(answers: Iterable[Answered]) -> Iterator[Answered]:
-    left = _MAX_LINES
-    for each in answers:
-        length = sum(map(len, each.lines))
-        if length <= left:
-            left -= length
-            yield each
+    lines: tuple[str, ...]
 
 
 @with_config(RECORD)
@@ -124,10 +112,9 @@ class BrokerLook(Versioned):
     Attributes:
         broker: the broker's id.
         cluster: the id of its cluster; "" while it is unknown.
-        uses: at most MAX_USES of them; none from a broker that nobody watches.
+        uses: who uses what; none from a broker that nobody watches.
         answers: what watchers asked.
         left_out: whether there were more uses than fit.
-        volumes: at most MAX_VOLUMES.
         opened: those of its volumes that watchers opened, once they are measured.
     """
 
@@ -135,20 +122,18 @@ class BrokerLook(Versioned):
     state: State
     factor: Number
     limit_factor: Number
-    cause: Annotated[str, Field(max_length=_MAX_TEXT)]
+    cause: Annotated[str, Field(max_length=_MAX_CAUSE)]
     fence: Literal["open", "closed", "none"]
     affected: Annotated[Whole, Field(alias="affectedTopics", ge=-1)]
     clients: Annotated[Whole, Field(ge=0)]
     clients_max: Annotated[Whole, Field(ge=0)]
-    uses: Annotated[tuple[ClientUse, ...], As(Annotated[list[UseJson], Field(max_length=MAX_USES)], _uses, _uses_json)]
-    answers: Annotated[
-        tuple[Answered, ...], As(Annotated[list[AnsweredJson], Field(max_length=MAX_ANSWERS)], _answers, _answers_json)
-    ] = ()
+    uses: Annotated[tuple[Annotated[ClientUse, _USE], ...], Field(max_length=MAX_USES)]
+    answers: Annotated[tuple[Answered, ...], Field(max_length=MAX_ANSWERS)] = ()
     cluster: ClusterId = ""
     left_out: bool = False
-    volumes: Annotated[tuple[VolumeUse, ...], VOLUMES] = ()
-    marks: Annotated[tuple[tuple[Client, str], ...], MARKS] = ()
-    opened: Annotated[tuple[MeasuredVolume, ...], OPENED] = ()
+    volumes: Annotated[tuple[Annotated[VolumeUse, _VOLUME], ...], Field(max_length=MAX_VOLUMES)] = ()
+    marks: Annotated[tuple[Annotated[tuple[Client, str], _MARK], ...], Field(max_length=MAX_MARKS)] = ()
+    opened: Annotated[tuple[Annotated[MeasuredVolume, _OPENED], ...], Field(max_length=MAX_OPENED)] = ()
 
     @property
     def look(self) -> Look:
@@ -159,26 +144,80 @@ class BrokerLook(Versioned):
         )  # fmt: skip
 
 
+CODEC: Final = Codec(BrokerLook, MAX_BYTES, lambda record: record.broker)
+encode, decode = CODEC.encode, CODEC.decode
+
+
+# ---- what fits a record ----------------------------------------------------------------------------
+
+
 def of(
     broker: str, cluster: str, look: Look, answers: Iterable[Answered] = (), opened: Iterable[MeasuredVolume] = ()
 ) -> BrokerLook:
     """A broker's record of a look; what is too long is cut, and what JSON lacks is left out."""
     fence: Any = look.fence
-    uses = tuple(_fitting(map(_in_unicode, look.uses)))
+    uses = tuple(_fitting_uses(look.uses))
     answered = tuple(_fitting_answers(answers))[:MAX_ANSWERS]
     return BrokerLook(
-        broker, look.state, look.factor, look.limit_factor, look.cause[:_MAX_TEXT], fence, look.affected,
+        broker, look.state, look.factor, look.limit_factor, look.cause[:_MAX_CAUSE], fence, look.affected,
         look.clients, look.clients_max, uses, answered, cluster, look.left_out or len(uses) < len(look.uses),
-        fitting_volumes(look.volumes), fitting_marks(look.marks), fitting_opened(opened),
+        _fitting_volumes(look.volumes), _fitting_marks(look.marks), _fitting_opened(opened),
     )  # fmt: skip
 
 
-def _in_unicode(use: ClientUse) -> ClientUse:
+def _fitting_uses(uses: Iterable[ClientUse]) -> Iterator[ClientUse]:
+    """The first of them, as many as fit a record. A number that JSON lacks would spoil all of it."""
+    names = 0
+    for number, use in enumerate(uses):
+        names += len(use.user) + len(use.client_id) + len(use.scope) + len(use.shadow)
+        if number == MAX_USES or names > _MAX_NAMES:
+            return
+        if all(isfinite(value) for value in (use.rate, use.quota or 0, use.limit or 0, use.delay_ms, use.idle)):
+            yield use if (use.user + use.client_id + use.scope).isascii() else _use_in_unicode(use)
+
+
+def _use_in_unicode(use: ClientUse) -> ClientUse:
+    user, client_id, scope = map(_in_unicode, (use.user, use.client_id, use.scope))
+    return replace(use, user=user, client_id=client_id, scope=scope)
+
+
+def _fitting_answers(answers: Iterable[Answered]) -> Iterator[Answered]:
+    left = _MAX_LINES
+    for answer in answers:
+        length = sum(map(len, answer.lines))
+        if length <= left:
+            left -= length
+            yield answer
+
+
+def _fitting_volumes(volumes: Iterable[VolumeUse]) -> tuple[VolumeUse, ...]:
+    """Those that fit a record; without one whose name is too long, or with a number that no schema allows."""
+    return tuple(replace(volume, name=_in_unicode(volume.name)) for volume in volumes if _fits(volume))[:MAX_VOLUMES]
+
+
+def _fits(volume: VolumeUse) -> bool:
+    numbers = (volume.capacity, volume.consumed, volume.soft or 0, volume.hard or 0, volume.factor or 0)
+    return len(volume.name) <= _MAX_TEXT and all(isfinite(number) and number >= 0 for number in numbers)
+
+
+def _fitting_marks(marks: Iterable[tuple[Client, str]]) -> tuple[tuple[Client, str], ...]:
+    """Those that fit a record."""
+    short = [(client, topic) for client, topic in marks if len("".join(client)) + len(topic) <= _MAX_TEXT]
+    return tuple((Client(*map(_in_unicode, client)), _in_unicode(topic)) for client, topic in short[:MAX_MARKS])
+
+
+def _fitting_opened(opened: Iterable[MeasuredVolume]) -> tuple[MeasuredVolume, ...]:
+    """The first of them, each cut to what fits a record."""
+    return tuple(map(_cut, opened))[:MAX_OPENED]
+
+
+def _cut(opened: MeasuredVolume) -> MeasuredVolume:
+    topics = [replace(topic, name=_in_unicode(topic.name[:_MAX_TEXT])) for topic in opened.topics[:MAX_TOPICS]]
+    directories, unread = opened.directories[:_MAX_PLACES], opened.unread[:_MAX_PLACES]
+    places, problems = ([_in_unicode(text[:_MAX_TEXT]) for text in texts] for texts in (directories, unread))
+    return replace(opened, directories=places, unread=problems, topics=topics)
+
+
+def _in_unicode(text: str) -> str:
     """Without half surrogate pairs, for one of which every reader would refuse the whole record."""
-    if use.user.isascii() and use.client_id.isascii() and use.scope.isascii():
-        return use
-    return replace(use, user=in_unicode(use.user), client_id=in_unicode(use.client_id), scope=in_unicode(use.scope))
-
-
-_CODEC: Final = Codec(BrokerLook, MAX_BYTES, lambda record: record.broker)
-encode, decode = _CODEC.encode, _CODEC.decode
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

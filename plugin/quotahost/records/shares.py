@@ -1,7 +1,7 @@
 """How much of the cluster-wide client quotas one broker may give its clients.
 
 The pipeline writes it to the compacted topic ``shares.topic`` under the broker's id; the supplier ``cluster-quota`` of
-that broker reads it, and of the topic only the partition where it is. The form is ``schemas/shares.json``.
+that broker reads it, and of the topic only the partition where it is.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Annotated, Final
 from pydantic import Field, with_config
 
 from quotahost.records.clients import MAX_BYTES, ClientKey, ClusterId, Quota, Rate, clients_of
-from quotahost.records.codec import Codec
-from quotahost.records.declaration import IS_KEY, RECORD, Versioned
+from quotahost.records.codec import IS_KEY, RECORD, Codec, Versioned
 from quotahost.records.fields import Long, Millis, Name
 
 #: Partitions that the topic is made with: the first number that is no less than the number of brokers, else the last.
@@ -71,5 +70,5 @@ class Shares(Versioned):
     cluster: ClusterId = ""
 
 
-_CODEC: Final = Codec(Shares, MAX_BYTES, lambda record: record.broker)
-encode, decode = _CODEC.encode, _CODEC.decode
+CODEC: Final = Codec(Shares, MAX_BYTES, lambda record: record.broker)
+encode, decode = CODEC.encode, CODEC.decode

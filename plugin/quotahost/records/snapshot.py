@@ -15,27 +15,11 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, NotRequired
 
-from pydantic import Field, ValidationInfo, with_config
+from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, field_serializer, with_config
 
 from quotahost.model import Volume
-from quotahost.model.affected import MAX_TOPICS
-from quotahost.records.codec import Codec, Refused
-from quotahost.records.declaration import IS_KEY, RECORD, VERSION, As, Needed, NullIs, Record, Whole
-from quotahost.records.fields import (
-    LimitJson,
-    Long,
-    Name,
-    OwnLimit,
-    SizesJson,
-    Time,
-    Topic,
-    exact_for,
-    in_utc,
-    limit,
-    limit_json,
-    sizes_json,
-    topic_set,
-)
+from quotahost.records.codec import IS_KEY, RECORD, VERSION, As, Codec, Needed, NullIs, Record, Refused, Whole
+from quotahost.records.fields import Long, Name, OwnLimit, SizesJson, Time, Topics, exact_for, in_utc
 
 MAX_BYTES: Final = 256 * 1024
 MAX_VOLUMES: Final = 1024
@@ -44,30 +28,19 @@ MAX_VOLUMES: Final = 1024
 class VolumeJson(SizesJson):
     """A volume; its own limits override the broker's."""
 
-    softLimit: NotRequired[LimitJson]
-    hardLimit: NotRequired[LimitJson]
-    topics: NotRequired[Annotated[list[Topic], Field(max_length=MAX_TOPICS)] | None]
+    soft: NotRequired[Annotated[OwnLimit, Field(alias="softLimit")]]
+    hard: NotRequired[Annotated[OwnLimit, Field(alias="hardLimit")]]
+    topics: NotRequired[Topics]
 
 
 def _volumes(listed: list[VolumeJson], info: ValidationInfo) -> tuple[Volume, ...]:
     """The volumes of the broker that the record names, which is read before them."""
-    counts = Counter(each["volumeName"] for each in listed)
+    counts = Counter(volume["name"] for volume in listed)
     if twice := [name for name, count in counts.items() if count > 1]:
         raise Refused("volumes", f"the volume {reprlib.repr(twice[0])} is listed more than once")
     # The broker is absent where its id was refused: pydantic goes on to the other fields, to find all faults.
     broker = info.data.get("broker", "")
-    return tuple(
-        Volume(
-            broker,
-            each["volumeName"],
-            each["capacity"],
-            each["consumed"],
-            limit(each.get("softLimit", {})),
-            limit(each.get("hardLimit", {})),
-            topic_set(each.get("topics")),
-        )
-        for each in listed
-    )
+    return tuple(Volume(broker, **volume) for volume in listed)
 
 
 @with_config(RECORD)
@@ -97,7 +70,7 @@ class Snapshot(Record):
     captured_at: Annotated[Time, Field(alias="snapshotAt")]
     volumes: Annotated[
         tuple[Volume, ...],
-        As(Annotated[list[VolumeJson], Field(max_length=MAX_VOLUMES)], _volumes, list),  # written by encode
+        As(Annotated[list[VolumeJson], Field(max_length=MAX_VOLUMES)], _volumes, list),  # written by _volumes_json
     ]
     soft: Needed[Annotated[OwnLimit, Field(alias="softLimit")]] = None
     hard: Needed[Annotated[OwnLimit, Field(alias="hardLimit")]] = None
@@ -119,9 +92,25 @@ class Snapshot(Record):
             return volume
         return replace(volume, soft=volume.soft or self.soft, hard=volume.hard or self.hard)
 
+    @field_serializer("volumes", mode="wrap")
+    def _volumes_json(self, volumes: tuple[Volume, ...], as_json: SerializerFunctionWrapHandler) -> Any:
+        return as_json([self._volume_json(volume) for volume in volumes])
 
-_CODEC: Final = Codec(Snapshot, MAX_BYTES, lambda snapshot: snapshot.broker)
-decode = _CODEC.decode
+    def _volume_json(self, volume: Volume) -> VolumeJson:
+        form: VolumeJson = {"name": volume.name, "capacity": volume.capacity, "consumed": volume.consumed}
+        # The constructor has given the broker's limits to all volumes without their own.
+        soft, hard = (limit and exact_for(limit, volume.capacity) for limit in (volume.soft, volume.hard))
+        if soft != self.soft:
+            form["soft"] = soft
+        if hard != self.hard:
+            form["hard"] = hard
+        if volume.topics is not None:
+            form["topics"] = volume.topics
+        return form
+
+
+CODEC: Final = Codec(Snapshot, MAX_BYTES, lambda snapshot: snapshot.broker)
+decode = CODEC.decode
 
 
 def encode(snapshot: Snapshot) -> bytes:
@@ -132,23 +121,11 @@ def encode(snapshot: Snapshot) -> bytes:
 
     Where the topics don't fit into the record, they are left out, which stands for all topics.
     """
-    volumes = [_volume_json(volume, snapshot) for volume in snapshot.volumes]
     # First by their number: a megabyte of JSON isn't worth making to see that it is too large.
     if sum(len(topic) for volume in snapshot.volumes for topic in volume.topics or ()) < MAX_BYTES:
-        listed = [
-            {**json, **({} if volume.topics is None else {"topics": sorted(volume.topics)})}
-            for json, volume in zip(volumes, snapshot.volumes, strict=True)
-        ]
         try:
-            return _CODEC.encode(snapshot, volumes=listed)
+            return CODEC.encode(snapshot)
         except Refused as refused:
             if refused.reason != "size":
                 raise
-    return _CODEC.encode(snapshot, volumes=volumes)
-
-
-def _volume_json(volume: Volume, snapshot: Snapshot) -> dict[str, Any]:
-    limits = {"hardLimit": (volume.hard, snapshot.hard), "softLimit": (volume.soft, snapshot.soft)}
-    # The constructor has given the broker's limits to all volumes without their own.
-    exact = {name: (own and exact_for(own, volume.capacity), brokers) for name, (own, brokers) in limits.items()}
-    return {**sizes_json(volume), **{name: limit_json(own) for name, (own, brokers) in exact.items() if own != brokers}}
+    return CODEC.encode(replace(snapshot, volumes=tuple(replace(volume, topics=None) for volume in snapshot.volumes)))

@@ -1,7 +1,7 @@
 """What one broker's busiest clients use of their cluster-wide quotas.
 
 The task ``publish-usage`` of each broker writes it to the compacted topic ``usage.topic`` under the broker's id; the
-pipeline reads it (in SQL, ``pipeline/shares.py``) and divides the quotas by it. The form is ``schemas/usage.json``.
+pipeline reads it (in SQL, ``pipeline/shares.py``) and divides the quotas by it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import Annotated, Final
 from pydantic import Field, with_config
 
 from quotahost.records.clients import MAX_BYTES, ClientKey, ClusterId, Quota, Rate, clients_of
-from quotahost.records.codec import Codec
-from quotahost.records.declaration import IS_KEY, RECORD, Versioned
+from quotahost.records.codec import IS_KEY, RECORD, Codec, Versioned
 from quotahost.records.fields import Millis, Name
 
 
@@ -52,5 +51,5 @@ class Usage(Versioned):
     cluster: ClusterId = ""
 
 
-_CODEC: Final = Codec(Usage, MAX_BYTES, lambda record: record.broker)
-encode, decode = _CODEC.encode, _CODEC.decode
+CODEC: Final = Codec(Usage, MAX_BYTES, lambda record: record.broker)
+encode, decode = CODEC.encode, CODEC.decode

@@ -7,7 +7,7 @@ from random import Random
 
 from pyspark.sql import SparkSession
 
-from quotahost.pipeline.spark.age import seen_at
+from quotahost.pipeline.spark.frames import seen_at
 from quotahost.records.age import MAX_DELAY_MS, delay_ms
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from quotahost.pipeline.spark import plan_cache
 from quotahost.pipeline.spark.plan_cache import PlanCache
 
 
@@ -70,10 +72,11 @@ def test_another_stream_has_a_plan_of_its_own(numbers: DataFrame) -> None:
     assert counted.built == 2
 
 
-def test_with_other_plans_in_spark_each_batch_is_built_anew(
-    numbers: DataFrame, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("part", "instead"), [("_ROWS", "SomethingElse"), ("ClassicDataFrame", None)])
+def test_with_other_plans_or_classes_in_spark_each_batch_is_built_anew(
+    numbers: DataFrame, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, part: str, instead: Any
 ) -> None:
-    monkeypatch.setattr("quotahost.pipeline.spark.plan_cache._ROWS", "SomethingElse")
+    monkeypatch.setattr(plan_cache, part, instead)
     counted = Counted()
     with caplog.at_level("INFO"):
         counted.run(numbers)

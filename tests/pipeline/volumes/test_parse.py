@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 
 from quotahost.pipeline.history.writer import readings
+from quotahost.pipeline.queries import MAX_OF_STRANGER, without_strangers
 from quotahost.pipeline.volumes import parse as records
 from quotahost.records.snapshot import MAX_BYTES, decode
 from tests.pipeline.support.records import NOW, ago, frame, limit, record, snapshot, volume
@@ -201,6 +202,107 @@ def test_any_topics_are_taken_or_refused_as_by_the_brokers(spark: SparkSession, 
     ]
 
 
+# ---- odd JSON --------------------------------------------------------------------------------------
+
+#: Values of JSON, and what looks like some, for a field that nobody knows and for those that are known.
+ODD = [
+    "1", '"/b"', "{}", "null", '{"a":1,"a":2}', '{"a":{"b":[{}]}}', '"}"', '"{"', r'"\"}"', '"[1"', r'"\u0037"',
+    "NaN", "Infinity", "-Infinity", "-NaN", "INF", "-INF", "+INF", "+Infinity", "NaN5", "5NaN", "nul", "True",
+    "1e999", "-1e999", "1e-999", "+1", "01", "1.", "0x1", "9" * 1001, "9" * 4300, "9" * 4301, "-" + "9" * 4300,
+    r'"\ud800"', r'"\udc00"', r'"\ud83d\ude00"',
+    r'"\\ud800"', r'"\\\ud800"', r'"\ud800\u0041"', '"\\x"', '"\x01"', '"\t"',
+    "'a'", "/*c*/1", "1/*c*/", "#c\n1", "a", "", *("[" * levels + "]" * levels for levels in (199, 200, 201, 202, 999)),
+]  # fmt: skip
+NAMES = [
+    '"x"', '"brokerId"', '"volumes"', '"softLimit"', '"ageMs"', '"clusterId"', '"offlineLogDirs"', r'"\ud800"', "'x'",
+    "x", '"_corrupt"', '"broker\\u0049d"', '"BROKERID"', '"schemaVersion"', '""',
+]  # fmt: skip
+BEFORE = ["", "\ufeff", " \n", "//c\n", "\0", "[", "x"]
+AFTER = [
+    "",
+    " \r\n\t",
+    "\0",
+    "\v",
+    "x",
+    "}",
+    "{}",
+    "]",
+    "]x}",
+    ",{}",
+    ',""]',
+    "//c",
+    "}{",
+    ' {"brokerId":"2"}',
+    "]}",
+    ',"x"]{}',
+]
+PLAIN = [
+    ('"brokerId"', '"1"'), ('"snapshotAt"', '"2026-01-02T03:04:05Z"'), ('"softLimit"', "{}"), ('"hardLimit"', "{}"),
+    ('"volumes"', '[{"volumeName":"/a","capacity":10,"consumed":1}]'),
+]  # fmt: skip
+
+
+def odd(fields: list[tuple[str, str]], before: str = "", after: str = "", comma: str = ",") -> bytes:
+    text = before + "{" + comma.join(f"{name}:{value}" for name, value in fields) + "}" + after
+    return text.encode("utf-8", "surrogatepass")
+
+
+def of_volume(name: str, value: str) -> list[tuple[str, str]]:
+    """A snapshot with another field in its volume, before and after those that are known."""
+    known = '"volumeName":"/a","capacity":10,"consumed":1'
+    return [*PLAIN[:4], ('"volumes"', f"[{{{name}:{value},{known}}},{{{known.replace('/a', '/b')},{name}:{value}}}]")]
+
+
+ODD_RECORDS = [
+    *(odd([*PLAIN, ('"x"', value)]) for value in ODD),
+    *(odd([*PLAIN, (name, "1")]) for name in NAMES),
+    *(odd(PLAIN, before) for before in BEFORE),
+    *(odd(PLAIN, after=after) for after in AFTER),
+    *(odd([(name, value), *PLAIN]) for name, _ in PLAIN for value in ('"1"', "5", "{}")),
+    *(odd(of_volume('"capacity"', value)) for value in ('"x"', "10", "10.0")),
+    *(odd(of_volume('"softLimit"', value)) for value in ('{"type":5,"type":"MinFreeBytes","level":1}', "{}")),
+    odd([*PLAIN[:4], ('"volumes"', '{"volumeName":"/a","capacity":10,"consumed":1}')]),
+    odd([*PLAIN, ('"offlineLogDirs"', '{"a":"/b"}')]),
+    odd([*PLAIN, ('"offlineLogDirs"', '"/b"')]),
+    odd(of_volume('"softLimit"', '[{"type":"MinFreeBytes","level":1}]')),
+    odd(PLAIN).replace(b'"', b"'"),
+    *(odd(PLAIN).replace(b"/a", bad) for bad in (b"/\xff", b"\xc0\x80", b"\xed\xa0\x80")),
+    *(odd(PLAIN).decode().encode(encoding) for encoding in ("utf-16", "utf-16-le", "utf-32-be")),
+]
+odd_fields = st.tuples(st.sampled_from(NAMES), st.sampled_from(ODD))
+odd_records = st.builds(
+    odd,
+    st.builds(
+        lambda known, more, at: [*known[:at], *more, *known[at:]],
+        st.just(PLAIN) | odd_fields.map(lambda field: of_volume(*field)),
+        st.lists(odd_fields, max_size=2),
+        st.integers(0, 5),
+    ),
+    st.just("") | st.sampled_from(BEFORE),
+    st.just("") | st.sampled_from(AFTER),
+    st.sampled_from([",", ", ", ",\n", ",", ",,"]),
+)
+
+
+def differently(spark: SparkSession, values: list[bytes]) -> list[tuple[bytes, str | None, str | None]]:
+    """The values that the pipeline takes and brokers refuse, or the other way round, with both reasons."""
+    given = [record(n, "1", value) for n, value in enumerate(values)]
+    rows = records.parse(frame(spark, given)).orderBy("offset").collect()
+    both = [(each.value or b"", model.refusal(each), row["error"]) for each, row in zip(given, rows, strict=True)]
+    return [found for found in both if (found[1] is None) != (found[2] is None)]
+
+
+def test_odd_json_is_taken_or_refused_as_by_the_brokers(spark: SparkSession) -> None:
+    """Single quotes, text after the closing brace, and more: brokers and pipeline once knew different volumes by it."""
+    assert differently(spark, ODD_RECORDS) == []
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@drawn_from(st.lists(odd_records, min_size=200, max_size=400))
+def test_any_odd_json_is_taken_or_refused_as_by_the_brokers(spark: SparkSession, values: list[bytes]) -> None:
+    assert differently(spark, values) == []
+
+
 def test_a_record_without_a_key_is_refused_tombstone_or_not(spark: SparkSession) -> None:
     given = [record(0, None, None), record(1, None, snapshot("1", NOW, GOOD))]
     assert [row["error"] for row in records.parse(frame(spark, given)).collect()] == ["key", "key"]
@@ -268,3 +370,18 @@ def test_a_rare_but_good_snapshot_is_not_refused(spark: SparkSession, volumes: l
 def test_unknown_fields_are_harmless(spark: SparkSession) -> None:
     given = record(0, "1", snapshot("1", ago(1), [volume("a", 1, 0, colour="red")], nested={"deep": [{}]}))
     assert parsed(spark, given)["error"] is None
+
+
+def test_of_a_broker_that_the_cluster_does_not_list_no_large_snapshot_is_remembered(spark: SparkSession) -> None:
+    """A stranger who invents 1,000 brokers of 256 KiB each doesn't fill the driver's memory."""
+    large = {"padding": "x" * MAX_OF_STRANGER}
+    given = [
+        record(0, "1", snapshot("1", NOW, GOOD, **large)),
+        record(1, "9", snapshot("9", NOW, GOOD, **large)),
+        record(2, "8", snapshot("8", NOW, GOOD)),
+        record(3, "9", snapshot("9", NOW, GOOD, **large), topic="mirrored"),
+        record(4, "9", None),
+    ]
+    good = records.parse(frame(spark, given)).where("error IS NULL")
+    taken = without_strangers(good, "snapshots", "broker", ["1", "2"])
+    assert sorted(row["offset"] for row in taken.collect()) == [0, 2, 3, 4]

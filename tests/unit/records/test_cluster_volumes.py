@@ -1,19 +1,18 @@
-"""Cluster records: they keep their schema, come back as they were, and wrong ones are refused with a reason."""
+"""Cluster records: what has no value may be missing, and wrong ones are refused with a reason."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from importlib.resources import files
 from typing import Any
 
+import jsonschema
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft7Validator
 
 from quotahost.model import Limit, LimitType, Volume
+from quotahost.records import cluster_volumes
 from quotahost.records.cluster_volumes import (
     MAX_BYTES,
     MAX_LISTED,
@@ -25,11 +24,10 @@ from quotahost.records.cluster_volumes import (
     encode,
 )
 from quotahost.records.codec import Refused
-from tests.unit.records.test_snapshot import QUICK, topics
+from tests.unit.records.test_snapshot import topics
 
 LONG = 2**63 - 1
-FORM: dict[str, Any] = json.loads(files("quotahost.records").joinpath("schemas/cluster-volumes.json").read_text())
-SCHEMA = Draft7Validator(FORM)
+SCHEMA: Any = cluster_volumes.CODEC.schema()
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
 HARD = Limit(LimitType.MIN_FREE_BYTES, 5)
 DISK = Volume("2", "/d", 100, 97, hard=HARD)
@@ -97,14 +95,6 @@ def refusal(value: object, key: bytes | None = b"c") -> Refused:
 # ---- what is written -------------------------------------------------------------------------------
 
 
-@QUICK
-@given(clusters)
-def test_what_is_written_keeps_the_schema_and_comes_back(record: ClusterRecord) -> None:
-    value = encode(record)
-    SCHEMA.validate(json.loads(value))
-    assert decode(record.cluster.encode(), value) == record
-
-
 def test_the_record_reads_as_the_readme_of_the_topic_says() -> None:
     full = replace(
         RECORD, newest_snapshot_at=NOW, stale=1, missing=1, stale_brokers=("4",), missing_brokers=("5",),
@@ -151,19 +141,19 @@ def test_what_no_reader_would_take_is_not_written(changes: dict[str, Any], reaso
 
 
 def test_what_has_no_value_may_be_null_or_left_out() -> None:
-    needed = set(FORM["required"])
+    needed = set(SCHEMA["required"])
     bare = {name: value for name, value in content().items() if name in needed}
     nulls = dict.fromkeys(name for name in content() if name not in needed)
     assert read(bare) == read(bare | nulls)
     assert read(bare).volumes == (DISK,)
     for value in (bare, bare | nulls):
-        SCHEMA.validate(value)
+        jsonschema.validate(value, SCHEMA)
 
 
 @pytest.mark.parametrize("none", [None, {}, {"type": None, "level": None}, {"x": 1}])
 def test_a_limit_that_is_not_there_has_any_form_that_spark_gives_it(none: object) -> None:
     value = content(fullest=[volume(softLimit=none, hardLimit=none)])
-    SCHEMA.validate(value)
+    jsonschema.validate(value, SCHEMA)
     assert read(value).volumes == (replace(DISK, hard=None),)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft7Validator
+from jsonschema import Draft7Validator, Draft202012Validator
 
 from quotahost.records import cluster_volumes as cluster_codec
 from quotahost.records import look as look_codec
@@ -19,10 +18,11 @@ from quotahost.records import snapshot as snapshot_codec
 from quotahost.records import usage as usage_codec
 from quotahost.records import watch as watch_codec
 from quotahost.records.codec import REASONS, Refused
+from tests.unit.records.examples import SNAPSHOT_SCHEMA, example
 from tests.unit.records.test_clients import several_shares, usages
 from tests.unit.records.test_cluster_volumes import clusters
 from tests.unit.records.test_looks import looks, watches
-from tests.unit.records.test_snapshot import QUICK, snapshots
+from tests.unit.records.test_snapshot import QUICK, snapshots, written
 
 #: By the name of its schema: the module that reads and writes it, records of the kind, the attribute that is its key.
 KINDS: dict[str, tuple[ModuleType, st.SearchStrategy[Any], str]] = {
@@ -32,6 +32,10 @@ KINDS: dict[str, tuple[ModuleType, st.SearchStrategy[Any], str]] = {
     "shares": (shares_codec, several_shares, "broker"),
     "look": (look_codec, looks, "broker"),
     "watch": (watch_codec, watches, "watcher"),
+}
+SCHEMAS = {
+    kind: Draft7Validator(SNAPSHOT_SCHEMA) if kind == "snapshot" else Draft202012Validator(module.CODEC.schema())
+    for kind, (module, *_) in KINDS.items()
 }
 ALL = pytest.mark.parametrize("kind", KINDS)
 
@@ -52,18 +56,6 @@ def good(data: st.DataObject, kind: str) -> tuple[bytes, bytes]:
     return getattr(record, key).encode(), of.encode(record)
 
 
-def form(kind: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(files("quotahost.records").joinpath(f"schemas/{kind}.json").read_text())
-    return content
-
-
-def example(kind: str) -> tuple[bytes, bytes]:
-    """The key and the value of the example in the schema."""
-    content = form(kind)["examples"][0]
-    key: str = content[{"cluster-volumes": "clusterId", "watch": "watcher"}.get(kind, "brokerId")]
-    return key.encode(), json.dumps(content).encode()
-
-
 def survives(kind: str, key: bytes | None, value: bytes) -> None:
     try:
         KINDS[kind][0].decode(key, value)
@@ -76,9 +68,23 @@ def survives(kind: str, key: bytes | None, value: bytes) -> None:
 
 
 @ALL
-def test_the_example_of_the_form_is_read(kind: str) -> None:
-    Draft7Validator(form(kind)).validate(form(kind)["examples"][0])
-    KINDS[kind][0].decode(*example(kind))
+def test_the_example_is_valid_by_the_schema_and_read(kind: str) -> None:
+    key, value = example(kind)
+    SCHEMAS[kind].validate(json.loads(value))
+    KINDS[kind][0].decode(key, value)
+
+
+@pytest.mark.proves("proposal-035.snapshot")
+@ALL
+@QUICK
+@given(st.data())
+def test_what_is_written_is_valid_by_the_schema_and_comes_back(kind: str, data: st.DataObject) -> None:
+    of, records, key = KINDS[kind]
+    record = data.draw(records)
+    value = of.encode(record)
+    SCHEMAS[kind].validate(json.loads(value))
+    found = of.decode(getattr(record, key).encode(), value)
+    assert found == (written(record) if kind == "snapshot" else record)
 
 
 @ALL

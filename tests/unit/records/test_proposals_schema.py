@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from typing import Any
 
 import jsonschema
@@ -11,8 +10,7 @@ import pytest
 
 from quotahost.records.codec import Refused
 from quotahost.records.snapshot import decode
-
-SCHEMA = json.loads(files("quotahost.records").joinpath("schemas/snapshot.json").read_text(encoding="utf-8"))
+from tests.unit.records.examples import SNAPSHOT_SCHEMA as SCHEMA
 
 
 def record(**fields: Any) -> dict[str, Any]:

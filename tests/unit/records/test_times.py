@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from types import ModuleType
 
@@ -10,7 +9,7 @@ import pytest
 
 from quotahost.records import cluster_volumes, shares, snapshot, usage
 from quotahost.records.codec import Refused
-from tests.unit.records.test_hostile import example
+from tests.unit.records.examples import example
 
 SECOND = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 TAKEN = {
@@ -58,8 +57,7 @@ ALL = pytest.mark.parametrize(("kind", "of", "name", "attribute"), KINDS)
 
 
 def record(kind: str, name: str, time: str) -> tuple[bytes, bytes]:
-    key, value = example(kind)
-    return key, json.dumps(json.loads(value) | {name: time}).encode()
+    return example(kind, **{name: time})
 
 
 @ALL

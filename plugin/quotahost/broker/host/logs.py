@@ -9,14 +9,12 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final
 
-from quotahost.background import MINUTE, start_daemon
+from quotahost.background import LineLimit, start_daemon
 from quotahost.broker.host.shim import Shim
 from quotahost.text import EscapingFormatter
 
@@ -27,7 +25,7 @@ _END: Final = None
 
 
 class RateLimit(logging.Filter):
-    """Lets so many records of one logger pass in a minute, and fewer of one cause; the next says how many it held back.
+    """Lets so many records of one logger pass in a minute, and fewer of one cause; the next says how many it left out.
 
     The cause is the record's text before its arguments are put in. So whatever a plugin logs for each of 10,000
     clients, or as it fails and works in turns, and however it does so, the broker's log stays readable.
@@ -37,35 +35,21 @@ class RateLimit(logging.Filter):
         """``clock`` in seconds, monotonic."""
         super().__init__()
         self._clock = clock
-        self._loggers: dict[str, _Minute] = {}
+        self._loggers: dict[str, tuple[LineLimit, dict[str, LineLimit]]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record passes."""
-        minute, now = self._loggers.get(record.name), self._clock()
-        if minute is None or now - minute.opened >= MINUTE:
-            held = minute.held if minute else 0
-            minute = self._loggers[record.name] = _Minute(now)
-            if held:
-                record.msg = f"{record.getMessage()} ({held} records of this logger were held back before)"
-                # With arguments the handler would format the finished text again, and fail at a % in it.
-                record.args = None
-        return minute.takes(str(record.msg))
-
-
-@dataclass
-class _Minute:
-    """What one logger has logged since a moment."""
-
-    opened: float
-    held: int = 0
-    causes: Counter[str] = field(default_factory=Counter)
-
-    def takes(self, cause: str) -> bool:
-        """Whether one more record of this cause passes; it is counted either way."""
-        if self.causes.total() >= LINES_OF_LOGGER or self.causes[cause] >= LINES_OF_CAUSE:
-            self.held += 1
+        if record.name not in self._loggers:
+            self._loggers[record.name] = LineLimit(LINES_OF_LOGGER, self._clock), {}
+        of_logger, of_causes = self._loggers[record.name]
+        if len(of_causes) > LINES_OF_LOGGER:
+            of_causes.clear()  # a plugin that puts its arguments into the text has a cause for each line
+        of_cause = of_causes.setdefault(str(record.msg), LineLimit(LINES_OF_CAUSE, self._clock))
+        if not of_cause.passes() or not of_logger.passes():
             return False
-        self.causes[cause] += 1
+        record.msg = record.getMessage() + of_cause.left_out() + of_logger.left_out()
+        # With arguments the handler would format the finished text again, and fail at a % in it.
+        record.args = None
         return True
 
 

@@ -76,7 +76,7 @@ class Work(Progress):
         return everything(self._spark("quotahost replay"), question, self.begin)
 
     def _spark(self, name: str) -> Any:
-        from quotahost.pipeline.spark.command import start, tasks
+        from quotahost.pipeline.spark.session import start, tasks
 
         self.begin("Starting Spark")
         spark = start(name)

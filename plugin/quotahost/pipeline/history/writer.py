@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.pipeline.spark.limits import reached_at
+from quotahost.pipeline.spark.frames import reached_at
 
 #: How often a file is written. A file a minute would be 525,600 a year, whose names alone take 127 MB.
 EVERY: Final = timedelta(minutes=5)

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from quotahost.pipeline.kafka.clock import Written, wall_ms
+from quotahost.pipeline.spark.session import jvm
 
 _TIMEOUT_MS: Final = 20_000
 _LOOK_WITHIN_MS: Final = 3_000
@@ -40,12 +41,11 @@ class JvmKafka:
 
     def __init__(self, spark: SparkSession, config: Mapping[str, str]) -> None:
         """Connects nothing yet."""
-        jvm: Any = spark._jvm
-        self._jvm = jvm
+        self._jvm = jvm(spark)
         self._config: dict[str, Any] = dict(config)
         # Py4J looks a Java name up package by package, each in all jars: once is enough.
-        self._admins = jvm.org.apache.kafka.clients.admin.Admin
-        self._resource = jvm.org.apache.kafka.common.config.ConfigResource
+        self._admins = self._jvm.org.apache.kafka.clients.admin.Admin
+        self._resource = self._jvm.org.apache.kafka.common.config.ConfigResource
         self._of_topic = self._resource.Type.TOPIC
         self._admin: Any = None
 

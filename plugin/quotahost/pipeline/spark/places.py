@@ -1,24 +1,28 @@
 """Where the pipeline keeps its files: refused where executors couldn't reach them, used by one pipeline at a time.
 
 :mod:`quotahost.pipeline.main` looks at the directories of ``--checkpoint`` and ``--history`` before any is written to.
+Each query has its checkpoint in the former. A query that can't read its checkpoint would fail with the same error for
+ever; everything in it but the fill rates is in the topics, too, so :mod:`quotahost.pipeline.supervisor` sets it aside.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import SparkSession
 
 from quotahost.errors import QuotahostError
-from quotahost.pipeline.spark.session import submitted
+from quotahost.pipeline.spark.session import hadoop, jvm, submitted
 
 # Readers of Parquet and Spark's checkpoints leave out names that begin so.
 _LOCK: Final = "_quotahost.lock"
+_ASIDE: Final = ".set-aside-"
 
 
 class PlaceError(QuotahostError):
@@ -39,8 +43,7 @@ def check(spark: SparkSession, directories: Mapping[str, str]) -> None:
     Raises:
         PlaceError: there is such a directory.
     """
-    java: Any = spark
-    default = str(java._jsc.hadoopConfiguration().get("fs.defaultFS"))
+    default = str(hadoop(spark).get("fs.defaultFS"))
     for name, directory in directories.items():
         if problem := refusal(name, directory, str(spark.sparkContext.master), default):
             raise PlaceError(problem)
@@ -95,3 +98,36 @@ class Lock:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+# ---- checkpoints -----------------------------------------------------------------------------------
+
+
+def place(directory: str, query: str) -> str:
+    """The checkpoint of a query."""
+    return f"{directory.rstrip('/')}/{query}"
+
+
+class Checkpoints:
+    """Renames checkpoints, wherever Hadoop keeps them."""
+
+    def __init__(self, spark: SparkSession, directory: str) -> None:
+        """``directory`` is that of the option ``checkpoint``."""
+        self._spark, self._directory = spark, directory
+
+    def set_aside(self, query: str) -> str:
+        """Rename the checkpoint of a query and return its new place; one that was set aside before is deleted.
+
+        Raises:
+            Py4JJavaError: the file system doesn't answer or refuses.
+        """
+        make = jvm(self._spark).org.apache.hadoop.fs.Path
+        old = make(place(self._directory, query))
+        new = make(f"{place(self._directory, query)}{_ASIDE}{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}")
+        system = old.getFileSystem(hadoop(self._spark))
+        # Only the newest is kept: a fault that comes again must not fill the disk.
+        for entry in system.listStatus(old.getParent()):
+            if entry.getPath().getName().startswith(f"{query}{_ASIDE}"):
+                system.delete(entry.getPath(), True)
+        system.rename(old, new)
+        return str(new.toString())

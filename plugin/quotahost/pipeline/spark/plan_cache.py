@@ -6,9 +6,14 @@ quiet machine (docs/benchmarks.md). Without it the roll-up of each batch takes 2
 a busy machine; the median of a published snapshot's latency rose by 8 % and 41 % (657 ms instead of 608 ms, and 489 ms
 instead of 346 ms).
 
-Spark's public interface can't give a finished plan other rows, so this module uses Spark's own classes. Where they
-aren't those of Spark 4.2, Spark analyses and optimizes the query anew for each batch. The publisher of the volumes
-uses it.
+Spark's public interface can't give a finished plan other rows, so this module uses what is Spark's own, of Spark 4.2:
+
+- PySpark's ``DataFrame._jdf`` and ``SparkSession._jvm``, and ``pyspark.sql.classic.dataframe``;
+- ``queryExecution()`` of a Dataset, its plans, and their ``children``, ``output`` and ``withNewChildren``;
+- ``LogicalRDD.copy``, for the rows of a batch, ``Dataset.ofRows``, and ``PythonUtils.toSeq``.
+
+Where one of them is gone or has another form, the log says so once and Spark plans each batch's query anew: the records
+are the same, later by the times above. A test takes the classes away. The publisher of the volumes uses this module.
 """
 
 from __future__ import annotations
@@ -48,7 +53,8 @@ class PlanCache:
         if self._usable:
             try:
                 return self._reuse(batch, build, key)
-            except (Py4JError, PySparkException) as problem:
+            # AttributeError: a private part of PySpark's is gone; TypeError: a Java class isn't found.
+            except (Py4JError, PySparkException, AttributeError, TypeError) as problem:
                 self._give_up(problem)  # an error of the query itself is raised again below
         return build(batch)
 

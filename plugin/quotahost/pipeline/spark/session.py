@@ -1,6 +1,8 @@
-"""The Spark session of the pipeline and of ``quotahost report``, with the pipeline's own configuration.
+"""The Spark session of the pipeline and of ``quotahost report``: its configuration, and the jars that it needs.
 
-The configuration lies in ``conf/`` beside this file, where ``quotahost pipeline --print-submit`` finds it, too.
+The configuration lies in ``conf/`` beside this file. PySpark doesn't contain Spark's Kafka connector; ``make build``
+has Maven put its jars into ``jars/`` (``tools/spark-connector.xml`` names them), and the wheel carries them: nothing is
+downloaded while the pipeline runs. ``quotahost pipeline --print-submit`` names both to spark-submit.
 """
 
 from __future__ import annotations
@@ -8,20 +10,38 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import javaproperties
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from quotahost.pipeline.spark import connector
-from quotahost.pipeline.spark.resources import path
+from quotahost.errors import QuotahostError
 
-# Files of the package quotahost.pipeline, for spark.resources.path.
+# Files of the package quotahost.pipeline, for path().
 DEFAULTS: Final = "spark/conf/spark-defaults.conf"
 LOG4J: Final = "spark/conf/log4j2.properties"
 POOLS: Final = "spark/conf/fairscheduler.xml"
+# The report scans a long history, while the pipeline's defaults suit short batches.
+_LARGE: Final = {"spark.sql.shuffle.partitions": "8", "spark.sql.codegen.wholeStage": "true"}
+
+
+class ConnectorError(QuotahostError):
+    """The connector's jars are missing; the message names the remedy."""
+
+    exit_code = 2
+
+
+class NoSpark(QuotahostError):
+    """Spark can't start on this machine; the message names what is missing."""
+
+
+def path(name: str) -> Path:
+    """The path of a file of the package ``quotahost.pipeline``."""
+    return Path(str(files("quotahost.pipeline").joinpath(name)))
 
 
 def session(
@@ -78,12 +98,12 @@ def _own(master: str, kafka: bool) -> dict[str, str]:
 
 def local(master: str, kafka: bool = True) -> dict[str, str]:
     """The configuration of a session whose driver runs in this process."""
-    jars = {"spark.jars": ",".join(map(str, connector.jars()))} if kafka else {}
+    of_kafka = {"spark.jars": ",".join(map(str, jars()))} if kafka else {}
     own = defaults()
     # The JVM starts with this session, so Spark's log is configured by a property of the JVM.
     own["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile={path(LOG4J)}"
     loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    own |= jars | {"spark.master": master, "spark.scheduler.allocation.file": path(POOLS).as_uri()}
+    own |= of_kafka | {"spark.master": master, "spark.scheduler.allocation.file": path(POOLS).as_uri()}
     return own | (loopback if master.startswith("local") else {})
 
 
@@ -91,3 +111,59 @@ def defaults() -> dict[str, str]:
     """The properties in ``spark-defaults.conf``."""
     with Path(path(DEFAULTS)).open() as file:
         return dict(javaproperties.load(file))
+
+
+def jars() -> list[Path]:
+    """The connector's jars.
+
+    Raises:
+        ConnectorError: this package was built without them.
+    """
+    directory = path("spark/jars")
+    found = sorted(directory.glob("*.jar"))
+    if not found:
+        raise ConnectorError(
+            f"{directory} has no jar of Spark's Kafka connector: install quotahost from its wheel, or run make build"
+        )
+    return found
+
+
+# ---- what PySpark has no public name for -----------------------------------------------------------
+
+
+def jvm(spark: SparkSession) -> Any:
+    """The driver's JVM, as Py4J shows it (``SparkSession._jvm``), for Kafka's own clients and Hadoop's file systems.
+
+    Without it the pipeline ends at its start, with an AttributeError. :mod:`quotahost.pipeline.spark.plan_cache` says
+    what else of Spark's own the pipeline uses, and does without it.
+    """
+    return spark._jvm
+
+
+def hadoop(spark: SparkSession) -> Any:
+    """Hadoop's configuration (``SparkSession._jsc``), by which paths find their file systems; likewise."""
+    java: Any = spark
+    return java._jsc.hadoopConfiguration()
+
+
+# ---- for quotahost report --------------------------------------------------------------------------
+
+
+def start(name: str) -> SparkSession:
+    """Start Spark in this process; ``name`` is the application's.
+
+    Raises:
+        NoSpark: there is no Java that Spark runs on.
+    """
+    try:
+        return session(name, conf=_LARGE, kafka=False)
+    except (PySparkRuntimeError, FileNotFoundError):
+        raise NoSpark("Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH") from None
+
+
+def tasks(spark: SparkSession) -> tuple[int, int]:
+    """How many tasks of the stages that run now are done, and how many there are. Any thread may call."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    there = [stage for stage in stages if stage is not None]
+    return sum(stage.numCompletedTasks for stage in there), sum(stage.numTasks for stage in there)

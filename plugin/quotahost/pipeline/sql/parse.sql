@@ -7,12 +7,11 @@ WITH texts AS (
     {bound} AS bound  -- the cluster that the topic belongs to
   FROM {raw}),
 read AS (
-  -- For JSON Schema 5.0 and 5e0 are integers, which from_json takes for no BIGINT. Only what it doesn't take is written
-  -- otherwise and read again; a lambda that reads one field costs the others nothing that could be measured.
+  -- Only what from_json doesn't take is written otherwise and read again (spark/strict_json.py); a lambda that reads one
+  -- field costs the others nothing that could be measured.
   SELECT *, explode(transform(
-    array(from_json(text, '{schema}', map('columnNameOfCorruptRecord', '_corrupt'))),
-    r -> if(r._corrupt IS NULL OR octet_length(text) > {max_bytes}, r,
-      from_json({whole_numbers}, '{schema}', map('columnNameOfCorruptRecord', '_corrupt'))))) AS s
+    array(from_json(text, '{schema}', {json_options})),
+    r -> if(r._corrupt IS NULL OR octet_length(text) > {max_bytes}, r, from_json({plainly}, '{schema}', {json_options})))) AS s
   FROM texts),
 timed AS (
   SELECT *, if(s.snapshotAt RLIKE '{date_time}', try_to_timestamp(s.snapshotAt), NULL) AS at FROM read)
@@ -26,10 +25,11 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
     -- A tombstone's key alone is kept in the state.
     WHEN value IS NULL THEN if(octet_length(broker) > {max_name} OR NOT is_valid_utf8(broker), 'key', NULL)
     WHEN octet_length(value) > {max_bytes} THEN 'size'
+    WHEN NOT is_valid_utf8(text) THEN 'json'
     WHEN s.schemaVersion <> 1 THEN 'version'
     -- For Spark broken JSON and a field of another type are alike; brokers tell them apart.
     WHEN s._corrupt IS NOT NULL OR s.brokerId IS NULL
-      THEN if(is_valid_utf8(text) AND try_parse_json(text) IS NOT NULL, 'schema', 'json')
+      THEN if(try_parse_json(text) IS NOT NULL AND {is_json}, 'schema', 'json')
     WHEN at IS NULL OR s.softLimit IS NULL OR s.hardLimit IS NULL OR s.volumes IS NULL THEN 'schema'
     WHEN size(s.volumes) > {max_volumes} THEN 'volumes'
     WHEN size(s.volumes) > 0 AND (  -- array_contains is null if an item is null
@@ -46,7 +46,7 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
       OR size(s.offlineLogDirs) > {max_volumes}
       OR size(s.offlineLogDirs) > 0
         AND exists(s.offlineLogDirs, name -> coalesce(length(name) > {max_name}, TRUE)) THEN 'schema'
-    -- from_json takes the number 7 for the text "7", and null for a field left out; brokers take neither.
+    -- from_json takes the number 7 for the text "7", and text after the closing brace; brokers take neither.
     WHEN ({suspect}) AND {misread} IS NOT NULL THEN {misread}
     WHEN broker <> s.brokerId THEN 'key'
     WHEN size(s.volumes) > 1 AND size(array_distinct(s.volumes.volumeName)) < size(s.volumes) THEN 'volumes'

@@ -5,7 +5,7 @@ WITH parsed AS (
   FROM {raw} LATERAL VIEW explode(array(from_json(
     -- A value that is too large is not even parsed.
     if(octet_length(value) <= :bytes, try_validate_utf8(string(value)), NULL), :schema,
-    map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '_corrupt')))) AS u),
+    {json_options}))) AS u),
 timed AS (
   SELECT *, if(u.usageAt RLIKE :time, try_to_timestamp(u.usageAt), NULL) AS at FROM parsed)
 SELECT nullif(u.clusterId, '') AS clusterId, k AS brokerId, {seen_at} AS ts, value IS NULL AS removed,
@@ -18,6 +18,7 @@ SELECT nullif(u.clusterId, '') AS clusterId, k AS brokerId, {seen_at} AS ts, val
     -- Another version may differ in any field, so its version is reported before anything else.
     WHEN u.version <> :version THEN 'version: another one'
     WHEN u IS NULL OR u._corrupt IS NOT NULL THEN 'json: malformed, or a field of another type'
+    WHEN ({more_braces} OR contains(string(value), '\\u')) AND NOT {is_json} THEN 'json: malformed, or text after it'
     WHEN u.version IS NULL THEN 'version: missing'
     WHEN u.brokerId IS NULL OR u.brokerId <> k THEN 'key: it is not the brokerId'
     WHEN char_length(u.clusterId) > :name THEN 'schema: an id is too long'

@@ -16,8 +16,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from quotahost.model.affected import MAX_TOPICS
-from quotahost.pipeline.spark.limits import exact_factor, reached_at
-from quotahost.pipeline.spark.resources import sql
+from quotahost.pipeline.spark.frames import exact_factor, reached_at, sql
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST
 
 #: Characters of a name in a cluster's record; names are cut there, because the record would become too large. JSON

@@ -21,11 +21,10 @@ from quotahost.background import LoggedOnce
 from quotahost.pipeline.kafka.clients import short
 from quotahost.pipeline.kafka.clock import KafkaClock, Written
 from quotahost.pipeline.kafka.leadership import Leadership
+from quotahost.pipeline.spark.frames import bring_forward
 from quotahost.pipeline.spark.plan_cache import PlanCache
-from quotahost.pipeline.spark.sinks import bring_forward
 from quotahost.pipeline.volumes.aggregate import Rules, rollup
-from quotahost.pipeline.volumes.last import Last, true_until
-from quotahost.pipeline.volumes.record import record
+from quotahost.pipeline.volumes.record import Last, record, true_until
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
 
 log = logging.getLogger("quotahost.pipeline")

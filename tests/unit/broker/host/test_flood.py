@@ -119,4 +119,4 @@ def test_what_a_plugin_logs_for_each_client_is_held_back_and_counted() -> None:
     clock.now += 60
     last = record(1)
     assert limit.filter(last)
-    assert last.getMessage() == f"client 1 is unknown ({MANY - passed} records of this logger were held back before)"
+    assert last.getMessage() == f"client 1 is unknown ({MANY - passed} such lines were left out before)"

@@ -9,8 +9,7 @@ from typing import Final
 from quotahost.api import Context
 from quotahost.model import Client
 from quotahost.records.codec import Refused
-from quotahost.records.look import MAX_ANSWERS
-from quotahost.records.look_volumes import MAX_OPENED
+from quotahost.records.look import MAX_ANSWERS, MAX_OPENED
 from quotahost.records.watch import Watch, decode
 
 _MOST: Final = 16  # watchers that are known by name

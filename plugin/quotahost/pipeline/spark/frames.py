@@ -1,0 +1,123 @@
+"""SQL and DataFrames of the pipeline: the texts in ``sql/``, the fragments that several share, and where rows go.
+
+A query's text lies in ``sql/NAME.sql``. :func:`sql` fills in the fragments: when a record's contents were captured
+(:func:`seen_at`), at how many bytes a volume reaches a limit (:func:`reached_at`), and the factor that follows
+(:func:`exact_factor`). Rows go to a topic by :func:`kafka_sink`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import cache
+from typing import Final, TypeVar
+
+from pyspark.sql import DataFrame, DataFrameWriter
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from quotahost.pipeline.spark.session import path
+from quotahost.records.age import MAX_DELAY_MS
+
+_MS: Final = timedelta(milliseconds=1)
+_Writer = TypeVar("_Writer", DataFrameWriter, DataStreamWriter)
+
+
+def sql(name: str, **fields: object) -> str:
+    """The text of ``sql/NAME.sql`` with each ``{field}`` filled in; ``spark.sql`` fills in the names of DataFrames."""
+    text = _text(f"sql/{name}.sql")
+    # Not str.format: the text has fields that are left for spark.sql.
+    for field, value in fields.items():
+        plain = str(value).replace("{", "{{").replace("}", "}}")  # spark.sql formats the text once more
+        text = text.replace("{" + field + "}", plain)
+    return text
+
+
+@cache
+def _text(name: str) -> str:
+    return path(name).read_text()
+
+
+# ---- fragments -------------------------------------------------------------------------------------
+
+
+def seen_at(stated_ms: str, captured_at: str, written_at: str, validity: timedelta) -> str:
+    """A TIMESTAMP: ``written_at`` less the delay of :func:`quotahost.records.age.delay_ms`.
+
+    Where ``now`` is Kafka's present time, ``now - seen_at`` is the age of :func:`quotahost.records.age.age`, but for
+    records of the future; so a record is fresh where ``seen_at >= now - validity``.
+
+    Args:
+        stated_ms: SQL for the delay that the record states, a BIGINT; null, or the text ``NULL``, if it states none.
+        captured_at: SQL for the record's own time, a TIMESTAMP; null for a tombstone, which has no delay.
+        written_at: SQL for Kafka's timestamp of the record.
+        validity: the pipeline's.
+    """
+    most = min(validity // _MS // 2, MAX_DELAY_MS)
+    by_clocks = f"least(greatest(unix_millis({written_at}) - unix_millis({captured_at}), 0L), {most}L)"
+    stated = f"least(greatest(CAST({stated_ms} AS BIGINT), 0L), {MAX_DELAY_MS}L)"
+    # The CASE, because least and greatest leave nulls out instead of returning null.
+    delay = (
+        f"CASE WHEN {stated_ms} IS NOT NULL THEN {stated} WHEN {captured_at} IS NOT NULL THEN {by_clocks} ELSE 0L END"
+    )
+    return f"timestamp_millis(unix_millis({written_at}) - ({delay}))"
+
+
+def reached_at(limit: str, capacity: str = "capacity") -> str:
+    """The consumption in bytes at which a volume reaches the limit, at most its capacity; null without a limit.
+
+    It is what ``quotahost.model.Limit.consumed_at`` returns, bounded as in ``broker.plugins.policies.limits``.
+
+    Args:
+        limit: an SQL expression for a struct of ``type`` and ``level``, as in a snapshot.
+        capacity: one for the volume's capacity in bytes.
+    """
+    # A DECIMAL for the percentage: bytes times 100 may exceed a BIGINT. The bounds are those of the policy ``limits``.
+    return f"""CASE {limit}.type
+        WHEN 'ConsumedBytes' THEN least({limit}.level, {capacity})
+        WHEN 'MinFreeBytes' THEN {capacity} - least({limit}.level, {capacity})
+        WHEN 'MinFreePercentage' THEN CAST({capacity} AS DECIMAL(20, 0)) * (100 - {limit}.level) div 100
+        END"""
+
+
+def exact_factor(consumed: str) -> str:
+    """A struct that orders volumes by their factor (``quotahost.model.bounds``); those without limits come last.
+
+    A factor is a quotient of whole numbers up to 2**63, and as doubles two of them may look alike. 54 of its digits, in
+    three numbers, tell any two apart.
+
+    Args:
+        consumed: SQL for the bytes consumed. The columns softLimit and hardLimit must be there, and softAt and hardAt,
+            the consumptions in bytes at which the volume reaches them.
+    """
+    # 18 digits at a time: a DECIMAL of 38 holds no product of two longer numbers, and a BIGINT no longer quotient.
+    digits, ramp = "CAST(1000000000000000000L AS DECIMAL(19, 0))", "CAST(hardAt - softAt AS DECIMAL(19, 0))"
+    first = f"CAST(hardAt - {consumed} AS DECIMAL(19, 0)) * {digits}"
+    second = f"({first} % {ramp}) * {digits}"
+    third = f"({second} % {ramp}) * {digits}"
+    return f"""CASE
+        WHEN softLimit IS NULL AND hardLimit IS NULL THEN struct(2000000000000000000L AS f1, 0L AS f2, 0L AS f3)
+        WHEN {consumed} >= hardAt THEN struct(0L AS f1, 0L AS f2, 0L AS f3)
+        WHEN {consumed} <= softAt THEN struct(1000000000000000000L AS f1, 0L AS f2, 0L AS f3)
+        WHEN {consumed} IS NOT NULL
+          THEN struct({first} div {ramp} AS f1, {second} div {ramp} AS f2, {third} div {ramp} AS f3)
+        END"""
+
+
+# ---- where rows go ---------------------------------------------------------------------------------
+
+
+def spark_options(client: Mapping[str, str]) -> dict[str, str]:
+    """Kafka's configuration, in Java's names, as options of Spark's Kafka source and sink."""
+    return {f"kafka.{name}": value for name, value in client.items()}
+
+
+def kafka_sink(writer: _Writer, topic: str, client: Mapping[str, str]) -> _Writer:
+    """A writer of key, value and maybe headers, as records that all replicas have; ``client`` in Java's names."""
+    # acks comes last: an operator's own setting must not weaken it.
+    options = {"topic": topic, **spark_options(client), "kafka.acks": "all"}
+    return writer.format("kafka").options(**options)
+
+
+def bring_forward(state: DataFrame) -> None:
+    """Read the rows of a query with a state without using them: Spark keeps a state only if its rows are read."""
+    state.write.format("noop").mode("overwrite").save()

@@ -1,0 +1,78 @@
+"""The reference of the records on topics, for docs/reference/records.md: made from their declarations.
+
+A row's meaning is what the class's docstring says of the attribute; its type comes from the JSON schema that pydantic
+makes of the declaration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any, Final
+
+from quotahost.model import Look
+from quotahost.records import cluster_volumes, look, shares, snapshot, topics, usage, watch
+from quotahost.records.codec import Codec
+
+#: By topic: the module of its records.
+RECORDS: Final[dict[topics.Topic, ModuleType]] = {
+    topics.SNAPSHOTS: snapshot,
+    topics.CLUSTER_VOLUMES: cluster_volumes,
+    topics.USAGE: usage,
+    topics.SHARES: shares,
+    topics.WATCH: watch,
+    topics.LOOKS: look,
+}
+_VERSION: Final = "1; a reader refuses any other"
+
+
+def reference() -> str:
+    """A section for each kind of record: its topic, and a table of the fields of its JSON."""
+    return "\n".join(line for topic, module in RECORDS.items() for line in _section(topic, module))
+
+
+def _section(topic: topics.Topic, module: ModuleType) -> Iterator[str]:
+    codec: Codec[Any] = module.CODEC
+    schema, meanings = codec.schema(), _meanings(Look) | _meanings(codec.record)
+    yield f"## `{topic.name}`\n\n{topic.carries[0].upper()}{topic.carries[1:]}.\n"
+    yield "| field | JSON | must be there | meaning |\n|---|---|---|---|"
+    # pydantic puts the version last, as it is no positional argument.
+    attributes = sorted((field.name for field in dataclasses.fields(codec.record)), key=lambda name: "version" in name)
+    for attribute, (name, form) in zip(attributes, schema["properties"].items(), strict=True):
+        needed = "yes" if name in schema["required"] else ""
+        meaning = _VERSION if "version" in attribute else _of_json(meanings[attribute], module)
+        yield f"| `{name}` | {_kind(form, schema.get('$defs', {}))} | {needed} | {meaning} |"
+    yield ""
+
+
+def _meanings(record: type[Any]) -> dict[str, str]:
+    """What a class's docstring says of its attributes, each in one line."""
+    text = (inspect.getdoc(record) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
+    found = re.findall(r"^ {4}([\w, ]+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
+    return {name: re.sub(r"\s+", " ", meaning) for names, meaning in found for name in names.split(", ")}
+
+
+def _of_json(meaning: str, module: ModuleType) -> str:
+    """A docstring's words with null for None, and a constant's number for its name."""
+    meaning = meaning.replace("None", "null").replace("``", "`")
+    return re.sub(r"MAX_\w+", lambda name: str(getattr(module, name[0])), meaning)
+
+
+def _kind(form: Mapping[str, Any], named: Mapping[str, Any]) -> str:
+    """A JSON schema in words."""
+    if "$ref" in form:
+        return _kind(named[form["$ref"].rpartition("/")[2]], named)
+    if "anyOf" in form:
+        return " or ".join(_kind(each, named) for each in form["anyOf"])
+    if "enum" in form:
+        return ", ".join(f"`{value}`" for value in form["enum"])
+    if form.get("type") == "array":
+        most = f", {form['maxItems']} at most" if "maxItems" in form else ""
+        return f"list{most}, of {_kind(form['items'], named)}"
+    if form.get("type") == "object":
+        fields = (f"`{name}`: {_kind(inner, named)}" for name, inner in form["properties"].items())
+        return f"{{{'; '.join(fields)}}}"
+    return str(form.get("format", form.get("type", "")))
