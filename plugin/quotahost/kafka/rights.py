@@ -58,6 +58,7 @@ class Rights:
         missing: the topics that don't exist, with whether the client may create them.
         group: whether it may ask for the coordinator of the plugins' groups; true if that wasn't asked.
         shapes: by topic, its replicas and its configuration, as far as the client may see it.
+        brokers: how many brokers are alive; 0 if that wasn't asked.
     """
 
     own: Mapping[str, frozenset[str]]
@@ -66,6 +67,7 @@ class Rights:
     missing: Mapping[str, bool] = field(default_factory=dict)
     group: bool = True
     shapes: Mapping[str, Shape] = field(default_factory=dict)
+    brokers: int = 0
 
 
 def ask(config: Mapping[str, str], topics: Collection[str], with_group: bool = False) -> Rights:
@@ -82,11 +84,13 @@ def ask(config: Mapping[str, str], topics: Collection[str], with_group: bool = F
     admin = reach(config, _WAIT)
     try:
         described: Any = admin.describe_cluster(include_authorized_operations=True, request_timeout=_WAIT)
-        cluster = _named(described.result(_WAIT).authorized_operations)
+        answer = described.result(_WAIT)
+        cluster = _named(answer.authorized_operations)
         own, shapes, missing = _topics(admin, topics)
         # librdkafka gives an empty list instead of the error to a client that may not look.
         acls = _acls(admin, topics) if "Describe" in cluster else None
-        return Rights(own, cluster, acls, _creatable(admin, missing), not with_group or _group(admin), shapes)
+        may_group = not with_group or _group(admin)
+        return Rights(own, cluster, acls, _creatable(admin, missing), may_group, shapes, len(answer.nodes))
     except KafkaException as failure:
         # The client, too, gives up waiting: which of the two comes first is chance.
         silent = failure.args[0].code() == KafkaError._TIMED_OUT

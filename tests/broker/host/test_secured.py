@@ -38,8 +38,8 @@ from harness.plugin import JAR, PREFIX, ROOT
 from harness.system.pipeline import PipelineProcess
 from harness.system.waiting import eventually
 from quotahost.cli.console import Finding, Level
-from quotahost.cli.doctor.client_file import read_client_config
-from quotahost.cli.doctor.cluster import check_cluster
+from quotahost.cli.doctor.topics import check_cluster
+from quotahost.cli.property_files import read_client_config
 from quotahost.kafka.broker_config import BrokerConfig
 from quotahost.records import topics
 from quotahost.records.topics import Party

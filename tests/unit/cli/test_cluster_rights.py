@@ -11,10 +11,9 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from quotahost.cli.console import Level
-from quotahost.cli.doctor import cluster as cluster_check
-from quotahost.cli.doctor.client_file import in_librdkafkas_names
-from quotahost.cli.doctor.cluster import check_cluster
-from quotahost.cli.doctor.rights import needed
+from quotahost.cli.doctor import topics as cluster_check
+from quotahost.cli.doctor.topics import check_cluster, needed
+from quotahost.cli.property_files import in_librdkafkas_names
 from quotahost.errors import QuotahostError
 from quotahost.kafka import rights as kafka_rights
 from quotahost.kafka.reach import reach

@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from quotahost.cli import start
-from quotahost.cli.explain import brokers
-from quotahost.cli.explain.answer import Answer, QuotaState, parse
-from quotahost.cli.explain.command import named, show
+from quotahost.cli.explain import broker_socket as brokers
+from quotahost.cli.explain.explain import named, show
+from quotahost.cli.explain.quota import Answer, QuotaState, parse
 from quotahost.cli.explain.wording import common_facts, limited_by, quota_facts
-from quotahost.cli.top.attached import Attached
+from quotahost.cli.top.top import Attached
 from quotahost.model import Bound, Client, QuotaType, State
 from tests.fakes import dump
 from tests.fakes.admin_socket import FakeAdminSocket, short_directory
@@ -642,7 +642,7 @@ def test_an_error_has_a_remedy_and_ends_with_2(
 def test_a_broker_that_is_stopped_does_not_answer(
     broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch, run: Any
 ) -> None:
-    monkeypatch.setattr(brokers.Connection.__init__, "__defaults__", (0.05,))
+    monkeypatch.setattr(brokers.BrokerSocket.__init__, "__defaults__", (0.05,))
     monkeypatch.setattr(broker, "_serve", lambda _: time.sleep(1))
     assert "can't be asked: no answer within 0 s" in run("--client", "alice/app").output
 

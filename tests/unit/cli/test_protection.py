@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from quotahost.api import DiskState
-from quotahost.cli.broker_file import read_broker_file
 from quotahost.cli.doctor import protection
-from quotahost.cli.doctor.scope import check_scope
+from quotahost.cli.property_files import read_broker_file
 from quotahost.model import Volume
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -86,7 +85,8 @@ def scope(tmp_path: Path, *lines: str) -> list[str]:
     path = tmp_path / "server.properties"
     path.write_text("\n".join(PREFIX + line[1:] if line.startswith(".") else line for line in lines))
     file = read_broker_file(path)
-    return [finding.text for finding in check_scope(Settings.from_properties(file.properties), file)]
+    findings = protection.check_protection(Settings.from_properties(file.properties), file)
+    return [finding.text for finding in findings if finding.text.startswith("factor.scope")]
 
 
 def test_the_scope_topics_needs_the_fence_and_a_source_that_knows_topics(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from quotahost.cli.console import console, shown, writing
-from quotahost.cli.doctor.client_file import read_client_config
+from quotahost.cli.property_files import read_client_config
 from quotahost.cli.quotas.showing import counted, show_changes, show_not_managed, show_refusals
 from quotahost.declared.changes import Change, Plan
 from quotahost.declared.document import Declared, read_declared
