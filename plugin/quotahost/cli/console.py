@@ -6,7 +6,7 @@ sentences through :class:`Terminal`, plain lines through :func:`say`. Both write
 terminal obeys or hides, whatever the caller forgot. What stands on one line, as a cell of a table or a fact, goes
 through :func:`one_line` before, since a line break in it would forge a line.
 
-Rich's markup is never read, and nothing is cut but by :func:`one_line` or where a live table has no room: a line can
+Rich's markup is never read, and nothing is cut but names of strangers and where a live table has no room: a line can
 be copied into a properties file, and output into a pipe or a log isn't folded at 80 columns.
 """
 
@@ -33,7 +33,6 @@ from quotahost.text import escaped
 T = TypeVar("T")
 
 _PIPE_WIDTH = 200  # a pipe or a log has no width of its own; rich would fold at 80
-_LONGEST: Final = 4096  # characters of a cell or fact; the names of Kafka's topics and of files are shorter
 
 
 # ---- text on its way to a terminal -----------------------------------------------------------------------------
@@ -59,9 +58,9 @@ def shown(text: str) -> str:
     return escaped(text, keep="\n")
 
 
-def one_line(text: str) -> str:
-    """The text as it may stand on one line: line breaks are escaped, too, and what is far too long is cut."""
-    return escaped(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+def one_line(text: str, most: int | None = None) -> str:
+    """The text as it may stand on one line: line breaks are escaped, too, and it is cut at so many characters."""
+    return escaped(text if most is None or len(text) <= most else f"{text[:most]}…")
 
 
 def say(text: str, *, to_stderr: bool = False, end: str = "\n") -> None:
@@ -142,16 +141,16 @@ class Section:
         return any(finding.level is Level.WRONG for finding in self.findings)
 
 
-def show(sections: Iterable[Section]) -> None:
+def show(sections: Iterable[Section], screen: Console | None = None) -> None:
     """Print the sections."""
-    screen = console()
+    screen = screen or console()
     for section in sections:
         screen.print(Text(f"\n{section.title}", style="bold"))
         for finding in section.findings:
             mark, style = finding.level.value
-            screen.print(Text.assemble((f"  {mark:<6}", style), shown(finding.text)), soft_wrap=True)
+            screen.print(Text.assemble((f"  {mark:<6}", style), one_line(finding.text)), soft_wrap=True)
             if finding.remedy:
-                screen.print(Text(f"         -> {shown(finding.remedy)}"), soft_wrap=True)
+                screen.print(Text(f"         -> {one_line(finding.remedy)}"), soft_wrap=True)
         if section.rows:
             screen.print(table(section.columns, section.rows))
 

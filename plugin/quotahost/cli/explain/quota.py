@@ -231,13 +231,13 @@ def known_elsewhere(answer: Answer, quotas: Sequence[QuotaState]) -> str:
 def _who_knows(answer: Answer) -> str:
     if not answer.controller:
         return "the active controller knows, and this node doesn't know which node that is"
-    return f"node {answer.controller} knows, the active controller"
+    return f"node {printable(answer.controller)} knows, the active controller"
 
 
 def _how_to_ask(answer: Answer) -> str:
     if not answer.controller:
         return "ask again when the cluster has elected one"
-    return f"on its machine, run quotahost explain --broker-id {answer.controller}"
+    return f"on its machine, run quotahost explain --broker-id {printable(answer.controller)}"
 
 
 def _number(value: float) -> str:

@@ -209,7 +209,7 @@ def volume_facts(broker: BrokerVolumes, measured: MeasuredVolume) -> _Facts:
     place = ", ".join(map(printable, measured.directories))
     node = printable(broker.node) if broker.node else "of unknown id"
     return [
-        ("broker", f"{node}{f' (pid {broker.pid})' if broker.pid else ''}"),
+        ("broker", f"{node}{f' (pid {printable(broker.pid)})' if broker.pid else ''}"),
         ("volume", f"{printable(volume.name)}, with {place}"),
         ("capacity", show_bytes(volume.capacity)),
         ("consumed", f"{show_bytes(volume.consumed)} ({_share(volume.consumed, volume.capacity)})"),

@@ -44,7 +44,7 @@ def common_facts(answer: Answer) -> Facts:
     """The facts that all quota types share."""
     principal, client_id = map(printable, answer.client)
     facts = [
-        ("broker", f"{answer.node or 'of unknown id'} (pid {answer.pid})"),
+        ("broker", f"{printable(answer.node) if answer.node else 'of unknown id'} (pid {answer.pid})"),
         ("client", f"user {principal}, client-id {client_id}"),
         ("state", str(answer.state)),
         ("factor", _factor(answer)),
@@ -70,7 +70,7 @@ def _has_cause(answer: Answer) -> bool:
 
 
 def _factor(answer: Answer) -> str:
-    text = f"{answer.factor:.4g}, on {', '.join(sorted(answer.factor_types))}"
+    text = f"{answer.factor:.4g}, on {', '.join(map(printable, sorted(answer.factor_types)))}"
     if answer.factor_in_shadow:
         return text + ("; in shadow: limits are not multiplied by it" if answer.factor < 1 else "")
     if answer.limit_factor == answer.factor:

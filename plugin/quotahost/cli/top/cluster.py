@@ -26,7 +26,7 @@ from typing import Final
 
 from rich.console import Console
 
-from quotahost.cli.console import lines_of, one_line, table
+from quotahost.cli.console import lines_of, table
 from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.cli.explain.explain import show as show_client
 from quotahost.cli.explain.quota import parse
@@ -216,15 +216,15 @@ def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Seque
 
     def draw(screen: Console) -> None:
         for broker in sorted(answers, key=numeric):
-            screen.print(f"\n---- broker {one_line(broker)} ----")
+            screen.print(f"\n---- broker {printable(broker)} ----")
             try:
                 # The answer is one line of JSON; those of older versions have other lines.
                 (line,) = answers[broker]
                 show_client(parse(json.loads(line), use.client), use.quota_type, screen)
             except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError) as problem:
-                screen.print(f"its quotahost isn't of this version ({one_line(str(problem))})")
+                screen.print(f"its quotahost isn't of this version ({printable(str(problem))})")
         for broker in missing:
-            screen.print(f"\n---- broker {one_line(broker)} ----\nno answer{crowd}")
+            screen.print(f"\n---- broker {printable(broker)} ----\nno answer{crowd}")
 
     return "\n".join(lines_of(draw)).strip("\n").splitlines()
 
@@ -238,12 +238,12 @@ def listed(looks: Mapping[str, Look]) -> Answer:
     volumes.sort(key=lambda pair: (*_left(pair[1]), numeric(pair[0]), pair[1].name))
     silent = sorted((broker for broker, look in looks.items() if not look.volumes), key=numeric)
     rows = [
-        [str(at) if at <= _MOST_KEYS else "", broker, *volume_row(volume)]
+        [str(at) if at <= _MOST_KEYS else "", printable(broker), *volume_row(volume)]
         for at, (broker, volume) in enumerate(volumes, 1)
     ]
     lines = lines_of(lambda screen: screen.print(table(("", "broker", *VOLUMES), rows))) if rows else []
     if silent:
-        brokers = f"broker{'s' if len(silent) > 1 else ''} {', '.join(map(one_line, silent))}"
+        brokers = f"broker{'s' if len(silent) > 1 else ''} {', '.join(map(printable, silent))}"
         lines += ["", f"unknown of {brokers}: nothing watches volumes there (factor.source, the task publish-volumes)"]
     return Answer(lines, [Question(volume=volume.name, broker=broker) for broker, volume in volumes[:_MOST_KEYS]])
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from quotahost.cli.console import one_line
 from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.model import QuotaType, State
 from quotahost.model.client_use import Bound, ClientUse
 from quotahost.model.look import Look
+from quotahost.text import printable
 
 _STATES: Final = (State.OPEN, State.THROTTLE, State.PAUSE)  # the last of them is told
 #: What holds a client back most, first.
@@ -82,7 +82,7 @@ def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
 def _where(looks: Mapping[str, Look], silent: Sequence[str]) -> str:
     where = f"{len(looks)} of {len(looks) + len(silent)} brokers"
     return (
-        f"{where} (silent: {', '.join(map(one_line, silent[:5]))}{', ...' if len(silent) > 5 else ''})"
+        f"{where} (silent: {', '.join(map(printable, silent[:5]))}{', ...' if len(silent) > 5 else ''})"
         if silent
         else where
     )
@@ -132,7 +132,7 @@ def numeric(broker: str) -> tuple[int, str]:
 
 def several(use: ClientUse) -> Unanswered:
     """Why a row can't be opened that is no client's own."""
-    return Unanswered(f"this is the quota of several clients ({one_line(use.scope)})", "choose a row of one client")
+    return Unanswered(f"this is the quota of several clients ({printable(use.scope)})", "choose a row of one client")
 
 
 # ---- what the user wants to see --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from quotahost.cli.console import one_line
 from quotahost.cli.top.rows import Choice, Order
-from quotahost.cli.top.table import cause_line, left_out, state_line, table
+from quotahost.cli.top.table import LONGEST, cause_line, left_out, state_line, table
 from quotahost.model import QuotaType
 from quotahost.model.client_use import ClientUse
 from quotahost.model.look import Look
@@ -199,9 +199,9 @@ class Screen:
         parts += ["held back" if choice.held else "", "FROZEN" if self.frozen else ""]
         parts.append(left_out(self.look) if self.look else "")
         if choice.text or self.typing:
-            parts.append(f"filter: {one_line(choice.text)}{'_' if self.typing else ''}")
+            parts.append(f"filter: {one_line(choice.text, LONGEST)}{'_' if self.typing else ''}")
         line = Text("  ".join(filter(None, parts)), style="bold" if self.frozen or self.typing else "dim")
-        return line.append(f"  {one_line(self.problem)}", style="bold red") if self.problem else line
+        return line.append(f"  {one_line(self.problem, LONGEST)}", style="bold red") if self.problem else line
 
     def _foot(self) -> Text:
         if self.typing:

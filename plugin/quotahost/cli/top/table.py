@@ -20,7 +20,12 @@ _WIDE: Final = 96
 _STYLES: Final = {State.OPEN: "green", State.THROTTLE: "yellow", State.PAUSE: "bold red"}
 _TYPES: Final = {QuotaType.CONTROLLER_MUTATION: "MUTATION"}
 _UNITS: Final = {QuotaType.REQUEST: "%", QuotaType.CONTROLLER_MUTATION: "/s"}
+LONGEST: Final = 200  # characters of a name that a table has room for, however wide the terminal is
 _SCALES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def _name(text: str) -> str:
+    return one_line(text, LONGEST)
 
 
 def amount(value: float | None, quota_type: QuotaType) -> str:
@@ -64,10 +69,10 @@ def brokers(use: ClientUse) -> str:
 def who(use: ClientUse) -> tuple[str, str]:
     """User and client-id as they stand in the table; in brackets what stands for several of them."""
     if use.scope == "client":
-        return one_line(use.user), one_line(use.client_id)
+        return _name(use.user), _name(use.client_id)
     if use.user:
-        return one_line(use.user), "(all)" if use.scope == "user" else f"({one_line(use.scope)})"
-    return (f"({one_line(use.scope)})", "") if not use.client_id else ("(all)", one_line(use.client_id))
+        return _name(use.user), "(all)" if use.scope == "user" else f"({_name(use.scope)})"
+    return (f"({_name(use.scope)})", "") if not use.client_id else ("(all)", _name(use.client_id))
 
 
 def state_line(look: Look) -> Text:
@@ -80,7 +85,7 @@ def state_line(look: Look) -> Text:
     most = " at most" if isinstance(look, ClusterLook) else ""
     places = f"{look.clients:,} of {look.clients_max:,} places{most}"
     return Text.assemble(
-        (f"{one_line(look.where)}  ", "bold"),
+        (f"{_name(look.where)}  ", "bold"),
         (str(look.state), _STYLES[look.state]),
         f"  {factor}  fence {look.fence}  {places}",
     )
@@ -88,7 +93,7 @@ def state_line(look: Look) -> Text:
 
 def cause_line(look: Look) -> Text:
     """Why the factor is below 1; empty if it isn't."""
-    return Text(f"cause: {one_line(look.cause)}" if look.cause and look.factor < 1 else "")
+    return Text(f"cause: {_name(look.cause)}" if look.cause and look.factor < 1 else "")
 
 
 def left_out(look: Look) -> str:
@@ -113,7 +118,7 @@ def table(uses: Sequence[ClientUse], width: int, selected: int | None = None) ->
     for at, use in enumerate(uses):
         kind = use.quota_type
         quota = (amount(use.quota, kind),) if wide else ()
-        bound = "" if use.bound_by == Bound.NOTHING else one_line(use.bound_by)
+        bound = "" if use.bound_by == Bound.NOTHING else _name(use.bound_by)
         numbers = (amount(use.rate, kind), *quota, share(use), delay(use), *([brokers(use)] if several else []))
         grid.add_row(
             *map(Text, (*who(use), _TYPES.get(kind, str(kind)), *numbers, bound)), style=_style(use, at == selected)
