@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import quote
 
+from quotahost.cli.console import one_line
 from quotahost.errors import QuotahostError
 
 #: Seconds: Java waits 8 s for the Python host where a question needs it, and a JVM that collects garbage answers late.
@@ -36,6 +37,7 @@ _MOST: Final = 64 << 20  # bytes of one answer; that about 50,000 clients has so
 _NAME: Final = re.compile(r"broker-(-?\d{1,10})-(\d{1,10})\.sock")
 _LISTENING: Final = Path("/proc/net/unix")  # Linux' list of all sockets in this network namespace, wherever they lie
 _DIRECTORY: Final = "quotahost-"  # followed by the id of the user
+_LONGEST: Final = 2000  # characters of a line of an error; a broker may have sent what is in it
 _CHUNK: Final = 1 << 16  # bytes
 _PICK: Final = "--pid PID of the broker's process"
 
@@ -46,8 +48,8 @@ class Unanswered(QuotahostError):
     exit_code = 2
 
     def __init__(self, problem: str, remedy: str) -> None:
-        """Make the message of the two."""
-        super().__init__(f"{problem}\n  -> {remedy}")
+        """Make the message of the two, a line each."""
+        super().__init__(f"{one_line(problem, _LONGEST)}\n  -> {one_line(remedy, _LONGEST)}")
 
 
 @dataclass(frozen=True, slots=True)
