@@ -25,6 +25,8 @@ CLASS: Final = "org.quotahost.PythonQuotaCallback"
 CLASSES: Final = (CLASS, "org.quotahost.MonitoredPythonQuotaCallback")
 _REFERENCE: Final = re.compile(r"\$\{[^}:]+:[^}]*\}")  # ${provider:path:key}, KIP-297
 _JAAS: Final = "sasl.jaas.config"
+#: By what librdkafka logs in without a JAAS configuration.
+_LOGINS: Final = ("sasl.username", "sasl.kerberos.", "sasl.oauthbearer.")
 #: Java's names for files of PEM texts and for their types, and librdkafka's names. One file holds key and certificate
 #: in Java.
 _PEM: Final = {"ssl.truststore": ("ssl.ca.location",), "ssl.keystore": ("ssl.certificate.location", "ssl.key.location")}
@@ -94,7 +96,7 @@ def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
         QuotahostError: a keystore has a format that librdkafka doesn't read, or a JAAS configuration names nobody.
     """
     made = {name: value for name, value in given.items() if not name.startswith(tuple(_PEM))}
-    made |= login(made.pop(_JAAS, "")) | endpoint(made)
+    made |= _login(made.pop(_JAAS, ""), given) | endpoint(made)
     for store, names in _PEM.items():
         if f"{store}.location" not in given:
             continue
@@ -105,6 +107,21 @@ def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
             )
         made |= dict.fromkeys(names, given[f"{store}.location"])
     return made
+
+
+def _login(jaas: str, given: dict[str, str]) -> dict[str, str]:
+    """User and password of a JAAS configuration.
+
+    Raises:
+        QuotahostError: it has none, and neither does the file in librdkafka's names: nobody would log in.
+    """
+    found = login(jaas)
+    if jaas and len(found) < 2 and not any(name.startswith(_LOGINS) for name in given):
+        raise QuotahostError(
+            f"{_JAAS} names no username and password, which is all that is read of it; give librdkafka's own "
+            f"properties, such as {_LOGINS[0]} and sasl.password"
+        )
+    return found
 
 
 def _read(path: Path) -> dict[str, str]:

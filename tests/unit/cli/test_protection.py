@@ -77,6 +77,29 @@ def test_a_validity_in_which_kafka_may_not_have_fenced_a_broker_that_died_is_wea
     assert found(tmp_path, FENCE, ".factor.source=snapshots") == []
 
 
+#: Proposal 035's own properties, as its text has them, and nothing else.
+PROPOSAL = (
+    f"{PREFIX}static.storage.soft.min-free-percent=20%", f"{PREFIX}static.storage.hard.min-free-percent=5%",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("controller.quorum.voters=1@a:9093,2@b:9093", True),
+        ("controller.quorum.bootstrap.servers=a:9093,b:9093", True),
+        ("offsets.topic.replication.factor=3", True),
+        ("offsets.topic.replication.factor=1", False),
+        ("controller.quorum.voters=1@a:9093", False),
+    ],
+)
+def test_one_brokers_disks_protect_no_cluster_of_several(tmp_path: Path, line: str, said: bool) -> None:
+    weak = [text for text, _ in found(tmp_path, FENCE, *PROPOSAL, line) if "not cluster-wide" in text]
+    assert [line in text for text in weak] == [True] * said
+    everywhere = found(tmp_path, FENCE, *PROPOSAL, line, ".factor.source=snapshots", ".tasks=publish-volumes")
+    assert not [text for text, _ in everywhere if "not cluster-wide" in text]
+
+
 SCOPED = ".factor.scope=topics"
 
 
