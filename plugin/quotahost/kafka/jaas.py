@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: A text in quotes of either kind, or a word; a word of Kafka's ends before ``;``, ``=`` and quotes.
-_TEXT: Final = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;="']+"""
+_QUOTED: Final = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
 _COMMENT: Final = r"/\*.*?\*/|//[^\n]*"
 #: Read from the left, option by option, no text within a quoted value is mistaken for an option.
-_OPTION: Final = re.compile(rf"{_COMMENT}|({_TEXT})\s*=\s*({_TEXT})", re.DOTALL)
+_OPTION: Final = re.compile(rf"""{_COMMENT}|({_QUOTED}|[^\s;="']+)\s*=\s*({_QUOTED}|[^\s;"']+)""", re.DOTALL)
 #: StreamTokenizer's escapes; any other character stands for itself.
 _ESCAPE: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
