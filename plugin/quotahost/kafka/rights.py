@@ -1,4 +1,4 @@
-"""Asks a running cluster who may do what with quotahost's topics; ``quotahost doctor --against`` prints the answer.
+"""Asks a running cluster who may do what with quotahost's topics, and how it keeps them, for ``quotahost doctor``.
 
 A broker says of every topic which operations the client that asks may do (KIP-430). So a client without credentials
 learns what everybody may do, whatever authorizer the cluster has. A client that may look at ACLs also learns whom they
@@ -12,21 +12,27 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._acl import AclBindingFilter, AclOperation, AclPermissionType
-from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
-from confluent_kafka.cimpl import NewTopic
 
+from quotahost.kafka.admin import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 from quotahost.kafka.reach import NoAnswer, reach
-from quotahost.kafka.topic_shape import Shape, shape
 from quotahost.records.topics import GROUPS
 
-__all__ = ["CHANGES", "Acl", "NoAnswer", "Rights", "ask"]
+__all__ = ["CHANGES", "Acl", "NoAnswer", "Rights", "Shape", "ask"]
 
 _WAIT: Final = 10.0  # seconds
 _SILENT: Final = "it lets this client connect, and then doesn't answer in time"
 #: What changes a topic or its records; whoever may do one of these can lie to the brokers.
 CHANGES: Final = frozenset({"Write", "Create", "Delete", "Alter", "AlterConfigs", "All", "Any"})
+_ASKED: Final = ("cleanup.policy", "min.insync.replicas", "max.message.bytes", "message.timestamp.type")
 _DENIED: Final = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 
 
@@ -45,6 +51,19 @@ class Acl:
     principal: str
     pattern: str
     operation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a topic is kept.
+
+    Attributes:
+        replicas: of the partition that has fewest.
+        config: the properties that matter; None if the client may not see them.
+    """
+
+    replicas: int
+    config: Mapping[str, str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +141,18 @@ def _topics(
                 raise
             continue
         own[name] = _named(topic.authorized_operations)
-        shapes[name] = shape(admin, topic, "DescribeConfigs" in own[name], _WAIT)
+        replicas = min((len(partition.replicas) for partition in topic.partitions), default=0)
+        shapes[name] = Shape(replicas, _config(admin, name) if "DescribeConfigs" in own[name] else None)
     return own, shapes, missing
+
+
+def _config(admin: AdminClient, topic: str) -> dict[str, str] | None:
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    try:
+        entries = admin.describe_configs([resource], request_timeout=_WAIT)[resource].result(_WAIT)
+    except (KafkaException, TimeoutError):
+        return None
+    return {name: str(entries[name].value) for name in _ASKED if name in entries}
 
 
 def _creatable(admin: AdminClient, missing: Collection[str]) -> dict[str, bool]:

@@ -121,7 +121,8 @@ def draw_volumes(value: Value, screen: Console) -> None:
 
 def look_of(value: Value) -> Look:
     # Whatever Java or a record says, this is one of three words by then.
-    return dataclasses.replace(value(Look), fence="closed")
+    look: Look = value(Look)
+    return dataclasses.replace(look, fence="closed")
 
 
 def draw_look(value: Value, screen: Console) -> None:

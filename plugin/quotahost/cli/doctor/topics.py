@@ -18,8 +18,7 @@ from typing import Final
 from quotahost.cli.console import Finding, good, note, weak, wrong
 from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, LOCAL_ALONE, SEE_ALL
 from quotahost.cli.property_files import BrokerFile
-from quotahost.kafka.rights import CHANGES, NoAnswer, Rights, ask
-from quotahost.kafka.topic_shape import Shape
+from quotahost.kafka.rights import CHANGES, NoAnswer, Rights, Shape, ask
 from quotahost.records.topics import (
     CLUSTER_VOLUMES,
     GROUPS,
