@@ -19,7 +19,7 @@ import zipfile
 from importlib import metadata
 from pathlib import Path
 
-from quotahost.cli.doctor.kafka import TRIED
+from quotahost.cli.doctor.kafka_home import TRIED
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "java-shim/src/main/native/attach.c"

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from quotahost.model import Look
-from quotahost.records import cluster_volumes, look, shares, snapshot, topics, usage, watch
+from quotahost.records import cluster_volumes, look, quotas, shares, snapshot, topics, usage, watch
 from quotahost.records.codec import Codec
 
 #: By topic: the module of its records.
@@ -23,6 +23,7 @@ RECORDS: Final[dict[topics.Topic, ModuleType]] = {
     topics.CLUSTER_VOLUMES: cluster_volumes,
     topics.USAGE: usage,
     topics.SHARES: shares,
+    topics.QUOTAS: quotas,
     topics.WATCH: watch,
     topics.LOOKS: look,
 }
@@ -67,6 +68,8 @@ def _kind(form: Mapping[str, Any], named: Mapping[str, Any]) -> str:
         return _kind(named[form["$ref"].rpartition("/")[2]], named)
     if "anyOf" in form:
         return " or ".join(_kind(each, named) for each in form["anyOf"])
+    if "const" in form:
+        return f"`{form['const']}`"
     if "enum" in form:
         return ", ".join(f"`{value}`" for value in form["enum"])
     if form.get("type") == "array":

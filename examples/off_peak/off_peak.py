@@ -1,6 +1,6 @@
-"""A supplier of one's own: in off-peak hours every client may produce at double the rate.
+"""A supplier: in quiet hours every client may produce at double the rate.
 
-The first property names the supplier by its entry point (pyproject.toml), and the others are its own::
+Its properties, of which the first names it by its entry point (pyproject.toml)::
 
     client.quota.callback.supplier=off-peak,client-quotas,static
     client.quota.callback.plugin.off-peak.produce=1M
@@ -8,7 +8,7 @@ The first property names the supplier by its entry point (pyproject.toml), and t
     client.quota.callback.plugin.off-peak.to=06:00
 
 Hours are those of the broker's clock and time zone. This supplier answers for PRODUCE only; the suppliers named
-after it answer for the other quota types. test_off_peak.py checks it without a broker.
+after it answer for the other quota types. Its test checks it without a broker.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,6 @@ from datetime import datetime, time
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, Field
-
 from quotahost.api import Context
 from quotahost.model import Client, Quota, QuotaType
 from quotahost.units import BytesPerSecond
@@ -28,14 +27,14 @@ class OffPeakSection(BaseModel):
     """The properties under ``plugin.off-peak.``. A broker doesn't start with a wrong one, and logs which and why."""
 
     produce: BytesPerSecond = Field(description="produce rate of each client, in bytes/s, such as 1M")
-    from_: Hour = Field(time(22), description="when off-peak hours begin, as HH:MM")
+    from_: Hour = Field(time(22), description="when quiet hours begin, as HH:MM")
     to: Hour = Field(time(6), description="when they end, as HH:MM")
 
 
 class OffPeak:
     """Gives every client ``produce``, and twice that from ``from`` to ``to``."""
 
-    Section = OffPeakSection  # without a method reconfigure() the host builds a new OffPeak when these change
+    Section = OffPeakSection  # without a method reconfigure() the host builds a new plugin when these change
 
     def __init__(self, context: Context[OffPeakSection], clock: Callable[[], datetime] = datetime.now) -> None:
         """Work out the present quota; ``clock`` is for tests."""
@@ -57,7 +56,7 @@ class OffPeak:
         """The quota at this time of day."""
         section, hour = self.context.section, self.clock().time()
         if section.from_ <= section.to:
-            off_peak = section.from_ <= hour < section.to
+            quiet = section.from_ <= hour < section.to
         else:  # past midnight
-            off_peak = hour >= section.from_ or hour < section.to
-        return Quota(section.produce * (2 if off_peak else 1))
+            quiet = hour >= section.from_ or hour < section.to
+        return Quota(section.produce * (2 if quiet else 1))

@@ -7,11 +7,11 @@ test looks at single answers.
 from datetime import datetime
 
 import pytest
-from off_peak import OffPeak
-
 from quotahost.api import Role
 from quotahost.model import QuotaType
 from quotahost.testing import FakeHost, SettingsError, check_supplier
+
+from off_peak import OffPeak
 
 PROPERTIES = {"plugin.off-peak.produce": "1M", "plugin.off-peak.from": "22:00", "plugin.off-peak.to": "06:00"}
 
@@ -27,13 +27,13 @@ def test_it_keeps_the_contract() -> None:
     check_supplier(OffPeak, PROPERTIES, reconfigured=PROPERTIES | {"plugin.off-peak.produce": "2M"})
 
 
-def test_off_peak_hours_double_the_rate_past_midnight() -> None:
+def test_quiet_hours_double_the_rate_past_midnight() -> None:
     with FakeHost(Role.SUPPLIER, OffPeak, PROPERTIES) as host:
         rates = [rate_at(host, 21, 59), rate_at(host, 22), rate_at(host, 3), rate_at(host, 6)]
     assert rates == [1e6, 2e6, 2e6, 1e6]
 
 
-def test_off_peak_hours_may_lie_within_a_day() -> None:
+def test_quiet_hours_may_lie_within_a_day() -> None:
     noon = PROPERTIES | {"plugin.off-peak.from": "12:00", "plugin.off-peak.to": "13:00"}
     with FakeHost(Role.SUPPLIER, OffPeak, noon) as host:
         assert [rate_at(host, 11), rate_at(host, 12), rate_at(host, 13)] == [1e6, 2e6, 1e6]

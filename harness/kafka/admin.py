@@ -12,12 +12,12 @@ from typing import Any, Final, TypeVar
 
 from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from harness.java.helper import HelperError, helper
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
+from quotahost.kafka.admin import NewTopic
 
 T = TypeVar("T")
 

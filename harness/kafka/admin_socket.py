@@ -6,8 +6,8 @@ from typing import Any
 
 from harness.kafka.node import KafkaNode
 from quotahost.broker.host.dump import BrokerState, QuotaState, state_of
-from quotahost.cli.explain.answer import parse
-from quotahost.cli.explain.brokers import Connection, running
+from quotahost.cli.explain.broker_socket import BrokerSocket, running
+from quotahost.cli.explain.quota import parse
 from quotahost.model import Client, QuotaType
 
 
@@ -16,16 +16,13 @@ def ask(node: KafkaNode, *words: str) -> Any:
 
     Raises:
         LookupError: it has no socket (yet).
-        NotAnswered: it doesn't answer.
+        Unanswered: it doesn't answer.
     """
     found = [broker for broker in running([]) if broker.pid == node.pid]
     if not found:
         raise LookupError(f"process {node.pid} has no admin socket")
-    connection = Connection(found[0])
-    try:
-        return connection.ask(*words)
-    finally:
-        connection.close()
+    with BrokerSocket(found[0]) as broker:
+        return broker.ask(*words)
 
 
 def state_now(node: KafkaNode) -> BrokerState:

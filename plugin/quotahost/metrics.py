@@ -65,6 +65,7 @@ _TOPICS: Final = (
 _CLUSTER: Final = "`cluster-volumes`"
 _QUOTAS: Final = "`cluster-quota`, `publish-usage`"
 _CLUSTER_STATE: Final = "`snapshots`, `cluster-volumes`"
+_READERS: Final = "`snapshots`, `cluster-volumes`, `cluster-quota`, `publish-usage`"
 
 # One row a metric reads better than ruff's seven lines.
 # fmt: off
@@ -253,11 +254,11 @@ CATALOGUE: Final = (
         ("LastKnown", "brokers_last_known", GAUGE,
          "Brokers whose last known volumes count, since they are fenced or have just come back."),
     )),
-    *_bean("Refused", label="reason", shown_by=f"`snapshots`, `cluster-volumes`, {_QUOTAS}", rows=(
+    *_bean("Refused", label="reason", shown_by=_READERS, rows=(
         ("Records", "refused_records", COUNTER,
          "Records of a topic that a reader refused, by reason; `other-pipeline`: two pipelines run; `behind`: "
          "the pipeline is; `ahead`: its run is still to come; `stranger`: the broker isn't registered; `cluster`: "
-         "another cluster's."),
+         "another cluster's; `crowd`: of more than 16 who watch, the one that was heard longest ago."),
     )),
     *_bean("ClusterRecord", shown_by=_CLUSTER, rows=(
         ("Age", "cluster_record_age_seconds", GAUGE,

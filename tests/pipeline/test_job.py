@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import ConfigResource
-from confluent_kafka.admin._resource import ResourceType
 from pyspark.sql import SparkSession
 
 from harness.kafka.admin import delete_topics
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
+from quotahost.kafka.admin import ConfigResource, ResourceType
 from quotahost.model import QuotaType
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress

@@ -16,7 +16,7 @@ from quotahost.broker.plugins.factor_sources.roster import Roster
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.cli.console import Section, shown, weak
 from quotahost.cli.console import show as show_sections
-from quotahost.cli.explain.command import show as show_answer
+from quotahost.cli.explain.explain import show as show_answer
 from quotahost.model import Client, Volume
 from quotahost.records import codec, snapshot
 from quotahost.records.cluster_volumes import ClusterRecord, OfflineDir

@@ -1,6 +1,6 @@
-"""The command ``quotahost``: install, doctor, plugins, properties, explain, simulate, pipeline, report.
+"""The command ``quotahost``: all that operators run. ``start`` is the entry, ``main`` registers the commands.
 
-``start`` is the entry, ``main`` registers the commands; ``explain``, ``doctor`` and ``report`` are packages of their
-own, the others a module each. This is the top of the house: it may import every package, and nothing imports it. typer
-and rich are used only here.
+Each command is the module or package of its name. They print through ``console`` and read properties files through
+``property_files``. This is the top of the house: it may import every package, and nothing imports it. Only here are
+typer and rich known.
 """

@@ -1,11 +1,18 @@
-"""How the commands print: findings under titles, tables, and errors.
+"""The one place where text becomes something that a terminal shows.
 
-Everything goes through rich as plain text: values are never read as rich's markup and never cut, so that a line can
+Names of clients, topics, brokers and volumes come from records, requests and files, so whoever chose them may have
+chosen a terminal's command, or a text that hides others. Every command prints by this module: tables, findings and
+sentences through :class:`Terminal`, plain lines through :func:`say`. Both write an escape for each character that a
+terminal obeys or hides, whatever the caller forgot. What stands on one line, as a cell of a table or a fact, goes
+through :func:`one_line` before, since a line break in it would forge a line.
+
+Rich's markup is never read, and nothing is cut but names of strangers and where a live table has no room: a line can
 be copied into a properties file, and output into a pipe or a log isn't folded at 80 columns.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,9 +20,10 @@ from enum import Enum
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -27,31 +35,71 @@ T = TypeVar("T")
 _PIPE_WIDTH = 200  # a pipe or a log has no width of its own; rich would fold at 80
 
 
-def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
-    """The value of an option.
-
-    Raises:
-        typer.BadParameter: instead of the parser's ValueError; it names the option and the text.
-    """
-    import typer  # only here: explain and top start without it (quotahost.cli.start)
-
-    try:
-        return parse(text)
-    except ValueError as wrong:
-        raise typer.BadParameter(f"{text!r} {wrong}", param_hint=option) from None
+# ---- text on its way to a terminal -----------------------------------------------------------------------------
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Name the file or folder that is written if the operating system doesn't let us.
+class Terminal(Console):
+    """Rich's console, which shows an escape in the place of each character that a terminal obeys or hides."""
 
-    Raises:
-        QuotahostError: instead of an OSError.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise QuotahostError(f"{path} can't be written: {error}") from None
+    def __init__(self, **options: Any) -> None:
+        """``options`` are rich's."""
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """See rich, which draws everything by this method; all text of a drawing is a Text before."""
+        if isinstance(renderable, Text) and (plain := shown(renderable.plain)) != renderable.plain:
+            kept = (renderable.justify, renderable.overflow, renderable.no_wrap)
+            renderable = Text(plain, renderable.style, justify=kept[0], overflow=kept[1], no_wrap=kept[2])
+        return super().render(renderable, options)
+
+
+def shown(text: str) -> str:
+    """The text as a terminal may have it, which can't command it; line breaks stay."""
+    return escaped(text, keep="\n")
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """The text as it may stand on one line: line breaks are escaped, too, and it is cut at so many characters."""
+    return escaped(text if most is None or len(text) <= most else f"{text[:most]}…")
+
+
+def say(text: str, *, to_stderr: bool = False, end: str = "\n") -> None:
+    """Print plain text."""
+    print(shown(text), file=sys.stderr if to_stderr else sys.stdout, end=end)
+
+
+def console() -> Terminal:
+    """Standard output; as wide as a long line needs where it isn't a terminal."""
+    screen = Terminal()
+    return screen if screen.is_terminal else Terminal(width=_PIPE_WIDTH)
+
+
+def lines_of(draw: Callable[[Console], object]) -> list[str]:
+    """What a function prints, for a panel of the live table; as wide as in a pipe."""
+    screen = Terminal(file=StringIO(), width=_PIPE_WIDTH)
+    with screen.capture() as text:
+        draw(screen)
+    # A table's last column is padded, too, and a narrow terminal would fold the blanks.
+    return [line.rstrip() for line in text.get().splitlines()]
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A plain table whose cells are folded, not cut."""
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        grid.add_column(column, overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(one_line(cell)) for cell in row))
+    return grid
+
+
+def show_facts(screen: Console, facts: Iterable[tuple[str, str]]) -> None:
+    """Print pairs of label and text, a line each."""
+    for label, value in facts:
+        screen.print(Text.assemble((f"  {label:<10}", "dim"), one_line(value)), soft_wrap=True)
+
+
+# ---- findings, of doctor and plugins ---------------------------------------------------------------------------
 
 
 class Level(Enum):
@@ -93,49 +141,45 @@ class Section:
         return any(finding.level is Level.WRONG for finding in self.findings)
 
 
-def console() -> Console:
-    """Standard output; as wide as a long line needs where it isn't a terminal."""
-    screen = Console(highlight=False)
-    return screen if screen.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
-
-
-def lines_of(draw: Callable[[Console], object]) -> list[str]:
-    """What a function prints, for a panel of the live table; as wide as in a pipe."""
-    screen = Console(file=StringIO(), highlight=False, width=_PIPE_WIDTH)
-    with screen.capture() as text:
-        draw(screen)
-    # A table's last column is padded, too, and a narrow terminal would fold the blanks.
-    return [line.rstrip() for line in text.get().splitlines()]
-
-
-def show(sections: Iterable[Section]) -> None:
+def show(sections: Iterable[Section], screen: Console | None = None) -> None:
     """Print the sections."""
-    screen = console()
+    screen = screen or console()
     for section in sections:
         screen.print(Text(f"\n{section.title}", style="bold"))
         for finding in section.findings:
-            _show_finding(screen, finding)
+            mark, style = finding.level.value
+            screen.print(Text.assemble((f"  {mark:<6}", style), one_line(finding.text)), soft_wrap=True)
+            if finding.remedy:
+                screen.print(Text(f"         -> {one_line(finding.remedy)}"), soft_wrap=True)
         if section.rows:
             screen.print(table(section.columns, section.rows))
 
 
-def shown(text: str) -> str:
-    """The text as a terminal may have it: names that came from outside can't command it."""
-    return escaped(text, keep="\n")
+# ---- what a command line gives ---------------------------------------------------------------------------------
 
 
-def _show_finding(screen: Console, finding: Finding) -> None:
-    mark, style = finding.level.value
-    screen.print(Text.assemble((f"  {mark:<6}", style), shown(finding.text)), soft_wrap=True)
-    if finding.remedy:
-        screen.print(Text(f"         -> {shown(finding.remedy)}"), soft_wrap=True)
+def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
+    """The value of an option.
+
+    Raises:
+        typer.BadParameter: instead of the parser's ValueError; it names the option and the text.
+    """
+    import typer  # only here: explain and top start without it (quotahost.cli.start)
+
+    try:
+        return parse(text)
+    except ValueError as wrong:
+        raise typer.BadParameter(f"{text!r} {wrong}", param_hint=option) from None
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A plain table whose cells are folded, not cut."""
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in columns:
-        grid.add_column(column, overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(shown(cell)) for cell in row))
-    return grid
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name the file or folder that is written if the operating system doesn't let us.
+
+    Raises:
+        QuotahostError: instead of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise QuotahostError(f"{path} can't be written: {error}") from None

@@ -1,7 +1,8 @@
-"""``quotahost install``: puts the jar on a broker's classpath, and names the properties that load it.
+"""quotahost's jar: the one that the package carries, those on a broker's classpath, and ``quotahost install``.
 
-The jar is atomically replaced, so that a broker that starts meanwhile finds a whole one. ``quotahost doctor`` checks
-afterwards what is there.
+The build writes the versions of quotahost and jpype1 into each jar. By them a jar of quotahost's is recognised, and
+``doctor`` sees whether it fits what is installed. ``install`` puts the package's jar into Kafka's ``libs`` and names
+the properties that load it. It replaces the jar atomically, so that a broker that starts meanwhile finds a whole one.
 """
 
 from __future__ import annotations
@@ -10,28 +11,93 @@ import os
 import shutil
 import sys
 import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Annotated, Final
 
 import javaproperties
+import typer
 
-from quotahost.cli.broker_file import CLASS
-from quotahost.cli.console import writing
-from quotahost.cli.jars import Jar, carried_jar, jars_in
+from quotahost.cli.console import say, writing
+from quotahost.cli.property_files import CLASS
 from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import PREFIX
 
+_VERSIONS: Final = "META-INF/quotahost/versions.properties"
+
+
+class NoJar(QuotahostError):
+    """This quotahost was installed without its jar."""
+
 
 @dataclass(frozen=True, slots=True)
-class Installed:
-    """The jar as it lies in ``libs`` now, and the ones that it replaced."""
+class Jar:
+    """A jar of quotahost's, and the versions of quotahost and jpype1 that it was built with."""
 
-    jar: Path
-    replaced: tuple[Jar, ...]
+    path: Path
+    quotahost: str
+    jpype: str
 
 
-def install_jar(kafka_home: Path) -> Installed:
-    """Copy the package's jar into ``libs`` and remove older ones of quotahost's.
+def read_jar(path: Path) -> Jar | None:
+    """The jar at this path; None if it isn't quotahost's, or no jar at all."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            versions = javaproperties.loads(archive.read(_VERSIONS).decode("latin-1"))
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        return None
+    if not versions.get("quotahost"):
+        return None
+    return Jar(path, versions["quotahost"], versions.get("jpype", ""))
+
+
+def jars_in(libs: Path) -> list[Jar]:
+    """The jars of quotahost's in a folder; a name like theirs alone doesn't make one."""
+    return [jar for path in sorted(libs.glob("quotahost*.jar")) if (jar := read_jar(path))]
+
+
+@contextmanager
+def carried_jar() -> Iterator[Jar]:
+    """The jar inside this package, as a file for as long as the context lasts.
+
+    Raises:
+        NoJar: the package was built without it.
+    """
+    resource = files("quotahost") / "_jar" / "quotahost.jar"
+    if not resource.is_file():
+        raise NoJar(
+            "this quotahost was built without its jar; in a source tree run `make build`, "
+            "otherwise reinstall the wheel: pip install --force-reinstall quotahost"
+        )
+    # Java needs a path, and the package may be imported from a zip file.
+    with as_file(resource) as path:
+        jar = read_jar(path)
+        if jar is None:
+            raise NoJar(f"{path} is not quotahost's jar; run `make build` again")
+        yield jar
+
+
+def install(
+    kafka_home: Annotated[Path, typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")],
+) -> None:
+    """Put quotahost's jar into a Kafka's libs folder and print the properties to add."""
+    jar, replaced = install_jar(kafka_home)
+    say(f"Installed {jar}")
+    for old in replaced:
+        say(f"  instead of {old.path.name} (quotahost {old.quotahost})")
+    needed = {"class": CLASS, "python.executable": sys.executable}
+    say("\nAdd to the broker's server.properties, then restart it:\n")
+    for name, value in needed.items():
+        say(javaproperties.join_key_value(PREFIX + name, value))
+    say(f"\nThen: quotahost doctor server.properties --kafka-home {kafka_home}")
+
+
+def install_jar(kafka_home: Path) -> tuple[Path, list[Jar]]:
+    """Copy the package's jar into ``libs`` and remove older ones of quotahost's; where it lies now, and these.
 
     A running broker keeps the files that it has open: it sees the change when it is restarted.
 
@@ -49,7 +115,7 @@ def install_jar(kafka_home: Path) -> Installed:
         for old in before:
             if old.path != target:
                 old.path.unlink()
-    return Installed(target, tuple(before))
+    return target, before
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -63,9 +129,3 @@ def _copy(source: Path, target: Path) -> None:
         with copy.open("rb") as written:
             os.fsync(written.fileno())
         copy.replace(target)
-
-
-def lines_to_add() -> list[str]:
-    """The properties without which a broker doesn't load quotahost, as lines of its file."""
-    needed = {"class": CLASS, "python.executable": sys.executable}
-    return [javaproperties.join_key_value(PREFIX + name, value) for name, value in needed.items()]

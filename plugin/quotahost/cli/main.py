@@ -1,23 +1,21 @@
 """The command ``quotahost``: registers all commands, and ends each that fails with a message and an exit code.
 
-What needs more than a few lines lies in the module or package of the command's name. ``explain`` and ``top`` have
-parsers of their own (``quotahost.cli.start``).
+Each command lies in the module or package of its name. ``explain`` and ``top`` have parsers of their own
+(``quotahost.cli.start``).
 """
 
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from quotahost.cli.console import console, show, shown, table
-from quotahost.cli.doctor.command import doctor
-from quotahost.cli.doctor.plugins import COLUMNS, check_plugins
-from quotahost.cli.install import install_jar, lines_to_add
-from quotahost.cli.new.command import new
+from quotahost.cli.console import say
+from quotahost.cli.doctor.doctor import doctor, plugins
+from quotahost.cli.install import install
+from quotahost.cli.new import new
 from quotahost.cli.pipeline import pipeline
 from quotahost.cli.quotas.command import quotas
 from quotahost.cli.replay.command import replay
@@ -36,7 +34,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except QuotahostError as error:
-            typer.echo(shown(str(error)), err=True)
+            say(str(error), to_stderr=True)
             raise typer.Exit(error.exit_code) from None
 
 
@@ -48,9 +46,9 @@ def _version(wanted: bool) -> None:
     if not wanted:
         return
     try:
-        typer.echo(version("quotahost"))
+        say(version("quotahost"))
     except PackageNotFoundError:
-        typer.echo("not installed: run from a source tree")
+        say("not installed: run from a source tree")
     raise typer.Exit
 
 
@@ -63,50 +61,26 @@ def main(
     """Python quotas inside a Kafka broker."""
 
 
-@app.command()
-def plugins() -> None:
-    """Show every plugin installed for this Python, and whether it can be loaded."""
-    found = check_plugins()
-    console().print(table(COLUMNS, found.rows))
-    if found.is_wrong:
-        show([found])
-        raise typer.Exit(1)
-
-
-_PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+def properties() -> None:
+    """Print the table of all properties, in Markdown."""
+    # The table ends with its own line break: the output is put into documents as it is.
+    say(properties_table(), end="")
 
 
 def _quick(ctx: typer.Context) -> None:
     raise typer.Exit(run([str(ctx.info_name), *ctx.args]))
 
 
+app.command()(plugins)
 app.command()(doctor)
 app.command()(new)
 app.command()(pipeline)
 app.command()(report)
 app.command()(replay)
 for _name, _help in QUICK.items():
-    app.command(_name, help=_help, context_settings=_PASSED_ON, add_help_option=False)(_quick)
+    passed_on = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command(_name, help=_help, context_settings=passed_on, add_help_option=False)(_quick)
 app.add_typer(quotas, name="quotas")
 app.add_typer(simulate, name="simulate")
-
-
-@app.command()
-def install(
-    kafka_home: Annotated[Path, typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")],
-) -> None:
-    """Put quotahost's jar into a Kafka's libs folder and print the properties to add."""
-    done = install_jar(kafka_home)
-    typer.echo(f"Installed {done.jar}")
-    for old in done.replaced:
-        typer.echo(f"  instead of {old.path.name} (quotahost {old.quotahost})")
-    typer.echo("\nAdd to the broker's server.properties, then restart it:\n")
-    typer.echo("\n".join(lines_to_add()))
-    typer.echo("\nThen: quotahost doctor server.properties --kafka-home " + str(kafka_home))
-
-
-@app.command()
-def properties() -> None:
-    """Print the table of all properties, in Markdown."""
-    # The table ends with its own line break: the output is put into documents as it is.
-    typer.echo(properties_table(), nl=False)
+app.command()(install)
+app.command()(properties)

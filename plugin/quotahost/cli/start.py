@@ -13,7 +13,6 @@ from importlib import import_module
 from typing import Final
 
 from quotahost.errors import QuotahostError
-from quotahost.text import escaped
 
 #: The commands that start quickly, and what they do.
 QUICK: Final = {
@@ -36,9 +35,11 @@ def run(arguments: Sequence[str]) -> int:
     """Run one of the quick commands; the exit code. Its error goes to stderr, without a traceback."""
     name, *options = arguments
     try:
-        return int(import_module(f"quotahost.cli.{name}.command").main(options))
+        return int(import_module(f"quotahost.cli.{name}.{name}").main(options))
     except QuotahostError as error:
-        print(escaped(str(error), keep="\n"), file=sys.stderr)
+        from quotahost.cli.console import say
+
+        say(str(error), to_stderr=True)
         return error.exit_code
     except KeyboardInterrupt:
         return 130  # as a shell says it

@@ -1,4 +1,4 @@
-"""Asks a running cluster who may do what with quotahost's topics; ``quotahost doctor --against`` prints the answer.
+"""Asks a running cluster who may do what with quotahost's topics, and how it keeps them, for ``quotahost doctor``.
 
 A broker says of every topic which operations the client that asks may do (KIP-430). So a client without credentials
 learns what everybody may do, whatever authorizer the cluster has. A client that may look at ACLs also learns whom they
@@ -12,21 +12,27 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._acl import AclBindingFilter, AclOperation, AclPermissionType
-from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
-from confluent_kafka.cimpl import NewTopic
 
+from quotahost.kafka.admin import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 from quotahost.kafka.reach import NoAnswer, reach
-from quotahost.kafka.topic_shape import Shape, shape
 from quotahost.records.topics import GROUPS
 
-__all__ = ["CHANGES", "Acl", "NoAnswer", "Rights", "ask"]
+__all__ = ["CHANGES", "Acl", "NoAnswer", "Rights", "Shape", "ask"]
 
 _WAIT: Final = 10.0  # seconds
 _SILENT: Final = "it lets this client connect, and then doesn't answer in time"
 #: What changes a topic or its records; whoever may do one of these can lie to the brokers.
 CHANGES: Final = frozenset({"Write", "Create", "Delete", "Alter", "AlterConfigs", "All", "Any"})
+_ASKED: Final = ("cleanup.policy", "min.insync.replicas", "max.message.bytes", "message.timestamp.type")
 _DENIED: Final = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 
 
@@ -48,6 +54,19 @@ class Acl:
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """How a topic is kept.
+
+    Attributes:
+        replicas: of the partition that has fewest.
+        config: the properties that matter; None if the client may not see them.
+    """
+
+    replicas: int
+    config: Mapping[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Rights:
     """What a cluster says of some topics.
 
@@ -58,6 +77,7 @@ class Rights:
         missing: the topics that don't exist, with whether the client may create them.
         group: whether it may ask for the coordinator of the plugins' groups; true if that wasn't asked.
         shapes: by topic, its replicas and its configuration, as far as the client may see it.
+        brokers: how many brokers are alive; 0 if that wasn't asked.
     """
 
     own: Mapping[str, frozenset[str]]
@@ -66,6 +86,7 @@ class Rights:
     missing: Mapping[str, bool] = field(default_factory=dict)
     group: bool = True
     shapes: Mapping[str, Shape] = field(default_factory=dict)
+    brokers: int = 0
 
 
 def ask(config: Mapping[str, str], topics: Collection[str], with_group: bool = False) -> Rights:
@@ -82,11 +103,13 @@ def ask(config: Mapping[str, str], topics: Collection[str], with_group: bool = F
     admin = reach(config, _WAIT)
     try:
         described: Any = admin.describe_cluster(include_authorized_operations=True, request_timeout=_WAIT)
-        cluster = _named(described.result(_WAIT).authorized_operations)
+        answer = described.result(_WAIT)
+        cluster = _named(answer.authorized_operations)
         own, shapes, missing = _topics(admin, topics)
         # librdkafka gives an empty list instead of the error to a client that may not look.
         acls = _acls(admin, topics) if "Describe" in cluster else None
-        return Rights(own, cluster, acls, _creatable(admin, missing), not with_group or _group(admin), shapes)
+        may_group = not with_group or _group(admin)
+        return Rights(own, cluster, acls, _creatable(admin, missing), may_group, shapes, len(answer.nodes))
     except KafkaException as failure:
         # The client, too, gives up waiting: which of the two comes first is chance.
         silent = failure.args[0].code() == KafkaError._TIMED_OUT
@@ -118,8 +141,18 @@ def _topics(
                 raise
             continue
         own[name] = _named(topic.authorized_operations)
-        shapes[name] = shape(admin, topic, "DescribeConfigs" in own[name], _WAIT)
+        replicas = min((len(partition.replicas) for partition in topic.partitions), default=0)
+        shapes[name] = Shape(replicas, _config(admin, name) if "DescribeConfigs" in own[name] else None)
     return own, shapes, missing
+
+
+def _config(admin: AdminClient, topic: str) -> dict[str, str] | None:
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    try:
+        entries = admin.describe_configs([resource], request_timeout=_WAIT)[resource].result(_WAIT)
+    except (KafkaException, TimeoutError):
+        return None
+    return {name: str(entries[name].value) for name in _ASKED if name in entries}
 
 
 def _creatable(admin: AdminClient, missing: Collection[str]) -> dict[str, bool]:

@@ -2,7 +2,7 @@
 
 ``quotahost quotas apply`` writes them; the supplier ``cluster-quota`` and the task ``publish-usage`` of each broker
 follow the topic, and ``quotahost quotas`` reads it. The record's key names the entity as Kafka's config paths do, its
-value has the rates by type, and a null value removes the quota. The form of the value is ``schemas/quotas.json``.
+value has the rates by type, and a null value removes the quota.
 
 Each entity has a record of its own, so two operators who change different entities at once lose nothing.
 :class:`LatestQuotas` is the rule by which all readers take or refuse the same bytes, within the same bounds.
@@ -19,8 +19,7 @@ from urllib.parse import quote, unquote
 from pydantic import Field, with_config
 
 from quotahost.model import QuotaType
-from quotahost.records.codec import Codec, Refused
-from quotahost.records.declaration import RECORD, As, Versioned
+from quotahost.records.codec import RECORD, As, Codec, Refused, Versioned
 
 #: Bytes of both names of an entity in UTF-8. A client with longer names has no share of its own, either
 #: (``pipeline.shares.MAX_CLIENT``).
@@ -129,13 +128,18 @@ _Rate = Annotated[float | None, As(_RateJson, _read_rate, _write_rate)]
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class _Rates(Versioned):
-    """The JSON of a record's value."""
+    """The JSON of a record's value.
+
+    Attributes:
+        produce: bytes/s that the entity may produce in the whole cluster; None for no quota.
+        fetch: bytes/s that it may fetch, likewise.
+    """
 
     produce: _Rate = None
     fetch: _Rate = None
 
 
-_CODEC: Final = Codec(_Rates, _MAX_BYTES, lambda rates: "")
+CODEC: Final = Codec(_Rates, _MAX_BYTES, lambda rates: "")
 
 
 def decode(key: bytes | None, value: bytes) -> ClusterQuota:
@@ -144,7 +148,7 @@ def decode(key: bytes | None, value: bytes) -> ClusterQuota:
     Raises:
         Refused: the bytes are no such record.
     """
-    entity, rates = entity_of(key), _CODEC.decode(key, value)
+    entity, rates = entity_of(key), CODEC.decode(key, value)
     return ClusterQuota(entity, rates.produce, rates.fetch)
 
 
@@ -155,7 +159,7 @@ def encode(quota: ClusterQuota) -> bytes:
         Refused: no reader would take it.
     """
     key_of(quota.entity)
-    return _CODEC.encode(_Rates(quota.produce, quota.fetch))
+    return CODEC.encode(_Rates(quota.produce, quota.fetch))
 
 
 # ---- what readers keep -----------------------------------------------------------------------------

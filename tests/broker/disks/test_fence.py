@@ -33,7 +33,7 @@ from harness.kafka.properties import write_properties
 from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
 from quotahost.cli.console import Level
-from quotahost.cli.doctor.cluster import check_cluster
+from quotahost.cli.doctor.topics import check_cluster
 from tests.broker.support.node import (
     ANYONE,
     callback_node,

@@ -21,7 +21,7 @@ from harness.kafka.admin_socket import state_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from quotahost.cli.explain.brokers import running
+from quotahost.cli.explain.broker_socket import running
 from tests.broker.support.explain import explain, explain_client, field
 from tests.broker.support.explain import last_line as last_line_of
 from tests.broker.support.node import ANYONE, callback_node, gauge, has_own_quota

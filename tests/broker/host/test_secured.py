@@ -27,7 +27,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # missing in 
     ResourcePatternType,
     ResourceType,
 )
-from confluent_kafka.cimpl import NewTopic
 
 from harness.java.jars import DEFAULT_VERSION, broker_jars, maven_jar
 from harness.java.jdk import class_path, program
@@ -38,8 +37,9 @@ from harness.plugin import JAR, PREFIX, ROOT
 from harness.system.pipeline import PipelineProcess
 from harness.system.waiting import eventually
 from quotahost.cli.console import Finding, Level
-from quotahost.cli.doctor.client_file import read_client_config
-from quotahost.cli.doctor.cluster import check_cluster
+from quotahost.cli.doctor.topics import check_cluster
+from quotahost.cli.property_files import read_client_config
+from quotahost.kafka.admin import NewTopic
 from quotahost.kafka.broker_config import BrokerConfig
 from quotahost.records import topics
 from quotahost.records.topics import Party

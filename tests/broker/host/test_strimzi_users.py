@@ -23,7 +23,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # missing in 
     ResourcePatternType,
     ResourceType,
 )
-from confluent_kafka.cimpl import NewTopic
 
 from harness.kafka.admin import DEFAULT, alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
@@ -32,6 +31,7 @@ from harness.plugin import JAR, PREFIX, ROOT
 from harness.system.certificates import PASSWORD, Identity, identity, key_as_pem
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
+from quotahost.kafka.admin import NewTopic
 from tests.broker.support.node import OPEN, PAUSE, gauge, state, table_row
 from tests.broker.support.numbers import attempt
 

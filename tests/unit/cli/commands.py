@@ -8,8 +8,8 @@ from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
-from quotahost.cli.broker_file import BrokerFile, read_broker_file
 from quotahost.cli.main import app
+from quotahost.cli.property_files import BrokerFile, read_broker_file
 from quotahost.settings.declaration import PREFIX
 
 CLASS = f"{PREFIX}class=org.quotahost.PythonQuotaCallback\n"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from quotahost.cli import jars
+from quotahost.cli import install
 from tests.fakes.packages import distribute, distribute_quotahost
 
-PLUGIN_FOLDER = Path(jars.__file__).parents[2]
+PLUGIN_FOLDER = Path(install.__file__).parents[2]
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a quotahost that carries no jar yet."""
     folder = tmp_path / "package"
     (folder / "_jar").mkdir(parents=True)
-    monkeypatch.setattr(jars, "files", lambda _: folder)
+    monkeypatch.setattr(install, "files", lambda _: folder)
     return folder
 
 

@@ -11,16 +11,14 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from quotahost.cli.console import Level
-from quotahost.cli.doctor import cluster as cluster_check
-from quotahost.cli.doctor.client_file import in_librdkafkas_names
-from quotahost.cli.doctor.cluster import check_cluster
-from quotahost.cli.doctor.rights import needed
+from quotahost.cli.doctor import topics as cluster_check
+from quotahost.cli.doctor.topics import check_cluster, needed
+from quotahost.cli.property_files import in_librdkafkas_names
 from quotahost.errors import QuotahostError
 from quotahost.kafka import rights as kafka_rights
 from quotahost.kafka.reach import reach
-from quotahost.kafka.rights import Acl, NoAnswer, Rights
-from quotahost.kafka.topic_shape import Shape
-from quotahost.records.topics import REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, Party
+from quotahost.kafka.rights import Acl, NoAnswer, Rights, Shape
+from quotahost.records.topics import LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, WATCH, Party
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.unit.cli.commands import broker, run
@@ -153,6 +151,59 @@ def test_one_writer_is_nobody_else_and_a_second_one_is_named(monkeypatch: pytest
     assert "User:mallory may All by the ACL for prefixed __; User:quotahost may Write by the ACL for literal" in text
 
 
+def of_acls(monkeypatch: pytest.MonkeyPatch, *acls: tuple[str, str, str]) -> list[tuple[Level, str]]:
+    """What is said of these ACLs; each a principal, an operation and a topic."""
+    given = tuple(Acl(topic, f"User:{who}", f"literal {topic}", operation) for who, operation, topic in acls)
+    return cluster(monkeypatch, Rights({}, NONE, given), user="x")[:-1]
+
+
+def test_several_may_watch_but_nobody_need_do_more_to_its_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = [("ann", "Write", WATCH.name), ("bob", "Write", WATCH.name), ("brokers", "Create", WATCH.name)]
+    assert of_acls(monkeypatch, *watch) == [
+        (Level.GOOD, "ACLs let User:ann, User:bob write to __quotahost_watch, and watch")
+    ]
+    for operation in ("Delete", "Alter", "AlterConfigs", "All"):
+        ((level, text),) = of_acls(monkeypatch, *watch, ("mallory", operation, WATCH.name))
+        assert level is Level.WEAK
+        assert f"do more than write to __quotahost_watch, which nobody needs: User:mallory may {operation} by" in text
+        assert "User:ann" not in text
+
+
+def test_whoever_may_delete_a_topic_and_not_write_to_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    ((level, text),) = of_acls(monkeypatch, ("brokers", "Write", USAGE.name), ("mallory", "Delete", USAGE.name))
+    assert level is Level.WEAK
+    assert "User:mallory may Delete by the ACL for literal __quotahost_usage" in text
+
+
+def test_who_sees_the_names_and_rates_of_all_clients_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    watcher = [("ann", "Write", WATCH.name), ("ann", "Read", LOOKS.name), ("brokers", "Write", LOOKS.name)]
+    findings = of_acls(monkeypatch, *watcher)
+    assert {level for level, _ in findings} == {Level.GOOD}
+    assert "ACLs let nobody else than User:ann Read __quotahost_looks, and they watch" in [text for _, text in findings]
+    for operation in ("Read", "All"):
+        found = dict(of_acls(monkeypatch, *watcher, ("mallory", operation, LOOKS.name)))
+        assert "User:mallory Read __quotahost_looks, but not watch: whoever does sees the names" in found[Level.WEAK]
+
+
+def test_a_party_that_need_not_see_all_clients_is_told_that_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = all_of(Party.PLUGINS)
+    own[LOOKS.name] |= {"Read"}
+    findings = cluster(monkeypatch, Rights(own, NONE, ()), Party.PLUGINS, user="x")
+    assert (
+        Level.WEAK,
+        "these credentials may also Read __quotahost_looks: more than the brokers' plugins need",
+    ) in findings
+
+
+def test_the_disks_of_one_broker_do_not_protect_a_cluster_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings.from_properties({f"{PREFIX}static.storage.hard.min-free-bytes": "5G"})
+    for brokers, said in ((1, 0), (3, 1)):
+        monkeypatch.setattr(cluster_check, "ask", lambda *_: Rights({}, NONE, (), brokers=brokers))  # noqa: B023
+        weak = [f.text for f in check_cluster("b:1", {"user": "x"}, settings) if "not cluster-wide" in f.text]
+        assert len(weak) == said
+    assert "b:1 has 3 brokers" in weak[0]
+
+
 RIGHT = {
     "cleanup.policy": "compact",
     "min.insync.replicas": "1",
@@ -187,7 +238,15 @@ def test_dead_letters_need_no_compaction_and_what_is_not_shown_is_said(monkeypat
     assert "configuration of __quotahost_shares is not checked" in found[1][1]
 
 
-@pytest.mark.parametrize("user", ['username="u"', '"username"="u"', "username=u"])
+def test_credentials_that_are_not_understood_are_an_error_and_not_nobodys() -> None:
+    for jaas in ('o.PlainLoginModule required username="u";', "o.Krb5LoginModule required useKeyTab=true;", "nonsense"):
+        with pytest.raises(QuotahostError, match="names no username and password") as raised:
+            in_librdkafkas_names({"sasl.jaas.config": jaas})
+        assert jaas not in str(raised.value)
+        assert in_librdkafkas_names({"sasl.jaas.config": jaas, "sasl.kerberos.principal": "p"})
+
+
+@pytest.mark.parametrize("user", ['username="u"', '"username"="u"', "username=u", "'username'='u'"])
 def test_the_file_of_javas_client_is_read_as_well(user: str) -> None:
     jaas = f'o.PlainLoginModule required {user} password="a \\"b\\" \\\\c";'
     made = in_librdkafkas_names({"sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas})

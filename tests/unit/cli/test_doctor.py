@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from quotahost.api import Role
+from quotahost.cli.doctor import interpreter
 from quotahost.settings.declaration import PREFIX
-from tests.fakes.packages import distribute
+from tests.fakes.packages import distribute, plant
 from tests.unit.cli.commands import CLASS, doctor, run, write_jar
 
 
@@ -158,6 +160,66 @@ def test_another_environment_is_examined_by_its_own_quotahost(
     assert result.exit_code == 0, printed
     assert f"ok    {other}/bin/python" in printed
     assert "theirs" in printed
+
+
+def test_nothing_in_the_working_directory_runs_in_the_doctor_of_another_environment(
+    site: Path, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", other], check=True)
+    libraries = next((other / "lib").glob("python3*/site-packages"))
+    (libraries / "all.pth").write_text("\n".join(path for path in sys.path if path and Path(path).is_dir()))
+    ran = plant(tmp_path / "cwd")
+    monkeypatch.chdir(tmp_path / "cwd")
+    monkeypatch.setenv("PYTHONPATH", f"{os.environ['PYTHONPATH']}{os.pathsep}{os.pathsep}.")
+
+    result = run("doctor", "--python", other / "bin" / "python")
+
+    assert f"ok    {other}/bin/python" in capfd.readouterr().out
+    assert (result.exit_code, ran()) == (0, [])
+
+
+def test_a_doctor_of_another_environment_that_hangs_is_given_up(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "python"
+    other.write_text(
+        "#!/bin/sh\ncase $* in *--here*) exec sleep 600;; esac\n"
+        "echo version=3.11.0; echo prefix=/other; echo executable=$0; echo quotahost=0.1.0\n"
+    )
+    other.chmod(0o755)
+    monkeypatch.setattr(interpreter, "_DOCTOR_TIMEOUT", 0.2)
+    result = run("doctor", "--python", other)
+    assert (result.exit_code, "did not end within" in result.output) == (1, True)
+
+
+@pytest.mark.parametrize("name", ["PYTHONFAULTHANDLER", "PYTHONDEVMODE"])
+def test_what_would_take_the_jvms_handler_of_sigsegv_away_is_named(
+    site: Path, package: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "1")
+    assert f"{name} is set here" in run("doctor").output
+
+
+def test_java_is_run_far_from_the_working_directory_and_without_options_of_the_environment(
+    site: Path, package: Path, kafka: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    java = tmp_path / "bin" / "java"
+    java.write_text(f"#!/bin/sh\n(pwd; env) >> {tmp_path}/seen\necho 'openjdk version \"25.0.5\"' >&2; echo end\n")
+    java.chmod(0o755)
+    write_jar(kafka / "libs" / "quotahost-0.1.0.jar")
+    monkeypatch.chdir(tmp_path)
+    for name, value in {"JAVA_HOME": ".", "JAVA_TOOL_OPTIONS": "@evil", "CLASSPATH": "."}.items():
+        monkeypatch.setenv(name, value)
+
+    told = run("doctor", "--kafka-home", "kafka").output
+
+    seen = (tmp_path / "seen").read_text().splitlines()
+    assert (seen[0], [line for line in seen if line.startswith(("JAVA_TOOL_OPTIONS", "CLASSPATH"))]) == ("/", [])
+    assert "it has all that quotahost uses of it" in told
+    assert "Java 25 warns at the broker's start that native code is loaded" in told
+    assert "--enable-native-access=ALL-UNNAMED" in told
 
 
 def test_another_environment_without_quotahost_is_wrong_but_the_properties_are_still_read(

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,11 @@ from typing import Any
 import pytest
 
 from quotahost.cli import start
-from quotahost.cli.explain import brokers
-from quotahost.cli.explain.answer import Answer, QuotaState, parse
-from quotahost.cli.explain.command import named, show
+from quotahost.cli.explain import broker_socket as brokers
+from quotahost.cli.explain.explain import named, show
+from quotahost.cli.explain.quota import Answer, QuotaState, parse
 from quotahost.cli.explain.wording import common_facts, limited_by, quota_facts
-from quotahost.cli.top.attached import Attached
+from quotahost.cli.top.top import Attached
 from quotahost.model import Bound, Client, QuotaType, State
 from tests.fakes import dump
 from tests.fakes.admin_socket import FakeAdminSocket, short_directory
@@ -639,10 +641,69 @@ def test_an_error_has_a_remedy_and_ends_with_2(
     assert remedy in told.output.partition("-> ")[2]
 
 
+HOSTILE = "\x1b]0;T\x07\x9b2J\u202e\r\nOPEN -> PAUSE: forged"
+LIES: dict[str, Any] = {
+    "deep": "[" * 200_000,
+    "infinite": dump.client(dump.row(rate=float("inf"), base=float("nan")), state=dump.state(factor=float("inf"))),
+    "no-numbers": dump.client(state=dump.state(pid="1", clients=float("inf"))),
+    "other-types": dump.client(
+        dump.row(supplier=7), state=dump.state(cause=["x"], topics={"threshold": 1, "over": [{}]})
+    ),
+    "names": dump.client(
+        dump.row(user=HOSTILE, client_id=HOSTILE, supplier=HOSTILE),
+        state=dump.state(
+            node=HOSTILE, version=HOSTILE, cause=HOSTILE, factor=0.5, sources=[HOSTILE], controller=HOSTILE
+        ),
+    ),
+    "error": {"error": HOSTILE},
+    "shadow": dump.client(dump.row(shadow=HOSTILE)),
+}
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
+def test_whatever_a_process_answers_that_only_says_to_be_a_broker_is_data(
+    broker: FakeAdminSocket, run: Any, lie: Any
+) -> None:
+    broker.answers |= {"client": lie, "uses": lie, "state": lie}
+    for told in (run("--client", "alice/app"), run("--once", name="top"), run("--volume")):
+        assert told.exit_code in (0, 2, 3)
+        assert all(char.isprintable() or char == "\n" for char in told.output)
+        assert "\nOPEN -> PAUSE" not in told.output
+
+
+@pytest.mark.parametrize(("piece", "pause"), [(b"x" * 65_536, 0.0), (b"x", 0.02)], ids=["endless", "trickling"])
+def test_an_answer_that_never_ends_is_given_up(
+    broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch, run: Any, piece: bytes, pause: float
+) -> None:
+    def serve(connected: socket.socket) -> None:
+        with suppress(OSError), connected:
+            while True:
+                connected.sendall(piece)
+                time.sleep(pause)
+
+    monkeypatch.setattr(broker, "_serve", serve)
+    monkeypatch.setattr(brokers, "_MOST", 1 << 20)
+    monkeypatch.setattr(brokers.BrokerSocket.__init__, "__defaults__", (20.0 if pause == 0 else 0.2,))
+    words = "its answer has more than 1 MB" if pause == 0 else "no answer within 0 s"
+    assert f"can't be asked: {words}" in run("--client", "alice/app").output
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root asks for others")
+def test_root_believes_the_user_of_a_process_alone(directory: Path, run: Any) -> None:
+    """Another user's socket with a name of ours is asked if it is that user's process, and not if it is root's."""
+    with subprocess.Popen(["sleep", "60"], user=12345) as process:
+        theirs = FakeAdminSocket(directory, "7", process.pid)
+        told = run("--client", "alice/app", "--pid", str(process.pid))
+        assert (told.exit_code, theirs.questions) == (2, [])
+        assert f"{theirs.path} belongs to user 0" in told.output
+        process.kill()
+        theirs.close()
+
+
 def test_a_broker_that_is_stopped_does_not_answer(
     broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch, run: Any
 ) -> None:
-    monkeypatch.setattr(brokers.Connection.__init__, "__defaults__", (0.05,))
+    monkeypatch.setattr(brokers.BrokerSocket.__init__, "__defaults__", (0.05,))
     monkeypatch.setattr(broker, "_serve", lambda _: time.sleep(1))
     assert "can't be asked: no answer within 0 s" in run("--client", "alice/app").output
 

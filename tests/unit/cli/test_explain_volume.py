@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,19 @@ import pytest
 from quotahost.broker.disks.listing import OTHERS, look, topic_of, written
 from quotahost.broker.disks.measured import largest
 from quotahost.broker.host.messages import Gauge
-from quotahost.cli.explain.volume import retention
-from quotahost.cli.explain.volume.cuts import Cut, cut
-from quotahost.cli.explain.volume.facts import BrokerVolumes, ask_volumes, retention_of
-from quotahost.cli.explain.volume.retention import Retention, Segment
-from quotahost.cli.explain.volume.wording import about_clients, client_rows, cut_row, facts, topic_rows
+from quotahost.cli.console import lines_of
+from quotahost.cli.explain import retention
+from quotahost.cli.explain.retention import Cut, Retention, Segment, cut
+from quotahost.cli.explain.volume import (
+    BrokerVolumes,
+    ask_volumes,
+    client_rows,
+    cut_row,
+    retention_of,
+    show_volume,
+    topic_rows,
+)
+from quotahost.cli.explain.volume import volume_facts as facts
 from quotahost.model import Client, State, Volume
 from quotahost.model.volume_use import MeasuredVolume
 from tests.fakes import dump
@@ -161,7 +170,7 @@ def test_the_work_for_a_topic_does_not_grow_with_the_square_of_its_partitions(tm
     ],
 )
 def test_the_retention_on_this_disk_counts(properties: dict[str, str], kept: Retention) -> None:
-    assert retention.of(properties) == kept
+    assert Retention.of(properties) == kept
 
 
 def test_a_segment_without_timestamps_counts_by_its_file(tmp_path: Path) -> None:
@@ -169,7 +178,23 @@ def test_a_segment_without_timestamps_counts_by_its_file(tmp_path: Path) -> None
     (folder / f"{0:020}.timeindex").write_bytes(b"")
     os.utime(folder / f"{0:020}.log", (5, 5))
     assert [segment.newest for segment in retention.segments(str(folder))] == [5]
-    assert retention.freed_by_time([[Segment(1, 2, None)]], 0, NOW) == 0
+
+
+def test_a_segment_of_unknown_age_frees_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    partition(tmp_path, "a-0", 80, 0)
+    monkeypatch.setattr(retention, "_segment", lambda base: Segment(1, 2, None))
+    assert cut("a", Retention(seconds=100), look([str(tmp_path)]), NOW).freed == [0, 0]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_an_index_that_is_no_file_is_neither_waited_for_nor_followed(tmp_path: Path, kind: str) -> None:
+    folder = partition(tmp_path, "a-0", 80, 0)
+    index = folder / f"{0:020}.timeindex"
+    secret = tmp_path / "secret"
+    index.rename(secret)
+    os.mkfifo(index) if kind == "pipe" else index.symlink_to(secret)
+    os.utime(folder / f"{0:020}.log", (5, 5))
+    assert [segment.newest for segment in retention.segments(str(folder))] == [5]
 
 
 def test_the_facts_say_when_it_is_full() -> None:
@@ -199,8 +224,11 @@ def test_who_writes_is_told_with_the_topic_where_that_is_known() -> None:
         ("user alice, client-id 'a\\tb'", "3.00 kB/s", ""),
         ("user bob, client-id web", "", "orders"),
     ]
-    assert about_clients(found).startswith("A topic is the last affected one")
-    assert about_clients(replace(found, marks=())).startswith("Kafka doesn't tell")
+    assert "A topic is the last affected one" in "\n".join(
+        lines_of(partial(show_volume, broker=found, measured=measured()))
+    )
+    unmarked = replace(found, marks=())
+    assert "Kafka doesn't tell" in "\n".join(lines_of(partial(show_volume, broker=unmarked, measured=measured())))
 
 
 def test_a_cut_is_shown_with_what_would_be_kept() -> None:

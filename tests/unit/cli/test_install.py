@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quotahost.cli import jars
+from quotahost.cli import install
 from quotahost.settings.declaration import PREFIX
 from tests.unit.cli.commands import run, write_jar
 
@@ -42,7 +42,7 @@ def test_install_replaces_older_jars_says_so_and_spares_those_of_others(package:
 
     assert result.exit_code == 0
     assert sorted(path.name for path in libs.iterdir()) == ["quotahost-0.2.0.jar", "quotahost-of-somebody-else.jar"]
-    assert jars.jars_in(libs) == [jars.Jar(libs / "quotahost-0.2.0.jar", "0.2.0", "1.7.1")]
+    assert install.jars_in(libs) == [install.Jar(libs / "quotahost-0.2.0.jar", "0.2.0", "1.7.1")]
     assert "instead of quotahost-0.1.0.jar (quotahost 0.1.0)" in result.output
 
 

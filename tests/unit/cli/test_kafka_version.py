@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quotahost.cli.console import Level
-from quotahost.cli.doctor.kafka import check_kafka
+from quotahost.cli.doctor.kafka_home import check_kafka
 
 
 def findings(home: Path, *jars: str) -> list[tuple[Level, str]]:
@@ -40,4 +40,3 @@ def test_versions_that_were_never_tried_are_weak(tmp_path: Path, version: str) -
 def test_a_folder_without_kafka_is_no_fault(tmp_path: Path) -> None:
     ((level, _),) = findings(tmp_path, "kafka-clients-trunk.jar")
     assert level is Level.NOTE
-    assert list(check_kafka(None)) == []

@@ -14,7 +14,7 @@ from pathlib import Path
 import javaproperties
 import pytest
 
-from quotahost.cli.new.command import Kind
+from quotahost.cli.new import Kind
 from quotahost.settings.broker import Settings
 from quotahost.settings.plugin_section import read_section
 from tests.unit.cli.commands import run

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from quotahost.api import DiskState
-from quotahost.cli.broker_file import read_broker_file
 from quotahost.cli.doctor import protection
-from quotahost.cli.doctor.scope import check_scope
+from quotahost.cli.property_files import read_broker_file
 from quotahost.model import Volume
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -19,12 +18,12 @@ STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 def found(tmp_path: Path, *lines: str) -> list[tuple[str, str]]:
-    """Text and remedy of each weakness; lines that begin with a dot have the common prefix."""
+    """Text and remedy of each weakness but that of the fallback; lines that begin with a dot have the common prefix."""
     path = tmp_path / "server.properties"
     path.write_text("\n".join(PREFIX + line[1:] if line.startswith(".") else line for line in lines))
     file = read_broker_file(path)
     findings = protection.check_protection(Settings.from_properties(file.properties), file)
-    return [(finding.text, finding.remedy) for finding in findings]
+    return [(finding.text, finding.remedy) for finding in findings if not finding.text.startswith("fallback.action is")]
 
 
 @pytest.mark.parametrize(
@@ -78,6 +77,29 @@ def test_a_validity_in_which_kafka_may_not_have_fenced_a_broker_that_died_is_wea
     assert found(tmp_path, FENCE, ".factor.source=snapshots") == []
 
 
+#: Proposal 035's own properties, as its text has them, and nothing else.
+PROPOSAL = (
+    f"{PREFIX}static.storage.soft.min-free-percent=20%", f"{PREFIX}static.storage.hard.min-free-percent=5%",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("controller.quorum.voters=1@a:9093,2@b:9093", True),
+        ("controller.quorum.bootstrap.servers=a:9093,b:9093", True),
+        ("offsets.topic.replication.factor=3", True),
+        ("offsets.topic.replication.factor=1", False),
+        ("controller.quorum.voters=1@a:9093", False),
+    ],
+)
+def test_one_brokers_disks_protect_no_cluster_of_several(tmp_path: Path, line: str, said: bool) -> None:
+    weak = [text for text, _ in found(tmp_path, FENCE, *PROPOSAL, line) if "not cluster-wide" in text]
+    assert [line in text for text in weak] == [True] * said
+    everywhere = found(tmp_path, FENCE, *PROPOSAL, line, ".factor.source=snapshots", ".tasks=publish-volumes")
+    assert not [text for text, _ in everywhere if "not cluster-wide" in text]
+
+
 SCOPED = ".factor.scope=topics"
 
 
@@ -86,7 +108,8 @@ def scope(tmp_path: Path, *lines: str) -> list[str]:
     path = tmp_path / "server.properties"
     path.write_text("\n".join(PREFIX + line[1:] if line.startswith(".") else line for line in lines))
     file = read_broker_file(path)
-    return [finding.text for finding in check_scope(Settings.from_properties(file.properties), file)]
+    findings = protection.check_protection(Settings.from_properties(file.properties), file)
+    return [finding.text for finding in findings if finding.text.startswith("factor.scope")]
 
 
 def test_the_scope_topics_needs_the_fence_and_a_source_that_knows_topics(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quotahost.cli.console import Level
-from quotahost.cli.doctor.rights import check_rights, named
+from quotahost.cli.doctor.topics import check_rights, named
 from quotahost.records.topics import CLUSTER_VOLUMES, TOPICS, USAGE
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -42,7 +42,23 @@ def found(tmp_path: Path, *lines: str) -> list[str]:
     ],
 )
 def test_topics_that_everybody_may_write_to_are_weak(tmp_path: Path, lines: tuple[str, ...], words: str) -> None:
-    (text,) = found(tmp_path, *lines)
+    (text,) = (text for text in found(tmp_path, *lines) if "decides by" in text)
+    assert words in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ((), "authorizer.class.name is not set: everybody who can connect may write to __quotahost_watch,"),
+        ((FENCE, ".fence.authorizer=none"), "fence.authorizer is none: everybody who can connect may"),
+        ((f"authorizer.class.name={STANDARD}", "allow.everyone.if.no.acl.found=true"), "unless ACLs are set for them"),
+        ((".looks.topic=mine",), "shows the names and rates of all clients, and read them in mine"),
+    ],
+)
+def test_the_names_and_rates_of_clients_that_everybody_may_see_are_weak(
+    tmp_path: Path, lines: tuple[str, ...], words: str
+) -> None:
+    (text,) = found(tmp_path, ".tasks=publish-usage", *lines)
     assert words in text
 
 
@@ -51,6 +67,8 @@ def test_topics_that_everybody_may_write_to_are_weak(tmp_path: Path, lines: tupl
     [
         (),
         (".factor.source=local",),
+        (".tasks=publish-usage", f"authorizer.class.name={STANDARD}"),
+        (".tasks=publish-usage", "process.roles=controller"),
         (".factor.source=snapshots", FENCE),
         (".factor.source=snapshots", f"authorizer.class.name={STANDARD}", "allow.everyone.if.no.acl.found=false"),
         (".factor.source=snapshots", "process.roles=controller"),

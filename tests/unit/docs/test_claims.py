@@ -13,9 +13,9 @@ from typer.main import get_command
 
 from quotahost.api import Role
 from quotahost.broker.discovery.entry_points import load, settings_model
-from quotahost.cli.explain.command import parser as explain
+from quotahost.cli.explain.explain import parser as explain
 from quotahost.cli.main import app
-from quotahost.cli.top.command import parser as top
+from quotahost.cli.top.top import parser as top
 from quotahost.metrics import CATALOGUE
 from quotahost.pipeline.monitoring import Progress
 from quotahost.settings.broker import Settings

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from importlib.resources import files
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft7Validator
+from jsonschema import Draft202012Validator
 
 from quotahost.records.codec import REASONS, Refused
 from quotahost.records.quotas import (
+    CODEC,
     DEFAULT,
     MAX_NAMES,
     ClusterQuota,
@@ -25,7 +25,7 @@ from quotahost.records.quotas import (
     key_of,
 )
 
-SCHEMA = Draft7Validator(json.loads(files("quotahost.records").joinpath("schemas/quotas.json").read_text()))
+SCHEMA = Draft202012Validator(CODEC.schema())
 NAMES = st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(
     ["<default>", "a/b", "clients/", "users/x", "%41", "~*+ ", "\x00", "\U0001f989", MAX_NAMES * "x"]
 )

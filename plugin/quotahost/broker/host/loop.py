@@ -27,6 +27,7 @@ from quotahost.broker.host.cluster_look import ClusterLook
 from quotahost.broker.host.exemptions import Exemptions, node_id
 from quotahost.broker.host.exporter import Exporter, exporter
 from quotahost.broker.host.factor import FactorLoop, MissingFenceWarning
+from quotahost.broker.host.fault_handler import Disabling, FaultHandlerEnabled, refuse
 from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.looks import uses
 from quotahost.broker.host.measured import measured
@@ -75,6 +76,7 @@ class Host:
             partial(uses, shim.ask), shim.answer, partial(start_daemon, at_end=shim.detach)
         )
         self._tick_at = clock()
+        self._fault_handler = Disabling()
         self._logged: set[Note | Problem] = set()
         self._workshop: Workshop | None = None
         self._disks: DiskMonitor | None = None
@@ -87,7 +89,7 @@ class Host:
         try:
             self._start()
         # Anything else goes to serve.py, and the shim refuses the start with the traceback.
-        except (SettingsError, PluginError) as problem:
+        except (SettingsError, PluginError, FaultHandlerEnabled) as problem:
             self._shim.refuse(str(problem))
         else:
             self._serve()
@@ -95,6 +97,7 @@ class Host:
             self._close()
 
     def _start(self) -> None:
+        refuse("Python's start")
         given, strict = self._shim.properties(), not self._shim.restarted()
         # Later than at the broker's start an unknown name can only be one that Kafka has stored.
         settings, translation = read_properties(given) if strict else without_unknown(given, read_properties, [])
@@ -109,6 +112,7 @@ class Host:
         self._workshop.stage(given, (settings, translation) if strict else None)
         self._exporter = exporter(settings, self._shim)
         self._install(self._workshop.take(given))
+        refuse("a plugin")
         self._workshop.strict = False
         gc.collect()  # else freeze() would keep what the imports left behind, too
         gc.freeze()  # imported modules stay: no full collection needs to look at them again
@@ -157,6 +161,7 @@ class Host:
         if now < self._tick_at:
             return
         self._tick_at = now + TICK
+        self._fault_handler.tick()
         for name, supplier in self._plugins.suppliers():
             if callable(tick := getattr(supplier, "tick", None)):
                 self._guard.call(name, "tick()", "its answers stay as they were", tick)

@@ -1,7 +1,8 @@
 """Checks that a factor can protect the disks: the fence, the floor, the snapshots, the limits on this machine's disks.
 
-A factor source alone only slows clients down. A PAUSE is kept by the fence, the snapshots of all brokers come from
-the task ``publish-volumes``, and a limit that a disk has reached already stops the broker as soon as it starts.
+A factor source alone only slows clients down, and the source ``local`` those of one broker. A PAUSE is kept by the
+fence, the snapshots of all brokers come from the task ``publish-volumes``, and a limit that a disk has reached already
+stops the broker as soon as it starts. Whether a factor can be for single topics depends on all of these.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Final
 
 from quotahost.broker.disks.file_stores import log_dirs, read_disks
 from quotahost.broker.host.roles import ON_CONTROLLERS, judges_alone
-from quotahost.cli.broker_file import BrokerFile
 from quotahost.cli.console import Finding, note, weak
-from quotahost.model import Limit, Volume
+from quotahost.cli.property_files import BrokerFile
+from quotahost.model import Limit, LimitType, State, Volume
 from quotahost.model.bounds import bounds
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -36,14 +37,34 @@ _SESSIONS: Final = 2
 _MESSAGE_MAX: Final = 1_048_588  # Kafka's default of message.max.bytes (ServerLogConfigs)
 #: The factor sources that read this broker's file stores, on which overrides apply.
 _LOOK_AT_DISKS: Final = ("local", "snapshots", "cluster-volumes")
+LOCAL_ALONE: Final = (
+    "factor.source is local, the default where limits are set: each broker slows its own producers by its own disks, "
+    "and a follower's disk that fills stops nobody, so protection is not cluster-wide"
+)
+SEE_ALL: Final = f"{PREFIX}factor.source=snapshots and {PREFIX}tasks=publish-volumes on all brokers (docs/disks.md)"
+#: Properties that a cluster of several nodes sets, to a number above 1 or a list.
+_OF_SEVERAL: Final = (
+    "controller.quorum.voters",
+    "controller.quorum.bootstrap.servers",
+    "default.replication.factor",
+    "offsets.topic.replication.factor",
+    "min.insync.replicas",
+)
 _READ_SNAPSHOTS: Final = ("snapshots", "cluster-volumes")
+#: Those that know volumes, but not which topics have a replica on them.
+_WITHOUT_TOPICS: Final = ("log-dirs", "prometheus", "fixed")
 
 
 def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """What protects the disks less than it seems to, each with its remedy."""
     yield from _fence(settings, broker)
+    yield from _scope(settings, broker)
     if settings.factor_source is None:
+        if settings.policy is not None:
+            yield weak("a policy is named, but no factor.source that it could judge", f"set {PREFIX}factor.source")
         return
+    yield from _fallback(settings)
+    yield from _other_brokers(settings, broker)
     yield from _floor(settings, broker)
     yield from _snapshots(settings)
     yield from _fencing(settings, broker)
@@ -111,6 +132,37 @@ def _creation(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
         )
 
 
+def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    """Whether the disks of other brokers are seen, where the file shows that there are some."""
+    if settings.factor_source == "local" and (
+        evidence := [name for name in _OF_SEVERAL if _is_several(broker.get(name))]
+    ):
+        yield weak(f"{LOCAL_ALONE} ({evidence[0]}={broker.get(evidence[0])}: there are several nodes)", SEE_ALL)
+
+
+def _is_several(text: str) -> bool:
+    return "," in text or (text.isdecimal() and int(text) > 1)
+
+
+def _fallback(settings: Settings) -> Iterator[Finding]:
+    if settings.fallback_action is State.OPEN:
+        yield weak(
+            "fallback.action is OPEN: when nothing is known of the disks, they are not protected",
+            f"{PREFIX}fallback.action=PAUSE",
+        )
+    hard = [settings.storage_hard, *(override.hard for override in settings.static.storage.overrides)]
+    if any(limit and limit.type is not LimitType.CONSUMED_BYTES and limit.level == 0 for limit in hard):
+        yield weak(
+            "a hard limit leaves nothing free: Kafka takes a log directory offline as soon as an append to it fails",
+            f"{PREFIX}static.storage.hard.min-free-bytes=5G, alone, or as much in the volume's own entry",
+        )
+    if settings.validity <= 2 * settings.factor_interval:
+        yield weak(
+            "validity is not above twice factor.interval: one late read, and the fallback is in force",
+            f"a longer {PREFIX}validity",
+        )
+
+
 def _floor(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """Whether one batch at the floor takes longer than ``max.mute``, so that Kafka mutes the producer for longer."""
     text = broker.get("message.max.bytes")
@@ -169,6 +221,30 @@ def _standby(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def _scope(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    """Why a factor is for all clients, though its scope is said to be topics."""
+    if settings.factor_scope != "topics":
+        return
+    if broker.get(AUTHORIZER) not in FENCES:
+        yield weak(
+            f"factor.scope is topics, but {AUTHORIZER} is not the fence, which alone sees who writes to which topic: "
+            "a factor is for all clients",
+            f"{AUTHORIZER}={FENCES[0]}",
+        )
+    if settings.factor_source in _WITHOUT_TOPICS:
+        yield weak(
+            f"factor.scope is topics, but the factor source {settings.factor_source} doesn't know which topics have a "
+            "replica on a volume: a factor is for all clients",
+            f"{PREFIX}factor.source=snapshots, or cluster-volumes, or local",
+        )
+    if settings.factor_source == "cluster-volumes" and settings.factor_source_second in _WITHOUT_TOPICS:
+        yield weak(
+            f"factor.scope is topics, but the standby source {settings.factor_source_second} doesn't know which topics "
+            "have a replica on a volume: while it answers, a factor is for all clients",
+            f"{PREFIX}factor.source.second=snapshots",
+        )
+
+
 def _overrides_unseen(settings: Settings) -> Iterator[Finding]:
     """Whether overrides name volumes that no plugin of this broker looks at."""
     looks = settings.factor_source in _LOOK_AT_DISKS or "publish-volumes" in settings.tasks
@@ -205,11 +281,11 @@ def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 def _volume(volume: Volume, soft: Limit | None, hard: Limit | None) -> Iterator[Finding]:
     """Whether the broker would close the fence at once, with this volume as it is now."""
-    found = bounds(volume, soft, hard)
-    if found is None or volume.consumed < found.hard:
+    limits = bounds(volume, soft, hard)
+    if limits is None or volume.consumed < limits.hard:
         return
-    what = f"its hard limit {hard} is reached at {found.hard:,}" if hard else "it is full"
-    never = ", so that it can't be kept however much is deleted" if found.hard == 0 else ""
+    what = f"its hard limit {hard} is reached at {limits.hard:,}" if hard else "it is full"
+    never = ", so that it can't be kept however much is deleted" if limits.hard == 0 else ""
     yield weak(
         f"volume {printable(volume.name)}: {volume.consumed:,} of {volume.capacity:,} bytes are used, and {what}"
         f"{never}: the broker would start in PAUSE",

@@ -1,26 +1,49 @@
-"""Checks the broker's properties as quotahost reads them, and that the configured plugins accept theirs.
+"""Checks a broker's properties: that quotahost and the plugins understand them, and what they leave weak.
 
-The section's table lists every property as understood, with full units and without secrets. The settings go on to
-``weaknesses``.
+1. :func:`check_settings` reads them as the broker does. Its section's table lists every property as understood, with
+   full units and without secrets.
+2. :func:`check_weaknesses` looks for what is allowed and works, but exempts somebody or protects less than it seems to:
+   listeners, quotas and their windows, topic quotas, tiered storage here; the disks in ``protection``, rights to topics
+   in ``topics``. All these findings are ``weak`` or notes, none is ``wrong``: the broker starts with these settings.
 """
 
 from __future__ import annotations
 
+import ipaddress
+import math
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import timedelta
+from typing import Final
 
 from pydantic import BaseModel
 
 from quotahost.broker.discovery.build import configured, load, plugin_settings
 from quotahost.broker.discovery.entry_points import PluginError, settings_model
-from quotahost.cli.broker_file import CLASS, CLASSES, BrokerFile
-from quotahost.cli.console import Finding, Level, Section, good, note, wrong
+from quotahost.cli.console import Finding, Level, Section, good, note, weak, wrong
+from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, check_protection
+from quotahost.cli.doctor.topics import check_rights
+from quotahost.cli.property_files import CLASS, CLASSES, BrokerFile
+from quotahost.kafka.jaas import login_name
+from quotahost.kafka.listeners import Listeners
 from quotahost.settings.broker import Settings, read_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.display import describe
+from quotahost.text import printable
+from quotahost.throttling.quota_window import quota_windows
 
-_COLUMNS = ("property", "value", "from")
-_CLASS = f"{PREFIX}class"
+_COLUMNS: Final = ("property", "value", "from")
+_CLASS: Final = f"{PREFIX}class"
+_SENSORS_LIVE: Final = timedelta(hours=1)  # Kafka's ClientQuotaManager.InactiveSensorExpirationTimeSeconds
+_ANONYMOUS: Final = "ANONYMOUS"  # Kafka's name of a principal that did not authenticate
+_EXCLUDED: Final = f"{PREFIX}static.excluded.principal.name.list"
+#: Seconds of all quota windows, up to which nobody notices the burst: 2 windows of 1 s.
+_EVEN: Final = 2
+_TIERING_LISTENER: Final = "remote.log.metadata.manager.listener.name"
+_SLOW: Final = "is not exempt: its quota, and in a PAUSE without the fence the floor, slows offloading down"
+
+
+# ---- how they are read -----------------------------------------------------------------------------------------
 
 
 def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Settings | None]:
@@ -34,7 +57,7 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
     try:
         settings, translation = read_properties(broker.properties)
     except SettingsError as error:
-        return Section("Settings", [*findings, *_problems(error)]), None
+        return Section("Settings", [*findings, *(wrong(str(problem)) for problem in error.problems)]), None
     findings.append(good(f"{broker.path} is understood; changes made live by kafka-configs.sh are not seen here"))
     findings += [Finding(Level.WEAK if n.warns else Level.NOTE, n.text) for n in translation.notes]
     if with_plugins:
@@ -47,17 +70,13 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
 
 
 def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
-    found = broker.get(_CLASS)
+    name_of_class = broker.get(_CLASS)
     # A class that a config provider supplies can't be read here, so nothing is said of it.
-    if found not in CLASSES and _CLASS not in broker.unresolved:
-        text = f"{_CLASS} is {found}" if found else f"{_CLASS} is not set"
+    if name_of_class not in CLASSES and _CLASS not in broker.unresolved:
+        text = f"{_CLASS} is {name_of_class}" if name_of_class else f"{_CLASS} is not set"
         yield wrong(f"{text}: this broker does not load quotahost", f"{_CLASS}={CLASS}")
     for name in broker.unresolved:
         yield note(f"{name} is not checked: a config provider of the broker resolves it")
-
-
-def _problems(error: SettingsError) -> Iterator[Finding]:
-    return (wrong(str(problem)) for problem in error.problems)
 
 
 def _plugins(settings: Settings) -> Iterator[Finding]:
@@ -65,15 +84,197 @@ def _plugins(settings: Settings) -> Iterator[Finding]:
         try:
             plugin_settings(role, name, settings)
         except SettingsError as error:
-            yield from _problems(error)
+            yield from (wrong(str(problem)) for problem in error.problems)
         except PluginError as error:
             yield wrong(str(error))
 
 
 def _models(settings: Settings) -> dict[str, type[BaseModel] | None]:
     """The models of the plugins' own settings, which tell secrets from other properties."""
-    found = {}
+    models = {}
     for role, name in configured(settings):
         with suppress(PluginError, TypeError):  # _plugins has reported it
-            found[name] = settings_model(load(role, name))
-    return found
+            models[name] = settings_model(load(role, name))
+    return models
+
+
+# ---- what is weak ----------------------------------------------------------------------------------------------
+
+
+def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    """All weaknesses of these settings in this broker, each with its remedy."""
+    yield from _listeners(settings, broker)
+    yield from _idle_clients(settings)
+    yield from _quotas(settings)
+    yield from check_protection(settings, broker)
+    yield from check_rights(settings, broker)
+    yield from _topics(settings, broker)
+    yield from _tiering(settings, broker)
+    yield from _windows(broker)
+
+
+def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    listeners = ", ".join(Listeners(broker.properties).unauthenticated())
+    if listeners and _ANONYMOUS in settings.excluded_principals:
+        yield weak(
+            f"{_ANONYMOUS} is excluded, and so is everybody on {listeners}: nobody there is throttled",
+            f"take {_ANONYMOUS} out of {_EXCLUDED}",
+        )
+    elif listeners and not settings.excluded_principals:
+        yield weak(
+            f"nobody authenticates on {listeners}, and no principal is excluded: there the brokers and the "
+            "plugins' own client are recognized by their client-ids alone, which anyone can claim",
+            f"use SASL or mutual TLS, and list the brokers' principals in {_EXCLUDED}",
+        )
+    if settings.metrics_port is not None and not _is_loopback(settings.metrics_address):
+        yield weak(
+            f"metrics are served on {settings.metrics_address}, not on loopback, to anyone who can connect",
+            f"{PREFIX}metrics.address=127.0.0.1, or a firewall",
+        )
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+def _idle_clients(settings: Settings) -> Iterator[Finding]:
+    if settings.clients_idle < _SENSORS_LIVE:
+        yield weak(
+            "clients.idle is below the hour that Kafka keeps a client's sensors: a throttled client whose "
+            "place is given away early starts again with a fresh quota",
+            f"{PREFIX}clients.idle=1h",
+        )
+
+
+def _quotas(settings: Settings) -> Iterator[Finding]:
+    newcomers = settings.newcomers
+    unlimited = [name for name in type(newcomers).model_fields if getattr(newcomers, name) is None]
+    if unlimited:
+        names = ", ".join(name.replace("_", "-") for name in unlimited)
+        yield weak(
+            f"newcomers are unlimited ({names}): a client that changes its name all the time has no quota", "set rates"
+        )
+    static = settings.static
+    rates = (static.produce, static.fetch, static.request, static.controller_mutation)
+    has_rates = any(rate is not None for rate in rates)
+    if has_rates and "static" not in settings.supplier:
+        yield weak("static.* rates are set, but the supplier static is not named", f"add static to {PREFIX}supplier")
+    if not has_rates and settings.supplier == ("static",):
+        yield weak(
+            "the only supplier is static, and it has no rates: nobody is throttled", f"set {PREFIX}static.produce"
+        )
+    if settings.mode == "shadow":
+        yield weak("mode is shadow: nothing is enforced", f"{PREFIX}mode=enforce")
+    elif rules := settings.in_shadow.names():
+        yield weak(f"in shadow, and so not enforced: {', '.join(rules)}", f"take them out of {PREFIX}shadow")
+
+
+def _topics(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    topics = settings.topics
+    if topics.total is None:
+        return
+    if broker.get(AUTHORIZER) not in FENCES:
+        yield weak(
+            "topics.* are set, but the broker's authorizer is not the fence: no producer is turned back",
+            f"{AUTHORIZER}={FENCES[0]}",
+        )
+    # Added up as the settings do it (TopicSettings).
+    if math.fsum(rate for _, rate in topics.thresholds) >= topics.total:
+        yield weak(
+            "the topics' thresholds use up the total: while the broker is over it, topics without a threshold of "
+            "their own take nothing in",
+            f"a higher {PREFIX}topics.total.bytes.in.per.sec.threshold",
+        )
+
+
+def _tiering(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    """Whether the client of ``__remote_log_metadata`` is exempt from quotas, and as whom it connects.
+
+    Tiered storage writes down there what was offloaded. The fence lets those writes pass whoever sends them. But a
+    client that is not exempt has a quota, which a factor multiplies; in a PAUSE without the fence that is the floor.
+    Then segments are offloaded slowly, when it matters most.
+    """
+    if broker.get("remote.log.storage.system.enable").lower() != "true":
+        return
+    client = _TieringClient(broker)
+    listeners = Listeners(broker.properties)
+    inter_broker = listeners.inter_broker
+    if client.is_anonymous:
+        # Where brokers are anonymous, too, client-ids exempt both.
+        if listeners.authenticates(inter_broker) and _ANONYMOUS not in settings.excluded_principals:
+            yield weak(
+                f"tiered storage's client for __remote_log_metadata connects as {_ANONYMOUS}, while brokers "
+                f"authenticate to each other: it {_SLOW}",
+                f"{_TIERING_LISTENER}={inter_broker}, with {client.prefix}sasl.* or ssl.* to log in as the brokers do",
+            )
+        return
+    name = client.name
+    if name is None:
+        yield weak(
+            "the principal of tiered storage's client for __remote_log_metadata can't be found in this file: unless it "
+            f"is the brokers' own or listed, it {_SLOW}",
+            f"make sure that {_EXCLUDED} lists it",
+        )
+    elif name not in {*settings.excluded_principals, _brokers_name(listeners)}:
+        yield weak(
+            f"tiered storage's client for __remote_log_metadata logs in as {printable(name)}, which {_SLOW}",
+            f"add User:{printable(name)} to {_EXCLUDED}",
+        )
+
+
+class _TieringClient:
+    """The client's own properties (RemoteLogManager, TopicBasedRemoteLogMetadataManagerConfig)."""
+
+    def __init__(self, broker: BrokerFile) -> None:
+        prefix = broker.get("remote.log.metadata.manager.impl.prefix") or "rlmm.config."
+        self._broker = broker
+        self._producer = f"{prefix}remote.log.metadata.producer."
+        self.prefix = f"{prefix}remote.log.metadata.common.client."
+
+    def _get(self, name: str) -> str:
+        return self._broker.get(self._producer + name) or self._broker.get(self.prefix + name)
+
+    @property
+    def is_anonymous(self) -> bool:
+        listener = self._broker.get(_TIERING_LISTENER)
+        given = self._get("security.protocol").upper()
+        if given in ("", "SSL") and listener:
+            return not Listeners(self._broker.properties).authenticates(listener)
+        return given in ("", "PLAINTEXT")
+
+    @property
+    def name(self) -> str | None:
+        """The user of SASL; None for a certificate's subject, and for what a file of Java's JAAS names."""
+        return login_name(self._get("sasl.jaas.config"), self._get("sasl.mechanism") or "GSSAPI")
+
+
+def _brokers_name(listeners: Listeners) -> str | None:
+    """As whom brokers log in at each other's listener."""
+    inter_broker = listeners.inter_broker
+    return listeners.login_name(inter_broker) if listeners.protocol(inter_broker).startswith("SASL") else None
+
+
+def _windows(broker: BrokerFile) -> Iterator[Finding]:
+    """The burst and the silence that these windows make, if they are long.
+
+    Kafka compares a quota with the mean over its windows, so a client that sends as fast as it can gets all windows'
+    bytes in the first, and then next to nothing until that window is forgotten. So it is with Kafka's own quotas, too.
+    """
+    if broker.get("process.roles") == "controller":
+        return
+    try:
+        windows = quota_windows(broker.properties)
+    except ValueError:
+        return  # Kafka itself refuses it
+    seconds = windows.number * windows.size
+    if seconds <= _EVEN:
+        return
+    text = (
+        f"quotas are measured over {windows.number} windows of {windows.size} s: a client that sends as fast as it can "
+        f"gets {seconds} s of its quota at once, and then next to nothing for {seconds - windows.size} s"
+    )
+    size = "" if windows.size == 1 else " and quota.window.size.seconds=1"
+    yield weak(f"{text}; its mean over longer times is right", f"quota.window.num=2{size}")

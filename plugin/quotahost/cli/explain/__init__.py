@@ -1,6 +1,6 @@
-"""``quotahost explain``: says why a client of a running broker goes as fast as it does.
+"""``quotahost explain``: says why a client of a running broker goes as fast as it does, or what fills a volume.
 
-``brokers`` finds the broker's socket and asks it, ``query`` turns failures into errors with a remedy, ``answer`` reads
-what comes back, ``wording`` puts it into sentences (``mutations`` those about partition mutations), and ``command``
-prints these. ``quotahost.cli.start`` and ``quotahost.cli.top`` import the package.
+``broker_socket`` finds the broker and asks it. For a client ``quota`` reads what comes back, and ``wording`` puts it
+into sentences; for a volume ``retention`` works out what would make room, and ``volume`` the rest. ``explain`` is the
+command. ``quotahost.cli.start`` and ``quotahost.cli.top`` import the package.
 """

@@ -1,6 +1,7 @@
 """The answer in an operator's words: labelled facts, and one sentence that names what limits the client.
 
-Facts are pairs of label and text, in the order in which ``command`` prints them.
+Facts are pairs of label and text, in the order in which they are printed: :func:`common_facts` of the broker and the
+client, then :func:`quota_facts` of each quota type. :func:`limited_by` is the sentence below them.
 """
 
 from __future__ import annotations
@@ -10,10 +11,18 @@ from typing import Final
 
 from quotahost.broker.host.dump import OF_USER
 from quotahost.broker.host.messages import Reason
-from quotahost.cli.explain.answer import Answer, QuotaState
-from quotahost.cli.explain.mutations import bucket_facts, how_long, known_elsewhere
-from quotahost.cli.explain.quotas import TOGETHER, rate_text, sharers
-from quotahost.cli.explain.shadow import in_shadow, mode
+from quotahost.cli.explain.quota import (
+    TOGETHER,
+    Answer,
+    QuotaState,
+    bucket_facts,
+    in_shadow,
+    known_elsewhere,
+    mode,
+    rate_text,
+    sharers,
+    until_paid,
+)
 from quotahost.model import QuotaType
 from quotahost.model.client_use import Bound
 from quotahost.text import printable
@@ -35,7 +44,7 @@ def common_facts(answer: Answer) -> Facts:
     """The facts that all quota types share."""
     principal, client_id = map(printable, answer.client)
     facts = [
-        ("broker", f"{answer.node or 'of unknown id'} (pid {answer.pid})"),
+        ("broker", f"{printable(answer.node) if answer.node else 'of unknown id'} (pid {answer.pid})"),
         ("client", f"user {principal}, client-id {client_id}"),
         ("state", str(answer.state)),
         ("factor", _factor(answer)),
@@ -61,7 +70,7 @@ def _has_cause(answer: Answer) -> bool:
 
 
 def _factor(answer: Answer) -> str:
-    text = f"{answer.factor:.4g}, on {', '.join(sorted(answer.factor_types))}"
+    text = f"{answer.factor:.4g}, on {', '.join(map(printable, sorted(answer.factor_types)))}"
     if answer.factor_in_shadow:
         return text + ("; in shadow: limits are not multiplied by it" if answer.factor < 1 else "")
     if answer.limit_factor == answer.factor:
@@ -223,7 +232,7 @@ def _limits_now(answer: Answer, quota: QuotaState) -> str:
         return f"the PAUSE, in which no topics and partitions are created ({printable(answer.cause)})"
     if quota.bound is Bound.NOTHING or (mutates and not answer.is_active_controller):
         return ""
-    return _source_of_limit(answer, quota) + (how_long(quota) if mutates else "")
+    return _source_of_limit(answer, quota) + (f" ({until_paid(quota)})" if mutates else "")
 
 
 def _is_creation_refused(answer: Answer) -> bool:

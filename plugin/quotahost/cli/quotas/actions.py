@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from quotahost.cli.console import console, shown, table, writing
-from quotahost.cli.doctor.client_file import read_client_config
+from quotahost.cli.property_files import read_client_config
 from quotahost.cli.quotas.client_quotas import connected
 from quotahost.cli.quotas.cluster import Cluster
 from quotahost.cli.quotas.declared import DeclarationError, Declared, read_declared, read_properties

@@ -12,8 +12,8 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from quotahost.cli.broker_file import read_broker_file
 from quotahost.cli.console import console, parsed, table, writing
+from quotahost.cli.property_files import read_broker_file
 from quotahost.cli.replay.as_json import as_json
 from quotahost.cli.report.command import PAGES, parse_range
 from quotahost.cli.report.progress import Work

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final, cast
 
-from quotahost.cli.broker_file import read_broker_file
+from quotahost.cli.property_files import read_broker_file
 from quotahost.errors import QuotahostError
 from quotahost.model import Volume
 from quotahost.model.bounds import bounds

@@ -1,4 +1,14 @@
-"""Looks at all brokers of a cluster again and again, by the records that they publish for those who watch."""
+"""Looks at all brokers of a cluster again and again, by the records that they publish for those who watch.
+
+1. :class:`Cluster` writes to ``watch.topic`` that somebody watches, and again every ten seconds.
+2. Every broker then writes a look to ``looks.topic`` every two seconds, and the newest of each broker is kept. A look
+   whose broker the cluster doesn't list is a stranger's, and isn't.
+3. ``rows.merged`` makes one look of them.
+4. A client or volume that the user opens is asked for by such a record, too, and the brokers' next looks have the
+   answers: the explanations of all brokers that have the client, or what fills the volume.
+
+Whoever may write to these topics can invent all that is shown here. ``quotahost doctor --against`` says who may.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +18,25 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from rich.console import Console
 
-from quotahost.cli.console import lines_of
-from quotahost.cli.explain.answer import parse
-from quotahost.cli.explain.command import show as show_client
-from quotahost.cli.explain.query import Unanswered
-from quotahost.cli.top.merged import ClusterLook, ClusterUse, merged, numeric, several
+from quotahost.cli.console import lines_of, table
+from quotahost.cli.explain.broker_socket import Unanswered
+from quotahost.cli.explain.explain import show as show_client
+from quotahost.cli.explain.quota import parse
+from quotahost.cli.explain.volume import VOLUMES, BrokerVolumes, show_volume, volume_row
+from quotahost.cli.top.rows import ClusterLook, ClusterUse, merged, numeric, several
 from quotahost.cli.top.screen import Answer, Question
-from quotahost.cli.top.volumes import listed, opened
 from quotahost.errors import QuotahostError
 from quotahost.kafka.watching import NotWatched, Watching
-from quotahost.model import Client, ClientUse
+from quotahost.model import ClientUse, Look, QuotaType, VolumeUse
+from quotahost.model.volume_use import MeasuredVolume
 from quotahost.records.codec import Refused
 from quotahost.records.look import BrokerLook, decode
 from quotahost.records.topics import LOOKS, WATCH
@@ -36,6 +48,9 @@ _AGAIN: Final = 2.0  # seconds, while nobody answers
 _STALE: Final = 15.0  # seconds after which a broker counts as silent: it publishes every 2 s, later if it is busy
 _PATIENCE: Final = 10.0  # seconds to wait for all brokers' first looks, or their answers to a question
 _STEP: Final = 0.1  # seconds
+_MOST_KEYS: Final = 9  # that open a volume
+_MOST_CLIENTS: Final = 10
+_ELSEWHERE: Final = "What a shorter retention would free: quotahost explain --volume on the broker's machine."
 
 
 class Cluster:
@@ -59,6 +74,7 @@ class Cluster:
         self._watch = Watch(self._name, MOST_SECONDS)
         self._asked_at = 0.0
         self._lock = threading.RLock()  # the thread that looks, and one that wants an answer
+        self._alive = frozenset[str]()
         self._known: dict[str, tuple[float, BrokerLook]] = {}
         self._newer = 0
 
@@ -79,6 +95,9 @@ class Cluster:
         """
         with self._lock:
             alive = self._watching.brokers()
+            self._alive = alive
+            # Whatever the cluster no longer lists is forgotten, so what is kept is bounded by its size.
+            self._known = {broker: known for broker, known in self._known.items() if broker in alive}
             first = not self._known
             self._read(lambda: not first or alive <= self._fresh().keys())
             fresh = self._fresh()
@@ -107,20 +126,21 @@ class Cluster:
         with self._lock, self._asking(Watch(self._name, MOST_SECONDS, client=use.client)):
             self._read(lambda: wanted <= self._answers().keys())
             answers = self._answers()
-        return Answer(_told(use.client, use, answers, sorted(wanted - answers.keys())))
+            crowd = self._crowd()
+        return Answer(_told(use, answers, sorted(wanted - answers.keys(), key=numeric), crowd))
 
     def _opened(self, volume: VolumeOf) -> Answer:
-        def found() -> Answer | None:
+        def measured() -> Answer | None:
             look = self._fresh().get(volume.broker)
-            measured = [each for each in look.opened if each.volume.name == volume.name] if look else []
-            return Answer(opened(volume.broker, look.look, measured[0])) if look and measured else None
+            volumes = [one for one in look.opened if one.volume.name == volume.name] if look else []
+            return Answer(opened(volume.broker, look.look, volumes[0])) if look and volumes else None
 
         with self._lock, self._asking(Watch(self._name, MOST_SECONDS, volume=volume)):
-            self._read(lambda: found() is not None)
-            answer = found()
+            self._read(lambda: measured() is not None)
+            answer = measured()
         if answer is None:
             raise Unanswered(
-                f"broker {volume.broker} doesn't tell what fills {printable(volume.name)}",
+                f"broker {printable(volume.broker)} doesn't tell what fills {printable(volume.name)}{self._crowd()}",
                 "try again in a minute, or quotahost explain --volume on the broker's machine",
             )
         return answer
@@ -159,7 +179,8 @@ class Cluster:
         except Refused:
             self._newer += 1  # of another version, or a stranger's
         else:
-            self._known[look.broker] = time.monotonic(), look
+            if look.broker in self._alive:
+                self._known[look.broker] = time.monotonic(), look
 
     def _fresh(self) -> dict[str, BrokerLook]:
         since = time.monotonic() - _STALE
@@ -173,6 +194,11 @@ class Cluster:
             if answer.watcher == self._name
         }
 
+    def _crowd(self) -> str:
+        """A clause that names how many others the brokers answer instead; "" if they answer nobody else."""
+        others = {answer.watcher for look in self._fresh().values() for answer in look.answers} - {self._name}
+        return f" (brokers answer {len(others)} other watchers now, the newest questions first)" if others else ""
+
     def _nobody(self) -> NotWatched:
         if self._newer:
             return NotWatched(
@@ -185,27 +211,59 @@ class Cluster:
         )
 
 
-def _told(client: Client, use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: list[str]) -> list[str]:
+def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Sequence[str], crowd: str) -> list[str]:
     """The explanations of all brokers, one after the other."""
 
     def draw(screen: Console) -> None:
         for broker in sorted(answers, key=numeric):
-            screen.print(f"\n---- broker {broker} ----", markup=False)
+            screen.print(f"\n---- broker {printable(broker)} ----")
             try:
-                show_client(parse(_explained(answers[broker]), client), use.quota_type, screen)
-            except ValueError as problem:
-                screen.print(f"its quotahost isn't of this version ({problem})", markup=False)
+                # The answer is one line of JSON; those of older versions have other lines.
+                (line,) = answers[broker]
+                show_client(parse(json.loads(line), use.client), use.quota_type, screen)
+            except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError) as problem:
+                screen.print(f"its quotahost isn't of this version ({printable(str(problem))})")
         for broker in missing:
-            screen.print(f"\n---- broker {broker} ----\nno answer", markup=False)
+            screen.print(f"\n---- broker {printable(broker)} ----\nno answer{crowd}")
 
     return "\n".join(lines_of(draw)).strip("\n").splitlines()
 
 
-def _explained(lines: tuple[str, ...]) -> Any:
-    """A broker's answer, which is one line of JSON; those of older versions have other lines.
+# ---- the volumes of all brokers --------------------------------------------------------------------------------
 
-    Raises:
-        ValueError: it is that of another version.
-    """
-    (line,) = lines
-    return json.loads(line)
+
+def listed(looks: Mapping[str, Look]) -> Answer:
+    """All volumes by what is left of them, of looks by the brokers' ids."""
+    volumes = [(broker, volume) for broker, look in looks.items() for volume in look.volumes]
+    volumes.sort(key=lambda pair: (*_left(pair[1]), numeric(pair[0]), pair[1].name))
+    silent = sorted((broker for broker, look in looks.items() if not look.volumes), key=numeric)
+    rows = [
+        [str(at) if at <= _MOST_KEYS else "", printable(broker), *volume_row(volume)]
+        for at, (broker, volume) in enumerate(volumes, 1)
+    ]
+    lines = lines_of(lambda screen: screen.print(table(("", "broker", *VOLUMES), rows))) if rows else []
+    if silent:
+        brokers = f"broker{'s' if len(silent) > 1 else ''} {', '.join(map(printable, silent))}"
+        lines += ["", f"unknown of {brokers}: nothing watches volumes there (factor.source, the task publish-volumes)"]
+    return Answer(lines, [Question(volume=volume.name, broker=broker) for broker, volume in volumes[:_MOST_KEYS]])
+
+
+def _left(volume: VolumeUse) -> tuple[float, float]:
+    return 1.0 if volume.factor is None else volume.factor, -volume.consumed / max(volume.capacity, 1)
+
+
+def opened(broker: str, look: Look, measured: MeasuredVolume) -> list[str]:
+    """What ``quotahost explain --volume`` says of it, but for what a shorter retention would free."""
+    numbers = {
+        volume.name: {
+            name: value
+            for name, value in (("Soft", volume.soft), ("Hard", volume.hard), ("Factor", volume.factor))
+            if value is not None
+        }
+        for volume in look.volumes
+    }
+    producers = [use for use in look.uses if use.quota_type is QuotaType.PRODUCE and use.scope == "client"]
+    busiest = sorted(producers, key=lambda use: -use.rate)[:_MOST_CLIENTS]
+    clients = [(use.client, use.rate) for use in busiest if use.rate > 0]
+    known = BrokerVolumes("", broker, look.state, look.factor, look.cause, (), numbers, clients, look.marks)
+    return [*lines_of(partial(show_volume, broker=known, measured=measured)), "", _ELSEWHERE]

@@ -1,27 +1,74 @@
-"""The live table: looks come on one thread, answers on another, and this one waits for keys and draws."""
+"""The live table: looks come on one thread, answers on another, and this one waits for keys and draws.
+
+:class:`Keys` reads single keys of the terminal, :class:`Background` looks and asks, and :func:`watch` puts both and the
+:class:`~quotahost.cli.top.screen.Screen` together.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import select
+import termios
 import threading
+import tty
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
-from rich.console import Console
 from rich.live import Live
 
-from quotahost.cli.top.keys import Keys
-from quotahost.cli.top.order import Choice
+from quotahost.cli.console import Terminal
+from quotahost.cli.top.rows import Choice
 from quotahost.cli.top.screen import Answer, Question, Screen
 from quotahost.errors import QuotahostError
 from quotahost.model.look import Look
 
 _REDRAW: Final = 1.0  # seconds; a terminal that changes its size is drawn anew within it
 _Event = Callable[[Screen], None]
+
+_SEQUENCES: Final = {
+    "\x1b[A": "up", "\x1b[B": "down", "\x1bOA": "up", "\x1bOB": "down", "\x1b[5~": "page-up", "\x1b[6~": "page-down",
+    "\x1b[H": "home", "\x1b[F": "end", "\x1b[1~": "home", "\x1b[4~": "end",
+    "\r": "enter", "\n": "enter", "\x7f": "backspace", "\x08": "backspace", "\x1b": "escape", "\x04": "q",
+}  # fmt: skip
+_KEY: Final = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.)|.", re.DOTALL)
+
+
+def decode(text: str) -> list[str]:
+    """The keys that these characters stand for: a character, or a name such as ``up``; unknown sequences are none."""
+    keys = [_SEQUENCES.get(part, part) for part in _KEY.findall(text)]
+    return [key for key in keys if not key.startswith("\x1b") and (len(key) > 1 or key.isprintable())]
+
+
+class Keys:
+    """The keys of a terminal; in its ``with`` block they come at once, and are not echoed."""
+
+    def __init__(self, terminal: int = 0) -> None:
+        """``terminal`` is a file descriptor."""
+        self._terminal = terminal
+        self._before: list[Any] = []
+        self.gone = False  # the terminal was closed
+
+    def __enter__(self) -> Keys:
+        self._before = termios.tcgetattr(self._terminal)
+        tty.setcbreak(self._terminal)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._before)
+
+    def wait(self, other: int, seconds: float) -> list[str]:
+        """The keys that were pressed, as soon as there are any, or ``other`` (a descriptor) can be read, or in time."""
+        ready, _, _ = select.select([self._terminal, other], [], [], seconds)
+        if self._terminal not in ready:
+            return []
+        read = os.read(self._terminal, 1024)
+        self.gone = not read
+        return decode(read.decode(errors="replace"))
 
 
 class Background:
@@ -58,11 +105,11 @@ class Background:
     def _run(self) -> None:
         while not self._closed.is_set():
             try:
-                found = self._look()
+                look = self._look()
             except Exception as error:  # the thread must outlive it: else the screen would stand still and not say so
                 self._put(partial(Screen.fail, problem=_problem(error)[0]))
             else:
-                self._put(partial(Screen.show, look=found))
+                self._put(partial(Screen.show, look=look))
             self._closed.wait(self._interval)
 
     def _ask(self, question: Question) -> None:
@@ -92,7 +139,7 @@ def watch(look: Callable[[], Look], choice: Choice, interval: float, answer: Cal
         interval: seconds between looks.
         answer: answers a question.
     """
-    console, screen = Console(highlight=False), Screen(choice)
+    console, screen = Terminal(), Screen(choice)
     with (
         Keys() as keys,
         Background(look, interval, answer) as background,

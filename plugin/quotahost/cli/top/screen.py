@@ -10,9 +10,9 @@ from typing import Final
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from quotahost.cli.console import shown
-from quotahost.cli.top.drawing import cause_line, left_out, state_line, table
-from quotahost.cli.top.order import Choice, Order
+from quotahost.cli.console import one_line
+from quotahost.cli.top.rows import Choice, Order
+from quotahost.cli.top.table import LONGEST, cause_line, left_out, state_line, table
 from quotahost.model import QuotaType
 from quotahost.model.client_use import ClientUse
 from quotahost.model.look import Look
@@ -182,10 +182,10 @@ class Screen:
         if self.question:
             return Text("asking the broker ...", style="dim"), 1
         if self.panel is not None:
-            lines = [part for line in self.panel.lines for part in _folded(line, width)]
+            lines = [part for line in self.panel.lines for part in _folded(one_line(line), width)]
             self._first = max(0, min(self._first, len(lines) - room))
-            seen = [Text(each) for each in lines[self._first : self._first + room]]
-            return Group(*seen), len(seen)
+            shown = [Text(line) for line in lines[self._first : self._first + room]]
+            return Group(*shown), len(shown)
         rows = self.rows()
         self.selected = max(0, min(self.selected, len(rows) - 1))
         # The selected row is always in sight.
@@ -199,9 +199,9 @@ class Screen:
         parts += ["held back" if choice.held else "", "FROZEN" if self.frozen else ""]
         parts.append(left_out(self.look) if self.look else "")
         if choice.text or self.typing:
-            parts.append(f"filter: {shown(choice.text)}{'_' if self.typing else ''}")
+            parts.append(f"filter: {one_line(choice.text, LONGEST)}{'_' if self.typing else ''}")
         line = Text("  ".join(filter(None, parts)), style="bold" if self.frozen or self.typing else "dim")
-        return line.append(f"  {shown(self.problem)}", style="bold red") if self.problem else line
+        return line.append(f"  {one_line(self.problem, LONGEST)}", style="bold red") if self.problem else line
 
     def _foot(self) -> Text:
         if self.typing:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import faulthandler
 import threading
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -462,3 +464,48 @@ def test_an_event_that_cannot_be_handled_costs_nothing_but_itself(caplog: pytest
     assert shim.shown["Host", "", "ConfigRefused"] == 1
     assert "the host failed at the change" in str(shim.verdicts["7"])
     assert sum("can't be handled" in each.getMessage() for each in caplog.records) == 1  # logged once, not in a flood
+
+
+@pytest.fixture
+def fault_handler(tmp_path: Path) -> Iterator[Callable[[], None]]:
+    """Enables Python's faulthandler, as a plugin may."""
+    with (tmp_path / "faults").open("w") as file:
+        yield lambda: faulthandler.enable(file)
+        faulthandler.disable()
+
+
+def test_a_faulthandler_that_is_enabled_before_the_plugins_are_built_ends_the_start(
+    state: dict[str, Any], fault_handler: Callable[[], None]
+) -> None:
+    fault_handler()
+    shim = run(FakeShim({"supplier": "mine"}))
+    assert shim.refused is not None
+    assert "Python's faulthandler was enabled by Python's start: it takes the JVM's handler" in shim.refused
+    assert "built" not in state
+    assert not faulthandler.is_enabled()
+
+
+def test_a_plugin_that_enables_faulthandler_ends_the_start(
+    state: dict[str, Any], fault_handler: Callable[[], None]
+) -> None:
+    module = __import__("mine")
+    module.Supplier.close = lambda self: None
+    module.Supplier.__init__ = lambda self, context: fault_handler()
+    shim = run(FakeShim({"supplier": "mine"}))
+    assert shim.refused is not None
+    assert "faulthandler was enabled by a plugin" in shim.refused
+    assert not faulthandler.is_enabled()
+
+
+def test_a_faulthandler_that_is_enabled_later_is_disabled_again_with_one_line(
+    state: dict[str, Any], fault_handler: Callable[[], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    shim, clock = FakeShim({"supplier": "mine"}), Clock()
+    enabled: list[bool] = []
+    for _ in range(3):
+        shim.script += [fault_handler, lambda: setattr(clock, "now", clock.now + 2)]
+        shim.idle()
+        shim.script.append(lambda: enabled.append(faulthandler.is_enabled()))
+    run(shim, clock)
+    assert enabled == [False] * 3
+    assert caplog.text.count("a plugin has enabled Python's faulthandler, which is disabled again") == 1

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from quotahost.cli.top.drawing import whole
-from quotahost.cli.top.merged import ClusterUse, merged
-from quotahost.cli.top.order import Choice
+from quotahost.cli.top.rows import Choice, ClusterUse, merged
+from quotahost.cli.top.table import whole
 from quotahost.model import Bound, QuotaType, State
 from tests.unit.cli.top.uses import look, use
 

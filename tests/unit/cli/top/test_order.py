@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quotahost.cli.top.order import Choice, Order
+from quotahost.cli.top.rows import Choice, Order
 from quotahost.model import QuotaType
 from quotahost.model.client_use import Bound
 from tests.unit.cli.top.uses import use

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from quotahost.cli.top.keys import decode
-from quotahost.cli.top.order import Order
+from quotahost.cli.top.live import decode
+from quotahost.cli.top.rows import Order
 from quotahost.cli.top.screen import Answer, Question, Screen
 from quotahost.model import QuotaType, State
 from quotahost.model.client_use import Bound

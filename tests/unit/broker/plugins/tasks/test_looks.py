@@ -23,7 +23,7 @@ from tests.fakes.kafka import FakeKafka, FakeThread
 from tests.fakes.plugin_context import Clock, context
 from tests.unit.cli.top.uses import look, use
 
-ALICE = Client("alice", "app")
+ALICE, BOB = Client("alice", "app"), Client("bob", "web")
 DENIED = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
 
@@ -140,6 +140,28 @@ def test_old_records_and_those_of_strangers_are_no_reason_to_publish(world: Worl
     found = world.run(4)
     assert len(found) <= 3
     assert len(found[0].answers) == 4
+
+
+def test_whoever_asks_last_is_answered_however_many_names_others_invent(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.run(5)
+    for number in range(16):
+        world.watch(watcher=f"invented-{number}", client=BOB)
+    world.watch(watcher="operator", client=ALICE)
+    world.record(encode(Watch("other", 30, volume=VolumeOf("1", "/dev/sdb"))))
+    assert "operator" in [answer.watcher for answer in world.run()[0].answers]
+    assert world.broker.number("Refused", "Records", "crowd") == 2.0
+    assert caplog.text.count("more than 16 watch: the newest questions are answered") == 1
+
+
+def test_who_has_left_displaces_nobody(world: World) -> None:
+    for number in range(16):
+        world.watch(watcher=str(number))
+        world.watch(0, watcher=str(number))
+    world.watch(watcher="operator", client=ALICE)
+    assert [answer.watcher for answer in world.run()[0].answers] == ["operator"]
+    assert world.broker.number("Refused", "Records", "crowd") is None
 
 
 def test_without_the_rights_it_tries_rarely_and_says_so_once(world: World, caplog: pytest.LogCaptureFixture) -> None:

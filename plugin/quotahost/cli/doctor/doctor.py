@@ -1,0 +1,168 @@
+"""``quotahost doctor`` and ``quotahost plugins``: gather the facts, run every check, and print what they found.
+
+The facts are a broker's properties, its interpreter, a folder of Kafka, and a running cluster; each may be missing.
+Every other module is checks, from some of these facts to findings (:class:`quotahost.cli.console.Finding`):
+``interpreter`` and ``kafka_home`` of an installation, ``settings`` and ``protection`` of the properties, ``topics`` of
+who may do what with quotahost's topics. Where the broker's interpreter is another than the one that runs this, the
+doctor of its environment looks instead.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from quotahost.broker.discovery.entry_points import survey
+from quotahost.cli.console import Finding, Section, console, good, note, say, show, table, weak, wrong
+from quotahost.cli.doctor.interpreter import EXECUTABLE, OURS, Interpreter, InterpreterError, ask, check_python
+from quotahost.cli.doctor.kafka_home import check_internals, check_jar, check_java, check_kafka
+from quotahost.cli.doctor.settings import check_settings, check_weaknesses
+from quotahost.cli.doctor.topics import check_cluster
+from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
+from quotahost.records.topics import Party
+from quotahost.settings.broker import Settings, read_properties
+from quotahost.settings.declaration import PREFIX, SettingsError
+
+_NO_PLUGINS: Final = note("not checked: the interpreter above has no quotahost to ask")
+_NO_PROPERTIES: Final = note("not checked", "name the broker's server.properties")
+_PLUGINS: Final = ("role", "name", "distribution", "version", "state")
+
+
+def doctor(
+    properties: Annotated[
+        Path | None, typer.Argument(metavar="[server.properties]", help="The broker's properties.")
+    ] = None,
+    kafka_home: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")
+    ] = None,
+    python: Annotated[
+        str | None, typer.Option(metavar="EXE", help="Interpreter to look at instead of python.executable.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="A running broker: who may use quotahost's topics there?")
+    ] = None,
+    client_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--client-config",
+            "--command-config",
+            metavar="FILE",
+            help="How to connect to it, in the names of librdkafka or of Kafka's Java client; without, as anybody can.",
+        ),
+    ] = None,
+    party: Annotated[
+        Party | None, typer.Option("--as", help="Whose file that is: has its principal all rights that it needs?")
+    ] = None,
+    here: Annotated[bool, typer.Option("--here", hidden=True)] = False,
+) -> None:
+    """Look for what would keep a broker from starting with quotahost, and for what is weak.
+
+    Ends with 1 if something is wrong, with 0 if all is well or merely weak.
+    """
+    broker = None if properties is None else read_broker_file(properties)
+    # python3 is the default of python.executable.
+    configured = broker.get(EXECUTABLE) or "python3" if broker else sys.executable
+    interpreter: Interpreter | None = None
+    try:
+        interpreter = ask(python or configured)
+        of_interpreter = list(check_python(interpreter))
+    except InterpreterError as error:
+        of_interpreter = [wrong(str(error), f"{OURS}, which has this quotahost")]
+    if interpreter and python and python != configured:
+        text = f"the broker will start {configured}, not {python}, which was examined here"
+        of_interpreter.append(weak(text, f"{EXECUTABLE}={python}"))
+    # By the prefix: the executables of several environments may be links to the same file.
+    is_here = interpreter is not None and interpreter.prefix == sys.prefix
+    # --here ends the chain: the doctor that was started there never starts another one.
+    if interpreter and interpreter.quotahost and not is_here and not here:
+        given = {
+            "--python": python,
+            "--kafka-home": kafka_home,
+            "--against": against,
+            "--client-config": client_config,
+            "--as": party and party.value,
+        }
+        options = [part for name, value in given.items() if value is not None for part in (name, str(value))]
+        raise typer.Exit(interpreter.run_doctor([*options, *([str(properties)] if properties else [])]))
+    sections = [
+        Section("Interpreter", of_interpreter),
+        Section("Jar", list(check_jar(kafka_home, interpreter))),
+        *_kafka(kafka_home),
+        check_plugins() if is_here else Section("Plugins", [_NO_PLUGINS]),
+        *_properties(broker, is_here),
+        *_cluster(broker, against, client_config, party),
+    ]
+    show(sections)
+    is_wrong = any(section.is_wrong for section in sections)
+    say("\nSomething is WRONG: see above." if is_wrong else "\nNothing is wrong.")
+    raise typer.Exit(1 if is_wrong else 0)
+
+
+def plugins() -> None:
+    """Show every plugin installed for this Python, and whether it can be loaded."""
+    section = check_plugins()
+    console().print(table(section.columns, section.rows))
+    if section.is_wrong:
+        show([section])
+        raise typer.Exit(1)
+
+
+def check_plugins() -> Section:
+    """A row for each entry point. A broken one is weak here; it is wrong only where a property names it."""
+    rows, findings = [], list[Finding]()
+    for role, entries in survey().items():
+        for entry in entries:
+            rows.append((role, entry.name, entry.distribution, entry.version, entry.error or "ok"))
+            if entry.error:
+                findings.append(weak(f"{role} {entry.name} of {entry.distribution} is broken: {entry.error}"))
+    # quotahost's own plugins are entry points, too: where none is found, the distribution isn't installed.
+    if not rows:
+        remedy = "pip install quotahost there (a source tree on PYTHONPATH has no entry points)"
+        findings.append(wrong("none found, not even quotahost's own", remedy))
+    return Section("Plugins", findings, _PLUGINS, rows)
+
+
+def _kafka(kafka_home: Path | None) -> Iterator[Section]:
+    if kafka_home is not None:
+        yield Section("Kafka", [*check_kafka(kafka_home), *check_internals(kafka_home), *check_java()])
+
+
+def _properties(broker: BrokerFile | None, is_here: bool) -> Iterator[Section]:
+    if broker is None:
+        yield Section("Settings", [_NO_PROPERTIES])
+        return
+    section, settings = check_settings(broker, with_plugins=is_here)
+    yield section
+    if settings is not None:
+        yield Section("Weak", list(check_weaknesses(settings, broker)) or [good("nothing found")])
+
+
+def _cluster(
+    broker: BrokerFile | None, against: str | None, client_config: Path | None, party: Party | None
+) -> Iterator[Section]:
+    """What the running cluster says, if one is named."""
+    if against is None:
+        return
+    settings: Settings | None = None
+    with suppress(SettingsError):  # another section shows it
+        settings = read_properties(broker.properties)[0] if broker else None
+    yield Section("Topics", list(check_cluster(against, read_client_config(client_config), settings, party)))
+    if broker and settings and settings.kafka and not client_config:
+        yield Section("Topics, as the brokers' plugins", list(_as_plugins(broker, against, settings)))
+
+
+def _as_plugins(broker: BrokerFile, against: str, settings: Settings) -> Iterator[Finding]:
+    """What the properties' own ``kafka.*`` may do, if they stand there in full."""
+    config = {name: value.get_secret_value() for name, value in settings.kafka.items()}
+    if unresolved := [name for name in broker.unresolved if name.startswith(f"{PREFIX}kafka.")]:
+        yield note(
+            f"not checked: only the broker knows {', '.join(unresolved)}",
+            f"--client-config FILE with them, and --as {Party.PLUGINS.value}",
+        )
+        return
+    yield from check_cluster(against, config, settings, Party.PLUGINS)

@@ -1,0 +1,301 @@
+"""Finds the brokers of this machine by their admin sockets, and asks one of them.
+
+A broker with quotahost listens on a Unix domain socket that only its own user can open
+(``org.quotahost.host.AdminSocket``): by default ``quotahost-UID/broker-NODE-PID.sock`` in ``/tmp``. A question is a
+line of words, percent-encoded, with spaces between them; the answer is a line of JSON. No request of a client waits for
+it, and Java answers while the Python host hangs.
+
+Anybody can put a socket into ``/tmp``, so a socket is asked only if it, and whoever listens there, belongs to the user
+of the process that its name has; for root that may be any user. What such a user's process answers may be a lie, and
+is data alone: bounded in bytes and in time, read as JSON, and shown through ``console``. Every failure is an
+:class:`Unanswered` with a remedy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import stat
+import struct
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+from urllib.parse import quote
+
+from quotahost.cli.console import one_line
+from quotahost.errors import QuotahostError
+
+#: Seconds: Java waits 8 s for the Python host where a question needs it, and a JVM that collects garbage answers late.
+TIMEOUT: Final = 20.0
+_MOST: Final = 64 << 20  # bytes of one answer; that about 50,000 clients has some 30 MB
+_NAME: Final = re.compile(r"broker-(-?\d{1,10})-(\d{1,10})\.sock")
+_LISTENING: Final = Path("/proc/net/unix")  # Linux' list of all sockets in this network namespace, wherever they lie
+_DIRECTORY: Final = "quotahost-"  # followed by the id of the user
+_LONGEST: Final = 2000  # characters of a line of an error; a broker may have sent what is in it
+_CHUNK: Final = 1 << 16  # bytes
+_PICK: Final = "--pid PID of the broker's process"
+
+
+class Unanswered(QuotahostError):
+    """No broker answered; the message's second line is what to do about it."""
+
+    exit_code = 2
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        """Make the message of the two, a line each."""
+        super().__init__(f"{one_line(problem, _LONGEST)}\n  -> {one_line(remedy, _LONGEST)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker of this machine: its process, its node id, and its socket."""
+
+    pid: int
+    node: str
+    path: Path
+
+    def __str__(self) -> str:
+        return f"pid {self.pid} (broker {self.node})"
+
+
+class BrokerSocket:
+    """A connection to one broker. Use it in a ``with`` block."""
+
+    def __init__(self, broker: Broker, timeout: float = TIMEOUT) -> None:
+        """Connect; no answer may take longer than ``timeout`` seconds.
+
+        Raises:
+            Unanswered: nobody listens there, or somebody else does.
+        """
+        self._broker, self._timeout = broker, timeout
+        self._rest, self._version = b"", ""
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(timeout)
+        try:
+            self._socket.connect(str(broker.path))
+            if (uid := _listener(self._socket)) is not None and not _is_believed(uid, broker.pid):
+                raise self._unanswered(f"user {uid} listens there")
+        except OSError as error:
+            self._socket.close()
+            raise self._unanswered(_reason(error)) from None
+        except Unanswered:
+            self._socket.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it."""
+        self._socket.close()
+
+    def ask(self, *words: str) -> Any:
+        """What the broker answers to a question.
+
+        Raises:
+            Unanswered: it doesn't answer, or says that it can't.
+        """
+        # What isn't Unicode, as half a surrogate pair, can be in no name that Kafka knows.
+        line = " ".join(quote(word, safe="", errors="replace") for word in words)
+        try:
+            self._socket.settimeout(self._timeout)
+            self._socket.sendall(f"{line}\n".encode())
+            answer = json.loads(self._line())
+        except TimeoutError:
+            raise self._unanswered(f"no answer within {self._timeout:.0f} s") from None
+        except OSError as error:
+            raise self._unanswered(_reason(error)) from None
+        except (ValueError, RecursionError) as error:
+            raise self._unanswered(f"its answer is no JSON ({error})") from None
+        if isinstance(answer, dict):
+            if "error" in answer:
+                raise self._unanswered(str(answer["error"]))
+            if isinstance(state := answer.get("state"), dict):
+                self._version = str(state.get("version", ""))
+        return answer
+
+    @contextmanager
+    def understood(self) -> Iterator[None]:
+        """Within it an answer is read and shown.
+
+        Raises:
+            Unanswered: the answer has another form than that of this version.
+        """
+        try:
+            yield
+        except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError) as problem:
+            version = f"{self._version}; " if self._version else ""
+            raise Unanswered(
+                f"the quotahost of {self._broker} isn't of this version ({version}{problem})",
+                "quotahost install --kafka-home DIR, and restart the broker",
+            ) from None
+
+    def _line(self) -> bytes:
+        parts, size, end = [self._rest], len(self._rest), time.monotonic() + self._timeout
+        while b"\n" not in parts[-1]:
+            # Bytes that trickle in must not take for ever, either.
+            self._socket.settimeout(max(0.001, end - time.monotonic()))
+            part = self._socket.recv(_CHUNK)
+            size += len(part)
+            if not part:
+                raise ConnectionResetError("the broker has closed the connection")
+            if size > _MOST:
+                raise ConnectionAbortedError(f"its answer has more than {_MOST >> 20} MB")
+            if time.monotonic() > end:
+                raise TimeoutError
+            parts.append(part)
+        line, _, self._rest = b"".join(parts).partition(b"\n")
+        return line
+
+    def _unanswered(self, problem: str) -> Unanswered:
+        return Unanswered(
+            f"{self._broker} can't be asked: {problem}", "see whether it still runs, and what its log says"
+        )
+
+
+# ---- which broker ----------------------------------------------------------------------------------------------
+
+
+def named(pid: int | None, broker: int | None) -> str:
+    """The broker with this process id or this node id, or without either the only one."""
+    return str(pid) if pid is not None else "" if broker is None else f"broker:{broker}"
+
+
+def connect(which: str = "") -> BrokerSocket:
+    """Find the broker that is meant (:func:`named`) and connect to it.
+
+    Raises:
+        Unanswered: there is none, there are several, or it can't be asked.
+    """
+    refused: list[str] = []
+    brokers = running(refused)
+    by_id = which.startswith("broker:")
+    if which:
+        brokers = [broker for broker in brokers if which in (str(broker.pid), f"broker:{broker.node}")]
+    if len(brokers) == 1:
+        return BrokerSocket(brokers[0])
+    if brokers:
+        several = ", ".join(map(str, brokers))
+        raise Unanswered(f"several brokers with quotahost run here: {several}", "choose: --pid PID or --broker-id N")
+    raise _not_found(which, by_id, refused)
+
+
+def _not_found(which: str, by_id: bool, refused: Sequence[str]) -> Unanswered:
+    mine = "as the broker's user, in its container if it has one"
+    if which and not by_id:
+        if not is_alive(int(which)):
+            return Unanswered(f"there is no process {which}", f"give {_PICK}")
+        if denied := [line for line in refused if line.startswith(f"pid {which} ")]:
+            return Unanswered(f"can't ask {denied[0]}", f"run this {mine}")
+        return Unanswered(
+            f"process {which} has no socket of quotahost's that this user may open",
+            f"give {_PICK}; look for quotahost.admin in the broker's log",
+        )
+    wanted = f"broker {which.removeprefix('broker:')}" if by_id else "broker"
+    details = f" ({'; '.join(refused)})" if refused else ""
+    return Unanswered(
+        f"no {wanted} with quotahost was found that this user may ask on this machine{details}",
+        f"run this on the broker's machine, {mine}; look for quotahost.admin in the broker's log",
+    )
+
+
+def running(refused: list[str]) -> list[Broker]:
+    """The brokers that this user may ask.
+
+    ``refused`` gets a line for each other one.
+    """
+    brokers: dict[int, Broker] = {}
+    for path in _candidates():
+        match = _NAME.fullmatch(path.name)
+        if match is None or int(match[2]) in brokers:
+            continue
+        node, pid = match[1], int(match[2])
+        place = _reachable(path, pid)
+        if place is None:
+            continue
+        try:
+            owner = os.lstat(place).st_uid
+        except OSError as error:
+            refused.append(f"pid {pid} (broker {node}): {_reason(error)}")
+            continue
+        if _is_believed(owner, pid):
+            brokers[pid] = Broker(pid, node, place)
+        else:
+            refused.append(f"pid {pid} (broker {node}): {place} belongs to user {owner}")
+    return sorted(brokers.values(), key=lambda broker: broker.pid)
+
+
+def _candidates() -> Iterator[Path]:
+    """Paths that may be sockets of brokers. Those of brokers that have ended may be among them."""
+    with suppress(OSError):
+        lines = _LISTENING.read_text(errors="replace").splitlines()
+        yield from {Path(line.split()[-1]) for line in lines if line.endswith(".sock") and " /" in line}
+    user = os.geteuid()
+    for place in dict.fromkeys((os.environ.get("TMPDIR", "/tmp"), "/tmp")):
+        for directory in Path(place).glob(_DIRECTORY + ("*" if user == 0 else str(user))):
+            with suppress(OSError):
+                yield from sorted(directory.glob("broker-*.sock"))
+
+
+def _reachable(path: Path, pid: int) -> Path | None:
+    """The path by which we reach a socket; None if it is gone, or in another container."""
+    # A service with PrivateTmp has a /tmp of its own.
+    inside = Path(f"/proc/{pid}/root", *path.parts[1:])
+    for place in (path, inside):
+        try:
+            status = os.lstat(place)
+        except PermissionError:
+            return place
+        except OSError:
+            continue
+        if stat.S_ISSOCK(status.st_mode) and is_alive(pid):
+            return place
+    return None
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process."""
+    try:
+        os.kill(pid, 0)  # sends nothing
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _is_believed(uid: int, pid: int) -> bool:
+    """Whether a user may speak for the process. Root asks for all, and believes each process's own user alone."""
+    user = os.geteuid()
+    return uid == _owner_of(pid) if user == 0 else uid in (0, user)
+
+
+def _listener(connected: socket.socket) -> int | None:
+    """The user who listens at the other end; None where the system doesn't tell."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    _, uid, _ = struct.unpack("3i", connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return int(uid)
+
+
+def _owner_of(pid: int) -> int | None:
+    """The user as whom a process runs."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}").stat().st_uid
+    with suppress(OSError, ValueError, subprocess.TimeoutExpired):  # macOS has no /proc
+        command = ["/bin/ps", "-o", "uid=", "-p", str(pid)]
+        return int(subprocess.run(command, capture_output=True, timeout=5, check=False).stdout)
+    return None
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)

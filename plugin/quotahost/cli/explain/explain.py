@@ -1,0 +1,126 @@
+"""``quotahost explain``: the command. It asks a running broker about a client or a volume, and prints the answer."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from quotahost.broker.host.looks import explained
+from quotahost.cli.console import console, one_line, show_facts
+from quotahost.cli.explain.broker_socket import connect
+from quotahost.cli.explain.broker_socket import named as broker_named
+from quotahost.cli.explain.quota import Answer, parse
+from quotahost.cli.explain.wording import common_facts, limited_by, quota_facts
+from quotahost.model import Client, QuotaType
+from quotahost.units.parse import parse_duration
+
+NEWCOMER: Final = 3  # the exit code
+
+
+def parser() -> ArgumentParser:
+    """Its options."""
+    made = ArgumentParser(
+        "quotahost explain",
+        description="Say why a client goes as fast as it does, or what fills a volume, on a broker that runs on this "
+        "machine. Ends with 0 if the broker knows the client, with 3 if it doesn't (a newcomer), with 2 if no broker "
+        "answered.",
+        allow_abbrev=False,
+    )
+    add = made.add_argument
+    add("--client", metavar="USER/CLIENT", help="principal name and client-id, split at the last /")
+    add("--user", help="the principal name, if given apart")
+    add("--client-id", help="the client-id, if given apart; it may be empty")
+    add_broker(made)
+    add("--type", type=quota_type, metavar="TYPE", help=f"only this quota type: {', '.join(QuotaType)}")
+    add(
+        "--volume", nargs="?", const="", metavar="NAME",
+        help="instead of a client: what fills this volume; without a name, which there are",
+    )  # fmt: skip
+    add("--interval", default="5s", help="time between the two looks that measure a volume's growth (5s)")
+    return made
+
+
+def add_broker(made: ArgumentParser) -> None:
+    """Add the options that name one of several brokers."""
+    made.add_argument("--pid", type=int, help="process id of the broker")
+    made.add_argument("--broker-id", type=int, metavar="ID", help="its node.id")
+
+
+def quota_type(text: str) -> QuotaType:
+    """The quota type of this name, in any case."""
+    try:
+        return QuotaType(text.upper())
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is none of {', '.join(QuotaType)}") from None
+
+
+def seconds(made: ArgumentParser, text: str) -> float:
+    """The seconds of ``--interval``."""
+    try:
+        return parse_duration(text).total_seconds()
+    except ValueError as wrong:
+        made.error(f"--interval: {text!r} {wrong}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; the exit code."""
+    made = parser()
+    given = made.parse_args(arguments)
+    which = broker_named(given.pid, given.broker_id)
+    if given.volume is None:
+        try:
+            client = named(given.client, given.user, given.client_id)
+        except ValueError as wrong:
+            made.error(str(wrong))
+        return explain_client(client, which, given.type)
+    if (given.client, given.user, given.client_id, given.type) != (None, None, None, None):
+        made.error("--volume is about no client: leave --client, --user, --client-id and --type out")
+    interval = seconds(made, given.interval)
+    from quotahost.cli.explain.volume import explain_volume  # needs what a client needs not
+
+    return explain_volume(given.volume, which, interval)
+
+
+def named(client: str | None, user: str | None, client_id: str | None) -> Client:
+    """The client, from ``USER/CLIENT`` or from its two names.
+
+    Both names may contain slashes (``CN=a/b``); ``USER/CLIENT`` is split at the last one.
+
+    Raises:
+        ValueError: it is given in neither way, or in both.
+    """
+    if client is None and user is not None and client_id is not None:
+        return Client(user, client_id)
+    if client is None or user is not None or client_id is not None:
+        raise ValueError("give --client USER/CLIENT, or both --user and --client-id")
+    # At the last slash: a principal may be a distinguished name that contains some.
+    name, slash, rest = client.rpartition("/")
+    if not slash or not name:
+        raise ValueError("--client is USER/CLIENT; where nobody authenticates USER is ANONYMOUS")
+    return Client(name, rest)
+
+
+def explain_client(client: Client, which: str, type: QuotaType | None, screen: Console | None = None) -> int:
+    """Ask a broker (``broker_socket.named``) about a client and print the answer (:func:`show`); the exit code.
+
+    Raises:
+        Unanswered: no such broker, several of them, or it can't be asked.
+    """
+    with connect(which) as broker, broker.understood():
+        return show(parse(explained(broker.ask, client), client), type, screen)
+
+
+def show(answer: Answer, type: QuotaType | None, screen: Console | None = None) -> int:
+    """Print the answer for one quota type, or for all of them if it is None; the exit code."""
+    screen = screen or console()
+    quotas = [quota for quota in answer.quotas if type in (None, quota.type)]
+    show_facts(screen, common_facts(answer))
+    for quota in quotas:
+        screen.print(Text(f"\n{quota.type}", style="bold"))
+        show_facts(screen, quota_facts(answer, quota))
+    screen.print(Text(f"\n{one_line(limited_by(answer, quotas))}.", style="bold"), soft_wrap=True)
+    return NEWCOMER if any(quota.newcomer for quota in quotas) else 0

@@ -1,0 +1,120 @@
+"""``quotahost new``: writes a plugin's package, with a test that passes, for its author to go on from.
+
+The package is a copy of the role's example in ``examples/``, which the wheel carries, with its names replaced by the
+new plugin's, and a README with the properties that the example's docstring lists. An example uses its own names nowhere
+but as names.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from quotahost.api import Role
+from quotahost.broker.discovery.entry_points import survey
+from quotahost.cli.console import say, writing
+from quotahost.errors import QuotahostError
+
+_FORM: Final = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
+#: An import of the new module would find another one, or keep others from finding theirs.
+_TAKEN: Final = sys.stdlib_module_names | {"quotahost", "pytest", "pydantic", "jpype", "tests"}
+_PROPERTY: Final = re.compile(r"^ {4}(client\.quota\.callback\.\S+)$", re.MULTILINE)
+_EXAMPLES: Final = {
+    Role.SUPPLIER: "off_peak",
+    Role.FACTOR_SOURCE: "busy_machine",
+    Role.POLICY: "two_steps",
+    Role.TASK: "show_load",
+}
+_README: Final = """# quotahost-{name}
+
+A {role} of quotahost.
+
+Test it without a broker: `python -m pytest`.
+
+Install it for the broker's Python: `PYTHON_OF_THE_BROKER -m pip install .`, then see it: `quotahost plugins`.
+
+Name it in `server.properties`, beside its own properties. `quotahost doctor server.properties` says whether a broker \
+would start with them. Then restart the broker:
+
+```properties
+{properties}
+```
+"""
+
+
+class Kind(StrEnum):
+    """A role, as one word of the command line."""
+
+    SUPPLIER = "supplier"
+    FACTOR_SOURCE = "factor-source"
+    POLICY = "policy"
+    TASK = "task"
+
+    @property
+    def role(self) -> Role:
+        """The role."""
+        return Role[self.name]
+
+
+def new(
+    role: Annotated[Kind, typer.Argument(help="What the plugin is.")],
+    name: Annotated[str, typer.Argument(help="Its name in properties, such as my-quotas.")],
+    directory: Annotated[Path, typer.Option(metavar="DIR", help="Where the package's folder is made.")] = Path(),
+) -> None:
+    """Write a plugin of your own: a package with its test, which passes as it stands.
+
+    It overwrites nothing.
+    """
+    module = name.replace("-", "_")
+    if not _FORM.fullmatch(name):
+        raise QuotahostError(f"{name!r} can't be a plugin's name: write small letters and digits, such as my-quotas")
+    if keyword.iskeyword(module) or module in _TAKEN:
+        raise QuotahostError(f"{name!r} can't be a plugin's name: Python has a module of this name; choose another")
+    entry = name.replace("_", "-")
+    if any(entry == plugin.name for plugin in survey()[role.role]):
+        raise QuotahostError(f"there is a {role.role} {entry} already; choose another name")
+    folder = directory / name
+    with writing(folder):
+        # Only a folder that is made here is written to, so nothing is ever overwritten.
+        folder.mkdir(parents=True)
+        for file, text in _files(role.role, module):
+            (folder / file).write_text(text, encoding="utf-8")
+    say(f"Wrote {folder}: {module}.py is the plugin, test_{module}.py its test.\n")
+    say(f"Try it:              cd {folder} && python -m pytest")
+    say(f"Give it to a broker: {folder}/README.md")
+
+
+def _files(role: Role, module: str) -> Iterator[tuple[str, str]]:
+    """The names and texts of the package's files."""
+    example = _EXAMPLES[role]
+    for file in (f"{example}.py", f"test_{example}.py", "pyproject.toml"):
+        text = (_examples() / example / file).read_text(encoding="utf-8")
+        for form in (str, _entry_point, _class_name):
+            text, file = text.replace(form(example), form(module)), file.replace(form(example), form(module))
+        if file == f"{module}.py":
+            properties = "\n".join(_PROPERTY.findall(text))
+            yield "README.md", _README.format(name=_entry_point(module), role=role.value, properties=properties)
+        yield file, text
+
+
+def _entry_point(module: str) -> str:
+    return module.replace("_", "-")
+
+
+def _class_name(module: str) -> str:
+    return "".join(word.capitalize() for word in module.split("_"))
+
+
+def _examples() -> Traversable:
+    """The examples in the wheel, or in the source tree that this is run from."""
+    packaged = files("quotahost") / "examples"
+    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "examples"

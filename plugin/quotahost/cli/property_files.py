@@ -1,0 +1,130 @@
+"""The two kinds of properties files that commands read: a broker's ``server.properties``, and a client's.
+
+Both are read as Kafka reads them (``java.util.Properties``, ISO 8859-1). Values of a broker's file that a config
+provider supplies (KIP-297, such as secrets from a vault) are known to the broker alone and are set aside. A client's
+file has librdkafka's names or those of Kafka's Java client, so ``quotahost doctor --client-config`` takes the very
+file that ``quotahost pipeline --kafka-config`` or kafka-acls.sh takes; messages about it contain names only, since
+values may be secrets.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import javaproperties
+
+from quotahost.errors import QuotahostError
+from quotahost.kafka.librdkafka import endpoint, login
+from quotahost.settings.declaration import PREFIX
+
+CLASS: Final = "org.quotahost.PythonQuotaCallback"
+#: The second also shows quotahost's numbers among Kafka's own metrics (4.1 and newer).
+CLASSES: Final = (CLASS, "org.quotahost.MonitoredPythonQuotaCallback")
+_REFERENCE: Final = re.compile(r"\$\{[^}:]+:[^}]*\}")  # ${provider:path:key}, KIP-297
+_JAAS: Final = "sasl.jaas.config"
+#: By what librdkafka logs in without a JAAS configuration.
+_LOGINS: Final = ("sasl.username", "sasl.kerberos.", "sasl.oauthbearer.")
+#: Java's names for files of PEM texts and for their types, and librdkafka's names. One file holds key and certificate
+#: in Java.
+_PEM: Final = {"ssl.truststore": ("ssl.ca.location",), "ssl.keystore": ("ssl.certificate.location", "ssl.key.location")}
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFile:
+    """A broker's properties.
+
+    Attributes:
+        path: the file.
+        properties: full names and values of all but those in ``unresolved``.
+        unresolved: names under our prefix whose values a config provider of the broker resolves.
+    """
+
+    path: Path
+    properties: dict[str, str]
+    unresolved: tuple[str, ...]
+
+    def get(self, name: str, default: str = "") -> str:
+        """A property's trimmed value."""
+        return self.properties.get(name, default).strip()
+
+
+def read_broker_file(path: Path) -> BrokerFile:
+    """Read a broker's file.
+
+    Raises:
+        QuotahostError: it can't be read, or one of its unicode escapes is malformed.
+    """
+    try:
+        everything = _read(path)
+    except (OSError, ValueError) as error:
+        raise QuotahostError(f"{path} can't be read: {error}; name the broker's server.properties") from None
+    # Without providers Kafka takes ${...} as it is written, so it is a value to check.
+    has_providers = bool(everything.get("config.providers", "").strip())
+    unresolved = [
+        name
+        for name, text in everything.items()
+        if has_providers and name.startswith(PREFIX) and _REFERENCE.search(text)
+    ]
+    known = {name: text for name, text in everything.items() if name not in unresolved}
+    return BrokerFile(path, known, tuple(sorted(unresolved)))
+
+
+def read_client_config(path: Path | None) -> dict[str, str]:
+    """Read a client's file in librdkafka's names; without a file it is empty, to connect as anybody can.
+
+    Raises:
+        QuotahostError: it can't be read, or librdkafka can't do what it says. The message has nothing of its values.
+    """
+    if path is None:
+        return {}
+    try:
+        return in_librdkafkas_names(_read(path))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no properties file"
+        raise QuotahostError(
+            f"{path} can't be read: {reason}; name a file in librdkafka's names or in those of Kafka's Java client"
+        ) from None
+
+
+def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
+    """The same for librdkafka; what is in its names already stays.
+
+    Raises:
+        QuotahostError: a keystore has a format that librdkafka doesn't read, or a JAAS configuration names nobody.
+    """
+    made = {name: value for name, value in given.items() if not name.startswith(tuple(_PEM))}
+    made |= _login(made.pop(_JAAS, ""), given) | endpoint(made)
+    for store, names in _PEM.items():
+        if f"{store}.location" not in given:
+            continue
+        if given.get(f"{store}.type", "JKS").upper() != "PEM":
+            raise QuotahostError(
+                f"{store}.location: doctor reads PEM files only; export the certificates with keytool and openssl, and "
+                f"set {store}.type=PEM, or librdkafka's ssl.ca.location, ssl.certificate.location and ssl.key.location"
+            )
+        made |= dict.fromkeys(names, given[f"{store}.location"])
+    return made
+
+
+def _login(jaas: str, given: dict[str, str]) -> dict[str, str]:
+    """User and password of a JAAS configuration.
+
+    Raises:
+        QuotahostError: it has none, and neither does the file in librdkafka's names: nobody would log in.
+    """
+    found = login(jaas)
+    if jaas and len(found) < 2 and not any(name.startswith(_LOGINS) for name in given):
+        raise QuotahostError(
+            f"{_JAAS} names no username and password, which is all that is read of it; give librdkafka's own "
+            f"properties, such as {_LOGINS[0]} and sasl.password"
+        )
+    return found
+
+
+def _read(path: Path) -> dict[str, str]:
+    # As bytes: of these javaproperties reads ISO 8859-1, where a text stream would follow the locale.
+    with path.open("rb") as stream:
+        return dict(javaproperties.load(stream))
