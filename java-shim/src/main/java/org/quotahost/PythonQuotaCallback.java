@@ -17,7 +17,7 @@ import org.quotahost.host.PythonHost;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.internals.BrokerLog;
 import org.quotahost.internals.Caller;
-import org.quotahost.internals.ClientMeters;
+import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Internals;
 import org.quotahost.internals.Mute;
 import org.quotahost.table.QuotaTable;
@@ -45,7 +45,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     @Override
     public void configure(Map<String, ?> configs) {
-        ClientMeters.lookFor(configs);
+        KafkaBeans.lookFor(configs);
         Internals.start(getClass());
         try {
             host.set(PythonHost.acquire(BrokerConfigs.of(configs)));

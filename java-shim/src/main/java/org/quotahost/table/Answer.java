@@ -10,7 +10,7 @@ import java.util.Set;
  *
  * @param codes by quota type, the scope of the quota (Scopes)
  * @param rates by quota type, the base rate, NaN for unlimited
- * @param groups by quota type, the name of the group that the code refers to; null for another scope
+ * @param groups the names of groups, to which codes refer
  * @param suppliers by quota type, who gave the quota, or why the client is exempt; "" for nobody
  * @param reach for whom the answer is: ALONE for this client; EACH tells that each client-id of the principal may have
  *     another quota; ALIKE holds for all its client-ids but the distinct ones
@@ -25,13 +25,8 @@ record Answer(int[] codes, double[] rates, String[] groups, String[] suppliers, 
     static final int EACH = -1, ALONE = -2;
 
     /** What is known of somebody before the first answer. */
-    static final Answer NONE = new Answer(new int[0], new double[0], new String[0], none(), Reach.ALONE, Set.of(), "");
-
-    private static String[] none() {
-        String[] nobody = new String[QuotaTable.TYPES];
-        Arrays.fill(nobody, "");
-        return nobody;
-    }
+    static final Answer NONE =
+            new Answer(new int[0], new double[0], new String[0], new String[] {"", "", "", ""}, Reach.ALONE, Set.of(), "");
 
     /** The rows of a batch, from the flat arrays of QuotaTable.publish. */
     static List<Answer> rows(int[] codes, double[] rates, String[] groups, int[] supplierIndexes, String[] suppliers,
@@ -39,18 +34,13 @@ record Answer(int[] codes, double[] rates, String[] groups, String[] suppliers, 
         List<Answer> rows = new ArrayList<>(distinct.length);
         for (int row = 0; row < distinct.length; row++) {
             int from = row * QuotaTable.TYPES;
-            int[] own = Arrays.copyOfRange(codes, from, from + QuotaTable.TYPES);
-            String[] group = new String[QuotaTable.TYPES];
-            String[] givers = new String[QuotaTable.TYPES];
-            for (int type = 0; type < QuotaTable.TYPES; type++) {
-                if (own[type] >= Scopes.GROUP) group[type] = groups[own[type] - Scopes.GROUP];
-                int giver = supplierIndexes[from + type];
-                givers[type] = giver < 0 ? "" : suppliers[giver];
-            }
+            int to = from + QuotaTable.TYPES;
+            String[] givers = Arrays.stream(supplierIndexes, from, to).mapToObj(at -> at < 0 ? "" : suppliers[at])
+                    .toArray(String[]::new);
             int which = distinct[row];
             Reach reach = which == ALONE ? Reach.ALONE : which == EACH ? Reach.EACH : Reach.ALIKE;
-            rows.add(new Answer(own, Arrays.copyOfRange(rates, from, from + QuotaTable.TYPES), group, givers, reach,
-                    which < 0 ? Set.of() : distinctIds[which], shadows[row]));
+            rows.add(new Answer(Arrays.copyOfRange(codes, from, to), Arrays.copyOfRange(rates, from, to), groups, givers,
+                    reach, which < 0 ? Set.of() : distinctIds[which], shadows[row]));
         }
         return rows;
     }

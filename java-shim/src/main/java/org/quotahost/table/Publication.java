@@ -24,7 +24,7 @@ final class Publication {
     /** Whether the table may have forgotten scopes that Kafka still has sensors for. */
     private final boolean kafkaKeepsLonger;
     /** By quota type, whether a base rate has changed that Kafka may have made a limit of. */
-    private final boolean[] changed = new boolean[QuotaTable.TYPES];
+    final boolean[] changed = new boolean[QuotaTable.TYPES];
 
     Publication(Scopes scopes, Principals principals, int now, boolean kafkaKeepsLonger) {
         this.scopes = scopes;
@@ -33,26 +33,32 @@ final class Publication {
         this.kafkaKeepsLonger = kafkaKeepsLonger;
     }
 
-    boolean[] changed() {
-        return changed;
-    }
-
     /** Stores one answer. Answers whether a scope or a rate has changed by it, for the principal or the client. */
     boolean store(Batch.Lookup lookup, Answer answer) {
         if (!Principals.keepsPrincipal(lookup.principal()) || !Principals.keeps(lookup.clientId())) return false;
         Entry old = principals.entry(lookup.principal());
         if (old == null && principals.isFull()) return false;
-        Entry before = old != null ? old : new Entry(lookup.principal(), lookup.clientId(), scopes.newcomers, now);
+        Entry before = old != null ? old : stranger(lookup);
         Entry next = answer.isOfPrincipal(lookup.clientId()) ? whole(before, lookup, answer) : alone(before, lookup, answer);
-        boolean differs = next.answer == answer && rate(next, answer) | !Arrays.equals(before.all, next.all);
-        if (next.answer == answer && (differs || !next.distinct.equals(before.distinct))) forgetNeedless(next);
+        boolean differs = false;
+        if (next.answer == answer) {
+            differs = !Arrays.equals(before.all, next.all);
+            for (int type = 0; type < QuotaTable.TYPES; type++) {
+                if (next.all[type] != null) differs |= rate(next.all[type], type, answer.rates()[type]);
+            }
+            if (differs || !next.distinct.equals(before.distinct)) forgetNeedless(next);
+        }
         // The client first: a principal takes its place together with its first client.
         differs |= storeClient(next, lookup, answer);
         principals.put(next);
         return differs || old == null;
     }
 
-    // ---- what holds for a principal ----------------------------------------------------------------------------
+    /** Of a principal that the table doesn't know yet: all its client-ids are newcomers. */
+    private Entry stranger(Batch.Lookup lookup) {
+        return new Entry(lookup.principal(), null, now, new Scope[QuotaTable.TYPES], Scopes.everyType(scopes.newcomers),
+                new Scope[QuotaTable.TYPES], 0, Set.of(), lookup.clientId(), Answer.NONE, false);
+    }
 
     /** The answer tells of all client-ids of the principal but the distinct ones. */
     private Entry whole(Entry before, Batch.Lookup lookup, Answer answer) {
@@ -70,9 +76,9 @@ final class Publication {
             if (beginsToDepend) formerUntil = now + FORMER_BEATS;
         }
         // The host is asked again by a client-id that is like the others, and not by an exempt one that came first.
-        boolean asksByThis = !before.answered || answer.distinct().contains(before.sample);
-        return new Entry(before, all, unknown, former, formerUntil, answer.distinct(),
-                asksByThis ? lookup.clientId() : before.sample, answer, true, false);
+        boolean asksByThis = !before.answered() || answer.distinct().contains(before.sample);
+        String sample = asksByThis ? lookup.clientId() : before.sample;
+        return new Entry(before.name, before, now, all, unknown, former, formerUntil, answer.distinct(), sample, answer, false);
     }
 
     /**
@@ -80,17 +86,14 @@ final class Publication {
      * been asked for the others by this very client-id, nothing is known of them until one is answered.
      */
     private Entry alone(Entry before, Batch.Lookup lookup, Answer answer) {
-        boolean stranger = before.answer == Answer.NONE && !before.answered;
         Scope[] unknown = before.unknown.clone();
-        if (stranger) for (int type = 0; type < QuotaTable.TYPES; type++) unknown[type] = newcomers(before.user, type, 0);
-        if (answer.failed()) {
-            return new Entry(before, before.all, unknown, before.former, before.formerUntil, before.distinct, before.sample,
-                    before.answer, before.answered, true);
-        }
-        boolean blank = before.answered && before.sample.equals(lookup.clientId());
-        Set<String> distinct = answer.reach() == Answer.Reach.ALIKE ? answer.distinct() : before.distinct;
-        return new Entry(before, blank ? new Scope[QuotaTable.TYPES] : before.all, unknown, before.former, before.formerUntil,
-                distinct, before.sample, blank ? Answer.NONE : before.answer, before.answered && !blank, before.failed);
+        if (!before.answered()) Arrays.setAll(unknown, type -> newcomers(before.user, type, 0));
+        boolean failed = answer.failed();
+        boolean blank = !failed && before.answered() && before.sample.equals(lookup.clientId());
+        boolean tells = !failed && answer.reach() == Answer.Reach.ALIKE;
+        return new Entry(before.name, before, now, blank ? new Scope[QuotaTable.TYPES] : before.all, unknown, before.former,
+                before.formerUntil, tells ? answer.distinct() : before.distinct, before.sample,
+                blank ? Answer.NONE : before.answer, failed || before.failed);
     }
 
     /**
@@ -103,16 +106,6 @@ final class Publication {
         return scope;
     }
 
-    private boolean rate(Entry next, Answer answer) {
-        boolean differs = false;
-        for (int type = 0; type < QuotaTable.TYPES; type++) {
-            if (next.all[type] != null) differs |= rate(next.all[type], type, answer.rates()[type]);
-        }
-        return differs;
-    }
-
-    // ---- one client --------------------------------------------------------------------------------------------
-
     private boolean storeClient(Entry entry, Batch.Lookup lookup, Answer answer) {
         String clientId = lookup.clientId();
         Client old = entry.clients.get(clientId);
@@ -122,6 +115,7 @@ final class Publication {
         }
         if (old == null && !principals.hasPlaceFor(entry)) return false;
         Scope[] next = new Scope[QuotaTable.TYPES];
+        String[] suppliers = answer.suppliers().clone();
         boolean differs = old == null;
         for (int type = 0; type < QuotaTable.TYPES; type++) {
             boolean failed = answer.codes()[type] == Scopes.NEWCOMER;
@@ -129,22 +123,13 @@ final class Publication {
             next[type] = !failed ? scopes.of(answer, type, entry.user, clientId)
                     : old != null ? old.tags(type).scope : entry.unknown(type, now);
             if (!failed) differs |= rate(next[type], type, answer.rates()[type]);
+            else if (old != null && !Scopes.isOfNewcomers(next[type])) suppliers[type] = old.answer.suppliers()[type];
             differs |= old == null || old.tags(type).scope != next[type];
         }
-        boolean keeps = answer.failed() && old != null;
-        principals.put(entry, new Client(clientId, next, keeps ? kept(old, next, answer) : answer, answer.failed(),
-                old == null ? now : old.lastBeat()));
+        Answer told = answer.failed() && old != null ? new Answer(answer.codes(), answer.rates(), answer.groups(), suppliers,
+                answer.reach(), answer.distinct(), "") : answer;
+        principals.put(entry, new Client(clientId, next, told, answer.failed(), old == null ? now : old.seen()));
         return differs;
-    }
-
-    /** After a failure the suppliers of the scopes that stay are told as before. */
-    private static Answer kept(Client old, Scope[] next, Answer answer) {
-        String[] suppliers = answer.suppliers().clone();
-        for (int type = 0; type < QuotaTable.TYPES; type++) {
-            boolean stays = answer.codes()[type] == Scopes.NEWCOMER && !Scopes.isOfNewcomers(next[type]);
-            if (stays) suppliers[type] = old.answer.suppliers()[type];
-        }
-        return new Answer(answer.codes(), answer.rates(), answer.groups(), suppliers, answer.reach(), answer.distinct(), "");
     }
 
     static KafkaPrincipal byName(String name) {

@@ -1,9 +1,8 @@
 package org.quotahost.table;
 
 import java.util.AbstractMap;
-import java.util.AbstractSet;
 import java.util.Collection;
-import java.util.Iterator;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -26,8 +25,7 @@ final class Tags extends AbstractMap<String, String> {
     /** Whether these are of those in the scope who write to affected topics. */
     final boolean slowed;
     final Use use;
-    private final Collection<String> values;
-    private final int hash;
+    private final List<String> values;
     /** By quota type. Request threads race for the places; each value is complete, and right for its rule. */
     private final Limit[] limits = new Limit[QuotaTable.TYPES];
 
@@ -41,7 +39,6 @@ final class Tags extends AbstractMap<String, String> {
         this.slowed = slowed;
         use = new Use(slowed);
         values = List.of(user, clientId);
-        hash = (USER.hashCode() ^ user.hashCode()) + (CLIENT_ID.hashCode() ^ clientId.hashCode());
     }
 
     /**
@@ -54,7 +51,7 @@ final class Tags extends AbstractMap<String, String> {
 
     /** The user tag of the scope that such a user tag belongs to; null for another user tag. */
     static String ownUser(String user) {
-        if (user == null || !user.startsWith(SLOWED)) return null;
+        if (!user.startsWith(SLOWED)) return null;
         return user.length() == SLOWED.length() + 1 ? "" : user.substring(SLOWED.length() + 1, user.length() - 1);
     }
 
@@ -76,46 +73,15 @@ final class Tags extends AbstractMap<String, String> {
         return USER.equals(key) ? user : CLIENT_ID.equals(key) ? clientId : null;
     }
 
-    @Override
-    public boolean containsKey(Object key) {
-        return USER.equals(key) || CLIENT_ID.equals(key);
-    }
-
-    @Override
-    public int size() {
-        return 2;
-    }
-
     /** Kafka joins them on each request. */
     @Override
     public Collection<String> values() {
         return values;
     }
 
-    /** In their order; java.util.Set.of has none. */
+    /** In their order. Kafka copies them for each new sensor. */
     @Override
     public Set<Map.Entry<String, String>> entrySet() {
-        List<Map.Entry<String, String>> entries = List.of(Map.entry(USER, user), Map.entry(CLIENT_ID, clientId));
-        return new AbstractSet<>() {
-            @Override
-            public Iterator<Map.Entry<String, String>> iterator() {
-                return entries.iterator();
-            }
-
-            @Override
-            public int size() {
-                return 2;
-            }
-        };
-    }
-
-    @Override
-    public int hashCode() {
-        return hash;
-    }
-
-    @Override
-    public boolean equals(Object other) {
-        return this == other || super.equals(other);
+        return new LinkedHashSet<>(List.of(Map.entry(USER, user), Map.entry(CLIENT_ID, clientId)));
     }
 }

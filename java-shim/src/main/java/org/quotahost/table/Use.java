@@ -1,7 +1,6 @@
 package org.quotahost.table;
 
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.VarHandle;
+import java.util.concurrent.atomic.AtomicLongFieldUpdater;
 
 /**
  * Since when a pair of tags is in use, and when it was last: by these two times a limit rises over empty windows.
@@ -12,31 +11,19 @@ import java.lang.invoke.VarHandle;
  * limit (Tap.rise) goes by how long it may have sent by these tags, in so far as Kafka still looks back there: a client
  * that was away for 3 s has 3 s less in its windows.
  *
- * <p>All times are beats of the table's clock. Request threads note the use, five times a second at most; the watch notes
- * when a client leaves the tags.
+ * <p>All times are beats of the table's clock. Request threads note the use; the watch notes when a client leaves the tags.
  */
 final class Use {
     /** Before the first beat, by more than any age that is asked for. */
     private static final int NEVER = Integer.MIN_VALUE / 2;
-    private static final VarHandle TIMES;
-
-    static {
-        try {
-            TIMES = MethodHandles.lookup().findVarHandle(Use.class, "times", long.class);
-        } catch (ReflectiveOperationException e) {
-            throw new ExceptionInInitializerError(e);
-        }
-    }
+    private static final AtomicLongFieldUpdater<Use> TIMES = AtomicLongFieldUpdater.newUpdater(Use.class, "times");
 
     private final boolean slowed;
     /** Since when (the upper half) and when last; together, since several request threads may come back at once. */
     private volatile long times = pack(NEVER, NEVER);
     /** When the last client left that had the tags: a use after it ends the absence. */
     private volatile int left = NEVER - 1;
-    /**
-     * Of own tags, when a client came back to them from the slowed ones last. They rise only until Kafka has forgotten what
-     * was sent by these.
-     */
+    /** Of own tags, when a client came back to them from the slowed ones last: from then on Kafka forgets what was sent. */
     private volatile int backAt = NEVER;
 
     Use(boolean slowed) {
@@ -47,9 +34,7 @@ final class Use {
         return (long) since << 32 | seen & 0xFFFFFFFFL;
     }
 
-    // ---- request threads -------------------------------------------------------------------------------------
-
-    /** A client has the tags in this beat. */
+    /** On a request thread: a client has the tags in this beat. */
     void note(int now, Rule rule) {
         long before = times;
         if ((int) before != now) renew(before, now, rule);
@@ -61,8 +46,6 @@ final class Use {
         if (wasLeft || now - (int) before >= rule.windows().backBeats()) since = now - byUse(before, now, rule);
         TIMES.compareAndSet(this, before, pack(since, now)); // if not, another thread has noted the same
     }
-
-    // ---- the watch -------------------------------------------------------------------------------------------
 
     /** The client that had these tags last has others from now on. */
     void leave(int now) {
@@ -81,8 +64,6 @@ final class Use {
         left = seen;
         backAt = now;
     }
-
-    // ---- any thread ------------------------------------------------------------------------------------------
 
     /** Whether anybody has ever had the tags: then Kafka may have a sensor for them. */
     boolean wasHad() {
