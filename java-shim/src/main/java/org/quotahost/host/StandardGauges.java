@@ -62,9 +62,9 @@ final class StandardGauges {
         gauges.add("TopicQuotas", "", "Rate", topics::rate);
         gauges.add("TopicQuotas", "", "Share", topics::share);
         gauges.add("TopicQuotas", "", "Over", () -> topics.over().size());
-        gauges.add("TopicQuotas", "", "Rejections", TopicQuotas::rejections);
-        gauges.add("TopicQuotas", "", "Shadowed", TopicQuotas::shadowed);
-        gauges.add("TopicQuotas", "", "RejectedBytes", TopicQuotas::rejectedBytes);
+        gauges.add("TopicQuotas", "", "Rejections", TopicQuotas.rejections::sum);
+        gauges.add("TopicQuotas", "", "Shadowed", TopicQuotas.shadowed::sum);
+        gauges.add("TopicQuotas", "", "RejectedBytes", TopicQuotas.rejectedBytes::sum);
         gauges.add("TopicQuotas", "", "Failed", () -> Meters.count("FailedProduceRequestsPerSec"));
         gauges.add("TopicQuotas", "", "FailedBytes", () -> Meters.count("BytesRejectedPerSec"));
     }

@@ -88,7 +88,7 @@ public final class Dump {
 
     /** One client: what it has of each quota type. */
     public Map<String, Object> client(String principal, String clientId) {
-        Entry entry = table.principals().entry(principal);
+        Entry entry = table.principals.entry(principal);
         Client client = entry == null ? null : entry.client(clientId);
         boolean exempt = Exemptions.exempt(Publication.byName(principal), clientId);
         List<Map<String, Object>> quotas = new ArrayList<>();
@@ -118,13 +118,13 @@ public final class Dump {
      */
     public List<Object[]> holders(String only) {
         List<Object[]> all = new ArrayList<>();
-        int now = table.now();
+        int now = table.now;
         for (int type = PRODUCE; type <= REQUEST; type++) {
             if (!only.isEmpty() && !TYPES[type].name().equals(only)) continue;
             int of = type;
             Map<Scope, Double> rates = new IdentityHashMap<>();
             for (Scope scope : recent()) rates.put(scope, scope.rate(type));
-            table.principals().forEach(entry -> {
+            table.principals.forEach(entry -> {
                 boolean isRecent = now - entry.seen() <= RECENT_BEATS;
                 if (isRecent) hold(all, rates, entry, entry.sample, true, entry, entry.all[of], of);
                 for (Client client : entry.clients.values()) {
@@ -142,13 +142,13 @@ public final class Dump {
         if (Double.isNaN(rate)) return;
         all.add(new Object[] {entry.name, clientId, whole, TYPES[type].name(), scope.own.user, scope.own.clientId,
             scope.base(type), scope.standIn(type), rate, scope.exempt, Scopes.isOfNewcomers(scope),
-            known.answer.suppliers()[type], known.answer.shadow(), table.marks().has(entry.name, clientId),
+            known.answer.suppliers()[type], known.answer.shadow(), table.marks.has(entry.name, clientId),
             Exemptions.passes(entry.name, clientId)});
     }
 
     /** Principal, client-id and topic of at most so many clients that are marked by name. */
     public List<String[]> marks(int most) {
-        return table.marks().list(most);
+        return table.marks.list(most);
     }
 
     // ---- rows ------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ public final class Dump {
     private Map<String, Object> fields(Row row) {
         Scope scope = row.scope;
         int type = row.type;
-        Rule rule = table.rule();
+        Rule rule = table.rule;
         Tags ofSlowed = rule.slowed() == null ? scope.own : scope.slowedToShow();
         Reading own = row.own, slowed = row.slowed;
         Map<String, Object> fields = Json.object("type", TYPES[type].name(), "user", scope.own.user,
@@ -165,7 +165,7 @@ public final class Dump {
                 "limit", rule.limit(scope.own, type), "slowed_limit", rule.limit(ofSlowed, type),
                 "rate", own.rate(), "delay_ms", own.delayMs(), "slowed_rate", slowed.rate(), "slowed_delay_ms", slowed.delayMs(),
                 "tokens", Double.isNaN(own.tokens()) ? slowed.tokens() : own.tokens(),
-                "idle_ms", Math.max(0, table.now() - scope.seen()) * QuotaTable.BEAT_MS, "turned_back", row.turnedBack);
+                "idle_ms", Math.max(0, table.now - scope.seen()) * QuotaTable.BEAT_MS, "turned_back", row.turnedBack);
         if (isOfOneClient(scope)) {
             String principal = URLDecoder.decode(scope.own.user, StandardCharsets.UTF_8);
             fields.put("mark", mark(principal, scope.own.clientId));
@@ -176,7 +176,7 @@ public final class Dump {
 
     private Map<String, Object> mark(String principal, String clientId) {
         Marks.Affected affected = table.factorInForce().affected();
-        String topic = affected == null ? null : table.marks().topic(principal, clientId);
+        String topic = affected == null ? null : table.marks.topic(principal, clientId);
         return topic == null ? null : Json.object("topic", topic, "place", affected.places().getOrDefault(topic, ""),
                 "held", affected.held().contains(topic));
     }
@@ -186,7 +186,7 @@ public final class Dump {
         if (client != null) return client.tags(type).scope;
         boolean shares = entry != null && entry.all[type] != null && !entry.isDistinct(clientId);
         if (shares && (!exempt || entry.all[type].exempt)) return entry.all[type];
-        return exempt ? table.scopes().exempt : entry != null ? entry.unknown(type, table.now()) : table.scopes().newcomers;
+        return exempt ? table.scopes.exempt : entry != null ? entry.unknown(type, table.now) : table.scopes.newcomers;
     }
 
     private static boolean isOfOneClient(Scope scope) {
@@ -195,8 +195,8 @@ public final class Dump {
 
     private List<Scope> recent() {
         List<Scope> scopes = new ArrayList<>();
-        int now = table.now();
-        table.scopes().forEach(scope -> {
+        int now = table.now;
+        table.scopes.forEach(scope -> {
             if (scope.wasHad() && now - scope.seen() <= RECENT_BEATS) scopes.add(scope);
         });
         if (scopes.size() <= MOST_SCOPES) return scopes;
@@ -210,7 +210,7 @@ public final class Dump {
     private Map<Scope, String> turnedBack() {
         Map<Scope, String> byScope = new IdentityHashMap<>();
         TurnedBack.lately().forEach((each, last) -> {
-            Entry entry = table.principals().entry(each.principal());
+            Entry entry = table.principals.entry(each.principal());
             Client client = entry == null ? null : entry.client(each.clientId());
             boolean exempt = Exemptions.exempt(Publication.byName(each.principal()), each.clientId());
             Scope scope = scope(entry, client, each.clientId(), exempt, PRODUCE);

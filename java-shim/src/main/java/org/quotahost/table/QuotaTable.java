@@ -61,18 +61,18 @@ public final class QuotaTable {
     private final Counters counters = new Counters();
     private final Inbox inbox;
     private final LongSupplier clock;
-    private final Scopes scopes = new Scopes();
+    final Scopes scopes = new Scopes();
     private final Tags exempt = scopes.exempt.own;
-    private final Principals principals = new Principals();
-    private final Marks marks = new Marks(principals::max);
+    final Principals principals = new Principals();
+    final Marks marks = new Marks(principals::max);
     private final StandIns standIns = new StandIns();
     private final FactorInForce factorInForce = new FactorInForce(Fence::installed);
     private final AtomicIntegerArray generations = new AtomicIntegerArray(TYPES);
     /** By quota type, the beat at which Kafka has to read its limits once more (settle). */
     private final int[] settleAt = new int[TYPES];
-    private volatile Rule rule = factorInForce.rule(0, 0);
+    volatile Rule rule = factorInForce.rule(0, 0);
     /** In beats since the start. */
-    private volatile int now;
+    volatile int now;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
     /** How often the factor, or a client's way from slowed to own tags, has changed limits. */
     private volatile int steps;
@@ -482,25 +482,5 @@ public final class QuotaTable {
     /** The rules in shadow, as the property shadow names them. */
     public List<String> shadow() {
         return shadow;
-    }
-
-    Rule rule() {
-        return rule;
-    }
-
-    int now() {
-        return now;
-    }
-
-    Scopes scopes() {
-        return scopes;
-    }
-
-    Principals principals() {
-        return principals;
-    }
-
-    Marks marks() {
-        return marks;
     }
 }
