@@ -22,6 +22,7 @@ import org.quotahost.inbox.Inbox;
 import org.quotahost.table.Principals.Client;
 import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.Known;
+import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Histogram;
 
 /**

@@ -5,6 +5,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
+import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Sanitized;
 
 /**
