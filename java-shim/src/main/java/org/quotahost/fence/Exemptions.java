@@ -100,9 +100,8 @@ public final class Exemptions {
     }
 
     /**
-     * Takes the super users from the broker's properties, as StandardAuthorizer reads them.
-     *
-     * <p>User:ANONYMOUS is none here: as everybody who does not authenticate, it would open the fence to all of them.
+     * Takes the super users from the broker's properties, as StandardAuthorizer reads them. User:ANONYMOUS is none here: as
+     * everybody who does not authenticate, it would open the fence to all of them.
      */
     public static void superUsers(Map<String, ?> configs) {
         String[] all = BrokerConfigs.text(configs.get("super.users")).split(";");

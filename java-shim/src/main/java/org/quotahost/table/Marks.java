@@ -151,7 +151,6 @@ final class Marks {
 
     // ---- the watch and readers -------------------------------------------------------------------------------
 
-    /** How many principals and client-ids are marked by name. */
     int size() {
         return size.get();
     }

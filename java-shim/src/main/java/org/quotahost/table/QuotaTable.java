@@ -85,10 +85,9 @@ public final class QuotaTable {
 
     /** What has happened in the table since it was made; the gauges of the MBean QuotaTable. */
     public static final class Counters {
-        public final LongAdder misses = new LongAdder();
-        public final LongAdder unadmitted = new LongAdder();
-        public final LongAdder changes = new LongAdder();
-        public final LongAdder evicted = new LongAdder();
+        public final LongAdder misses = new LongAdder(), unadmitted = new LongAdder();
+        public final LongAdder changes = new LongAdder(), evicted = new LongAdder();
+        /** How long new clients wait for their answer. */
         public final Histogram resolveTime = new Histogram();
     }
 
@@ -112,7 +111,7 @@ public final class QuotaTable {
         boolean slowed = current.slowed() != null && own != exempt && current.factors(type)
                 && marks.has(principal.getName(), clientId);
         Tags tags = slowed ? own.scope.slowed() : own;
-        tags.use.note(beat, current);
+        tags.note(beat, current);
         return tags;
     }
 
@@ -207,13 +206,7 @@ public final class QuotaTable {
         renew(changed);
     }
 
-    /**
-     * Sets how quickly a factor may move limits.
-     *
-     * @param windows quota.window.num
-     * @param windowMs quota.window.size.seconds in ms
-     * @param maxMuteMs the longest mute in ms that a step may cause (max.mute)
-     */
+    /** Sets Kafka's windows (quota.window.*), and the longest mute that a step of the factor may cause (max.mute). */
     public synchronized void configureTap(int windows, long windowMs, long maxMuteMs) {
         factorInForce.windows(windows, windowMs, maxMuteMs);
         follow();
@@ -322,19 +315,16 @@ public final class QuotaTable {
 
     /** Moves the table's clock to so many ms after the start, and limits with it. The watch calls it every BEAT_MS. */
     public void beat(long ms) {
-        Rule current;
         synchronized (this) {
             int next = (int) (ms / BEAT_MS);
             if (next - now > 0) now = next;
             marks.now(now);
             if (factorInForce.affected() != null && now - sweptAt >= BEATS_PER_SECOND) endMarks();
             follow();
-            current = rule;
         }
-        boolean measured = standIns.measure(current, now); // it reads MBeans, and so not under the lock
+        boolean[] changed = new boolean[TYPES];
+        Arrays.fill(changed, standIns.measure(rule, now)); // it reads MBeans, and so not under the lock
         synchronized (this) {
-            boolean[] changed = new boolean[TYPES];
-            Arrays.fill(changed, measured);
             renew(changed);
             settle();
         }
@@ -361,7 +351,7 @@ public final class QuotaTable {
         scopes.sweep(at - 2 * longest, had);
     }
 
-    /** The wall clock was set back by more than the table's own clock can know. */
+    /** The wall clock was set back, by which Kafka drops its sensors. */
     public synchronized void clockWentBack() {
         clockWentBack = true;
     }
@@ -386,15 +376,12 @@ public final class QuotaTable {
         }
         if (!contains(changed)) return;
         steps = steps + 1; // first, since request threads may see the new limits at once
-        rule = next;
-        bump(changed);
+        put(next, changed);
     }
 
     /** Has limits made anew, since what they are made of has changed. */
     private void renew(boolean[] changed) {
-        if (!contains(changed)) return;
-        rule = rule.at(now);
-        bump(changed);
+        if (contains(changed)) put(rule.at(now), changed);
     }
 
     private static boolean contains(boolean[] changed) {
@@ -402,7 +389,8 @@ public final class QuotaTable {
         return false;
     }
 
-    private void bump(boolean[] changed) {
+    private void put(Rule next, boolean[] changed) {
+        rule = next;
         for (int type = 0; type < TYPES; type++) {
             if (!changed[type]) continue;
             settleAt[type] = now + BEATS_PER_SECOND;
@@ -460,7 +448,6 @@ public final class QuotaTable {
         return idleSeconds;
     }
 
-    /** How many principals and clients are marked, since they write to affected topics. */
     public int marked() {
         return marks.size();
     }
@@ -471,7 +458,7 @@ public final class QuotaTable {
         return topics == null ? -1 : topics.places().size();
     }
 
-    /** How many places are taken: a principal takes one, and so does each of its clients beyond the first. */
+    /** How many places are taken (Principals). */
     public int size() {
         return principals.size();
     }
@@ -480,7 +467,6 @@ public final class QuotaTable {
         return principals.max();
     }
 
-    /** The rules in shadow, as the property shadow names them. */
     public List<String> shadow() {
         return shadow;
     }

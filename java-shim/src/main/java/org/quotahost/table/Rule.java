@@ -77,7 +77,7 @@ record Rule(Course[] all, Course[] slowed, boolean shadow, double[] newcomers, W
         double base = scope.base(type);
         boolean unlimited = Double.isNaN(base);
         boolean rises = tags.slowed ? slowed != null : type == PRODUCE && !unlimited;
-        double share = rises ? Tap.rise(tags.use.fill(this) * QuotaTable.BEAT_MS, windows.number, windows.ms) : 1;
+        double share = rises ? Tap.rise(tags.fill(this) * QuotaTable.BEAT_MS, windows.number, windows.ms) : 1;
         // Who rises gets no more than the others of its kind, which may be on their way up themselves.
         double factor = share < 1 ? Math.min(course.factor, course.aim * share) : course.factor;
         if (factor >= 1 || course == Course.NONE) return unlimited ? null : base;

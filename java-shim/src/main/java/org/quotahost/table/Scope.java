@@ -85,7 +85,7 @@ final class Scope {
     int inUse(int now, int back) {
         int longest = 0;
         for (Tags tags : new Tags[] {own, slowed}) {
-            if (tags != null && now - tags.use.seen() < back) longest = Math.max(longest, tags.use.inUse(now));
+            if (tags != null && now - tags.seen() < back) longest = Math.max(longest, tags.inUse(now));
         }
         return longest;
     }
@@ -108,20 +108,20 @@ final class Scope {
 
     /** Whether Kafka may have a sensor for the own tags or the slowed ones. */
     boolean wasHad() {
-        return own.use.wasHad() || slowed != null;
+        return own.wasHad() || slowed != null;
     }
 
     /** The beat at which somebody was in the scope last. */
     int seen() {
         Tags other = slowed;
-        return other == null ? own.use.seen() : Math.max(own.use.seen(), other.use.seen());
+        return other == null ? own.seen() : Math.max(own.seen(), other.seen());
     }
 
     /** A mark has ended: who had the slowed tags has the scope's own ones again. */
     void markEnded(int now, Rule rule) {
         Tags other = slowed;
         if (other == null) return;
-        other.use.leave(now);
-        own.use.comeBack(now, rule);
+        other.leave(now);
+        own.comeBack(now, rule);
     }
 }

@@ -4,6 +4,7 @@ import java.util.Arrays;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Sanitized;
@@ -21,8 +22,12 @@ final class Scopes {
     /** Codes of scopes in QuotaTable.publish(); from GROUP on, code - GROUP is an index into the group names. */
     static final int CLIENT = 0, USER = 1, CLIENT_ID = 2, ALL = 3, NEWCOMER = 4, EXEMPT = 5, GROUP = 16;
 
+    private static final int QUICK = 1 << 17;
+
     /** By texts alone, since Java arranges these as a tree where many have one hash: a client-id may be chosen to collide. */
     private final ConcurrentHashMap<String, ConcurrentHashMap<String, Scope>> byUser = new ConcurrentHashMap<>();
+    /** Most of the own tags by hash, each alone in its place: when limits change, Kafka asks for all of them at once. */
+    private final AtomicReferenceArray<Tags> quick = new AtomicReferenceArray<>(QUICK);
     /** By quota type, whether somebody reads what Kafka measures for clients without a quota. */
     private boolean[] measured = new boolean[QuotaTable.TYPES];
     final Scope newcomers = of(NEWCOMERS, "");
@@ -52,6 +57,8 @@ final class Scopes {
      */
     Tags find(String user, String clientId) {
         if (user == null || clientId == null) return null;
+        Tags one = quick.getAcquire(place(user, clientId));
+        if (one != null && one.user.equals(user) && one.clientId.equals(clientId)) return one;
         String own = Tags.ownUser(user);
         ConcurrentHashMap<String, Scope> some = byUser.get(own == null ? user : own);
         Scope scope = some == null ? null : some.get(clientId);
@@ -93,15 +100,26 @@ final class Scopes {
     }
 
     private Scope of(String user, String clientId) {
-        return byUser.computeIfAbsent(user, u -> new ConcurrentHashMap<>(1))
-                .computeIfAbsent(clientId, c -> new Scope(user, c, user.equals(EXEMPT_TAG)));
+        return byUser.computeIfAbsent(user, u -> new ConcurrentHashMap<>(1)).computeIfAbsent(clientId, c -> {
+            Scope made = new Scope(user, c, user.equals(EXEMPT_TAG));
+            quick.setRelease(place(user, c), made.own);
+            return made;
+        });
+    }
+
+    private static int place(String user, String clientId) {
+        int hash = 31 * user.hashCode() + clientId.hashCode();
+        return (hash ^ hash >>> 17) & QUICK - 1;
     }
 
     /** Forgets the scopes in which nobody was since a beat, but for those that somebody still has. */
     void sweep(int before, Set<Scope> had) {
         for (var some : byUser.values()) {
-            some.values().removeIf(scope -> !isPermanent(scope) && !had.contains(scope)
-                    && (!scope.wasHad() || scope.seen() - before < 0));
+            some.values().removeIf(scope -> {
+                boolean stays = isPermanent(scope) || had.contains(scope) || scope.wasHad() && scope.seen() - before >= 0;
+                if (!stays) quick.compareAndSet(place(scope.own.user, scope.own.clientId), scope.own, null);
+                return !stays;
+            });
         }
         byUser.values().removeIf(Map::isEmpty);
     }
