@@ -44,16 +44,17 @@ final class Principals {
         private final Tags produce, fetch, request, mutation;
         /** What the host has answered for it. */
         final Answer answer;
-        /** The beat at which Kafka asked for it last. */
+        /** The beat at which Kafka asked for it last, as far as it fits, and in the lowest bits for which types. */
         private int seen;
 
-        Known(Scope[] scopes, Answer answer, int seen) {
+        /** @param beat when Kafka asked for it last */
+        Known(Scope[] scopes, Answer answer, int beat) {
             produce = own(scopes[0]);
             fetch = own(scopes[1]);
             request = own(scopes[2]);
             mutation = own(scopes[3]);
             this.answer = answer;
-            this.seen = seen;
+            seen = beat << QuotaTable.TYPES;
         }
 
         private static Tags own(Scope scope) {
@@ -69,13 +70,21 @@ final class Principals {
             };
         }
 
-        /** On a request thread. It writes only what differs: a write moves the cache line away from the others. */
-        final void see(int beat) {
-            if (seen != beat) seen = beat;
+        /**
+         * On a request thread: Kafka asks for a type. Answers whether it is the first time in this beat. Only what differs is
+         * written: a write moves the cache line away from the other threads.
+         */
+        final boolean see(int type, int beat) {
+            int last = seen;
+            boolean sameBeat = (last ^ beat << QuotaTable.TYPES) >>> QuotaTable.TYPES == 0;
+            if (sameBeat && (last & 1 << type) != 0) return false;
+            seen = (sameBeat ? last : beat << QuotaTable.TYPES) | 1 << type;
+            return true;
         }
 
+        /** The beat at which Kafka asked for it last; right for some 300 days. */
         final int seen() {
-            return seen;
+            return seen >> QuotaTable.TYPES;
         }
     }
 

@@ -106,36 +106,36 @@ public final class QuotaTable {
     /** The tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
     public Map<String, String> tags(int type, KafkaPrincipal principal, String clientId) {
         int beat = now;
+        Entry entry = principals.entry(principal.getName());
+        Known known = entry == null || entry.tags(type) != null ? entry : entry.client(clientId);
+        Tags own;
+        boolean news = true;
+        if (known != null) {
+            own = known.tags(type);
+            news = known.see(type, beat);
+        } else if (entry == null || entry.needs(principal, clientId)) {
+            own = unknown(type, entry, principal, clientId, beat).own;
+        } else {
+            own = entry.all[type].own;
+            news = entry.see(type, beat);
+        }
+        // The host knows names alone, but only a name of this type exempts (Exemptions).
+        if (own == exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) own = scopes.newcomers.own;
         Rule current = rule;
-        Tags own = own(type, principal, clientId, beat);
-        boolean slowed = current.slowed() != null && own != exempt && current.factors(type)
-                && marks.has(principal.getName(), clientId);
+        if (current.slowed() == null) {
+            if (news) own.note(beat, current);
+            return own;
+        }
+        boolean slowed = own != exempt && current.factors(type) && marks.has(principal.getName(), clientId);
         Tags tags = slowed ? own.scope.slowed() : own;
         tags.note(beat, current);
         return tags;
     }
 
-    private Tags own(int type, KafkaPrincipal principal, String clientId, int beat) {
-        Entry entry = principals.entry(principal.getName());
-        Known known = entry == null || entry.tags(type) != null ? entry : entry.client(clientId);
-        Tags own;
-        if (known != null) {
-            known.see(beat);
-            own = known.tags(type);
-        } else if (entry == null || entry.needs(principal, clientId)) {
-            own = unknown(type, entry, principal, clientId, beat).own;
-        } else {
-            entry.see(beat);
-            own = entry.all[type].own;
-        }
-        // The host knows names alone, but only a name of this type exempts (Exemptions).
-        return own == exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE) ? scopes.newcomers.own : own;
-    }
-
     /** The scope of a client that the table doesn't know; it goes to the inbox, if there is a place for it. */
     private Scope unknown(int type, Entry entry, KafkaPrincipal principal, String clientId, int beat) {
         counters.misses.increment();
-        if (entry != null) entry.see(beat);
+        if (entry != null) entry.see(type, beat);
         // Without a place for the client, the answer for its principal is still to be had.
         boolean asks = entry == null ? !principals.isFull() : !entry.answered() || principals.hasPlaceFor(entry);
         String name = principal.getName();
