@@ -39,11 +39,7 @@ final class InnerAuthorizer {
 
     private InnerAuthorizer() {}
 
-    /**
-     * The authorizer, which the caller has to configure.
-     *
-     * @throws ConfigException if the class does not exist, is no authorizer, is a fence itself, or cannot be made
-     */
+    /** The authorizer, which the caller has to configure; ConfigException if the class is not there or is none. */
     static Authorizer of(Map<String, ?> configs) {
         String name = Objects.toString(configs.get(PROPERTY), "").strip();
         if (name.equalsIgnoreCase(NONE)) return new AllowAll();
@@ -69,12 +65,7 @@ final class InnerAuthorizer {
         return new ConfigException(PROPERTY + "=" + name + " " + what + REMEDY);
     }
 
-    /**
-     * The inner authorizer of a cluster that had no authorizer (fence.authorizer=none).
-     *
-     * <p>It does what a broker without an authorizer does: everything is allowed, and every question about ACLs is
-     * answered with SECURITY_DISABLED (Kafka's AclApis).
-     */
+    /** As a broker without an authorizer: all is allowed, and questions about ACLs get SECURITY_DISABLED (AclApis). */
     private static final class AllowAll implements Authorizer {
         private static final SecurityDisabledException DISABLED =
                 new SecurityDisabledException("No Authorizer is configured.");

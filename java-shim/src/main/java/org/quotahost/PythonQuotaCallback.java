@@ -17,7 +17,7 @@ import org.quotahost.host.PythonHost;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.internals.BrokerLog;
 import org.quotahost.internals.Caller;
-import org.quotahost.internals.ClientMeters;
+import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Internals;
 import org.quotahost.internals.Mute;
 import org.quotahost.table.QuotaTable;
@@ -45,7 +45,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     @Override
     public void configure(Map<String, ?> configs) {
-        ClientMeters.lookFor(configs);
+        KafkaBeans.lookFor(configs);
         Internals.start(getClass());
         try {
             host.set(PythonHost.acquire(BrokerConfigs.of(configs)));
@@ -112,6 +112,12 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         clientQuota(type, entity, null);
     }
 
+    private void clientQuota(ClientQuotaType type, ClientQuotaEntity entity, Double rate) {
+        PythonHost now = host();
+        // A type that only a later Kafka knows is left unlimited.
+        if (now != null && type.ordinal() < QuotaTable.TYPES) now.inbox.clientQuota(type, entity, rate);
+    }
+
     /** Kafka 4.4 has deprecated it, and 5.0 will not have it (KAFKA-19566); the Python host asks the cluster then. */
     public boolean updateClusterMetadata(Cluster cluster) {
         PythonHost now = host();
@@ -162,11 +168,5 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     /** Null before configure() and after close(). */
     PythonHost host() {
         return host.get();
-    }
-
-    private void clientQuota(ClientQuotaType type, ClientQuotaEntity entity, Double rate) {
-        PythonHost now = host();
-        // A type that only a later Kafka knows is left unlimited.
-        if (now != null && type.ordinal() < QuotaTable.TYPES) now.inbox.clientQuota(type, entity, rate);
     }
 }

@@ -36,8 +36,7 @@ public final class Creation {
     /** How many requests were refused since the start of this JVM, and would have been but for the factor in shadow. */
     public static final LongAdder refusals = new LongAdder(), shadowed = new LongAdder();
 
-    private static volatile boolean paused;
-    private static volatile boolean allowed;
+    private static volatile boolean paused, allowed;
     /** Whose request was refused last, for the log; null once it was logged. */
     private static volatile AuthorizableRequestContext last;
     private static long logged;
@@ -45,15 +44,13 @@ public final class Creation {
 
     private Creation() {}
 
-    // ---- request threads -------------------------------------------------------------------------------------
-
     /** Whether any creation is refused at this moment. */
     public static boolean refused() {
         return paused && !allowed;
     }
 
     /**
-     * The error with which a request that creates is refused, or null to let it through.
+     * On a request thread: the error with which a request that creates is refused, or null to let it through.
      *
      * @param results what the inner authorizer answered to the actions, in their order
      */
@@ -86,8 +83,6 @@ public final class Creation {
         return request != null && (request.validateOnly()
                 || request.topics().stream().allMatch(topic -> Topic.isInternal(topic) || Exemptions.spares(topic)));
     }
-
-    // ---- the table, the host, the watch ----------------------------------------------------------------------
 
     /** A PAUSE begins or ends. */
     public static void pause(boolean on) {

@@ -32,8 +32,6 @@ public final class Exemptions {
     /** What the host has said last; replaced as a whole. */
     private record Clients(Set<String> users, Set<String> anonymousClientIds, String[] internalClientIds) {}
 
-    // ---- request threads -------------------------------------------------------------------------------------
-
     /** Whether a client is exempt from quotas and passes the fence. It neither waits nor allocates. */
     public static boolean exempt(KafkaPrincipal principal, String clientId) {
         Clients now = clients;
@@ -54,20 +52,16 @@ public final class Exemptions {
         int at = 0;
         for (int i = 0; i < form.length(); i++) {
             int begin = at;
-            switch (form.charAt(i)) {
-                case '#' -> {
-                    while (at < clientId.length() && clientId.charAt(at) >= '0' && clientId.charAt(at) <= '9') at++;
-                }
-                case '*' -> {
-                    while (at < clientId.length() && BLANKS.indexOf(clientId.charAt(at)) < 0) at++;
-                }
-                default -> {
-                    if (at < clientId.length() && clientId.charAt(at) == form.charAt(i)) at++;
-                }
-            }
+            char wanted = form.charAt(i);
+            boolean several = wanted == '#' || wanted == '*';
+            while (at < clientId.length() && fits(clientId.charAt(at), wanted) && (several || at == begin)) at++;
             if (at == begin) return false;
         }
         return at == clientId.length();
+    }
+
+    private static boolean fits(char c, char wanted) {
+        return wanted == '#' ? c >= '0' && c <= '9' : wanted == '*' ? BLANKS.indexOf(c) < 0 : c == wanted;
     }
 
     /** Whether the fence lets everybody write to a topic. */
@@ -81,15 +75,11 @@ public final class Exemptions {
         return !all.isEmpty() && all.contains(principal.toString());
     }
 
-    // ---- operators -------------------------------------------------------------------------------------------
-
     /** Whether a user's requests go on while the fence is closed, whatever the topic. */
     public static boolean passes(String user, String clientId) {
         KafkaPrincipal principal = new KafkaPrincipal(KafkaPrincipal.USER_TYPE, user);
         return exempt(principal, clientId) || isSuperUser(principal);
     }
-
-    // ---- the host and the authorizer -------------------------------------------------------------------------
 
     /**
      * Replaces the exempt clients.
@@ -110,9 +100,8 @@ public final class Exemptions {
     }
 
     /**
-     * Takes the super users from the broker's properties, as StandardAuthorizer reads them.
-     *
-     * <p>User:ANONYMOUS is none here: as everybody who does not authenticate, it would open the fence to all of them.
+     * Takes the super users from the broker's properties, as StandardAuthorizer reads them. User:ANONYMOUS is none here: as
+     * everybody who does not authenticate, it would open the fence to all of them.
      */
     public static void superUsers(Map<String, ?> configs) {
         String[] all = BrokerConfigs.text(configs.get("super.users")).split(";");

@@ -32,10 +32,11 @@ public final class Fence {
     private static final RuntimeException CLOSED = Errors.NOT_ENOUGH_REPLICAS.exception("quotahost has paused writing,"
             + " since disks of this cluster are full or their state is unknown; try again");
 
-    /** How many requests a closed fence has turned back since the start of this JVM, and bytes of their record batches. */
-    public static final LongAdder rejections = new LongAdder(), rejectedBytes = new LongAdder();
-    /** How many requests a closed fence would have turned back, had the factor not been in shadow. */
-    public static final LongAdder shadowed = new LongAdder();
+    /**
+     * How many requests a closed fence has turned back since the start of this JVM, and would have but for the factor in
+     * shadow; and the bytes of the former's record batches.
+     */
+    public static final LongAdder rejections = new LongAdder(), shadowed = new LongAdder(), rejectedBytes = new LongAdder();
 
     private static final AtomicInteger installed = new AtomicInteger();
     private static volatile Rules rules = new Rules(false, null, null);
@@ -76,8 +77,6 @@ public final class Fence {
      * @param topics otherwise the requests to these topics; null for none
      */
     private record Rules(boolean closed, Affected affected, Topics topics) {}
-
-    // ---- request threads -------------------------------------------------------------------------------------
 
     /** Whether the requests of all clients but the exempt are turned back, or only those to held topics. */
     public static boolean closed() {
@@ -162,14 +161,11 @@ public final class Fence {
         allowance = bytesPerSecond;
     }
 
-    // ---- the authorizer --------------------------------------------------------------------------------------
-
     /** A broker's authorizer in this JVM begins to ask the fence. */
     public static void install() {
         installed.incrementAndGet();
     }
 
-    /** That authorizer was closed. */
     public static void uninstall() {
         installed.decrementAndGet();
     }

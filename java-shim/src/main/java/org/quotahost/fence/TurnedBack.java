@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.internals.Topic;
 import org.apache.kafka.common.message.ProduceRequestData.TopicProduceData;
@@ -31,8 +32,7 @@ import org.quotahost.internals.Requests;
  * counted under OTHERS.
  */
 public final class TurnedBack {
-    static final String SEVERAL = "<several topics>";
-    static final String OTHERS = "<other topics>";
+    static final String SEVERAL = "<several topics>", OTHERS = "<other topics>";
     static final int MOST_TOPICS = 1_000, MOST_CLIENTS = 1_000;
     static final long LATELY_NANOS = 15_000_000_000L;
 
@@ -109,7 +109,7 @@ public final class TurnedBack {
      * <p>From Produce v13 on a request names its topics by ids, and no authorizer can translate them. A request to one
      * topic is counted under the name that Kafka asks the authorizer about; one to several is counted under SEVERAL.
      */
-    static long count(List<Action> actions, List<AuthorizationResult> results) {
+    private static long count(List<Action> actions, List<AuthorizationResult> results) {
         Collection<TopicProduceData> topics = Requests.topics();
         if (topics.isEmpty()) return 0;
         Set<String> allowed = new HashSet<>();
@@ -150,5 +150,50 @@ public final class TurnedBack {
     /** How many bytes of record batches were turned back since the start of this JVM, by topic. */
     public static Map<String, LongAdder> bytes() {
         return bytes;
+    }
+
+    // ---- the allowance ---------------------------------------------------------------------------------------
+
+    /**
+     * How many bytes a client may send on in requests that are turned back, before its connections are muted.
+     *
+     * <p>A producer that waits before it tries again, as Kafka's own do (retry.backoff.ms, 0.1 to 1 s), stays within it
+     * and is not muted; one that doesn't has used it up at once. No request takes more than a second of it, however
+     * large: a mute lets one request a second through, too. Each slot holds until when its bytes are paid for (the
+     * generic cell rate algorithm). Clients share a slot if their keys have one hash: then the one may be muted for what
+     * the other sends, for one window at a time.
+     */
+    static final class Allowance {
+        /** What a client may save up, in seconds of its rate. */
+        static final long SAVED_SECONDS = 4;
+        private static final long SECOND = 1_000_000_000L;
+        private static final int SLOTS = 4_096;
+
+        private final AtomicLongArray paidUntil = new AtomicLongArray(SLOTS);
+        private final long origin;
+
+        /** All times are after the origin, both by System.nanoTime. */
+        Allowance(long origin) {
+            this.origin = origin;
+        }
+
+        /**
+         * Takes so many bytes, if they are still allowed.
+         *
+         * @param key the hash of whose bytes they are
+         * @param bytesPerSecond what is allowed; for 0 nothing is
+         */
+        boolean take(int key, long bytes, double bytesPerSecond, long nanos) {
+            if (!(bytesPerSecond > 0)) return false;
+            int slot = (key ^ key >>> 12 ^ key >>> 24) & SLOTS - 1;
+            long now = nanos - origin;
+            long cost = (long) Math.min(SECOND, bytes / bytesPerSecond * SECOND);
+            while (true) {
+                long before = paidUntil.get(slot);
+                long after = Math.max(before, now) + cost;
+                if (after - now > SAVED_SECONDS * SECOND) return false;
+                if (paidUntil.compareAndSet(slot, before, after)) return true;
+            }
+        }
     }
 }

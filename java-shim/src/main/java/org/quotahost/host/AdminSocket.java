@@ -19,10 +19,8 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFileAttributes;
-import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.stream.Stream;
@@ -49,7 +47,6 @@ final class AdminSocket implements AutoCloseable {
     /** How often it looks for new connections and for idle ones. */
     private static final long LOOK_MS = 50;
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.admin");
-    private static final Set<PosixFilePermission> OURS = PosixFilePermissions.fromString("rwx------");
 
     private final String node;
     private final Function<String[], String> answers;
@@ -103,15 +100,14 @@ final class AdminSocket implements AutoCloseable {
         }
     }
 
-    // ---- the directory ---------------------------------------------------------------------------------------
-
     /** The directory, made or found: nobody else can have put it there, or look into it. */
     private static Path directory() throws IOException {
         String set = System.getProperty(DIRECTORY, "");
         Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
         Path directory = set.isEmpty() ? temporary.resolve("quotahost-" + uid(temporary)) : Path.of(set);
+        var ours = PosixFilePermissions.fromString("rwx------");
         try {
-            Files.createDirectory(directory, PosixFilePermissions.asFileAttribute(OURS));
+            Files.createDirectory(directory, PosixFilePermissions.asFileAttribute(ours));
         } catch (FileAlreadyExistsException e) {
             LOG.debug("{} is there", directory);
         }
@@ -119,7 +115,7 @@ final class AdminSocket implements AutoCloseable {
         if (!found.isDirectory()) throw new IOException(directory + " is no directory");
         Object owner = Files.getAttribute(directory, "unix:uid", LinkOption.NOFOLLOW_LINKS);
         if (!owner.equals(uid(directory))) throw new IOException(directory + " belongs to user " + owner);
-        if (!OURS.containsAll(found.permissions())) {
+        if (!ours.containsAll(found.permissions())) {
             String open = PosixFilePermissions.toString(found.permissions());
             throw new IOException(directory + " is open to others: " + open + ", and not rwx------");
         }
@@ -161,9 +157,7 @@ final class AdminSocket implements AutoCloseable {
             if (now - since > idleNanos) close(channel);
         });
         try {
-            while (true) {
-                SocketChannel channel = server.accept();
-                if (channel == null) return;
+            for (SocketChannel channel; (channel = server.accept()) != null;) {
                 if (connections.size() < MOST) begin(channel);
                 else channel.close();
             }
@@ -202,9 +196,8 @@ final class AdminSocket implements AutoCloseable {
 
     private String answer(String line) {
         try {
-            String[] words = Stream.of(line.split(" ", -1)).map(word -> URLDecoder.decode(word, StandardCharsets.UTF_8))
-                    .toArray(String[]::new);
-            return answers.apply(words);
+            return answers.apply(Stream.of(line.split(" ", -1))
+                    .map(word -> URLDecoder.decode(word, StandardCharsets.UTF_8)).toArray(String[]::new));
         } catch (RuntimeException | StackOverflowError e) {
             return error(String.valueOf(e.getMessage()));
         }

@@ -1,7 +1,6 @@
 package org.quotahost.host;
 
 import java.nio.file.Path;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -15,7 +14,6 @@ import org.quotahost.table.Dump;
 import org.quotahost.table.FactorInForce;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
-import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Json;
 
 /**
@@ -74,44 +72,27 @@ public final class Questions {
         FactorInForce factor = table.factorInForce();
         Lease lease = host.lease;
         TopicQuotas topics = host.topicQuotas;
-        BrokerConfigs config = host.config();
+        Map<String, String> broker = host.config().broker();
         boolean fallback = lease.expired();
-        Map<String, Object> all = new LinkedHashMap<>();
-        all.put("pid", ProcessHandle.current().pid());
-        all.put("node", config.broker().getOrDefault("node.id", ""));
-        all.put("version", PythonEnvironment.built().getProperty("quotahost", ""));
-        all.put("enforced", factor.isEnforced());
-        all.put("shadow", table.shadow());
-        all.put("factor", factor.value());
-        all.put("cause", fallback ? lease.cause() : factor.hostFactor().cause());
-        all.put("host_factor", factor.hostFactor().value());
-        all.put("limit_factor", factor.limitFactor());
-        all.put("fallback", fallback);
-        all.put("silent_ms", Math.round(lease.ageSeconds() * 1_000));
-        all.put("factor_types", factor.factored().stream().map(Enum::name).sorted().toList());
         Map<String, Double> floors = new TreeMap<>();
         for (ClientQuotaType type : ClientQuotaType.values()) floors.put(type.name(), factor.floor(type));
-        all.put("floors", floors);
-        all.put("fence", Map.of("installed", Fence.installed(), "closed", Fence.closed(), "counts_only", Fence.inShadow()));
-        all.put("creation_refused", Creation.refused());
-        all.put("topics", Map.of("threshold", topics.threshold(), "rate", topics.rate(), "over", topics.over(),
-                "in_shadow", topics.overInShadow()));
-        all.put("controller", KafkaBeans.activeController());
         // For how long a bucket of partition mutations saves up its rate; by Kafka's defaults 11 samples of 1 s.
-        all.put("mutation_seconds", number(config, "controller.quota.window.num", 11)
-                * number(config, "controller.quota.window.size.seconds", 1));
-        all.put("log_dirs", logDirs(config.broker()));
-        all.put("clients", table.size());
-        all.put("clients_max", table.clientsMax());
-        all.put("affected_topics", table.affectedTopics());
-        all.put("marked", table.marked());
-        all.put("held", held);
-        all.put("sources", host.gauges.names("FactorSource", "Answers", 1));
-        return all;
-    }
-
-    private static long number(BrokerConfigs config, String property, long byDefault) {
-        return Long.parseLong(config.broker().getOrDefault(property, Long.toString(byDefault)));
+        long mutationSeconds = Long.parseLong(broker.getOrDefault("controller.quota.window.num", "11"))
+                * Long.parseLong(broker.getOrDefault("controller.quota.window.size.seconds", "1"));
+        return Json.object("pid", ProcessHandle.current().pid(), "node", broker.getOrDefault("node.id", ""),
+                "version", PythonEnvironment.built().getProperty("quotahost", ""),
+                "enforced", factor.isEnforced(), "shadow", table.shadow(), "factor", factor.value(),
+                "cause", fallback ? lease.cause() : factor.hostFactor().cause(),
+                "host_factor", factor.hostFactor().value(), "limit_factor", factor.limitFactor(),
+                "fallback", fallback, "silent_ms", Math.round(lease.ageSeconds() * 1_000),
+                "factor_types", factor.factored().stream().map(Enum::name).sorted().toList(), "floors", floors,
+                "fence", Map.of("installed", Fence.installed(), "closed", Fence.closed(), "counts_only", Fence.inShadow()),
+                "creation_refused", Creation.refused(),
+                "topics", Map.of("threshold", topics.threshold(), "rate", topics.rate(), "over", topics.over(),
+                        "in_shadow", topics.overInShadow()),
+                "controller", KafkaBeans.activeController(), "mutation_seconds", mutationSeconds, "log_dirs", logDirs(broker),
+                "clients", table.size(), "clients_max", table.clientsMax(), "affected_topics", table.affectedTopics(),
+                "marked", table.marked(), "held", held, "sources", host.gauges.names("FactorSource", "Answers", 1));
     }
 
     private static List<String> logDirs(Map<String, String> broker) {

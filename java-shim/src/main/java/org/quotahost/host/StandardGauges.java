@@ -11,6 +11,7 @@ import org.quotahost.internals.Internals;
 import org.quotahost.internals.Meters;
 import org.quotahost.internals.Mute;
 import org.quotahost.metrics.Gauges;
+import org.quotahost.table.FactorInForce;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.Schedule;
@@ -25,15 +26,17 @@ final class StandardGauges {
 
     static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, TopicQuotas topics, DoubleSupplier restarts) {
         QuotaTable.Counters counters = table.counters();
+        FactorInForce factor = table.factorInForce();
         gauges.add("QuotaTable", "", "Clients", table::size);
         gauges.add("QuotaTable", "", "ClientsMax", table::clientsMax);
         gauges.add("QuotaTable", "", "Misses", counters.misses::sum);
         gauges.add("QuotaTable", "", "Unadmitted", counters.unadmitted::sum);
         gauges.add("QuotaTable", "", "Evicted", counters.evicted::sum);
         gauges.add("QuotaTable", "", "Changes", counters.changes::sum);
-        gauges.add("QuotaTable", "", "Factor", table.factorInForce()::value);
-        gauges.add("QuotaTable", "", "LimitFactor", table.factorInForce()::limitFactor);
-        gauges.add("QuotaTable", "", "State", () -> state(table.factorInForce().value()));
+        gauges.add("QuotaTable", "", "Factor", factor::value);
+        gauges.add("QuotaTable", "", "LimitFactor", factor::limitFactor);
+        // 0 OPEN, 1 THROTTLE, 2 PAUSE.
+        gauges.add("QuotaTable", "", "State", () -> factor.value() >= 1 ? 0 : factor.value() > 0 ? 1 : 2);
         gauges.add("QuotaTable", "", "AffectedTopics", () -> Math.max(0, table.affectedTopics()));
         gauges.add("QuotaTable", "", "Marked", table::marked);
         gauges.add("QuotaTable", "", "Resolved", counters.resolveTime::count);
@@ -56,28 +59,20 @@ final class StandardGauges {
         gauges.add("Watch", "", "Errors", Schedule::failures);
         Internals.all().forEach(each -> gauges.add("Internals", each.name(), "Missing", () -> each.missing() ? 1 : 0));
         // Python sets it, and cannot while it is silent.
-        gauges.overrule("Factor", "", "LackOfData", () -> lease.expired()
-                && table.factorInForce().value() < table.factorInForce().hostFactor().value() ? 1 : Double.NaN);
+        gauges.overrule("Factor", "", "LackOfData",
+                () -> lease.expired() && factor.value() < factor.hostFactor().value() ? 1 : Double.NaN);
         gauges.add("TopicQuotas", "", "Threshold", topics::threshold);
         gauges.add("TopicQuotas", "", "Rate", topics::rate);
         gauges.add("TopicQuotas", "", "Share", topics::share);
         gauges.add("TopicQuotas", "", "Over", () -> topics.over().size());
-        gauges.add("TopicQuotas", "", "Rejections", TopicQuotas::rejections);
-        gauges.add("TopicQuotas", "", "Shadowed", TopicQuotas::shadowed);
-        gauges.add("TopicQuotas", "", "RejectedBytes", TopicQuotas::rejectedBytes);
+        gauges.add("TopicQuotas", "", "Rejections", TopicQuotas.rejections::sum);
+        gauges.add("TopicQuotas", "", "Shadowed", TopicQuotas.shadowed::sum);
+        gauges.add("TopicQuotas", "", "RejectedBytes", TopicQuotas.rejectedBytes::sum);
         gauges.add("TopicQuotas", "", "Failed", () -> Meters.count("FailedProduceRequestsPerSec"));
         gauges.add("TopicQuotas", "", "FailedBytes", () -> Meters.count("BytesRejectedPerSec"));
     }
 
-    /** 0 OPEN, 1 THROTTLE, 2 PAUSE. */
-    private static int state(double factor) {
-        return factor >= 1 ? 0 : factor > 0 ? 1 : 2;
-    }
-
-    /**
-     * What shows the bytes of each topic from which something was turned back since it was called last, and what would be of
-     * each topic whose threshold has been put in shadow since then.
-     */
+    /** What shows the bytes of each topic that was turned back, and each topic's rule in shadow, once they are there. */
     static Runnable news(Gauges gauges, TopicQuotas topics) {
         Set<String> shown = new HashSet<>();
         Set<String> rules = new HashSet<>();

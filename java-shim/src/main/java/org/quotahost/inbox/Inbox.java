@@ -53,11 +53,9 @@ public final class Inbox {
     /** The host's thread while it waits in take(), else null. */
     private volatile Thread waiting;
 
-    // ---- request threads -------------------------------------------------------------------------------------
-
     /**
-     * Posts a client that the table does not know: as a rule once, and again if the host has not answered for one or two
-     * seconds.
+     * On a request thread: posts a client that the table does not know, as a rule once, and again if the host has not
+     * answered for one or two seconds.
      */
     public void postClient(String principal, String clientId) {
         List<String> names = List.of(principal, clientId);

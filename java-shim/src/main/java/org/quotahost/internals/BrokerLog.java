@@ -40,11 +40,8 @@ public final class BrokerLog {
     private final AtomicIntegerArray steps = new AtomicIntegerArray(ClientQuotaType.values().length);
     /** Whether the scan that this thread does follows from the factor; Kafka's few request threads keep it. */
     private final ThreadLocal<Boolean> factor = new ThreadLocal<>();
-    private final LongAdder byFactor = new LongAdder();
-    private final LongAdder byOthers = new LongAdder();
-    private final LongAdder scans = new LongAdder();
-    private final LineLimit lines;
-    private final LineLimit summaries;
+    private final LongAdder byFactor = new LongAdder(), byOthers = new LongAdder(), scans = new LongAdder();
+    private final LineLimit lines, summaries;
 
     BrokerLog(LongSupplier nanoClock) {
         lines = new LineLimit(PER_MINUTE, nanoClock);
@@ -122,10 +119,8 @@ public final class BrokerLog {
                 "kafka.server.ClientRequestQuotaManager", "kafka.server.ControllerMutationQuotaManager",
                 "org.apache.kafka.server.quota.ClientQuotaManager", "org.apache.kafka.server.quota.ClientRequestQuotaManager",
                 "org.apache.kafka.server.quota.ControllerMutationQuotaManager");
-        private static final String CHANGED = "already exists";
         /** KAFKA-20746, which only a broker with a quota callback has; Kafka's metadata-apply-error-count counts all. */
         private static final String FAULTS = "org.apache.kafka.server.fault.LoggingFaultHandler";
-        private static final String FAULT = "topic or cluster changes";
 
         private final LineLimit faults = new LineLimit(1);
 
@@ -154,7 +149,7 @@ public final class BrokerLog {
             // Level by level, so that what is off, which is most, ends here.
             if (level == Level.ERROR) return isOfFence(last) ? Result.DENY : Result.NEUTRAL;
             if (level != Level.INFO || !MANAGERS.contains(logger.getName())) return Result.NEUTRAL;
-            if (text != null && !text.toString().contains(CHANGED)) return Result.NEUTRAL;
+            if (text != null && !text.toString().contains("already exists")) return Result.NEUTRAL;
             return OF_BROKER.leavesOut(text == null) ? Result.DENY : Result.NEUTRAL;
         }
 
@@ -166,7 +161,8 @@ public final class BrokerLog {
         /** Whether it is the fault of Kafka's, and was logged within the last minute. */
         private boolean tooMany(Object[] parameters) {
             for (Object each : parameters) {
-                if (each instanceof String text && text.contains(FAULT)) return faults.pass() == LineLimit.NO;
+                boolean ours = each instanceof String text && text.contains("topic or cluster changes");
+                if (ours) return faults.pass() == LineLimit.NO;
             }
             return false;
         }

@@ -3,20 +3,18 @@ package org.quotahost.internals;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
-import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
-import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.config.ConfigException;
-import org.apache.kafka.common.metrics.MetricValueProvider;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.metrics.Monitorable;
 import org.apache.kafka.common.metrics.PluginMetrics;
-import org.apache.kafka.common.metrics.Sensor;
+import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.slf4j.Logger;
@@ -124,53 +122,27 @@ public final class Internals {
         lines.forEach(new PrintStream(System.out, true, StandardCharsets.UTF_8)::println);
     }
 
-    /** Kafka 4.0 has no metrics for plugins, and its authorizer needs none. */
-    private static Consumer<Authorizer> authorizerMetrics() {
+    /**
+     * From Kafka 4.1 on StandardAuthorizer fails if nobody gives it metrics, and Kafka gives them only to the authorizer
+     * that it loads itself, if that is a Monitorable. QuotaFence is none, so it gives these, which no reporter shows. Kafka
+     * 4.0 has no metrics for plugins, and its authorizer needs none.
+     */
+    private static Consumer<Authorizer> authorizerMetrics() throws ClassNotFoundException {
+        ClassLoader loader = Internals.class.getClassLoader();
         try {
-            Class.forName("org.apache.kafka.common.metrics.Monitorable", false, Internals.class.getClassLoader());
+            Class.forName("org.apache.kafka.common.metrics.Monitorable", false, loader);
         } catch (ClassNotFoundException e) {
             return authorizer -> {};
         }
+        Class.forName("org.apache.kafka.common.metrics.internals.PluginMetricsImpl", false, loader);
         return UnseenMetrics::giveTo;
     }
 
-    /**
-     * Metrics that no reporter shows, for an inner authorizer that cannot work without any.
-     *
-     * <p>From Kafka 4.1 on StandardAuthorizer fails if nobody gives it metrics, and Kafka gives them only to the
-     * authorizer that it loads itself, if that is a Monitorable. QuotaFence is none, so it gives these. The class loads
-     * on Kafka 4.1 and newer only: PluginMetrics does not exist before.
-     */
-    private static final class UnseenMetrics implements PluginMetrics {
-        private final Metrics metrics = new Metrics();
-
+    /** Loads on Kafka 4.1 and newer only. */
+    private static final class UnseenMetrics {
         static void giveTo(Authorizer authorizer) {
-            if (authorizer instanceof Monitorable monitorable) monitorable.withPluginMetrics(new UnseenMetrics());
-        }
-
-        @Override
-        public MetricName metricName(String name, String description, LinkedHashMap<String, String> tags) {
-            return metrics.metricName(name, "plugins", description, tags);
-        }
-
-        @Override
-        public void addMetric(MetricName name, MetricValueProvider<?> value) {
-            metrics.addMetric(name, value);
-        }
-
-        @Override
-        public void removeMetric(MetricName name) {
-            metrics.removeMetric(name);
-        }
-
-        @Override
-        public Sensor addSensor(String name) {
-            return metrics.sensor(name);
-        }
-
-        @Override
-        public void removeSensor(String name) {
-            metrics.removeSensor(name);
+            PluginMetrics unseen = new PluginMetricsImpl(new Metrics(), Map.of());
+            if (authorizer instanceof Monitorable monitorable) monitorable.withPluginMetrics(unseen);
         }
     }
 

@@ -1,7 +1,6 @@
 package org.quotahost.internals;
 
 import java.io.IOException;
-import java.security.Key;
 import java.security.KeyStore;
 import java.security.cert.Certificate;
 import java.security.cert.X509Certificate;
@@ -60,10 +59,10 @@ public final class Keystores {
         List<String> found = new ArrayList<>();
         try (DefaultSslEngineFactory factory = new DefaultSslEngineFactory()) {
             factory.configure(values);
-            if (factory.truststore() != null) {
-                KeyStore store = factory.truststore();
+            KeyStore trusted = factory.truststore();
+            if (trusted != null) {
                 StringBuilder all = new StringBuilder();
-                for (String alias : Collections.list(store.aliases())) all.append(pem(store.getCertificate(alias)));
+                for (String alias : Collections.list(trusted.aliases())) all.append(pem(trusted.getCertificate(alias)));
                 found.addAll(List.of("ssl.ca.pem", all.toString()));
             }
             if (factory.keystore() != null) key(factory.keystore(), values, rules, found);
@@ -77,14 +76,12 @@ public final class Keystores {
         char[] password = secret == null ? null : BrokerConfigs.text(secret).toCharArray();
         for (String alias : Collections.list(store.aliases())) {
             if (!store.isKeyEntry(alias)) continue;
-            Key key = store.getKey(alias, password);
             StringBuilder chain = new StringBuilder();
             for (Certificate each : store.getCertificateChain(alias)) chain.append(pem(each));
-            found.addAll(List.of("ssl.key.pem", block("PRIVATE KEY", key.getEncoded()), "ssl.certificate.pem",
-                    chain.toString()));
+            found.addAll(List.of("ssl.key.pem", block("PRIVATE KEY", store.getKey(alias, password).getEncoded()),
+                    "ssl.certificate.pem", chain.toString()));
             if (store.getCertificate(alias) instanceof X509Certificate certificate) {
-                String subject = certificate.getSubjectX500Principal().getName();
-                found.addAll(List.of("principal", mapped(subject, rules)));
+                found.addAll(List.of("principal", mapped(certificate.getSubjectX500Principal().getName(), rules)));
             }
             return;
         }

@@ -2,8 +2,8 @@ package org.quotahost.internals;
 
 import java.lang.reflect.Method;
 import java.util.Collections;
-import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 
@@ -18,7 +18,9 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 public final class Mute {
     /** Names are sanitized and have no '<', so no client gets these tags by its name. */
     private static final String USER = "<turned back>";
-    private static final Map<String, String> TAGS = tags();
+    /** A map with an order, since Kafka names its sensor by the order of the values. */
+    private static final Map<String, String> TAGS =
+            Collections.unmodifiableMap(new TreeMap<>(Map.of("user", USER, "client-id", "")).descendingMap());
     /** Percent of a thread's time; Kafka takes no limit of 0. */
     private static final Double LIMIT = 1e-9;
 
@@ -29,13 +31,6 @@ public final class Mute {
     private static volatile boolean used;
 
     private Mute() {}
-
-    private static Map<String, String> tags() {
-        Map<String, String> tags = new LinkedHashMap<>();
-        tags.put("user", USER);
-        tags.put("client-id", "");
-        return Collections.unmodifiableMap(tags);
-    }
 
     static boolean ofKafka() throws ReflectiveOperationException {
         Class<?> helper = Class.forName("kafka.server.RequestHandlerHelper", false, Mute.class.getClassLoader());

@@ -29,8 +29,7 @@ public final class Requests {
     public static final long UNKNOWN = -1;
 
     private final ThreadLocal<?> current;
-    private final MethodHandle size;
-    private final MethodHandle body;
+    private final MethodHandle size, body;
 
     Requests(ThreadLocal<?> current, Class<?> request) throws ReflectiveOperationException {
         this.current = current;
@@ -60,14 +59,10 @@ public final class Requests {
         return MethodHandles.publicLookup().unreflect(method).asType(MethodType.methodType(result, Object.class));
     }
 
-    private static Object now(Requests kafkas) {
-        return kafkas == null ? null : kafkas.current.get();
-    }
-
     /** The bytes of the whole request, as Kafka's produce quota counts them; UNKNOWN if this Kafka doesn't tell. */
     public static long bytes() {
         Requests kafkas = Internals.REQUESTS.get();
-        Object request = now(kafkas);
+        Object request = kafkas == null ? null : kafkas.current.get();
         try {
             return request == null ? UNKNOWN : (int) kafkas.size.invokeExact(request);
         } catch (Throwable e) {
@@ -79,7 +74,7 @@ public final class Requests {
     /** The request itself, which may be an envelope around a client's; null if this Kafka doesn't tell. */
     private static AbstractRequest body() {
         Requests kafkas = Internals.REQUESTS.get();
-        Object request = now(kafkas);
+        Object request = kafkas == null ? null : kafkas.current.get();
         try {
             return request == null ? null : (AbstractRequest) kafkas.body.invokeExact(request);
         } catch (Throwable e) {
@@ -116,11 +111,6 @@ public final class Requests {
             return new Records(generic(records, Object.class),
                     generic(records.getReturnType().getMethod("sizeInBytes"), int.class));
         }
-
-        private long bytes(PartitionProduceData partition) throws Throwable {
-            Object records = (Object) ofPartition.invokeExact((Object) partition);
-            return records == null ? 0 : (int) bytes.invokeExact(records);
-        }
     }
 
     /** The bytes of the record batches for one topic, as Kafka's BytesInPerSec counts them once they are appended. */
@@ -129,7 +119,10 @@ public final class Requests {
         if (kafkas == null) return 0;
         try {
             long bytes = 0;
-            for (PartitionProduceData partition : topic.partitionData()) bytes += kafkas.bytes(partition);
+            for (PartitionProduceData partition : topic.partitionData()) {
+                Object records = (Object) kafkas.ofPartition.invokeExact((Object) partition);
+                if (records != null) bytes += (int) kafkas.bytes.invokeExact(records);
+            }
             return bytes;
         } catch (Throwable e) {
             Internals.RECORDS.failed(e.toString());
@@ -152,11 +145,19 @@ public final class Requests {
         try {
             AbstractRequest body = body();
             // A broker forwards its clients' requests in an envelope.
-            return toCreate(body instanceof EnvelopeRequest envelope ? forwarded(envelope, context) : body);
+            if (body instanceof EnvelopeRequest envelope) body = forwarded(envelope, context);
+            if (body instanceof CreateTopicsRequest request) {
+                var topics = request.data().topics().stream().map(topic -> topic.name()).toList();
+                return new ToCreate(topics, request.data().validateOnly());
+            }
+            if (body instanceof CreatePartitionsRequest request) {
+                var topics = request.data().topics().stream().map(topic -> topic.name()).toList();
+                return new ToCreate(topics, request.data().validateOnly());
+            }
         } catch (RuntimeException | LinkageError e) {
             Internals.REQUESTS.failed(e.toString());
-            return null;
         }
+        return null;
     }
 
     /** Kafka has parsed it, too, but keeps that for itself (EnvelopeUtils). */
@@ -164,17 +165,5 @@ public final class Requests {
         ByteBuffer data = envelope.requestData().duplicate();
         RequestHeader.parse(data);
         return ((RequestContext) context).parseRequest(data).request;
-    }
-
-    private static ToCreate toCreate(AbstractRequest body) {
-        if (body instanceof CreateTopicsRequest request) {
-            var data = request.data();
-            return new ToCreate(data.topics().stream().map(topic -> topic.name()).toList(), data.validateOnly());
-        }
-        if (body instanceof CreatePartitionsRequest request) {
-            var data = request.data();
-            return new ToCreate(data.topics().stream().map(topic -> topic.name()).toList(), data.validateOnly());
-        }
-        return null;
     }
 }

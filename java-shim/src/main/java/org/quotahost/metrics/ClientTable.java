@@ -2,10 +2,9 @@ package org.quotahost.metrics;
 
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Set;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import javax.management.openmbean.CompositeDataSupport;
 import javax.management.openmbean.CompositeType;
 import javax.management.openmbean.OpenDataException;
@@ -78,11 +77,10 @@ public final class ClientTable {
     }
 
     private static TabularType type() {
-        List<OpenType<?>> types = new ArrayList<>();
-        for (String each : COLUMNS) types.add(TEXTS.contains(each) ? SimpleType.STRING : SimpleType.DOUBLE);
+        OpenType<?>[] types = Stream.of(COLUMNS).map(each -> TEXTS.contains(each) ? SimpleType.STRING : SimpleType.DOUBLE)
+                .toArray(OpenType<?>[]::new);
         try {
-            var row = new CompositeType("ClientUse", "what one client, or all who share a quota, use", COLUMNS, COLUMNS,
-                    types.toArray(new OpenType<?>[0]));
+            var row = new CompositeType("ClientUse", "what one client, or all who share a quota, use", COLUMNS, COLUMNS, types);
             return new TabularType("ClientUses", "who uses what", row, KEY);
         } catch (OpenDataException e) {
             throw new IllegalStateException(e);

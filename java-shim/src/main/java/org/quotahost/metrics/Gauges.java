@@ -1,56 +1,50 @@
 package org.quotahost.metrics;
 
-import java.lang.management.ManagementFactory;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.function.DoubleSupplier;
 import java.util.function.Supplier;
-import javax.management.Attribute;
-import javax.management.AttributeList;
-import javax.management.AttributeNotFoundException;
-import javax.management.DynamicMBean;
-import javax.management.JMException;
-import javax.management.MBeanAttributeInfo;
-import javax.management.MBeanInfo;
-import javax.management.MBeanServer;
-import javax.management.ObjectName;
 import javax.management.openmbean.TabularData;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
+import org.apache.kafka.common.MetricName;
+import org.apache.kafka.common.metrics.JmxReporter;
+import org.apache.kafka.common.metrics.KafkaMetricsContext;
+import org.apache.kafka.common.metrics.Measurable;
+import org.apache.kafka.common.metrics.MetricConfig;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.utils.Time;
 
 /**
  * Every number that the shim, the Python host and its plugins show: as MBeans quotahost:type=...[,name=...], and as a
  * list for Prometheus (exporter.py) and for Kafka's own metrics (MonitoredPythonQuotaCallback).
  *
  * <p>A number of Java's is a function that is called when somebody reads it. JMX reads at any time and must not call
- * Python, so Python writes each of its numbers here when it changes. Any thread may call.
+ * Python, so Python writes each of its numbers here when it changes. Kafka's own registry and reporter make the MBeans: one
+ * for each type and name, with an attribute for each number. Any thread may call.
  */
 public final class Gauges {
-    private static final Logger LOG = LoggerFactory.getLogger("quotahost.metrics");
+    private final Metrics metrics = new Metrics(new MetricConfig(), List.of(new JmxReporter()), Time.SYSTEM,
+            new KafkaMetricsContext("quotahost"));
+    private final Map<MetricName, Gauge> gauges = new LinkedHashMap<>();
 
     /** One number: type and name ("" for none) of its MBean, its attribute there, and the function that reads it. */
     public record Gauge(String type, String name, String attribute, DoubleSupplier value) {}
 
-    private record Key(String type, String name) {
-        ObjectName objectName() throws JMException {
-            String quoted = name.matches("[\\w.-]+") ? name : ObjectName.quote(name);
-            return new ObjectName("quotahost:type=" + type + (name.isEmpty() ? "" : ",name=" + quoted));
-        }
+    public Gauges() {
+        metrics.metrics().keySet().forEach(metrics::removeMetric); // the registry counts its metrics by one of its own
     }
 
-    private final MBeanServer server = ManagementFactory.getPlatformMBeanServer();
-    private final Map<Key, Bean> beans = new LinkedHashMap<>();
-
-    /** Adds a number, and its MBean if that is not there yet. */
+    /** Adds a number, or has it read by another function. */
     public synchronized void add(String type, String name, String attribute, DoubleSupplier value) {
-        bean(type, name).attributes.put(attribute, value);
+        MetricName metric = metric(type, name, attribute);
+        if (gauges.put(metric, new Gauge(type, name, attribute, value)) != null) metrics.removeMetric(metric);
+        metrics.addMetric(metric, (Measurable) (config, now) -> value.getAsDouble());
     }
 
     /** Adds a table to the MBean of a type; JMX alone shows it. */
     public synchronized void table(String type, String attribute, Supplier<TabularData> value) {
-        bean(type, "").attributes.put(attribute, value);
+        metrics.addMetric(metric(type, "", attribute),
+                (org.apache.kafka.common.metrics.Gauge<TabularData>) (config, now) -> value.get());
     }
 
     /**
@@ -62,36 +56,30 @@ public final class Gauges {
         number(type, name, attribute).instead = instead;
     }
 
-    // ---- Python's --------------------------------------------------------------------------------------------
-
-    /** Sets a number; the first call makes its gauge. */
+    /** Sets a number of Python's; the first call makes its gauge. */
     public synchronized void set(String type, String name, String attribute, double value) {
         number(type, name, attribute).value = value;
     }
 
-    /** Adds to a number, which begins at 0. */
+    /** Adds to a number of Python's, which begins at 0. */
     public synchronized void count(String type, String name, String attribute, double by) {
         number(type, name, attribute).value += by;
     }
 
     /** Takes away one MBean with all its numbers, unless Python has set none of them. */
     public synchronized void forget(String type, String name) {
-        Key key = new Key(type, name);
-        Bean bean = beans.get(key);
-        if (bean != null && bean.attributes.values().stream().anyMatch(Number.class::isInstance)) {
-            beans.remove(key);
-            unregister(key);
+        List<Gauge> all = gauges.values().stream().filter(each -> each.type.equals(type) && each.name.equals(name)).toList();
+        if (all.stream().noneMatch(each -> each.value instanceof Number)) return;
+        for (Gauge each : all) {
+            MetricName metric = metric(type, name, each.attribute);
+            gauges.remove(metric);
+            metrics.removeMetric(metric);
         }
     }
 
-    // ---- readers ---------------------------------------------------------------------------------------------
-
-    /** All numbers, in the order in which their MBeans came. */
+    /** All numbers, in the order in which they came. */
     public synchronized List<Gauge> all() {
-        return beans.entrySet().stream().flatMap(bean -> bean.getValue().attributes.entrySet().stream()
-                .filter(attribute -> attribute.getValue() instanceof DoubleSupplier)
-                .map(attribute -> new Gauge(bean.getKey().type, bean.getKey().name, attribute.getKey(),
-                        (DoubleSupplier) attribute.getValue()))).toList();
+        return List.copyOf(gauges.values());
     }
 
     /** The names of the MBeans of a type in which an attribute has this value now. */
@@ -101,37 +89,20 @@ public final class Gauges {
     }
 
     public synchronized void close() {
-        beans.keySet().forEach(this::unregister);
-        beans.clear();
+        metrics.close();
+        gauges.clear();
     }
 
-    // ---- MBeans ----------------------------------------------------------------------------------------------
+    private static MetricName metric(String type, String name, String attribute) {
+        return new MetricName(attribute, type, "", name.isEmpty() ? Map.of() : Map.of("name", name));
+    }
 
     private Number number(String type, String name, String attribute) {
-        return (Number) bean(type, name).attributes.compute(attribute,
-                (key, known) -> known instanceof Number number ? number : new Number());
-    }
-
-    private Bean bean(String type, String name) {
-        return beans.computeIfAbsent(new Key(type, name), key -> {
-            Bean bean = new Bean();
-            // An earlier host in this JVM may have left it, and JMX refuses a second MBean of the same name.
-            unregister(key);
-            try {
-                server.registerMBean(bean, key.objectName());
-            } catch (JMException e) {
-                LOG.warn("The MBean {} cannot be registered, so JMX does not show its numbers: {}", key, e.toString());
-            }
-            return bean;
-        });
-    }
-
-    private void unregister(Key key) {
-        try {
-            server.unregisterMBean(key.objectName());
-        } catch (JMException e) {
-            LOG.debug("The MBean {} is not registered", key);
-        }
+        Gauge known = gauges.get(metric(type, name, attribute));
+        if (known != null && known.value instanceof Number number) return number;
+        Number number = new Number();
+        add(type, name, attribute, number);
+        return number;
     }
 
     /** A number that Python sets. */
@@ -143,60 +114,6 @@ public final class Gauges {
         public double getAsDouble() {
             double now = instead.getAsDouble();
             return Double.isNaN(now) ? value : now;
-        }
-    }
-
-    /**
-     * An MBean whose attributes are read-only: numbers, each a DoubleSupplier, and tables, each a Supplier.
-     *
-     * <p>JMX would want an interface for each set of attributes; a DynamicMBean describes itself, so that attributes
-     * can be added while it is there.
-     */
-    static final class Bean implements DynamicMBean {
-        final Map<String, Object> attributes = new ConcurrentSkipListMap<>();
-
-        @Override
-        public Object getAttribute(String name) throws AttributeNotFoundException {
-            Object value = attributes.get(name);
-            if (value == null) throw new AttributeNotFoundException(name);
-            return read(value);
-        }
-
-        @Override
-        public AttributeList getAttributes(String[] names) {
-            AttributeList list = new AttributeList();
-            for (String name : names) {
-                Object value = attributes.get(name);
-                if (value != null) list.add(new Attribute(name, read(value)));
-            }
-            return list;
-        }
-
-        private static Object read(Object value) {
-            return value instanceof DoubleSupplier number ? (Object) number.getAsDouble() : ((Supplier<?>) value).get();
-        }
-
-        @Override
-        public MBeanInfo getMBeanInfo() {
-            var infos = attributes.entrySet().stream().map(attribute -> new MBeanAttributeInfo(attribute.getKey(),
-                    attribute.getValue() instanceof DoubleSupplier ? "double" : TabularData.class.getName(),
-                    attribute.getKey(), true, false, false)).toArray(MBeanAttributeInfo[]::new);
-            return new MBeanInfo(getClass().getName(), "quotahost", infos, null, null, null);
-        }
-
-        @Override
-        public void setAttribute(Attribute attribute) throws AttributeNotFoundException {
-            throw new AttributeNotFoundException(attribute.getName() + " is read-only");
-        }
-
-        @Override
-        public AttributeList setAttributes(AttributeList list) {
-            return new AttributeList();
-        }
-
-        @Override
-        public Object invoke(String name, Object[] parameters, String[] signature) {
-            throw new UnsupportedOperationException(name);
         }
     }
 }

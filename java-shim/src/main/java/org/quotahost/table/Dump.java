@@ -1,32 +1,34 @@
 package org.quotahost.table;
 
+import java.net.URLDecoder;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.IdentityHashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.IntStream;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.TurnedBack;
-import org.quotahost.internals.ClientMeters;
+import org.quotahost.internals.KafkaBeans.Reading;
 import org.quotahost.table.Principals.Client;
 import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.Known;
+import org.quotahost.util.Json;
 
 /**
  * What the table knows, raw: rates, limits, and what Kafka measures. Python words it (quotahost explain, top, metrics).
  *
- * <p>Each answer is a map or a list for Json. Kafka's MBeans are read without the table's lock, and not more than
- * MOST_READINGS of them for one question; of more scopes the readings are taken in turn. No request thread may come here.
+ * <p>Each answer is a map or a list for Json. Kafka's MBeans are read without the table's lock, and of no more than
+ * MOST_SCOPES for one question, those in use last. No request thread may come here.
  */
 public final class Dump {
     /** Who has been silent for longer uses nothing: Kafka's rates look back for a few seconds only. */
     private static final int RECENT_BEATS = (int) (120_000 / QuotaTable.BEAT_MS);
-    /** Some 60 ms. */
-    private static final int MOST_READINGS = 20_000;
+    /** Some 0.2 s: a reading takes some 3 us for each quota type. */
+    private static final int MOST_SCOPES = 20_000;
     private static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
+    private static final int FETCH = ClientQuotaType.FETCH.ordinal();
     private static final int REQUEST = ClientQuotaType.REQUEST.ordinal();
     private static final ClientQuotaType[] TYPES = ClientQuotaType.values();
 
@@ -36,57 +38,57 @@ public final class Dump {
         this.table = table;
     }
 
-    /** One scope's part for one type; what has turned a client of it back lately, "" for nothing. */
-    private record Row(Scope scope, int type, String turnedBack) {
+    /** One scope's part for one type: what Kafka measures of it, and what has turned a client of it back lately, or "". */
+    private record Row(Scope scope, int type, Reading own, Reading slowed, String turnedBack) {
+        static Row of(Scope scope, int type, String turnedBack) {
+            return new Row(scope, type, scope.read(type, false), scope.read(type, true), turnedBack);
+        }
+
         double rate() {
-            double own = scope.reading(type, false).rate();
-            double slowed = scope.reading(type, true).rate();
-            return Double.isNaN(slowed) ? own : Double.isNaN(own) ? slowed : own + slowed;
+            return Scope.sum(own.rate(), slowed.rate());
+        }
+
+        boolean isMeasured() {
+            return !Double.isNaN(rate());
         }
 
         boolean isHeldBack() {
-            return !turnedBack.isEmpty() || scope.reading(type, false).delayMs() > 0 || scope.reading(type, true).delayMs() > 0;
+            return !turnedBack.isEmpty() || own.delayMs() > 0 || slowed.delayMs() > 0;
         }
     }
 
-    // ---- questions -------------------------------------------------------------------------------------------
-
     /** The scopes in use lately: those held back first, then the busiest of each type in turn, as units can't be compared. */
-    public synchronized List<Map<String, Object>> uses(int most) {
+    public List<Map<String, Object>> uses(int most) {
         Map<Scope, String> turnedBack = turnedBack();
         List<Row> rows = new ArrayList<>();
         for (Scope scope : recent()) {
             for (int type = 0; type < QuotaTable.TYPES; type++) {
-                rows.add(new Row(scope, type, type == PRODUCE ? turnedBack.getOrDefault(scope, "") : ""));
+                rows.add(Row.of(scope, type, type == PRODUCE ? turnedBack.getOrDefault(scope, "") : ""));
             }
         }
-        measure(rows, most);
-        rows.removeIf(row -> Double.isNaN(row.rate()) && row.turnedBack.isEmpty());
-        Comparator<Row> busiest = Comparator.comparing(Row::isHeldBack).thenComparingDouble(Dump::orNothing).reversed();
-        rows.sort(busiest);
+        rows.removeIf(row -> !row.isMeasured() && row.turnedBack.isEmpty());
+        Comparator<Row> heldBackFirst = Comparator.comparing(row -> !row.isHeldBack());
+        rows.sort(heldBackFirst.thenComparingDouble(row -> row.isMeasured() ? -row.rate() : 0));
         int[] ranks = new int[QuotaTable.TYPES];
         Map<Row, Integer> rank = new IdentityHashMap<>();
-        for (Row each : rows) rank.put(each, ranks[each.type]++);
-        rows.sort(Comparator.comparing(Row::isHeldBack).reversed().thenComparingInt(rank::get));
-        return rows.stream().limit(most).map(this::row).toList();
+        for (Row row : rows) rank.put(row, ranks[row.type]++);
+        return rows.stream().sorted(heldBackFirst.thenComparing(rank::get)).limit(most).map(this::fields).toList();
     }
 
     /** The scopes of one client each that produce or fetch, the busiest first. */
-    public synchronized List<Map<String, Object>> usage(int most) {
+    public List<Map<String, Object>> usage(int most) {
         List<Row> rows = new ArrayList<>();
         for (Scope scope : recent()) {
             if (!isOfOneClient(scope)) continue;
-            for (int type = PRODUCE; type < REQUEST; type++) rows.add(new Row(scope, type, ""));
+            for (int type = PRODUCE; type <= FETCH; type++) rows.add(Row.of(scope, type, ""));
         }
-        measure(rows, most);
-        rows.removeIf(row -> Double.isNaN(row.rate()));
-        rows.sort(Comparator.comparingDouble(Row::rate).reversed());
-        return rows.stream().limit(most).map(this::row).toList();
+        return rows.stream().filter(Row::isMeasured).sorted(Comparator.comparingDouble(Row::rate).reversed()).limit(most)
+                .map(this::fields).toList();
     }
 
     /** One client: what it has of each quota type. */
-    public synchronized Map<String, Object> client(String principal, String clientId) {
-        Entry entry = table.principals().entry(principal);
+    public Map<String, Object> client(String principal, String clientId) {
+        Entry entry = table.principals.entry(principal);
         Client client = entry == null ? null : entry.client(clientId);
         boolean exempt = Exemptions.exempt(Publication.byName(principal), clientId);
         List<Map<String, Object>> quotas = new ArrayList<>();
@@ -94,23 +96,16 @@ public final class Dump {
             Scope scope = scope(entry, client, clientId, exempt, type);
             boolean shares = client == null && entry != null && scope == entry.all[type];
             Known known = client != null ? client : shares ? entry : null;
-            scope.read(type, System.nanoTime());
-            Map<String, Object> row = row(new Row(scope, type, ""));
+            Map<String, Object> row = fields(Row.of(scope, type, ""));
             row.put("supplier", known == null ? "" : known.answer.suppliers()[type]);
             row.put("known", (known != null || exempt) && !Scopes.isOfNewcomers(scope));
             row.put("failed", client != null ? client.failed : shares && entry.failed);
             row.put("shadow", known == null ? "" : known.answer.shadow());
             quotas.add(row);
         }
-        Map<String, Object> all = new LinkedHashMap<>();
-        all.put("principal", principal);
-        all.put("client_id", clientId);
-        all.put("exempt", exempt);
-        all.put("passes", Exemptions.passes(principal, clientId));
-        all.put("mark", mark(principal, clientId));
-        all.put("turned_back", TurnedBack.by(principal, clientId));
-        all.put("quotas", quotas);
-        return all;
+        return Json.object("principal", principal, "client_id", clientId, "exempt", exempt,
+                "passes", Exemptions.passes(principal, clientId), "mark", mark(principal, clientId),
+                "turned_back", TurnedBack.by(principal, clientId), "quotas", quotas);
     }
 
     /**
@@ -121,82 +116,69 @@ public final class Dump {
      *
      * @param only the name of one type, or "" for all
      */
-    public synchronized List<Object[]> holders(String only) {
+    public List<Object[]> holders(String only) {
         List<Object[]> all = new ArrayList<>();
-        List<Row> rows = new ArrayList<>();
-        List<Integer> types = IntStream.rangeClosed(PRODUCE, REQUEST).boxed()
-                .filter(type -> only.isEmpty() || TYPES[type].name().equals(only)).toList();
-        for (Scope scope : recent()) for (int type : types) rows.add(new Row(scope, type, ""));
-        measure(rows, 0);
-        int now = table.now();
-        table.principals().forEach(entry -> {
-            boolean isRecent = entry.idle(now) <= RECENT_BEATS;
-            for (int type : types) {
-                if (isRecent && entry.all[type] != null) hold(all, entry, entry.sample, true, entry, entry.all[type], type);
-            }
-            for (Client client : entry.clients.values()) {
-                if (client.idle(now) > RECENT_BEATS) continue;
-                for (int type : types) {
-                    hold(all, entry, client.clientId, false, client, client.tags(type).scope, type);
+        int now = table.now;
+        for (int type = PRODUCE; type <= REQUEST; type++) {
+            if (!only.isEmpty() && !TYPES[type].name().equals(only)) continue;
+            int of = type;
+            Map<Scope, Double> rates = new IdentityHashMap<>();
+            for (Scope scope : recent()) rates.put(scope, scope.rate(type));
+            table.principals.forEach(entry -> {
+                boolean isRecent = now - entry.seen() <= RECENT_BEATS;
+                if (isRecent) hold(all, rates, entry, entry.sample, true, entry, entry.all[of], of);
+                for (Client client : entry.clients.values()) {
+                    if (now - client.seen() > RECENT_BEATS) continue;
+                    hold(all, rates, entry, client.clientId, false, client, client.tags(of).scope, of);
                 }
-            }
-        });
+            });
+        }
         return all;
     }
 
-    private void hold(List<Object[]> all, Entry entry, String clientId, boolean whole, Known known, Scope scope, int type) {
-        double rate = new Row(scope, type, "").rate();
+    private void hold(List<Object[]> all, Map<Scope, Double> rates, Entry entry, String clientId, boolean whole, Known known,
+            Scope scope, int type) {
+        double rate = rates.getOrDefault(scope, Double.NaN);
         if (Double.isNaN(rate)) return;
         all.add(new Object[] {entry.name, clientId, whole, TYPES[type].name(), scope.own.user, scope.own.clientId,
             scope.base(type), scope.standIn(type), rate, scope.exempt, Scopes.isOfNewcomers(scope),
-            known.answer.suppliers()[type], known.answer.shadow(), table.marks().has(entry.name, clientId),
+            known.answer.suppliers()[type], known.answer.shadow(), table.marks.has(entry.name, clientId),
             Exemptions.passes(entry.name, clientId)});
     }
 
     /** Principal, client-id and topic of at most so many clients that are marked by name. */
     public List<String[]> marks(int most) {
-        return table.marks().list(most);
+        return table.marks.list(most);
     }
 
     // ---- rows ------------------------------------------------------------------------------------------------
 
-    private Map<String, Object> row(Row row) {
+    private Map<String, Object> fields(Row row) {
         Scope scope = row.scope;
         int type = row.type;
-        Rule rule = table.rule();
-        ClientMeters.Reading own = scope.reading(type, false);
-        ClientMeters.Reading slowed = scope.reading(type, true);
+        Rule rule = table.rule;
         Tags ofSlowed = rule.slowed() == null ? scope.own : scope.slowedToShow();
-        Map<String, Object> fields = new LinkedHashMap<>();
-        fields.put("type", TYPES[type].name());
-        fields.put("user", scope.own.user);
-        fields.put("client_id", scope.own.clientId);
-        fields.put("base", scope.base(type));
-        fields.put("limit", rule.limit(scope.own, type));
-        fields.put("slowed_limit", rule.limit(ofSlowed, type));
-        fields.put("stand_in", scope.standIn(type));
-        fields.put("newcomers", rule.newcomers()[type]);
-        fields.put("exempt", scope.exempt);
-        fields.put("rate", own.rate());
-        fields.put("delay_ms", own.delayMs());
-        fields.put("slowed_rate", slowed.rate());
-        fields.put("slowed_delay_ms", slowed.delayMs());
-        fields.put("tokens", Double.isNaN(own.tokens()) ? slowed.tokens() : own.tokens());
-        fields.put("idle_ms", Math.max(0, table.now() - scope.seen()) * QuotaTable.BEAT_MS);
-        fields.put("turned_back", row.turnedBack);
+        Reading own = row.own, slowed = row.slowed;
+        Map<String, Object> fields = Json.object("type", TYPES[type].name(), "user", scope.own.user,
+                "client_id", scope.own.clientId, "base", scope.base(type), "stand_in", scope.standIn(type),
+                "newcomers", rule.newcomers()[type], "exempt", scope.exempt,
+                "limit", rule.limit(scope.own, type), "slowed_limit", rule.limit(ofSlowed, type),
+                "rate", own.rate(), "delay_ms", own.delayMs(), "slowed_rate", slowed.rate(), "slowed_delay_ms", slowed.delayMs(),
+                "tokens", Double.isNaN(own.tokens()) ? slowed.tokens() : own.tokens(),
+                "idle_ms", Math.max(0, table.now - scope.seen()) * QuotaTable.BEAT_MS, "turned_back", row.turnedBack);
         if (isOfOneClient(scope)) {
-            fields.put("mark", mark(scope.principal(), scope.own.clientId));
-            fields.put("passes", Exemptions.passes(scope.principal(), scope.own.clientId));
-        } else {
-            fields.put("mark", null);
+            String principal = URLDecoder.decode(scope.own.user, StandardCharsets.UTF_8);
+            fields.put("mark", mark(principal, scope.own.clientId));
+            fields.put("passes", Exemptions.passes(principal, scope.own.clientId));
         }
         return fields;
     }
 
     private Map<String, Object> mark(String principal, String clientId) {
-        Affected topics = table.factorInForce().affected();
-        String topic = topics == null ? null : table.marks().topic(principal, clientId);
-        return topic == null ? null : Map.of("topic", topic, "place", topics.place(topic), "held", topics.holds(topic));
+        Marks.Affected affected = table.factorInForce().affected();
+        String topic = affected == null ? null : table.marks.topic(principal, clientId);
+        return topic == null ? null : Json.object("topic", topic, "place", affected.places().getOrDefault(topic, ""),
+                "held", affected.held().contains(topic));
     }
 
     /** The scope of a client, as a request thread finds it. */
@@ -204,7 +186,7 @@ public final class Dump {
         if (client != null) return client.tags(type).scope;
         boolean shares = entry != null && entry.all[type] != null && !entry.isDistinct(clientId);
         if (shares && (!exempt || entry.all[type].exempt)) return entry.all[type];
-        return exempt ? table.scopes().exempt : entry != null ? entry.unknown(type, table.now()) : table.scopes().newcomers;
+        return exempt ? table.scopes.exempt : entry != null ? entry.unknown(type, table.now) : table.scopes.newcomers;
     }
 
     private static boolean isOfOneClient(Scope scope) {
@@ -213,39 +195,27 @@ public final class Dump {
 
     private List<Scope> recent() {
         List<Scope> scopes = new ArrayList<>();
-        int now = table.now();
-        table.scopes().forEach(scope -> {
+        int now = table.now;
+        table.scopes.forEach(scope -> {
             if (scope.wasHad() && now - scope.seen() <= RECENT_BEATS) scopes.add(scope);
         });
-        return scopes;
+        if (scopes.size() <= MOST_SCOPES) return scopes;
+        Map<Scope, Integer> seen = new IdentityHashMap<>(); // it changes meanwhile
+        for (Scope scope : scopes) seen.put(scope, now - scope.seen());
+        scopes.sort(Comparator.comparing(seen::get));
+        return scopes.subList(0, MOST_SCOPES);
     }
 
     /** The scopes of those whom the fence or topic quotas have turned back lately. */
     private Map<Scope, String> turnedBack() {
         Map<Scope, String> byScope = new IdentityHashMap<>();
         TurnedBack.lately().forEach((each, last) -> {
-            Entry entry = table.principals().entry(each.principal());
+            Entry entry = table.principals.entry(each.principal());
             Client client = entry == null ? null : entry.client(each.clientId());
             boolean exempt = Exemptions.exempt(Publication.byName(each.principal()), each.clientId());
             Scope scope = scope(entry, client, each.clientId(), exempt, PRODUCE);
             byScope.merge(scope, last.by(), (a, b) -> a.equals("fence") ? a : b);
         });
         return byScope;
-    }
-
-    /** Reads those whose last readings are the oldest, and then those anew that are in front now. */
-    private static void measure(List<Row> rows, int most) {
-        long began = System.nanoTime();
-        rows.sort(Comparator.comparingLong(row -> row.scope.readAt(row.type)));
-        rows.stream().limit(MOST_READINGS).forEach(row -> row.scope.read(row.type, began));
-        if (rows.size() <= MOST_READINGS) return;
-        rows.stream().filter(row -> row.scope.readAt(row.type) != began)
-                .sorted(Comparator.comparingDouble(Dump::orNothing).reversed()).limit(2L * most)
-                .forEach(row -> row.scope.read(row.type, began));
-    }
-
-    private static double orNothing(Row row) {
-        double rate = row.rate();
-        return Double.isNaN(rate) ? 0 : rate;
     }
 }

@@ -4,6 +4,7 @@ import java.util.EnumSet;
 import java.util.Set;
 import java.util.function.BooleanSupplier;
 import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.table.Marks.Affected;
 import org.quotahost.table.Rule.Course;
 import org.quotahost.table.Rule.Windows;
 
@@ -17,16 +18,13 @@ import org.quotahost.table.Rule.Windows;
 public final class FactorInForce {
     private static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
     /** The floors of the types without bytes: one percent of a thread, and one mutation in ten seconds. */
-    static final double FLOOR_REQUEST = 1.0;
-    static final double FLOOR_MUTATION = 0.1;
+    static final double FLOOR_REQUEST = 1.0, FLOOR_MUTATION = 0.1;
 
     private final BooleanSupplier fenceInstalled;
     /** Of all clients: for PRODUCE, which a fence may hold, and for the other types. */
-    private final Tap produceTap = new Tap();
-    private final Tap tap = new Tap();
+    private final Tap produceTap = new Tap(), tap = new Tap();
     /** Of those who write to affected topics; they are followed while there are none, too, so that a turn finds them. */
-    private final Tap slowedProduceTap = new Tap();
-    private final Tap slowedTap = new Tap();
+    private final Tap slowedProduceTap = new Tap(), slowedTap = new Tap();
     private volatile Factor hostFactor = new Factor(1, "");
     /** Whom the host's factor is for: who writes to these topics, or null for all clients. */
     private Affected hostAffected;
@@ -116,7 +114,7 @@ public final class FactorInForce {
 
     /** Sets how quickly limits may move: by Kafka's windows and the longest mute that a step may cause (Tap). */
     void windows(int number, long windowMs, long maxMuteMs) {
-        for (Tap each : new Tap[] {produceTap, tap, slowedProduceTap, slowedTap}) each.configure(number, windowMs, maxMuteMs);
+        for (Tap one : new Tap[] {produceTap, tap, slowedProduceTap, slowedTap}) one.configure(number, windowMs, maxMuteMs);
         windows = new Windows(number, windowMs, Tap.stepShare(number, windowMs, maxMuteMs));
     }
 
@@ -153,8 +151,9 @@ public final class FactorInForce {
         affected = factor < 1 && fallback == null && fence ? hostAffected : null;
         paused = factor <= 0 && factored.contains(ClientQuotaType.PRODUCE);
         double enforced = inShadow ? 1 : factor;
+        boolean holdsAll = affected == null || affected.held().size() == affected.places().size();
         // Whether the fence turns back all that the limits would slow.
-        boolean held = paused && fence && !inShadow && (affected == null || affected.holdsAll());
+        boolean held = paused && fence && !inShadow && holdsAll;
         boolean some = slows();
         slowedProduceTap.step(enforced, held, nowMs);
         slowedTap.step(enforced, false, nowMs);
@@ -172,9 +171,8 @@ public final class FactorInForce {
 
     private Course[] courses(Tap produce, Tap others, double aim, boolean held, boolean openProduce, boolean open) {
         Course[] courses = new Course[QuotaTable.TYPES];
-        for (ClientQuotaType type : ClientQuotaType.values()) {
-            int at = type.ordinal();
-            if (at >= QuotaTable.TYPES) continue;
+        for (int at = 0; at < QuotaTable.TYPES; at++) {
+            ClientQuotaType type = ClientQuotaType.values()[at];
             courses[at] = !factored.contains(type) ? Course.NONE
                     : at == PRODUCE ? new Course(produce.value(), held ? produce.value() : aim, openProduce, floor(type))
                     : new Course(others.value(), aim, open, floor(type));

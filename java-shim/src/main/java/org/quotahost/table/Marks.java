@@ -1,13 +1,18 @@
 package org.quotahost.table;
 
 import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiConsumer;
 import java.util.function.IntSupplier;
 import java.util.function.Predicate;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.quotahost.fence.Fence;
 
 /**
  * Who asked to write to an affected topic lately, and to which one last.
@@ -63,9 +68,33 @@ final class Marks {
         volatile Mark whole;
     }
 
+    /**
+     * The affected topics; never changed once it is made.
+     *
+     * @param places where each has its replica, in words for an operator
+     * @param held those of them to which a closed fence turns requests back
+     */
+    record Affected(Map<String, String> places, Set<String> held, Marks marks) implements Fence.Affected {
+        @Override
+        public boolean mark(KafkaPrincipal principal, String clientId, String topic) {
+            if (!places.containsKey(topic)) return false;
+            marks.mark(principal.getName(), clientId == null ? "" : clientId, topic);
+            return held.contains(topic);
+        }
+    }
+
     /** @param most how many principals and client-ids are marked by name */
     Marks(IntSupplier most) {
         this.most = most;
+    }
+
+    /** The affected topics, from the arrays of QuotaTable.factor; who asks to write to them is marked here. */
+    Affected affected(String[] topics, String[] places, boolean[] held) {
+        Map<String, String> all = new HashMap<>();
+        for (int i = 0; i < topics.length; i++) all.put(topics[i], places[i]);
+        Set<String> some = new HashSet<>();
+        for (int i = 0; i < topics.length; i++) if (held[i]) some.add(topics[i]);
+        return new Affected(all, some, this);
     }
 
     // ---- request threads -------------------------------------------------------------------------------------
@@ -122,13 +151,8 @@ final class Marks {
 
     // ---- the watch and readers -------------------------------------------------------------------------------
 
-    /** How many principals and client-ids are marked by name. */
     int size() {
         return size.get();
-    }
-
-    boolean isEmpty() {
-        return size.get() == 0 && everybody == null;
     }
 
     int changedAt() {
@@ -138,12 +162,9 @@ final class Marks {
     /** Principal, client-id and topic of at most so many clients that are marked by name. */
     List<String[]> list(int atMost) {
         List<String[]> marked = new ArrayList<>();
-        for (Map.Entry<String, OfPrincipal> entry : principals.entrySet()) {
-            for (Map.Entry<String, Mark> client : entry.getValue().clients.entrySet()) {
-                if (marked.size() == atMost) return marked;
-                marked.add(new String[] {entry.getKey(), client.getKey(), client.getValue().topic});
-            }
-        }
+        principals.forEach((name, one) -> one.clients.forEach((id, mark) -> {
+            if (marked.size() < atMost) marked.add(new String[] {name, id, mark.topic});
+        }));
         return marked;
     }
 

@@ -6,6 +6,7 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.fence.Exemptions;
+import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Sanitized;
 
 /**
@@ -37,31 +38,23 @@ final class Principals {
     private volatile int size;
     private volatile int max = 50_000;
 
-    /**
-     * What a look-up ends at: the own tags of a principal or of a client, by quota type; null where it does not end here.
-     *
-     * <p>In fields: with an array each look-up would read one more object (docs/benchmarks.md).
-     */
+    /** What a look-up ends at: the own tags of a principal or of a client, by quota type; null where it does not end here. */
     abstract static class Known {
-        private final Tags produce;
-        private final Tags fetch;
-        private final Tags request;
-        private final Tags mutation;
+        /** In fields: with an array each look-up would read one more object (docs/benchmarks.md). */
+        private final Tags produce, fetch, request, mutation;
         /** What the host has answered for it. */
         final Answer answer;
-        /**
-         * The beat at which Kafka asked for it last, as far as it fits, and in the lowest bits for which types. Request threads
-         * write it, only when it differs: a write moves the cache line away from the others.
-         */
+        /** The beat at which Kafka asked for it last, as far as it fits, and in the lowest bits for which types. */
         private int seen;
 
-        Known(Scope[] scopes, Answer answer, int seen) {
+        /** @param beat when Kafka asked for it last */
+        Known(Scope[] scopes, Answer answer, int beat) {
             produce = own(scopes[0]);
             fetch = own(scopes[1]);
             request = own(scopes[2]);
             mutation = own(scopes[3]);
             this.answer = answer;
-            this.seen = seen << QuotaTable.TYPES;
+            seen = beat << QuotaTable.TYPES;
         }
 
         private static Tags own(Scope scope) {
@@ -77,24 +70,21 @@ final class Principals {
             };
         }
 
-        /** Notes that Kafka asks for a type. Answers whether it is the first time in this beat. */
+        /**
+         * On a request thread: Kafka asks for a type. Answers whether it is the first time in this beat. Only what differs is
+         * written: a write moves the cache line away from the other threads.
+         */
         final boolean see(int type, int beat) {
             int last = seen;
-            int ofBeat = beat << QuotaTable.TYPES;
-            boolean sameBeat = (last ^ ofBeat) >>> QuotaTable.TYPES == 0;
+            boolean sameBeat = (last ^ beat << QuotaTable.TYPES) >>> QuotaTable.TYPES == 0;
             if (sameBeat && (last & 1 << type) != 0) return false;
-            seen = (sameBeat ? last : ofBeat) | 1 << type;
+            seen = (sameBeat ? last : beat << QuotaTable.TYPES) | 1 << type;
             return true;
         }
 
-        /** As much of the beat as is kept. */
-        final int lastBeat() {
-            return seen >>> QuotaTable.TYPES;
-        }
-
-        /** For how many beats Kafka has not asked for it; right for some 300 days. */
-        final int idle(int now) {
-            return (now << QuotaTable.TYPES) - (seen & -1 << QuotaTable.TYPES) >> QuotaTable.TYPES;
+        /** The beat at which Kafka asked for it last; right for some 300 days. */
+        final int seen() {
+            return seen >> QuotaTable.TYPES;
         }
     }
 
@@ -134,55 +124,32 @@ final class Principals {
         final Set<String> distinct;
         /** A client-id by which the host can ask for the principal's answer again. */
         final String sample;
-        /** Whether the host has answered for the principal at all; else it has to be asked, by any client-id. */
-        final boolean answered;
         /** A supplier failed for it, so the host asks again. */
         final boolean failed;
         /** Whether client-ids that are not distinct need nothing of their own. */
         final boolean complete;
-        /** Whether some of its client-ids may be exempt: anybody may be this principal, a broker too (Exemptions.exempt). */
-        private final boolean anonymous;
 
-        /** Of a principal that the table doesn't know yet: all its client-ids have this scope. */
-        Entry(String name, String sample, Scope unknown, int now) {
-            this(name, Sanitized.tag(name), new ConcurrentHashMap<>(2), null, new Scope[QuotaTable.TYPES],
-                    Scopes.everyType(unknown), new Scope[QuotaTable.TYPES], 0, Set.of(), sample, Answer.NONE, false, false, now);
-        }
-
-        /** In the place of an entry that there was before. */
-        Entry(Entry before, Scope[] all, Scope[] unknown, Scope[] former, int formerUntil, Set<String> distinct, String sample,
-                Answer answer, boolean answered, boolean failed) {
-            this(before.name, before.user, before.clients, before.first, all, unknown, former, formerUntil, distinct, sample,
-                    answer, answered, failed, before.lastBeat());
-        }
-
-        private Entry(String name, String user, ConcurrentHashMap<String, Client> clients, Client first, Scope[] all,
-                Scope[] unknown, Scope[] former, int formerUntil, Set<String> distinct, String sample, Answer answer,
-                boolean answered, boolean failed, int seen) {
-            super(isPlain(name, all, distinct) ? all : new Scope[QuotaTable.TYPES], answer, seen);
+        /** @param before what was in its place, and has the principal's clients; null for a new principal */
+        Entry(String name, Entry before, int now, Scope[] all, Scope[] unknown, Scope[] former, int formerUntil,
+                Set<String> distinct, String sample, Answer answer, boolean failed) {
+            super(isComplete(all) && distinct.isEmpty() && !isAnonymous(name) ? all : new Scope[QuotaTable.TYPES], answer,
+                    before == null ? now : before.seen());
             this.name = name;
-            this.user = user;
-            this.clients = clients;
-            this.first = first;
+            user = before == null ? Sanitized.tag(name) : before.user;
+            clients = before == null ? new ConcurrentHashMap<>(2) : before.clients;
+            first = before == null ? null : before.first;
             this.all = all;
             this.unknown = unknown;
             this.former = former;
             this.formerUntil = formerUntil;
             this.distinct = distinct;
             this.sample = sample;
-            this.answered = answered;
             this.failed = failed;
             complete = isComplete(all);
-            anonymous = isAnonymous(name);
-        }
-
-        /** Whether no client-id has to be looked at: then the tags of all types are found in the principal itself. */
-        private static boolean isPlain(String name, Scope[] all, Set<String> distinct) {
-            return isComplete(all) && distinct.isEmpty() && !isAnonymous(name);
         }
 
         private static boolean isComplete(Scope[] all) {
-            for (Scope each : all) if (each == null) return false;
+            for (Scope scope : all) if (scope == null) return false;
             return true;
         }
 
@@ -190,9 +157,14 @@ final class Principals {
             return name.equals(KafkaPrincipal.ANONYMOUS.getName());
         }
 
-        /** Whether a client-id needs something of its own. */
+        /** Whether the host has answered for the principal at all; else it has to be asked, by any client-id. */
+        boolean answered() {
+            return answer != Answer.NONE;
+        }
+
+        /** Whether a client-id needs something of its own. Anybody may be ANONYMOUS, an exempt broker, too. */
         boolean needs(KafkaPrincipal principal, String clientId) {
-            return !complete || isDistinct(clientId) || anonymous && Exemptions.exempt(principal, clientId);
+            return !complete || isDistinct(clientId) || isAnonymous(name) && Exemptions.exempt(principal, clientId);
         }
 
         /** Any length of a name may come, so the length is looked at before the whole name would be hashed. */
@@ -229,19 +201,6 @@ final class Principals {
         return one != null && one.name.equals(name) ? one : entries.get(name);
     }
 
-    /**
-     * What the table knows of a client: its principal, or itself where its scopes depend on the client-id; null for nothing.
-     *
-     * @param entry what entry() answered for the principal
-     */
-    static Known find(Entry entry, int type, KafkaPrincipal principal, String clientId) {
-        if (entry.tags(type) != null) return entry;
-        // Most users have one client; it is in the table only if it has something of its own.
-        Client first = entry.first;
-        if (first != null && first.clientId.equals(clientId)) return first;
-        return entry.client(clientId);
-    }
-
     private static int place(String name) {
         int hash = name.hashCode();
         return (hash ^ hash >>> 15) & QUICK - 1;
@@ -252,14 +211,10 @@ final class Principals {
         return size >= max;
     }
 
-    private int free() {
-        return max - max / KEPT_FOR_PRINCIPALS - size;
-    }
-
     /** Whether there is a place for a further client of a known principal; its first one has the principal's own. */
     boolean hasPlaceFor(Entry entry) {
         int has = entry.clients.size();
-        return has == 0 || free() >= has;
+        return has == 0 || max - max / KEPT_FOR_PRINCIPALS - size >= has;
     }
 
     // ---- under the table's lock ------------------------------------------------------------------------------

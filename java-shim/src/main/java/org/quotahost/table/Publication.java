@@ -1,6 +1,8 @@
 package org.quotahost.table;
 
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Set;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.inbox.Batch;
@@ -24,7 +26,7 @@ final class Publication {
     /** Whether the table may have forgotten scopes that Kafka still has sensors for. */
     private final boolean kafkaKeepsLonger;
     /** By quota type, whether a base rate has changed that Kafka may have made a limit of. */
-    private final boolean[] changed = new boolean[QuotaTable.TYPES];
+    final boolean[] changed = new boolean[QuotaTable.TYPES];
 
     Publication(Scopes scopes, Principals principals, int now, boolean kafkaKeepsLonger) {
         this.scopes = scopes;
@@ -33,26 +35,32 @@ final class Publication {
         this.kafkaKeepsLonger = kafkaKeepsLonger;
     }
 
-    boolean[] changed() {
-        return changed;
-    }
-
     /** Stores one answer. Answers whether a scope or a rate has changed by it, for the principal or the client. */
     boolean store(Batch.Lookup lookup, Answer answer) {
         if (!Principals.keepsPrincipal(lookup.principal()) || !Principals.keeps(lookup.clientId())) return false;
         Entry old = principals.entry(lookup.principal());
         if (old == null && principals.isFull()) return false;
-        Entry before = old != null ? old : new Entry(lookup.principal(), lookup.clientId(), scopes.newcomers, now);
+        Entry before = old != null ? old : stranger(lookup);
         Entry next = answer.isOfPrincipal(lookup.clientId()) ? whole(before, lookup, answer) : alone(before, lookup, answer);
-        boolean differs = next.answer == answer && rate(next, answer) | !Arrays.equals(before.all, next.all);
-        if (next.answer == answer && (differs || !next.distinct.equals(before.distinct))) forgetNeedless(next);
+        boolean differs = false;
+        if (next.answer == answer) {
+            differs = !Arrays.equals(before.all, next.all);
+            for (int type = 0; type < QuotaTable.TYPES; type++) {
+                if (next.all[type] != null) differs |= rate(next.all[type], type, answer.rates()[type]);
+            }
+            if (differs || !next.distinct.equals(before.distinct)) forgetNeedless(next);
+        }
         // The client first: a principal takes its place together with its first client.
         differs |= storeClient(next, lookup, answer);
         principals.put(next);
         return differs || old == null;
     }
 
-    // ---- what holds for a principal ----------------------------------------------------------------------------
+    /** Of a principal that the table doesn't know yet: all its client-ids are newcomers. */
+    private Entry stranger(Batch.Lookup lookup) {
+        return new Entry(lookup.principal(), null, now, new Scope[QuotaTable.TYPES], Scopes.everyType(scopes.newcomers),
+                new Scope[QuotaTable.TYPES], 0, Set.of(), lookup.clientId(), Answer.NONE, false);
+    }
 
     /** The answer tells of all client-ids of the principal but the distinct ones. */
     private Entry whole(Entry before, Batch.Lookup lookup, Answer answer) {
@@ -70,9 +78,9 @@ final class Publication {
             if (beginsToDepend) formerUntil = now + FORMER_BEATS;
         }
         // The host is asked again by a client-id that is like the others, and not by an exempt one that came first.
-        boolean asksByThis = !before.answered || answer.distinct().contains(before.sample);
-        return new Entry(before, all, unknown, former, formerUntil, answer.distinct(),
-                asksByThis ? lookup.clientId() : before.sample, answer, true, false);
+        boolean asksByThis = !before.answered() || answer.distinct().contains(before.sample);
+        String sample = asksByThis ? lookup.clientId() : before.sample;
+        return new Entry(before.name, before, now, all, unknown, former, formerUntil, answer.distinct(), sample, answer, false);
     }
 
     /**
@@ -80,17 +88,14 @@ final class Publication {
      * been asked for the others by this very client-id, nothing is known of them until one is answered.
      */
     private Entry alone(Entry before, Batch.Lookup lookup, Answer answer) {
-        boolean stranger = before.answer == Answer.NONE && !before.answered;
         Scope[] unknown = before.unknown.clone();
-        if (stranger) for (int type = 0; type < QuotaTable.TYPES; type++) unknown[type] = newcomers(before.user, type, 0);
-        if (answer.failed()) {
-            return new Entry(before, before.all, unknown, before.former, before.formerUntil, before.distinct, before.sample,
-                    before.answer, before.answered, true);
-        }
-        boolean blank = before.answered && before.sample.equals(lookup.clientId());
-        Set<String> distinct = answer.reach() == Answer.Reach.ALIKE ? answer.distinct() : before.distinct;
-        return new Entry(before, blank ? new Scope[QuotaTable.TYPES] : before.all, unknown, before.former, before.formerUntil,
-                distinct, before.sample, blank ? Answer.NONE : before.answer, before.answered && !blank, before.failed);
+        if (!before.answered()) Arrays.setAll(unknown, type -> newcomers(before.user, type, 0));
+        boolean failed = answer.failed();
+        boolean blank = !failed && before.answered() && before.sample.equals(lookup.clientId());
+        boolean tells = !failed && answer.reach() == Answer.Reach.ALIKE;
+        return new Entry(before.name, before, now, blank ? new Scope[QuotaTable.TYPES] : before.all, unknown, before.former,
+                before.formerUntil, tells ? answer.distinct() : before.distinct, before.sample,
+                blank ? Answer.NONE : before.answer, failed || before.failed);
     }
 
     /**
@@ -103,16 +108,6 @@ final class Publication {
         return scope;
     }
 
-    private boolean rate(Entry next, Answer answer) {
-        boolean differs = false;
-        for (int type = 0; type < QuotaTable.TYPES; type++) {
-            if (next.all[type] != null) differs |= rate(next.all[type], type, answer.rates()[type]);
-        }
-        return differs;
-    }
-
-    // ---- one client --------------------------------------------------------------------------------------------
-
     private boolean storeClient(Entry entry, Batch.Lookup lookup, Answer answer) {
         String clientId = lookup.clientId();
         Client old = entry.clients.get(clientId);
@@ -122,6 +117,7 @@ final class Publication {
         }
         if (old == null && !principals.hasPlaceFor(entry)) return false;
         Scope[] next = new Scope[QuotaTable.TYPES];
+        String[] suppliers = answer.suppliers().clone();
         boolean differs = old == null;
         for (int type = 0; type < QuotaTable.TYPES; type++) {
             boolean failed = answer.codes()[type] == Scopes.NEWCOMER;
@@ -129,22 +125,13 @@ final class Publication {
             next[type] = !failed ? scopes.of(answer, type, entry.user, clientId)
                     : old != null ? old.tags(type).scope : entry.unknown(type, now);
             if (!failed) differs |= rate(next[type], type, answer.rates()[type]);
+            else if (old != null && !Scopes.isOfNewcomers(next[type])) suppliers[type] = old.answer.suppliers()[type];
             differs |= old == null || old.tags(type).scope != next[type];
         }
-        boolean keeps = answer.failed() && old != null;
-        principals.put(entry, new Client(clientId, next, keeps ? kept(old, next, answer) : answer, answer.failed(),
-                old == null ? now : old.lastBeat()));
+        Answer told = answer.failed() && old != null ? new Answer(answer.codes(), answer.rates(), answer.groups(), suppliers,
+                answer.reach(), answer.distinct(), "") : answer;
+        principals.put(entry, new Client(clientId, next, told, answer.failed(), old == null ? now : old.seen()));
         return differs;
-    }
-
-    /** After a failure the suppliers of the scopes that stay are told as before. */
-    private static Answer kept(Client old, Scope[] next, Answer answer) {
-        String[] suppliers = answer.suppliers().clone();
-        for (int type = 0; type < QuotaTable.TYPES; type++) {
-            boolean stays = answer.codes()[type] == Scopes.NEWCOMER && !Scopes.isOfNewcomers(next[type]);
-            if (stays) suppliers[type] = old.answer.suppliers()[type];
-        }
-        return new Answer(answer.codes(), answer.rates(), answer.groups(), suppliers, answer.reach(), answer.distinct(), "");
     }
 
     static KafkaPrincipal byName(String name) {
@@ -167,5 +154,59 @@ final class Publication {
         // Kafka has no sensor for tags that nobody has had, unless it has kept one that the table forgot.
         changed[type] |= scope.wasHad() ? differs : kafkaKeepsLonger;
         return differs;
+    }
+
+    // ---- answers ----------------------------------------------------------------------------------------------
+
+    /**
+     * What the host has answered for a client: one row of its answers, which all clients with the same answer share.
+     *
+     * @param codes by quota type, the scope of the quota (Scopes)
+     * @param rates by quota type, the base rate, NaN for unlimited
+     * @param groups the names of groups, to which codes refer
+     * @param suppliers by quota type, who gave the quota, or why the client is exempt; "" for nobody
+     * @param reach for whom the answer is: ALONE for this client; EACH tells that each client-id of the principal may have
+     *     another quota; ALIKE holds for all its client-ids but the distinct ones
+     * @param distinct the client-ids of the principal whose quota may differ from that of the others
+     * @param shadow what suppliers in shadow would give, in the host's own words; "" for nothing
+     */
+    record Answer(int[] codes, double[] rates, String[] groups, String[] suppliers, Reach reach, Set<String> distinct,
+            String shadow) {
+        enum Reach { ALONE, EACH, ALIKE }
+
+        /** In the host's arrays, in place of an index of distinct client-ids. */
+        static final int EACH = -1, ALONE = -2;
+
+        /** What is known of somebody before the first answer. */
+        static final Answer NONE =
+                new Answer(new int[0], new double[0], new String[0], new String[] {"", "", "", ""}, Reach.ALONE, Set.of(), "");
+
+        /** The rows of a batch, from the flat arrays of QuotaTable.publish. */
+        static List<Answer> rows(int[] codes, double[] rates, String[] groups, int[] supplierIndexes, String[] suppliers,
+                int[] distinct, Set<String>[] distinctIds, String[] shadows) {
+            List<Answer> rows = new ArrayList<>(distinct.length);
+            for (int row = 0; row < distinct.length; row++) {
+                int from = row * QuotaTable.TYPES;
+                int to = from + QuotaTable.TYPES;
+                String[] givers = Arrays.stream(supplierIndexes, from, to).mapToObj(at -> at < 0 ? "" : suppliers[at])
+                        .toArray(String[]::new);
+                int which = distinct[row];
+                Reach reach = which == ALONE ? Reach.ALONE : which == EACH ? Reach.EACH : Reach.ALIKE;
+                rows.add(new Answer(Arrays.copyOfRange(codes, from, to), Arrays.copyOfRange(rates, from, to), groups, givers,
+                        reach, which < 0 ? Set.of() : distinctIds[which], shadows[row]));
+            }
+            return rows;
+        }
+
+        /** Whether a supplier failed for one of the types. */
+        boolean failed() {
+            for (int code : codes) if (code == Scopes.NEWCOMER) return true;
+            return false;
+        }
+
+        /** Whether the answer tells of all client-ids of its principal, as it is for this one. */
+        boolean isOfPrincipal(String clientId) {
+            return reach != Reach.ALONE && !failed() && !distinct.contains(clientId);
+        }
     }
 }

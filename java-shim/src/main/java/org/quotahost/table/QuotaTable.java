@@ -1,8 +1,9 @@
 package org.quotahost.table;
 
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.EnumSet;
-import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -10,6 +11,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Creation;
@@ -20,6 +22,7 @@ import org.quotahost.inbox.Inbox;
 import org.quotahost.table.Principals.Client;
 import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.Known;
+import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Histogram;
 
 /**
@@ -52,8 +55,6 @@ public final class QuotaTable {
      */
     public static final int TYPES = ClientQuotaType.CONTROLLER_MUTATION.ordinal() + 1;
 
-    /** The factor's name in the property shadow. */
-    private static final String FACTOR = "factor";
     /** Kafka drops a sensor that was not used for an hour, by the wall clock (ClientQuotaManager, Sensor.hasExpired). */
     private static final long SENSOR_LIFE_SECONDS = 3_600;
     private static final int BEATS_PER_SECOND = (int) (1_000 / BEAT_MS);
@@ -61,22 +62,18 @@ public final class QuotaTable {
     private final Counters counters = new Counters();
     private final Inbox inbox;
     private final LongSupplier clock;
-    private final Scopes scopes = new Scopes();
+    final Scopes scopes = new Scopes();
     private final Tags exempt = scopes.exempt.own;
-    private final Principals principals = new Principals();
-    private final Marks marks = new Marks(principals::max);
+    final Principals principals = new Principals();
+    final Marks marks = new Marks(principals::max);
     private final StandIns standIns = new StandIns();
     private final FactorInForce factorInForce = new FactorInForce(Fence::installed);
     private final AtomicIntegerArray generations = new AtomicIntegerArray(TYPES);
-    /** By quota type, the beat at which its generation moved on last. */
-    private final int[] bumpedAt = new int[TYPES];
-    /** By quota type, whether Kafka has to read its limits once more (settle). */
-    private final boolean[] unsettled = new boolean[TYPES];
-    private volatile Rule rule = factorInForce.rule(0, 0);
-    /** The same while it slows those who write to affected topics; else null. */
-    private volatile Rule slowing;
+    /** By quota type, the beat at which Kafka has to read its limits once more (settle). */
+    private final int[] settleAt = new int[TYPES];
+    volatile Rule rule = factorInForce.rule(0, 0);
     /** In beats since the start. */
-    private volatile int now;
+    volatile int now;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
     /** How often the factor, or a client's way from slowed to own tags, has changed limits. */
     private volatile int steps;
@@ -88,10 +85,9 @@ public final class QuotaTable {
 
     /** What has happened in the table since it was made; the gauges of the MBean QuotaTable. */
     public static final class Counters {
-        public final LongAdder misses = new LongAdder();
-        public final LongAdder unadmitted = new LongAdder();
-        public final LongAdder changes = new LongAdder();
-        public final LongAdder evicted = new LongAdder();
+        public final LongAdder misses = new LongAdder(), unadmitted = new LongAdder();
+        public final LongAdder changes = new LongAdder(), evicted = new LongAdder();
+        /** How long new clients wait for their answer. */
         public final Histogram resolveTime = new Histogram();
     }
 
@@ -111,33 +107,29 @@ public final class QuotaTable {
     public Map<String, String> tags(int type, KafkaPrincipal principal, String clientId) {
         int beat = now;
         Entry entry = principals.entry(principal.getName());
-        Known known = entry == null ? null : Principals.find(entry, type, principal, clientId);
+        Known known = entry == null || entry.tags(type) != null ? entry : entry.client(clientId);
         Tags own;
         boolean news = true;
         if (known != null) {
             own = known.tags(type);
             news = known.see(type, beat);
-        } else if (entry != null && !entry.needs(principal, clientId)) {
+        } else if (entry == null || entry.needs(principal, clientId)) {
+            own = unknown(type, entry, principal, clientId, beat).own;
+        } else {
             own = entry.all[type].own;
             news = entry.see(type, beat);
-        } else {
-            own = unknown(type, entry, principal, clientId, beat).own;
         }
         // The host knows names alone, but only a name of this type exempts (Exemptions).
-        if (own == exempt && !isUser(principal) && entry != null) own = scopes.newcomers.own;
-        Rule some = slowing;
-        if (some == null) {
-            if (news) own.use.note(beat, rule);
+        if (own == exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) own = scopes.newcomers.own;
+        Rule current = rule;
+        if (current.slowed() == null) {
+            if (news) own.note(beat, current);
             return own;
         }
-        boolean slowed = own != exempt && some.factors(type) && marks.has(principal.getName(), clientId);
+        boolean slowed = own != exempt && current.factors(type) && marks.has(principal.getName(), clientId);
         Tags tags = slowed ? own.scope.slowed() : own;
-        tags.use.note(beat, some);
+        tags.note(beat, current);
         return tags;
-    }
-
-    private static boolean isUser(KafkaPrincipal principal) {
-        return principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE);
     }
 
     /** The scope of a client that the table doesn't know; it goes to the inbox, if there is a place for it. */
@@ -145,14 +137,13 @@ public final class QuotaTable {
         counters.misses.increment();
         if (entry != null) entry.see(type, beat);
         // Without a place for the client, the answer for its principal is still to be had.
-        boolean asks = entry == null ? !principals.isFull() : !entry.answered || principals.hasPlaceFor(entry);
+        boolean asks = entry == null ? !principals.isFull() : !entry.answered() || principals.hasPlaceFor(entry);
         String name = principal.getName();
         boolean kept = Principals.keeps(clientId);
         if (!asks) counters.unadmitted.increment();
-        else if (kept && Principals.keepsPrincipal(name)) inbox.postClient(name, clientId);
         // The first client-id of a principal tells what the principal has, and so does the beginning of one that is too long.
-        else if (entry == null && Principals.keepsPrincipal(name)) {
-            inbox.postClient(name, clientId.substring(0, Principals.LONGEST_CLIENT_ID));
+        else if (Principals.keepsPrincipal(name) && (kept || entry == null)) {
+            inbox.postClient(name, kept ? clientId : clientId.substring(0, Principals.LONGEST_CLIENT_ID));
         }
         if (Exemptions.exempt(principal, clientId)) return scopes.exempt;
         // Never a scope that other principals share with a known one.
@@ -165,14 +156,10 @@ public final class QuotaTable {
      */
     public Double limit(int type, Map<String, String> tags) {
         Tags known = tags instanceof Tags ours ? ours : scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
-        if (known == null) known = scopes.newcomers.own;
-        return known.limit(type, rule, standIns);
+        return (known == null ? scopes.newcomers.own : known).limit(type, rule, standIns);
     }
 
-    /**
-     * Grows whenever limits of a type have changed that Kafka may have in its sensors
-     * (ClientQuotaCallback.quotaResetRequired).
-     */
+    /** Grows whenever limits of a type have changed that Kafka may have in its sensors (quotaResetRequired). */
     public int generation(int type) {
         return generations.get(type);
     }
@@ -205,7 +192,7 @@ public final class QuotaTable {
             double[] newcomerRates, String[] measured) {
         principals.max(max);
         idleSeconds = idle;
-        var types = EnumSet.noneOf(ClientQuotaType.class);
+        Set<ClientQuotaType> types = EnumSet.noneOf(ClientQuotaType.class);
         for (String name : factored) types.add(ClientQuotaType.valueOf(name));
         boolean[] measuredTypes = new boolean[TYPES];
         for (String name : measured) measuredTypes[ClientQuotaType.valueOf(name).ordinal()] = true;
@@ -219,13 +206,7 @@ public final class QuotaTable {
         renew(changed);
     }
 
-    /**
-     * Sets how quickly a factor may move limits.
-     *
-     * @param windows quota.window.num
-     * @param windowMs quota.window.size.seconds in ms
-     * @param maxMuteMs the longest mute in ms that a step may cause (max.mute)
-     */
+    /** Sets Kafka's windows (quota.window.*), and the longest mute that a step of the factor may cause (max.mute). */
     public synchronized void configureTap(int windows, long windowMs, long maxMuteMs) {
         factorInForce.windows(windows, windowMs, maxMuteMs);
         follow();
@@ -237,16 +218,14 @@ public final class QuotaTable {
      */
     public synchronized void shadow(String[] rules) {
         shadow = List.of(rules);
-        factorInForce.shadow(shadow.contains(FACTOR));
+        factorInForce.shadow(shadow.contains("factor"));
         Fence.shadow(factorInForce.inShadow());
         follow();
     }
 
     /** A set of client-ids that the host hands over once and refers to in many answers. */
     public static Set<String> clientIds(String[] ids) {
-        Set<String> kept = new HashSet<>();
-        for (String each : ids) if (Principals.keeps(each)) kept.add(each);
-        return kept;
+        return Arrays.stream(ids).filter(Principals::keeps).collect(Collectors.toSet());
     }
 
     /**
@@ -275,7 +254,7 @@ public final class QuotaTable {
             if (lookup.posted()) counters.resolveTime.record(System.nanoTime() - lookup.postedAt());
         }
         counters.changes.add(changed);
-        renew(publication.changed());
+        renew(publication.changed);
         return changed;
     }
 
@@ -292,10 +271,10 @@ public final class QuotaTable {
      * @param held whether requests to the topic are turned back
      */
     public void factor(double value, String cause, String[] topics, String[] places, boolean[] held) {
-        factor(value, cause, new Affected(topics, places, held, marks));
+        factor(value, cause, marks.affected(topics, places, held));
     }
 
-    private synchronized void factor(double value, String cause, Affected topics) {
+    private synchronized void factor(double value, String cause, Marks.Affected topics) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
         factorInForce.host(new FactorInForce.Factor(value, cause), topics);
         follow();
@@ -312,12 +291,9 @@ public final class QuotaTable {
      * it distinct, so each principal is among them.
      */
     public void askAgain(String principal, String clientId) {
-        if (principal != null) {
-            Entry one = principals.entry(principal);
-            if (one != null) askAgain(one, false, clientId);
-        } else {
-            principals.forEach(entry -> askAgain(entry, false, clientId));
-        }
+        Entry one = principal == null ? null : principals.entry(principal);
+        if (principal == null) principals.forEach(entry -> askAgain(entry, false, clientId));
+        else if (one != null) askAgain(one, false, clientId);
     }
 
     /** The same for those for whom a supplier failed. */
@@ -326,12 +302,12 @@ public final class QuotaTable {
     }
 
     /** What holds for a principal may depend on any of its client-ids, so it is asked for by a client-id of its own. */
-    private void askAgain(Entry entry, boolean failed, String clientId) {
-        boolean asked = (!failed || entry.failed) && entry.answer.reach() == Answer.Reach.ALIKE;
+    private void askAgain(Entry entry, boolean failedOnly, String clientId) {
+        boolean asked = (!failedOnly || entry.failed) && entry.answer.reach() == Answer.Reach.ALIKE;
         if (asked) inbox.askAgain(new Batch.Lookup(entry.name, entry.sample, 0));
         for (Client client : entry.clients.values()) {
-            boolean matches = clientId == null || client.clientId.equals(clientId);
-            if (failed ? client.failed : matches) inbox.askAgain(new Batch.Lookup(entry.name, client.clientId, 0));
+            boolean matches = failedOnly ? client.failed : clientId == null || client.clientId.equals(clientId);
+            if (matches) inbox.askAgain(new Batch.Lookup(entry.name, client.clientId, 0));
         }
     }
 
@@ -339,19 +315,16 @@ public final class QuotaTable {
 
     /** Moves the table's clock to so many ms after the start, and limits with it. The watch calls it every BEAT_MS. */
     public void beat(long ms) {
-        Rule current;
         synchronized (this) {
             int next = (int) (ms / BEAT_MS);
             if (next - now > 0) now = next;
             marks.now(now);
             if (factorInForce.affected() != null && now - sweptAt >= BEATS_PER_SECOND) endMarks();
             follow();
-            current = rule;
         }
-        boolean measured = standIns.measure(current, now); // it reads MBeans, and so not under the lock
+        boolean[] changed = new boolean[TYPES];
+        Arrays.fill(changed, standIns.measure(rule, now)); // it reads MBeans, and so not under the lock
         synchronized (this) {
-            boolean[] changed = new boolean[TYPES];
-            Arrays.fill(changed, measured);
             renew(changed);
             settle();
         }
@@ -364,23 +337,21 @@ public final class QuotaTable {
         int at = tickedAt = now;
         int before = principals.size();
         int longest = TICKS_PER_IDLE * eighth;
+        Set<Scope> had = Collections.newSetFromMap(new IdentityHashMap<>());
         principals.forEach(entry -> {
-            for (Client client : entry.clients.values()) if (client.idle(at) > longest) principals.remove(entry, client);
-            if (entry.clients.isEmpty() && entry.idle(at) > longest) principals.remove(entry);
+            for (Client client : entry.clients.values()) {
+                if (at - client.seen() > longest) principals.remove(entry, client);
+                else for (int type = 0; type < TYPES; type++) had.add(client.tags(type).scope);
+            }
+            if (entry.clients.isEmpty() && at - entry.seen() > longest) principals.remove(entry);
+            else for (Scope[] some : new Scope[][] {entry.all, entry.unknown, entry.former}) Collections.addAll(had, some);
         });
         counters.evicted.add(before - principals.size());
         // Kafka looks for unused sensors now and then, so it may keep one for somewhat longer.
-        scopes.sweep(at - 2 * longest, had -> principals.forEach(entry -> {
-            for (Scope[] some : new Scope[][] {entry.all, entry.unknown, entry.former}) {
-                for (Scope each : some) if (each != null) had.accept(each);
-            }
-            for (Known client : entry.clients.values()) {
-                for (int type = 0; type < TYPES; type++) had.accept(client.tags(type).scope);
-            }
-        }));
+        scopes.sweep(at - 2 * longest, had);
     }
 
-    /** The wall clock was set back by more than the table's own clock can know. */
+    /** The wall clock was set back, by which Kafka drops its sensors. */
     public synchronized void clockWentBack() {
         clockWentBack = true;
     }
@@ -390,7 +361,7 @@ public final class QuotaTable {
     /** Makes the next rule, and has the fence follow it. */
     private void follow() {
         boolean slowed = factorInForce.slows();
-        Affected before = factorInForce.affected();
+        Marks.Affected before = factorInForce.affected();
         Rule next = factorInForce.rule(clock.getAsLong(), now);
         boolean closes = factorInForce.paused() && Fence.installed();
         Creation.pause(factorInForce.paused()); // also on a controller that is no broker, where no fence is installed
@@ -398,40 +369,31 @@ public final class QuotaTable {
         if (slowed && !factorInForce.slows()) marks.sweep(any -> false, this::markEnded);
         else if (before != factorInForce.affected()) endMarks();
         // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
-        boolean restless = now - marks.changedAt() <= next.windows().backBeats() + 1;
+        boolean restless = now - marks.changedAt() <= next.windows().backBeats() + 1 && rule.now() != now;
         boolean[] changed = new boolean[TYPES];
-        boolean any = false;
         for (int type = 0; type < TYPES; type++) {
-            boolean moves = restless && (rule.factors(type) || next.factors(type)) && rule.now() != now;
-            changed[type] = moves || !next.isSame(rule, type);
-            any |= changed[type];
+            changed[type] = restless && (rule.factors(type) || next.factors(type)) || !next.isSame(rule, type);
         }
-        if (!any) return;
+        if (!contains(changed)) return;
         steps = steps + 1; // first, since request threads may see the new limits at once
-        put(next);
-        bump(changed);
+        put(next, changed);
     }
 
     /** Has limits made anew, since what they are made of has changed. */
     private void renew(boolean[] changed) {
-        for (boolean each : changed) {
-            if (!each) continue;
-            put(rule.at(now));
-            bump(changed);
-            return;
-        }
+        if (contains(changed)) put(rule.at(now), changed);
     }
 
-    private void put(Rule next) {
+    private static boolean contains(boolean[] changed) {
+        for (boolean one : changed) if (one) return true;
+        return false;
+    }
+
+    private void put(Rule next, boolean[] changed) {
         rule = next;
-        slowing = next.slowed() == null ? null : next;
-    }
-
-    private void bump(boolean[] changed) {
         for (int type = 0; type < TYPES; type++) {
             if (!changed[type]) continue;
-            bumpedAt[type] = now;
-            unsettled[type] = true;
+            settleAt[type] = now + BEATS_PER_SECOND;
             generations.incrementAndGet(type);
         }
     }
@@ -442,27 +404,26 @@ public final class QuotaTable {
      */
     private void settle() {
         for (int type = 0; type < TYPES; type++) {
-            if (!unsettled[type] || now - bumpedAt[type] < BEATS_PER_SECOND) continue;
-            unsettled[type] = false;
+            if (settleAt[type] == 0 || now - settleAt[type] < 0) continue;
+            settleAt[type] = 0;
             generations.incrementAndGet(type);
         }
     }
 
     private void endMarks() {
         sweptAt = now;
-        Affected topics = factorInForce.affected();
-        marks.sweep(topic -> topics != null && topics.affects(topic), this::markEnded);
+        Marks.Affected topics = factorInForce.affected();
+        marks.sweep(topic -> topics != null && topics.places().containsKey(topic), this::markEnded);
     }
 
     /** A mark has ended: of a client or, with null for the client-id, of a principal. */
     private void markEnded(String name, String clientId) {
         Entry entry = principals.entry(name);
         if (entry == null) return; // who isn't known shares the newcomers' tags
+        Client one = clientId == null ? null : entry.client(clientId);
         for (int type = 0; type < TYPES; type++) {
-            Client client = clientId == null ? null : entry.client(clientId);
-            Scope scope = client != null ? client.tags(type).scope
-                    : entry.all[type] != null ? entry.all[type] : entry.unknown(type, now);
-            scope.markEnded(now, rule);
+            Scope shared = entry.all[type] != null ? entry.all[type] : entry.unknown(type, now);
+            (one != null ? one.tags(type).scope : shared).markEnded(now, rule);
             if (clientId != null) continue;
             for (Client each : entry.clients.values()) each.tags(type).scope.markEnded(now, rule);
         }
@@ -487,18 +448,17 @@ public final class QuotaTable {
         return idleSeconds;
     }
 
-    /** How many principals and clients are marked, since they write to affected topics. */
     public int marked() {
         return marks.size();
     }
 
     /** How many topics are affected; -1 while the factor is for all clients. */
     public int affectedTopics() {
-        Affected topics = factorInForce.affected();
-        return topics == null ? -1 : topics.size();
+        Marks.Affected topics = factorInForce.affected();
+        return topics == null ? -1 : topics.places().size();
     }
 
-    /** How many places are taken: a principal takes one, and so does each of its clients beyond the first. */
+    /** How many places are taken (Principals). */
     public int size() {
         return principals.size();
     }
@@ -507,28 +467,7 @@ public final class QuotaTable {
         return principals.max();
     }
 
-    /** The rules in shadow, as the property shadow names them. */
     public List<String> shadow() {
         return shadow;
-    }
-
-    Rule rule() {
-        return rule;
-    }
-
-    int now() {
-        return now;
-    }
-
-    Scopes scopes() {
-        return scopes;
-    }
-
-    Principals principals() {
-        return principals;
-    }
-
-    Marks marks() {
-        return marks;
     }
 }

@@ -16,7 +16,6 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * @param slowed the same of those who do, while a factor is for them only; else null
  * @param shadow nothing is enforced: every limit is null (mode=shadow)
  * @param newcomers by quota type, the rate of newcomers, by which the factor goes for who has no quota and isn't measured
- * @param windows Kafka's windows
  * @param now the beat of the table's clock from which on the rule holds; with it the limits rise of who began with empty
  *     windows
  */
@@ -48,10 +47,6 @@ record Rule(Course[] all, Course[] slowed, boolean shadow, double[] newcomers, W
         int backBeats() {
             return (int) ((number + 1) * ms / QuotaTable.BEAT_MS) + 1;
         }
-
-        double rise(int beats) {
-            return Tap.rise(beats * QuotaTable.BEAT_MS, number, ms);
-        }
     }
 
     boolean factors(int type) {
@@ -70,44 +65,37 @@ record Rule(Course[] all, Course[] slowed, boolean shadow, double[] newcomers, W
                 && Double.compare(newcomers[type], other.newcomers[type]) == 0 && windows.equals(other.windows);
     }
 
+    private Course course(Tags tags, int type) {
+        return tags.slowed && slowed != null ? slowed[type] : all[type];
+    }
+
     /** The limit of a scope's own tags or of its slowed ones. */
     Double limit(Tags tags, int type) {
         Scope scope = tags.scope;
         if (shadow || scope.exempt) return null;
-        boolean isSlowed = tags.slowed && slowed != null;
-        Course course = isSlowed ? slowed[type] : all[type];
+        Course course = course(tags, type);
         double base = scope.base(type);
         boolean unlimited = Double.isNaN(base);
-        double share = isSlowed || type == PRODUCE && !unlimited && !tags.slowed ? windows.rise(tags.use.fill(this)) : 1;
+        boolean rises = tags.slowed ? slowed != null : type == PRODUCE && !unlimited;
+        double share = rises ? Tap.rise(tags.fill(this) * QuotaTable.BEAT_MS, windows.number, windows.ms) : 1;
         // Who rises gets no more than the others of its kind, which may be on their way up themselves.
         double factor = share < 1 ? Math.min(course.factor, course.aim * share) : course.factor;
         if (factor >= 1 || course == Course.NONE) return unlimited ? null : base;
         if (unlimited && share >= 1 && course.open) return null;
-        double whole = unlimited ? standIn(scope, type) : base;
+        double whole = unlimited ? scope.standIn(type) : base;
+        if (Double.isNaN(whole)) whole = newcomers[type];
         if (Double.isNaN(whole)) return factor > 0 ? null : Double.valueOf(course.floor);
         return Math.max(Math.min(whole, course.floor), whole * factor);
     }
 
-    /** The rate that the factor multiplies for who has no quota; NaN if nothing is known. */
-    private double standIn(Scope scope, int type) {
-        double measured = scope.standIn(type);
-        return Double.isNaN(measured) ? newcomers[type] : measured;
-    }
-
     /** Whether limits are made of what clients without a quota use. */
     boolean usesStandIns() {
-        for (int type = 0; type < all.length; type++) if (!all[type].open || slowed != null && !slowed[type].open) return true;
-        return false;
+        return Arrays.stream(all).anyMatch(course -> !course.open)
+                || slowed != null && Arrays.stream(slowed).anyMatch(course -> !course.open);
     }
 
     /** Whether this limit is. */
     boolean usesStandIn(Tags tags, int type) {
-        Course course = tags.slowed && slowed != null ? slowed[type] : all[type];
-        return !course.open && !shadow && !tags.scope.exempt && Double.isNaN(tags.scope.base(type));
-    }
-
-    @Override
-    public String toString() {
-        return "Rule" + Arrays.toString(all) + (slowed == null ? "" : ", slowed " + Arrays.toString(slowed));
+        return !course(tags, type).open && !shadow && !tags.scope.exempt && Double.isNaN(tags.scope.base(type));
     }
 }

@@ -1,12 +1,12 @@
 package org.quotahost.table;
 
 import java.util.Arrays;
-import java.util.Collections;
-import java.util.IdentityHashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
+import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Sanitized;
 
 /**
@@ -22,22 +22,18 @@ final class Scopes {
     /** Codes of scopes in QuotaTable.publish(); from GROUP on, code - GROUP is an index into the group names. */
     static final int CLIENT = 0, USER = 1, CLIENT_ID = 2, ALL = 3, NEWCOMER = 4, EXEMPT = 5, GROUP = 16;
 
+    private static final int QUICK = 1 << 17;
+
+    /** By texts alone, since Java arranges these as a tree where many have one hash: a client-id may be chosen to collide. */
     private final ConcurrentHashMap<String, ConcurrentHashMap<String, Scope>> byUser = new ConcurrentHashMap<>();
+    /** Most of the own tags by hash, each alone in its place: when limits change, Kafka asks for all of them at once. */
+    private final AtomicReferenceArray<Tags> quick = new AtomicReferenceArray<>(QUICK);
     /** By quota type, whether somebody reads what Kafka measures for clients without a quota. */
-    private final boolean[] measured = new boolean[QuotaTable.TYPES];
+    private boolean[] measured = new boolean[QuotaTable.TYPES];
     final Scope newcomers = of(NEWCOMERS, "");
     /** Of all who have no quota of a type that is not measured. */
     final Scope unlimited = of(UNLIMITED, "");
     final Scope exempt = of(EXEMPT_TAG, "");
-    private final Set<Scope> permanent = identitySet();
-
-    Scopes() {
-        Collections.addAll(permanent, newcomers, unlimited, exempt);
-    }
-
-    private static Set<Scope> identitySet() {
-        return Collections.newSetFromMap(new IdentityHashMap<>());
-    }
 
     static Scope[] everyType(Scope scope) {
         Scope[] all = new Scope[QuotaTable.TYPES];
@@ -47,12 +43,12 @@ final class Scopes {
 
     /** Whether a scope is always there, and no client's answer gives it a rate. */
     boolean isPermanent(Scope scope) {
-        return permanent.contains(scope);
+        return scope == newcomers || scope == unlimited || scope == exempt;
     }
 
     /** Sets by quota type whether clients without a quota need a scope of their own, to be measured. */
     void measured(boolean[] types) {
-        System.arraycopy(types, 0, measured, 0, QuotaTable.TYPES);
+        measured = types;
     }
 
     /**
@@ -61,6 +57,8 @@ final class Scopes {
      */
     Tags find(String user, String clientId) {
         if (user == null || clientId == null) return null;
+        Tags one = quick.getAcquire(place(user, clientId));
+        if (one != null && one.user.equals(user) && one.clientId.equals(clientId)) return one;
         String own = Tags.ownUser(user);
         ConcurrentHashMap<String, Scope> some = byUser.get(own == null ? user : own);
         Scope scope = some == null ? null : some.get(clientId);
@@ -81,7 +79,7 @@ final class Scopes {
             case CLIENT, CLIENT_ID, NEWCOMER -> null;
             case USER -> of(user, "");
             case ALL -> of(BROKER, "");
-            default -> of("<group " + Sanitized.tag(answer.groups()[type]) + ">", "");
+            default -> of("<group " + Sanitized.tag(answer.groups()[code - GROUP]) + ">", "");
         };
     }
 
@@ -102,21 +100,26 @@ final class Scopes {
     }
 
     private Scope of(String user, String clientId) {
-        return byUser.computeIfAbsent(user, u -> new ConcurrentHashMap<>(1))
-                .computeIfAbsent(clientId, c -> new Scope(user, c, user.equals(EXEMPT_TAG)));
+        return byUser.computeIfAbsent(user, u -> new ConcurrentHashMap<>(1)).computeIfAbsent(clientId, c -> {
+            Scope made = new Scope(user, c, user.equals(EXEMPT_TAG));
+            quick.setRelease(place(user, c), made.own);
+            return made;
+        });
     }
 
-    /**
-     * Forgets the scopes in which nobody was since a beat, unless somebody still has one.
-     *
-     * @param had calls back with each scope that a principal or client has
-     */
-    void sweep(int before, Consumer<Consumer<Scope>> had) {
-        Set<Scope> kept = identitySet();
-        kept.addAll(permanent);
-        had.accept(kept::add);
+    private static int place(String user, String clientId) {
+        int hash = 31 * user.hashCode() + clientId.hashCode();
+        return (hash ^ hash >>> 17) & QUICK - 1;
+    }
+
+    /** Forgets the scopes in which nobody was since a beat, but for those that somebody still has. */
+    void sweep(int before, Set<Scope> had) {
         for (var some : byUser.values()) {
-            some.values().removeIf(scope -> !kept.contains(scope) && (!scope.wasHad() || scope.seen() - before < 0));
+            some.values().removeIf(scope -> {
+                boolean stays = isPermanent(scope) || had.contains(scope) || scope.wasHad() && scope.seen() - before >= 0;
+                if (!stays) quick.compareAndSet(place(scope.own.user, scope.own.clientId), scope.own, null);
+                return !stays;
+            });
         }
         byUser.values().removeIf(Map::isEmpty);
     }

@@ -1,12 +1,10 @@
 package org.quotahost.table;
 
-import java.util.Collections;
-import java.util.IdentityHashMap;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Queue;
-import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.apache.kafka.server.quota.ClientQuotaType;
-import org.quotahost.internals.ClientMeters;
 
 /**
  * What clients without a quota use, for the factor to multiply in place of a quota.
@@ -29,9 +27,9 @@ final class StandIns {
     private static final int BEATS_PER_SECOND = (int) (1_000 / QuotaTable.BEAT_MS);
 
     private final Queue<Scope> asked = new ConcurrentLinkedQueue<>();
-    private final Set<Scope> known = Collections.newSetFromMap(new IdentityHashMap<>());
-    /** Those of them that have no stand-in for some type yet. */
-    private final Set<Scope> waiting = Collections.newSetFromMap(new IdentityHashMap<>());
+    /** Those that could not be measured; their turn comes again with each second in which they are in use. */
+    private final List<Scope> late = new ArrayList<>();
+    private final List<Scope> measured = new ArrayList<>();
     /** The beat at which the factor fell; with none below 1, this one. */
     private int beganAt;
 
@@ -46,60 +44,46 @@ final class StandIns {
     boolean measure(Rule rule, int now) {
         if (!rule.usesStandIns()) {
             beganAt = now;
-            forget();
+            measured.addAll(late);
+            late.clear();
+            for (Scope scope; (scope = asked.poll()) != null;) measured.add(scope);
+            measured.forEach(Scope::forgetStandIns);
+            measured.clear();
             return false;
         }
-        boolean measured = false;
-        int left = MOST_AT_ONCE;
-        for (Scope each; left > 0 && (each = asked.poll()) != null; left--) {
-            known.add(each);
-            measured |= measure(each, rule, now);
-            if (isMissing(each, rule)) waiting.add(each);
+        if (now % BEATS_PER_SECOND == 0) {
+            late.removeIf(scope -> now - scope.seen() <= BEATS_PER_SECOND && asked.add(scope));
         }
-        if (now % BEATS_PER_SECOND != 0) return measured;
-        var late = waiting.iterator();
-        while (left-- > 0 && late.hasNext()) {
-            Scope each = late.next();
-            if (now - each.seen() <= BEATS_PER_SECOND) measured |= measure(each, rule, now);
-            if (!isMissing(each, rule)) late.remove();
+        boolean changed = false;
+        Scope scope;
+        for (int left = MOST_AT_ONCE; left > 0 && (scope = asked.poll()) != null; left--) {
+            changed |= measure(scope, rule, now);
+            boolean missing = false;
+            for (int type : TYPES) missing |= isMissing(scope, rule, type);
+            (missing ? late : measured).add(scope);
         }
-        return measured;
-    }
-
-    private void forget() {
-        for (Scope each; (each = asked.poll()) != null;) known.add(each);
-        for (Scope each : known) {
-            each.forgetStandIns();
-            each.asksForStandIn = false;
-        }
-        known.clear();
-        waiting.clear();
+        return changed;
     }
 
     private static boolean isMissing(Scope scope, Rule rule, int type) {
         return rule.factors(type) && Double.isNaN(scope.base(type)) && Double.isNaN(scope.standIn(type));
     }
 
-    private static boolean isMissing(Scope scope, Rule rule) {
-        for (int type : TYPES) if (isMissing(scope, rule, type)) return true;
-        return false;
-    }
-
     private boolean measure(Scope scope, Rule rule, int now) {
-        boolean measured = false;
+        int back = Math.max(BEATS_PER_SECOND, rule.windows().backBeats());
+        int used = scope.inUse(now, back);
+        boolean wasThere = used >= now - beganAt;
+        if (!wasThere && used < back) return false;
+        boolean changed = false;
         for (int type : TYPES) {
             if (!isMissing(scope, rule, type)) continue;
-            int back = Math.max(BEATS_PER_SECOND, rule.windows().backBeats());
-            int used = scope.inUse(now, back);
-            boolean wasThere = used >= now - beganAt;
-            if (!wasThere && used < back) continue;
             double rate = scope.rate(type);
             Double limit = rule.limit(scope.own, type);
             boolean heldBack = !wasThere && limit != null && rate >= NEAR * limit;
             if (!(rate >= rule.all()[type].floor()) || heldBack) continue;
             scope.standIn(type, rate);
-            measured = true;
+            changed = true;
         }
-        return measured;
+        return changed;
     }
 }

@@ -1,12 +1,12 @@
 package org.quotahost.table;
 
 import java.util.AbstractMap;
-import java.util.AbstractSet;
 import java.util.Collection;
-import java.util.Iterator;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicLongFieldUpdater;
 
 /**
  * Two metric tags as the map that Kafka gets, and what is kept by them: when they are in use, and the limits that were
@@ -14,22 +14,35 @@ import java.util.Set;
  *
  * <p>The map always has the two keys user and client-id in this order, as in Kafka's own callback. Kafka names its
  * sensors by the values alone, joined by ':'; the user is sanitized and has no ':', so no two pairs share a sensor.
+ *
+ * <p>A limit rises over empty windows by two times: since when the tags are in use, and when they were last. A client that
+ * writes to affected topics has its scope's slowed tags, then the scope's own, then the slowed ones again. Kafka measures
+ * the two apart. While the client is away from one, the windows of that one empty, and with its whole limit it could send
+ * once more what it has sent by the other one meanwhile. So the share that it gets of its limit (Tap.rise) goes by how long
+ * it may have sent by these tags, in so far as Kafka still looks back there: a client that was away for 3 s has 3 s less in
+ * its windows. The times are beats of the table's clock. Request threads note the use; the watch notes when a client leaves.
  */
 final class Tags extends AbstractMap<String, String> {
-    static final String USER = "user";
-    static final String CLIENT_ID = "client-id";
+    static final String USER = "user", CLIENT_ID = "client-id";
     private static final String SLOWED = "<slowed";
+    /** Before the first beat, by more than any age that is asked for. */
+    private static final int NEVER = Integer.MIN_VALUE / 2;
+    private static final AtomicLongFieldUpdater<Tags> TIMES = AtomicLongFieldUpdater.newUpdater(Tags.class, "times");
 
     final String user;
     final String clientId;
     final Scope scope;
     /** Whether these are of those in the scope who write to affected topics. */
     final boolean slowed;
-    final Use use;
-    private final Collection<String> values;
-    private final int hash;
+    private final List<String> values;
     /** By quota type. Request threads race for the places; each value is complete, and right for its rule. */
     private final Limit[] limits = new Limit[QuotaTable.TYPES];
+    /** Since when (the upper half) and when last; together, since several request threads may come back at once. */
+    private volatile long times = pack(NEVER, NEVER);
+    /** When the last client left that had the tags: a use after it ends the absence. */
+    private volatile int left = NEVER - 1;
+    /** Of own tags, when a client came back to them from the slowed ones last: from then on Kafka forgets what was sent. */
+    private volatile int backAt = NEVER;
 
     /** A limit, boxed once for each rule, so that a fetch allocates nothing. */
     private record Limit(Rule rule, Double value) {}
@@ -39,9 +52,7 @@ final class Tags extends AbstractMap<String, String> {
         this.user = user;
         this.clientId = clientId;
         this.slowed = slowed;
-        use = new Use(slowed);
         values = List.of(user, clientId);
-        hash = (USER.hashCode() ^ user.hashCode()) + (CLIENT_ID.hashCode() ^ clientId.hashCode());
     }
 
     /**
@@ -54,7 +65,7 @@ final class Tags extends AbstractMap<String, String> {
 
     /** The user tag of the scope that such a user tag belongs to; null for another user tag. */
     static String ownUser(String user) {
-        if (user == null || !user.startsWith(SLOWED)) return null;
+        if (!user.startsWith(SLOWED)) return null;
         return user.length() == SLOWED.length() + 1 ? "" : user.substring(SLOWED.length() + 1, user.length() - 1);
     }
 
@@ -71,19 +82,83 @@ final class Tags extends AbstractMap<String, String> {
         return made.value;
     }
 
+    // ---- since when, and when last ---------------------------------------------------------------------------
+
+    private static long pack(int since, int seen) {
+        return (long) since << 32 | seen & 0xFFFFFFFFL;
+    }
+
+    /** On a request thread: a client has the tags in this beat. */
+    void note(int now, Rule rule) {
+        long before = times;
+        if ((int) before != now) renew(before, now, rule);
+    }
+
+    private void renew(long before, int now, Rule rule) {
+        int since = (int) (before >>> 32);
+        boolean wasLeft = left - (int) before >= 0;
+        if (wasLeft || now - (int) before >= rule.windows().backBeats()) since = now - byUse(before, now, rule);
+        TIMES.compareAndSet(this, before, pack(since, now)); // if not, another thread has noted the same
+    }
+
+    /** The client that had these tags last has others from now on. */
+    void leave(int now) {
+        left = now;
+    }
+
+    /**
+     * A client comes back to these tags, from the slowed ones of the same scope: it was away since they were last in use.
+     * If their limit didn't rise until now, their windows may have been full.
+     */
+    void comeBack(int now, Rule rule) {
+        long before = times;
+        int seen = (int) before;
+        int back = rule.windows().backBeats();
+        if (now - backAt >= back) TIMES.compareAndSet(this, before, pack(seen - back, seen));
+        left = seen;
+        backAt = now;
+    }
+
+    /** Whether anybody has ever had the tags: then Kafka may have a sensor for them. */
+    boolean wasHad() {
+        return (int) times != NEVER;
+    }
+
+    /** The beat at which somebody had the tags last. */
+    int seen() {
+        return (int) times;
+    }
+
+    /** For how many beats the tags have been in use, with no pause as long as Kafka looks back. */
+    int inUse(int now) {
+        return now - (int) (times >>> 32);
+    }
+
+    /** For how many beats' worth of its limit the tags may have something in Kafka's windows, at the time of a rule. */
+    int fill(Rule rule) {
+        long at = times;
+        int now = Math.max(0, rule.now() - (int) at) + (int) at; // a use may be noted later than the rule was made
+        int back = rule.windows().backBeats();
+        if (slowed) return byUse(at, now, rule);
+        return now - backAt >= back ? back : Math.max(byUse(at, now, rule), now - backAt);
+    }
+
+    private int byUse(long at, int now, Rule rule) {
+        int since = (int) (at >>> 32);
+        int seen = (int) at;
+        int back = rule.windows().backBeats();
+        int away = now - seen;
+        if (away >= back) return 0;
+        if (left - seen < 0) return now - since;
+        int most = Math.min(seen - since, back);
+        return Math.max(Math.min(most, back - away), (int) (most * rule.windows().least()));
+    }
+
+    // ---- the map ---------------------------------------------------------------------------------------------
+
     @Override
     public String get(Object key) {
         return USER.equals(key) ? user : CLIENT_ID.equals(key) ? clientId : null;
-    }
-
-    @Override
-    public boolean containsKey(Object key) {
-        return USER.equals(key) || CLIENT_ID.equals(key);
-    }
-
-    @Override
-    public int size() {
-        return 2;
     }
 
     /** Kafka joins them on each request. */
@@ -92,30 +167,9 @@ final class Tags extends AbstractMap<String, String> {
         return values;
     }
 
-    /** In their order; java.util.Set.of has none. */
+    /** In their order. Kafka copies them for each new sensor. */
     @Override
     public Set<Map.Entry<String, String>> entrySet() {
-        List<Map.Entry<String, String>> entries = List.of(Map.entry(USER, user), Map.entry(CLIENT_ID, clientId));
-        return new AbstractSet<>() {
-            @Override
-            public Iterator<Map.Entry<String, String>> iterator() {
-                return entries.iterator();
-            }
-
-            @Override
-            public int size() {
-                return 2;
-            }
-        };
-    }
-
-    @Override
-    public int hashCode() {
-        return hash;
-    }
-
-    @Override
-    public boolean equals(Object other) {
-        return this == other || super.equals(other);
+        return new LinkedHashSet<>(List.of(Map.entry(USER, user), Map.entry(CLIENT_ID, clientId)));
     }
 }

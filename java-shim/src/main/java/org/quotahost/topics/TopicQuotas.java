@@ -9,8 +9,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.DoubleAdder;
 import java.util.concurrent.atomic.LongAdder;
-import org.apache.kafka.common.protocol.Errors;
 import java.util.stream.Stream;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
@@ -48,13 +48,15 @@ public final class TopicQuotas {
     private static final String MESSAGE =
             "quotahost: this broker and the topic both take in more than is expected (topics.*); nothing was appended";
 
-    private static final LongAdder rejections = new LongAdder();
-    private static final LongAdder shadowed = new LongAdder();
-    private static final LongAdder rejectedBytes = new LongAdder();
+    /**
+     * How many requests topic quotas have turned back since the start of this JVM, and would have but for shadow; and the
+     * bytes of the former's record batches.
+     */
+    public static final LongAdder rejections = new LongAdder(), shadowed = new LongAdder(), rejectedBytes = new LongAdder();
+
     /** What Python has configured last, null for no topic quotas. */
     private volatile Thresholds configured;
-    private volatile double totalRate;
-    private volatile double share;
+    private volatile double totalRate, share;
     /** What the fence has. */
     private volatile Over over = Over.NOTHING;
     private final Map<String, InShadow> shadows = new ConcurrentHashMap<>();
@@ -215,11 +217,7 @@ public final class TopicQuotas {
 
     // ---- request threads -------------------------------------------------------------------------------------
 
-    /**
-     * The topics that take in more than is expected at this moment, and the error for requests to them.
-     *
-     * @param topics by name, each with the counter of its requests
-     */
+    /** By name, the topics that take in more than is expected at this moment, and the error for requests to them. */
     private record Over(Map<String, TopicUse> topics, RuntimeException answer) implements Fence.Topics {
         private static final Over NOTHING = new Over(Map.of(), null);
 
@@ -236,7 +234,7 @@ public final class TopicQuotas {
                 String topic = Fence.writable(actions.get(i), results.get(i));
                 TopicUse use = topic == null ? null : topics.get(topic);
                 if (use == null) continue;
-                use.countTurnedBack();
+                use.turnedBack.increment();
                 if (use.inShadow()) counts = true;
                 else if (enforced == null) enforced = use;
             }
@@ -294,20 +292,5 @@ public final class TopicQuotas {
     /** How many topics that a rule in shadow is about are over their thresholds now. */
     public long over(InShadow rule) {
         return over.inShadow().filter(use -> use.shadow == rule).count();
-    }
-
-    /** How many requests topic quotas have turned back since the start of this JVM. */
-    public static long rejections() {
-        return rejections.sum();
-    }
-
-    /** How many bytes of record batches topic quotas have turned back since the start of this JVM. */
-    public static long rejectedBytes() {
-        return rejectedBytes.sum();
-    }
-
-    /** How many requests topic quotas would have turned back, had their thresholds not been in shadow. */
-    public static long shadowed() {
-        return shadowed.sum();
     }
 }

@@ -31,7 +31,8 @@ final class TopicUse {
     private static final long QUIET_NANOS = 60_000_000_000L;
 
     final String topic;
-    private final LongAdder turnedBack = new LongAdder();
+    /** The requests to it that were turned back, or would have been if its threshold were not in shadow. */
+    final LongAdder turnedBack = new LongAdder();
     private final OneMinuteRate meter = new OneMinuteRate();
     /** In bytes/s. */
     private volatile double expected;
@@ -41,18 +42,11 @@ final class TopicUse {
     private double credit = Double.POSITIVE_INFINITY;
     private long countAtLastReading;
     /** Of the period in which requests are turned back: how many were before it, and when the last one was. */
-    private boolean periodOpen;
-    private boolean periodLogged;
-    private long countAtBegin;
-    private long lastTurnedBackAt;
+    private boolean periodOpen, periodLogged;
+    private long countAtBegin, lastTurnedBackAt;
 
     TopicUse(String topic) {
         this.topic = topic;
-    }
-
-    /** A request thread has turned a request to the topic back, or would have if its threshold were not in shadow. */
-    void countTurnedBack() {
-        turnedBack.increment();
     }
 
     /** How many bytes/s each principal may send on while the topic's requests are turned back. */
@@ -100,7 +94,11 @@ final class TopicUse {
                 periodOpen = true;
                 countAtBegin = countAtLastReading;
                 periodLogged = lines.pass() != LineLimit.NO;
-                if (periodLogged) logBegin(total, totalExpected);
+                if (periodLogged) {
+                    LOG.warn("Topic {}: produce requests are turned back: it takes in {} bytes/s where {} are expected, and"
+                            + " this broker {} where {} are{}", topic, bytes(meter.rate), bytes(expected), bytes(total),
+                            bytes(totalExpected), inShadow() ? " (only counted: its threshold is in shadow)" : "");
+                }
             }
             countAtLastReading = count;
             lastTurnedBackAt = nanos;
@@ -110,12 +108,6 @@ final class TopicUse {
             LOG.info("Topic {}: no produce request was turned back for a minute; {} were since it began", topic,
                     count - countAtBegin);
         }
-    }
-
-    private void logBegin(double total, double totalExpected) {
-        LOG.warn("Topic {}: produce requests are turned back: it takes in {} bytes/s where {} are expected, and this"
-                + " broker {} where {} are{}", topic, bytes(meter.rate), bytes(expected), bytes(total),
-                bytes(totalExpected), inShadow() ? " (only counted: its threshold is in shadow)" : "");
     }
 
     private static String bytes(double rate) {
@@ -142,12 +134,7 @@ final class TopicUse {
         private boolean begins;
         private long readAt;
 
-        /**
-         * Takes a reading.
-         *
-         * @param nanos now, by System.nanoTime
-         * @return the rate in bytes/s
-         */
+        /** Takes a reading, at a time of System.nanoTime. Answers the rate. */
         double update(Meters.Of meter, long nanos) {
             long now = meter.count();
             boolean isFirst = now < count; // or Kafka has made the meter anew

@@ -7,10 +7,8 @@ import java.util.TreeMap;
 import org.apache.kafka.common.config.types.Password;
 
 /**
- * The properties that the Python host gets of those that Kafka hands to a callback, as an operator would write them.
- *
- * <p>A combined node makes one for each of its two callbacks, and each change of properties makes a new one;
- * PythonHost compares them and hands them on. What they mean is Python's. Values may be secrets.
+ * The properties that the Python host gets of those that Kafka hands to a callback, as an operator would write them. What
+ * they mean is Python's. Values may be secrets.
  *
  * @param properties those whose names begin with PREFIX, but for the callback's class
  * @param broker those of the broker's own that say what it is and how brokers and clients connect to it
@@ -18,7 +16,6 @@ import org.apache.kafka.common.config.types.Password;
 public record BrokerConfigs(Map<String, String> properties, Map<String, String> broker) {
     /** Every property of quotahost begins with this; Kafka lets the callback choose the names that follow. */
     public static final String PREFIX = "client.quota.callback.";
-    private static final String CLASS = PREFIX + "class";
     /** How the names of the broker's own properties begin that Python gets. */
     private static final List<String> OF_THE_BROKER = List.of("node.id", "broker.id", "process.roles", "log.dir",
             "quota.window.", "controller.quota.window.", "remote.log.storage.system.enable",
@@ -32,7 +29,7 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
             if (name.startsWith(PREFIX)) properties.put(name, text(value));
             else if (value != null && OF_THE_BROKER.stream().anyMatch(name::startsWith)) broker.put(name, text(value));
         });
-        properties.remove(CLASS);
+        properties.remove(PREFIX + "class");
         return new BrokerConfigs(properties, broker);
     }
 

@@ -2,11 +2,9 @@ package org.quotahost.util;
 
 import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.stream.IntStream;
 
-/**
- * Counts times (how long new clients wait for their answer) in fixed buckets, so that a quantile costs neither memory nor
- * a lock.
- */
+/** Counts times in fixed buckets, so that a quantile costs neither memory nor a lock. */
 public final class Histogram {
     /** Upper bounds of the buckets in seconds; one more bucket counts the times above the last bound. */
     static final double[] BOUNDS =
@@ -20,9 +18,7 @@ public final class Histogram {
     }
 
     public long count() {
-        long sum = 0;
-        for (int i = 0; i < counts.length(); i++) sum += counts.get(i);
-        return sum;
+        return IntStream.range(0, counts.length()).mapToLong(counts::get).sum();
     }
 
     /**

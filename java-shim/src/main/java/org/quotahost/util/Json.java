@@ -2,6 +2,7 @@ package org.quotahost.util;
 
 import java.lang.reflect.Array;
 import java.util.HexFormat;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.stream.IntStream;
 
@@ -13,6 +14,13 @@ import java.util.stream.IntStream;
  */
 public final class Json {
     private Json() {}
+
+    /** An object of these names and values, in turn. */
+    public static Map<String, Object> object(Object... pairs) {
+        Map<String, Object> object = new LinkedHashMap<>();
+        for (int i = 0; i < pairs.length; i += 2) object.put((String) pairs[i], pairs[i + 1]);
+        return object;
+    }
 
     public static String text(Object value) {
         StringBuilder out = new StringBuilder(256);

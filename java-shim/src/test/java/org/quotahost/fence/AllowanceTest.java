@@ -13,7 +13,7 @@ class AllowanceTest {
     private static final long SECOND = 1_000_000_000L;
     private static final int ALICE = 1, BOB = 2;
 
-    private final Allowance allowance = new Allowance(ORIGIN);
+    private final TurnedBack.Allowance allowance = new TurnedBack.Allowance(ORIGIN);
 
     private boolean take(int key, long bytes, double seconds) {
         return allowance.take(key, bytes, 1_000, ORIGIN + (long) (seconds * SECOND));
@@ -21,7 +21,7 @@ class AllowanceTest {
 
     @Test
     void aClientMaySendWhatItHasSavedUpAndThenItsRate() {
-        for (int i = 0; i < Allowance.SAVED_SECONDS; i++) assertTrue(take(ALICE, 1_000, 0));
+        for (int i = 0; i < TurnedBack.Allowance.SAVED_SECONDS; i++) assertTrue(take(ALICE, 1_000, 0));
         assertFalse(take(ALICE, 1_000, 0));
         assertFalse(take(ALICE, 1_000, 0.9));
         assertTrue(take(ALICE, 1_000, 1));
@@ -39,12 +39,12 @@ class AllowanceTest {
     void aClientThatNeverWaitsGetsItsRateAndNoMore() {
         long taken = 0;
         for (double now = 0; now < 100; now += 0.001) if (take(ALICE, 100, now)) taken += 100;
-        assertEquals(1_000 * (100 + Allowance.SAVED_SECONDS), taken, 200);
+        assertEquals(1_000 * (100 + TurnedBack.Allowance.SAVED_SECONDS), taken, 200);
     }
 
     @Test
     void noRequestTakesMoreThanASecondOfIt() {
-        for (int i = 0; i < Allowance.SAVED_SECONDS; i++) assertTrue(take(ALICE, 100_000, 0));
+        for (int i = 0; i < TurnedBack.Allowance.SAVED_SECONDS; i++) assertTrue(take(ALICE, 100_000, 0));
         assertFalse(take(ALICE, 100_000, 0.9));
         assertTrue(take(ALICE, 100_000, 1));
     }

@@ -2,16 +2,42 @@ package org.quotahost.metrics;
 
 import java.util.Map;
 import java.util.function.DoubleSupplier;
+import javax.management.Attribute;
+import javax.management.AttributeList;
+import javax.management.AttributeNotFoundException;
 import javax.management.DynamicMBean;
+import javax.management.MBeanInfo;
 
-/** Makes MBeans with numbers, as Kafka's meters and sensors have them. */
-public final class NumberBean {
-    private NumberBean() {}
+/** An MBean with numbers, as Kafka's meters and sensors have them. */
+public record NumberBean(Map<String, DoubleSupplier> attributes) implements DynamicMBean {
+    @Override
+    public Object getAttribute(String name) throws AttributeNotFoundException {
+        if (!attributes.containsKey(name)) throw new AttributeNotFoundException(name);
+        return attributes.get(name).getAsDouble();
+    }
 
-    /** @param attributes the function that reads each attribute */
-    public static DynamicMBean of(Map<String, DoubleSupplier> attributes) {
-        Gauges.Bean bean = new Gauges.Bean();
-        bean.attributes.putAll(attributes);
-        return bean;
+    @Override
+    public MBeanInfo getMBeanInfo() {
+        return new MBeanInfo(NumberBean.class.getName(), "", null, null, null, null);
+    }
+
+    @Override
+    public AttributeList getAttributes(String[] names) {
+        throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public void setAttribute(Attribute attribute) {
+        throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public AttributeList setAttributes(AttributeList list) {
+        throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public Object invoke(String name, Object[] parameters, String[] signature) {
+        throw new UnsupportedOperationException();
     }
 }

@@ -159,7 +159,7 @@ class DumpTest {
         client("alice", "app", Scopes.CLIENT, 1_000);
         var server = java.lang.management.ManagementFactory.getPlatformMBeanServer();
         var name = new javax.management.ObjectName("kafka.server:type=ControllerMutation,user=alice,client-id=app");
-        server.registerMBean(org.quotahost.metrics.NumberBean.of(Map.of("tokens", () -> -45.5, "mutation-rate", () -> 5.6)), name);
+        server.registerMBean(new org.quotahost.metrics.NumberBean(Map.of("tokens", () -> -45.5, "mutation-rate", () -> 5.6)), name);
         try {
             var row = dump.uses(1).get(0);
             assertEquals(List.of("CONTROLLER_MUTATION", 5.6, -45.5), List.of(row.get("type"), row.get("rate"), row.get("tokens")));

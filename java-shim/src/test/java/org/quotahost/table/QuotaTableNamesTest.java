@@ -134,22 +134,22 @@ class QuotaTableNamesTest {
     @Test
     void nothingIsMadeForWhoIsNotAdmitted() {
         IntStream.range(0, 200).forEach(i -> publishWhole(table, "u" + i, "c", Scopes.CLIENT, 1_000));
-        int before = table.scopes().size();
+        int before = table.scopes.size();
 
         for (String name : colliding(12)) publish(table, "mallory", name, Scopes.CLIENT, 1_000);
         for (String name : colliding(12)) publish(table, "u1", name, Scopes.CLIENT, 1_000);
 
         assertEquals(100, table.size());
-        assertEquals(before, table.scopes().size());
+        assertEquals(before, table.scopes.size());
     }
 
     @Test
     void namesOfOneHashHaveNoMoreTagsThanPlaces() {
-        int before = table.scopes().size();
+        int before = table.scopes.size();
 
         for (String name : colliding(12)) publish(table, "mallory", name, Scopes.CLIENT, 1_000);
 
-        assertEquals(table.size() + 1, table.scopes().size() - before, "each client's and the newcomers' of mallory");
+        assertEquals(table.size() + 1, table.scopes.size() - before, "each client's and the newcomers' of mallory");
     }
 
     /** So many names, 2 to this power, of one hash. */
@@ -314,7 +314,7 @@ class QuotaTableNamesTest {
                 limit(any, PRODUCE, user, other);
             }
             assertTrue(any.size() <= max, () -> any.size() + " of " + max);
-            assertTrue(any.scopes().size() <= 5 * max + 8, () -> any.scopes().size() + " pairs of tags");
+            assertTrue(any.scopes.size() <= 5 * max + 8, () -> any.scopes.size() + " pairs of tags");
         }
     }
 }

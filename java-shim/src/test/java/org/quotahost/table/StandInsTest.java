@@ -113,7 +113,7 @@ class StandInsTest {
 
     @Test
     void theSlowedTagsCountWithTheOwnOnes() throws JMException {
-        Scope scope = table.scopes().find("alice", "app").scope;
+        Scope scope = table.scopes.find("alice", "app").scope;
         scope.slowed();
         kafka.show("Produce", ",user=alice,client-id=app", 100, 0);
         kafka.show("Produce", ",user=\"<slowed alice>\",client-id=app", 30, 0);

@@ -50,7 +50,7 @@ public final class Tables {
     /** Each answer is what all client-ids of its principal get, but for the distinct ones; null if each may differ. */
     public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, Set<String> ids) {
         int[] distinct = new int[batch.clients().size()];
-        if (ids == null) Arrays.fill(distinct, Answer.EACH);
+        if (ids == null) Arrays.fill(distinct, Publication.Answer.EACH);
         int[] rows = IntStream.range(0, distinct.length).toArray();
         return publish(table, batch, rows, codes, rates, groups, new int[codes.length], distinct, ids);
     }
@@ -72,7 +72,7 @@ public final class Tables {
         Arrays.fill(codes, code);
         Arrays.fill(rates, rate);
         var batch = new Batch(List.of(new Batch.Lookup(principal, clientId, System.nanoTime())), List.of());
-        return publish(table, batch, new int[1], codes, rates, new String[0], new int[QuotaTable.TYPES], new int[] {Answer.ALONE}, null);
+        return publish(table, batch, new int[1], codes, rates, new String[0], new int[QuotaTable.TYPES], new int[] {Publication.Answer.ALONE}, null);
     }
 
     @SuppressWarnings("unchecked")

@@ -223,26 +223,26 @@ class TopicQuotasTest {
     void inShadowEverythingPassesAndIsCounted() {
         shadow(true);
         exceed("greedy");
-        long before = TopicQuotas.shadowed();
-        long rejections = TopicQuotas.rejections();
+        long before = TopicQuotas.shadowed.sum();
+        long rejections = TopicQuotas.rejections.sum();
 
         assertTrue(passes("greedy", "other"));
 
-        assertEquals(before + 1, TopicQuotas.shadowed());
-        assertEquals(rejections, TopicQuotas.rejections());
+        assertEquals(before + 1, TopicQuotas.shadowed.sum());
+        assertEquals(rejections, TopicQuotas.rejections.sum());
     }
 
     @Test
     void aSingleTopicInShadowPassesWhileAnotherIsTurnedBack() {
         shadow(false, "tried");
         for (int i = 0; i < 60 && quotas.over().size() < 2; i++) run(1, Map.of("tried", 4e6, "greedy", 4e6, "other", 1e5));
-        long before = TopicQuotas.shadowed();
+        long before = TopicQuotas.shadowed.sum();
 
         assertTrue(passes("tried"));
         assertFalse(passes("greedy"));
         assertFalse(passes("tried", "greedy"), "one topic that is enforced holds the whole request up");
 
-        assertEquals(before + 1, TopicQuotas.shadowed());
+        assertEquals(before + 1, TopicQuotas.shadowed.sum());
         assertEquals(List.of("tried"), quotas.overInShadow());
     }
 
@@ -258,10 +258,10 @@ class TopicQuotasTest {
             assertEquals(over, quotas.over());
             for (int named = 1; named < 8; named++) {
                 List<String> topics = some(over, named);
-                long before = TopicQuotas.shadowed();
+                long before = TopicQuotas.shadowed.sum();
                 boolean inShadow = tried.containsAll(topics);
                 assertEquals(inShadow, passes(topics.toArray(new String[0])), topics + " with " + tried + " in shadow");
-                assertEquals(inShadow ? 1 : 0, TopicQuotas.shadowed() - before);
+                assertEquals(inShadow ? 1 : 0, TopicQuotas.shadowed.sum() - before);
             }
         }
     }
@@ -340,7 +340,7 @@ class TopicQuotasTest {
         String log = LogCapture.during(() -> {
             for (int i = 0; i < 500; i++) {
                 TopicUse use = new TopicUse("topic-" + i);
-                use.countTurnedBack();
+                use.turnedBack.increment();
                 use.log(TOTAL, TOTAL, 0, lines);
                 use.log(TOTAL, TOTAL, 60_000_000_000L, lines);
             }

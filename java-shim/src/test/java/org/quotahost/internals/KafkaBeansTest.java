@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.quotahost.util.LogCapture;
 
 /** A broker whose configuration keeps what Kafka measures out of JMX says so at its start. */
-class ClientMetersTest {
+class KafkaBeansTest {
     @BeforeEach
     @AfterEach
     void forget() {
@@ -30,7 +30,7 @@ class ClientMetersTest {
     private static boolean missing(Object reporters) {
         Map<String, Object> configs = new HashMap<>();
         configs.put("metric.reporters", reporters);
-        ClientMeters.lookFor(configs);
+        KafkaBeans.lookFor(configs);
         return Internals.CLIENT_METERS.missing();
     }
 
@@ -71,7 +71,7 @@ class ClientMetersTest {
     void whatAnOperatorHasTakenAwayIsNotRead() {
         Internals.CLIENT_METERS.find(null);
         Internals.CLIENT_METERS.failed("-D" + Internals.WITHOUT);
-        assertEquals(ClientMeters.Reading.NOTHING, ClientMeters.read(0, "alice", "app"));
+        assertEquals(KafkaBeans.Reading.NOTHING, KafkaBeans.read(0, "alice", "app"));
         assertNull(Internals.CLIENT_METERS.get());
     }
 }
