@@ -61,9 +61,7 @@ def _python(python: str, driver: str) -> tuple[str, ...]:
 _OTHER_PYTHON: Final = str(INSTALLED / "python/bin/python")
 
 JAVA = Library(
-    "Java",
-    "java",
-    (program("java"), "-Xmx128m", "-cp", class_path([broker_jars()]), str(DRIVERS / "java/Driver.java")),
+    "Java", "java", (program("java"), "-Xmx128m", "-cp", class_path([broker_jars()]), str(DRIVERS / "java/Driver.java"))
 )
 LIBRDKAFKA = Library("librdkafka", "python", _python(sys.executable, "librdkafka.py"))
 FRANZ_GO = Library("franz-go", "go", (str(INSTALLED / "go/franz"),))
@@ -173,6 +171,7 @@ class Running:
             "Settings": settings, "Rate": rate, "Outstanding": outstanding, "Create": create,
         }  # fmt: skip
         pipe = subprocess.PIPE
+        INSTALLED.mkdir(parents=True, exist_ok=True)
         log = (INSTALLED / f"{library.slug}-{settings}.log").open("wb")
         env = {**os.environ, "NODE_PATH": str(INSTALLED / "node/node_modules")}
         command = [*library.command, json.dumps(spec)]

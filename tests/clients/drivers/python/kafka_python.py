@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import kafka
 from driver import Driver, created
+
+import kafka
 from kafka.admin import KafkaAdminClient, NewTopic
 
 driver = Driver(kafka.__version__)
