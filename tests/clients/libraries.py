@@ -60,9 +60,10 @@ def _python(python: str, driver: str) -> tuple[str, ...]:
 
 _OTHER_PYTHON: Final = str(INSTALLED / "python/bin/python")
 
-JAVA = Library(
-    "Java", "java", (program("java"), "-Xmx128m", "-cp", class_path([broker_jars()]), str(DRIVERS / "java/Driver.java"))
-)
+_JAVA_CLASSES: Final = INSTALLED / "java"
+_JAVA: Final = (program("java"), "-Xmx128m", "-cp", class_path([broker_jars(), _JAVA_CLASSES]), "Driver")
+
+JAVA = Library("Java", "java", _JAVA)
 LIBRDKAFKA = Library("librdkafka", "python", _python(sys.executable, "librdkafka.py"))
 FRANZ_GO = Library("franz-go", "go", (str(INSTALLED / "go/franz"),))
 KAFKA_PYTHON_3 = Library("kafka-python 3", "python", _python(sys.executable, "kafka_python.py"))
@@ -86,13 +87,18 @@ def missing(language: str) -> str | None:
     Raises:
         CalledProcessError: the language's own package client failed.
     """
-    install = {"pypi": _install_python, "go": _install_go, "node": _install_node}.get(language)
+    install = {"java": _install_java, "pypi": _install_python, "go": _install_go, "node": _install_node}.get(language)
     tool = {"go": "go", "node": "npm"}.get(language)
     if tool is not None and shutil.which(tool) is None:
         return f"{tool} is not installed"
     if install is not None:
         install()
     return None
+
+
+def _install_java() -> None:
+    source = DRIVERS / "java/Driver.java"
+    _run([program("javac"), "-d", str(_JAVA_CLASSES), "-cp", class_path([broker_jars()]), str(source)])
 
 
 def _install_python() -> None:
