@@ -216,7 +216,7 @@ class Running:
         """The times at which the library gave records up after that moment, in order."""
         return sorted(when for when, _ in list(self.failed.values()) if when > ms)
 
-    def finish(self, timeout: float = 60) -> None:
+    def finish(self, timeout: float = 120) -> None:
         """Ends the sending, and waits until the driver has ended."""
         assert self.process.stdin is not None
         assert self._reader is not None

@@ -186,13 +186,13 @@ def through_a_pause(directory: Path, rides: Sequence[Ride], seconds: float) -> d
         running = {ride: Running.start(node, ride.library, ride.topic, settings=ride.settings) for ride in rides}
         with _progress(running) as say:
             say("all send")
-            eventually(lambda: all(len(driver.acked) >= _WARM for driver in running.values()), 120)
+            eventually(lambda: all(len(driver.acked) >= _WARM for driver in running.values()), 240)
             paused = set_factor(node, 0)
             say(f"a PAUSE of {seconds:g} s")
             time.sleep(max(0, paused / 1000 + seconds - time.time()))  # the time is what is measured
             released = set_factor(node, 1)
             say("the fence is open again")
-            eventually(lambda: all(driver.acked_after(released) for driver in running.values()), 120)
+            eventually(lambda: all(driver.acked_after(released) for driver in running.values()), 240)
             say("waiting for the last records")
             for driver in running.values():
                 driver.finish()
