@@ -10,7 +10,7 @@ WORKERS ?= 3
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
-.PHONY: help build wheel demo lock test test-java test-python test-pipeline test-long test-matrix lint format tables docs bench clean
+.PHONY: help build wheel demo lock test test-java test-python test-pipeline test-long test-clients test-matrix lint format tables docs bench clean
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,7 +51,7 @@ lock: $(VENV)/.done ## Renew requirements.lock: UPGRADE=--upgrade takes the newe
 demo: build ## A real broker with Python quotas, live changes, a full disk; two minutes. SPARK=1: then Spark's part
 	@SPARK=$(SPARK) $(BIN)/python -m demo
 
-test: build lint test-java test-python ## Lint, Java tests, Python tests on real brokers; not those of test-pipeline and test-long
+test: build lint test-java test-python ## Lint, Java tests, Python tests on real brokers; not those of test-pipeline, test-long and test-clients
 
 test-java: $(VENV)/.done
 	@$(BIN)/python tools/jar_resources.py
@@ -67,6 +67,10 @@ test-pipeline: $(JAR) $(CONNECTOR) ## Tests that `make test` leaves out: Spark d
 
 test-long: $(JAR) wheel ## Tests that `make test` leaves out: long scenes, mostly of several brokers; minutes
 	@$(BIN)/python -m pytest -q -m long tests
+
+test-clients: $(JAR) ## Tests that `make test` leaves out: eight client libraries through a PAUSE; renews docs/clients.md; needs Go and npm; 6 minutes
+	@$(BIN)/python -m pytest -q -s -m clients tests/clients
+	@$(BIN)/python -m tests.clients.table
 
 test-matrix: wheel ## Installs and runs the wheel on Debian's systems with Python 3.11 to 3.14, on aarch64 and musl; needs root, debootstrap, qemu-user-static; half an hour
 	@$(BIN)/python -m tools.matrix

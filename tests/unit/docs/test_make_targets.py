@@ -37,14 +37,15 @@ def test_targets_of_make_that_the_makefile_and_ci_name_are_there(file: Path) -> 
 
 def test_make_test_leaves_out_what_the_documents_say_and_other_targets_run_that() -> None:
     left_out = set(re.findall(r"not (\w+)", PROJECT["tool"]["pytest"]["ini_options"]["addopts"]))
-    assert left_out == {"driver", "long"}
+    assert left_out == {"driver", "long", "clients"}
     assert re.search(r"^test-pipeline:.*\n\t.* -m driver tests/pipeline$", MAKEFILE, re.MULTILINE)
     assert re.search(r"^test-long:.*\n\t.* -m long tests$", MAKEFILE, re.MULTILINE)
+    assert re.search(r"^test-clients:.*\n\t.* -m clients tests/clients$", MAKEFILE, re.MULTILINE)
     assert re.search(r"^test: .*lint test-java test-python ## .*test-pipeline.*test-long", MAKEFILE, re.MULTILINE)
     for document in ("README.md", "CONTRIBUTING.md"):
-        assert {"make test", "make test-pipeline", "make test-long"} <= set(spans(ROOT / document)), (
-            f"{document} tells what make test leaves out"
-        )
+        assert {"make test", "make test-pipeline", "make test-long", "make test-clients"} <= set(
+            spans(ROOT / document)
+        ), f"{document} tells what make test leaves out"
 
 
 def test_every_test_that_make_test_leaves_out_is_run_by_a_target() -> None:

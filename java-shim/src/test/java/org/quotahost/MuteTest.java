@@ -110,6 +110,20 @@ class MuteTest {
     }
 
     @Test
+    void aConnectionWithManySmallRequestsIsMutedOnceForEachMegabyteOfThemAndNotForEachRequest() {
+        InternalsFixture.handles(new ProduceRequest(new ProduceRequestData(), ApiKeys.PRODUCE.latestVersion()), 1_000);
+        for (int mute = 0; mute < 2; mute++) {
+            long before = Mute.count();
+            for (int i = 1; i < 1_000; i++) turnBack();
+            assertEquals(before, Mute.count());
+            turnBack();
+            assertEquals(before + 1, Mute.count());
+            assertEquals(MUTED, look(ClientQuotaType.REQUEST));
+            InternalsFixture.handles(new ProduceRequest(new ProduceRequestData(), ApiKeys.PRODUCE.latestVersion()), 1_000);
+        }
+    }
+
+    @Test
     void inShadowNobodyIsMuted() {
         Fence.shadow(true);
         fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, alice, "app"), FenceFixture.write("t"));

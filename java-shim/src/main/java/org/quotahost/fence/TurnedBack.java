@@ -10,6 +10,7 @@ import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.internals.Topic;
 import org.apache.kafka.common.message.ProduceRequestData.TopicProduceData;
+import org.apache.kafka.common.requests.RequestContext;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
@@ -25,7 +26,10 @@ import org.quotahost.internals.Requests;
  *
  * <p>If the principal has used up its allowance, the connection is muted. Without that a client that tries again at once
  * would make the broker read as much as the network carries: the reason why KIP-13 rejects an error as the answer to a
- * client over its quota. The principal counts and not the client-id, which is only a claim.
+ * client over its quota. The principal counts and not the client-id, which is only a claim. Then each of its connections
+ * is muted once for each BYTES_OF_A_MUTE that it sends: Kafka answers the requests of a connection one after the other, so
+ * a mute for each would leave what a client without a bound of requests in flight has sent unread for longer than it waits
+ * (30 s); it would send all of it again, and both copies would be appended once the fence is open.
  *
  * <p>At most MOST_CLIENTS are kept, none whose names are too long, and each for LATELY_NANOS after its last request. While
  * all places are taken, further clients are left out. A topic may be none that exists; beyond MOST_TOPICS their bytes are
@@ -36,7 +40,11 @@ public final class TurnedBack {
     static final int MOST_TOPICS = 1_000, MOST_CLIENTS = 1_000;
     static final long LATELY_NANOS = 15_000_000_000L;
 
+    static final long BYTES_OF_A_MUTE = 1_000_000;
+
     private static final Allowance ALLOWANCE = new Allowance(System.nanoTime());
+    /** The bytes of each connection since its last mute, beyond the allowance; some connections share a place. */
+    private static final AtomicLongArray sinceMute = new AtomicLongArray(4_096);
     private static final Map<String, LongAdder> bytes = new ConcurrentHashMap<>();
     static final Map<Client, Last> clients = new ConcurrentHashMap<>();
 
@@ -71,10 +79,18 @@ public final class TurnedBack {
             if (size == Requests.UNKNOWN || Internals.MUTE.get() == null) return;
             int key = 31 * principal.hashCode() + topic.hashCode();
             if (ALLOWANCE.take(key, size, bytesPerSecond, System.nanoTime())) return;
-            if (Requests.release()) Mute.mark(principal);
+            if (muteIsDue(context, size) && Requests.release()) Mute.mark(principal);
         } catch (Throwable e) { // a later Kafka keeps requests in another way; the client gets the same answer
             Internals.REQUESTS.failed(e.toString());
         }
+    }
+
+    private static boolean muteIsDue(AuthorizableRequestContext context, long bytes) {
+        if (!(context instanceof RequestContext ofConnection)) return true;
+        int hash = ofConnection.connectionId.hashCode(), place = (hash ^ hash >>> 12 ^ hash >>> 24) & sinceMute.length() - 1;
+        if (sinceMute.addAndGet(place, bytes) < BYTES_OF_A_MUTE) return false;
+        sinceMute.set(place, 0);
+        return true;
     }
 
     // ---- clients ---------------------------------------------------------------------------------------------

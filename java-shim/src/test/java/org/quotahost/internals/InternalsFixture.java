@@ -11,14 +11,19 @@ public final class InternalsFixture {
     /** What Kafka has of a request; this thread handles it. */
     public record Request(AbstractRequest loggableRequest, int sizeInBytes) {}
 
-    /** This thread handles a request of 1,000 bytes with this body, and Kafka mutes; null for a Kafka that tells nothing. */
+    /** This thread handles a request of 1 MB with this body, and Kafka mutes; null for a Kafka that tells nothing. */
     public static void handles(AbstractRequest body) {
+        handles(body, 1_000_000);
+    }
+
+    /** The same with a request of so many bytes. */
+    public static void handles(AbstractRequest body, int bytes) {
         try {
             Internals.REQUESTS.find(body == null ? null : new Requests(CURRENT, Request.class));
         } catch (ReflectiveOperationException e) {
             throw new IllegalStateException(e);
         }
-        CURRENT.set(body == null ? null : new Request(body, 1_000));
+        CURRENT.set(body == null ? null : new Request(body, bytes));
         Internals.MUTE.find(true);
     }
 

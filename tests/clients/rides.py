@@ -1,0 +1,241 @@
+"""Rides of client libraries through a PAUSE: which there are, what each must come through, and what came of it.
+
+A ride is one library with one choice of settings. All rides of a test send at once to one broker, each as a user of its
+own, so that none is muted for what another one sends. ``through_a_pause`` starts them, closes the fence, opens it
+again, ends them, and then reads all that is in their topics.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, PREFIX
+from harness.system.waiting import eventually
+from tests.broker.support.node import callback_node, gauge
+from tests.broker.support.numbers import records
+from tests.clients.libraries import (
+    AIOKAFKA,
+    AWAITED,
+    DEFAULT,
+    FRANZ_GO,
+    JAVA,
+    KAFKA_GO,
+    KAFKA_PYTHON_2,
+    KAFKA_PYTHON_3,
+    KAFKAJS,
+    LIBRDKAFKA,
+    SARAMA,
+    TUNED,
+    Library,
+    Running,
+    missing,
+    now_ms,
+)
+from tests.skips import COULD_NOT_RUN
+
+FACTOR: Final = PREFIX + "plugin.fixed.factor"
+_SETTINGS: Final = {
+    "factor.source": "fixed",
+    "plugin.fixed.factor": "1",
+    "factor.interval": "100ms",
+    "fence.authorizer": "none",
+    "static.produce": "50M",
+}
+#: An awaited send, or a small batch, is acknowledged within milliseconds; the rest is the machine.
+_WARM: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Ride:
+    """One library with one choice of settings.
+
+    Attributes:
+        library: the library.
+        settings: DEFAULT, TUNED or AWAITED.
+        words: the settings as a user writes them.
+        lasts: for how many seconds of a PAUSE no record is given up; None for 60 and more.
+        back: within how many seconds after the release the first record is acknowledged.
+        ordered: whether the records are in the topic in the order in which they were sent.
+        sees: what the application sees of a PAUSE.
+    """
+
+    library: Library
+    settings: str
+    words: str
+    lasts: float | None
+    back: float
+    ordered: bool
+    sees: str
+
+    @property
+    def topic(self) -> str:
+        """The topic, which is also the user."""
+        return f"{self.library.slug}-{self.settings}"
+
+
+RIDES: Final = (
+    Ride(JAVA, DEFAULT, "default", None, 5, True, "nothing"),
+    Ride(LIBRDKAFKA, DEFAULT, "default", None, 5, False, "nothing"),
+    Ride(LIBRDKAFKA, TUNED, "`enable.idempotence=true`", None, 5, True, "nothing"),
+    Ride(FRANZ_GO, DEFAULT, "default", None, 10, True, "nothing"),
+    Ride(FRANZ_GO, TUNED, "`MetadataMinAge(time.Second)`", None, 5, True, "nothing"),
+    Ride(KAFKA_PYTHON_3, DEFAULT, "default", None, 5, True, "lines in its log"),
+    Ride(KAFKA_PYTHON_2, DEFAULT, "default", 0, 5, False, "NotEnoughReplicasError for each record"),
+    Ride(
+        KAFKA_PYTHON_2, TUNED,
+        "`retries=1_000_000`, `max_in_flight_requests_per_connection=1`, `request_timeout_ms=600_000`",
+        None, 5, True, "lines in its log",
+    ),
+    Ride(AIOKAFKA, DEFAULT, "default", 30, 5, False, "`send()` blocks, then errors"),
+    Ride(AIOKAFKA, TUNED, "`enable_idempotence=True`, `request_timeout_ms=600_000`", None, 5, True, "`send()` blocks"),
+    Ride(SARAMA, DEFAULT, "default", 0, 5, False, "an error for each record"),
+    Ride(
+        SARAMA, TUNED,
+        "`Producer.Idempotent`, `Net.MaxOpenRequests=1`, `Producer.Retry.Max=10_000`, `Producer.Retry.BackoffFunc` of "
+        "at most 1 s",
+        None, 5, True, "nothing",
+    ),
+    Ride(KAFKA_GO, DEFAULT, "default", 5, 5, False, "error 19, NotEnoughReplicas"),
+    Ride(
+        KAFKA_GO, TUNED, "`MaxAttempts=1_000`, `WriteBackoffMin=250ms`, `WriteBackoffMax=1s`", None, 5, True, "nothing",
+    ),
+    Ride(KAFKAJS, DEFAULT, "default, `send` not awaited", 5, 10, False, "NumberOfRetriesExceeded"),
+    Ride(KAFKAJS, AWAITED, "default, each `send` awaited", 5, 10, True, "NumberOfRetriesExceeded"),
+    Ride(
+        KAFKAJS, TUNED,
+        "`idempotent`, `maxInFlightRequests: 1`, `retry: {maxRetryTime: 2000, retries: 1_000_000}`, each `send` "
+        "awaited",
+        None, 5, True, "`send` takes as long as the PAUSE",
+    ),
+)  # fmt: skip
+
+
+def ride(library: Library, settings: str = DEFAULT) -> Ride:
+    """The ride of that library with these settings."""
+    return next(ride for ride in RIDES if (ride.library, ride.settings) == (library, settings))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a ride through a PAUSE of so many seconds; times are in seconds."""
+
+    library: str
+    settings: str
+    version: str
+    seconds: float
+    sent: int
+    acked: int
+    failed: int
+    lost: int  # acknowledged, and not in the topic
+    written_though_failed: int
+    duplicates: int
+    out_of_order: int
+    first_failure: float | None  # after the PAUSE began
+    back: float | None  # after it ended
+    longest_send: float
+    error: str
+
+
+@contextmanager
+def broker(directory: Path, users: Sequence[str], settings: dict[str, str] | None = None) -> Iterator[KafkaNode]:
+    """A broker whose factor tests set by hand; each user's password is its name, and each has a topic."""
+    properties = FENCE | {"quota.window.num": "2"}
+    logins = {user: user for user in users}
+    with callback_node(directory, _SETTINGS | (settings or {}), users=logins, properties=properties) as node:
+        for user in users:
+            create_topic(node, user)
+        yield node
+
+
+def set_factor(node: KafkaNode, factor: float) -> float:
+    """Sets the factor; returns the moment, in the drivers' ms, at which this was asked for."""
+    asked = now_ms()
+    alter_broker_config(node, {FACTOR: f"{factor:g}"})
+    eventually(lambda: gauge(node, "QuotaTable", "LimitFactor" if factor else "Factor") == factor, poll=0.02)
+    eventually(lambda: gauge(node, "Fence", "Closed") == (factor == 0), poll=0.02)
+    return asked
+
+
+def runnable(libraries: Sequence[Library]) -> list[Library]:
+    """Those that this machine can install; the test is skipped where it can install none."""
+    reasons = {library: missing(library.language) for library in libraries}
+    if all(reasons.values()):
+        pytest.skip(f"{COULD_NOT_RUN}{'; '.join(sorted(set(filter(None, reasons.values()))))}")
+    return [library for library in libraries if reasons[library] is None]
+
+
+def through_a_pause(directory: Path, rides: Sequence[Ride], seconds: float) -> dict[Ride, Outcome]:
+    """Has all rides send through one PAUSE; those that this machine can't install are left out."""
+    libraries = runnable(list(dict.fromkeys(ride.library for ride in rides)))
+    rides = [ride for ride in rides if ride.library in libraries]
+    with broker(directory, [ride.topic for ride in rides]) as node:
+        running = {ride: Running.start(node, ride.library, ride.topic, settings=ride.settings) for ride in rides}
+        with _progress(running) as say:
+            say("all send")
+            eventually(lambda: all(len(driver.acked) >= _WARM for driver in running.values()), 240)
+            paused = set_factor(node, 0)
+            say(f"a PAUSE of {seconds:g} s")
+            time.sleep(max(0, paused / 1000 + seconds - time.time()))  # the time is what is measured
+            released = set_factor(node, 1)
+            say("the fence is open again")
+            eventually(lambda: all(driver.acked_after(released) for driver in running.values()), 240)
+            say("waiting for the last records")
+            for driver in running.values():
+                driver.finish()
+        return {ride: _outcome(node, ride, driver, paused, released) for ride, driver in running.items()}
+
+
+def _outcome(node: KafkaNode, ride: Ride, driver: Running, paused: float, released: float) -> Outcome:
+    written = [int(value[:10]) for _, value in records(node, ride.topic)]
+    failures = driver.failed_after(paused)
+    errors = Counter(error for _, error in driver.failed.values())
+    return Outcome(
+        library=ride.library.name,
+        settings=ride.settings,
+        version=driver.version,
+        seconds=(released - paused) / 1000,
+        sent=driver.done["sent"],
+        acked=len(driver.acked),
+        failed=len(driver.failed),
+        lost=len(driver.acked.keys() - set(written)),
+        written_though_failed=len(driver.failed.keys() & set(written)),
+        duplicates=len(written) - len(set(written)),
+        out_of_order=sum(one > other for one, other in itertools.pairwise(written)),
+        first_failure=(failures[0] - paused) / 1000 if failures else None,
+        back=(driver.acked_after(released)[0] - released) / 1000,
+        longest_send=driver.done["longest_send_ms"] / 1000,
+        error=errors.most_common(1)[0][0] if errors else "",
+    )
+
+
+@contextmanager
+def _progress(running: dict[Ride, Running]) -> Iterator[Callable[[str], None]]:
+    """Shows on a terminal, while it goes on, how many records of each ride were acknowledged and given up."""
+    caption = ""
+
+    def say(text: str) -> None:
+        nonlocal caption
+        caption = text
+
+    def table() -> Table:
+        shown = Table("ride", "acknowledged", "given up", title=caption, box=None)
+        for driver in running.values():
+            shown.add_row(driver.name, str(len(driver.acked)), str(len(driver.failed)))
+        return shown
+
+    with Live(get_renderable=table, console=Console(stderr=True), refresh_per_second=2, transient=True):
+        yield say

@@ -1,0 +1,85 @@
+"""Makes the tables of docs/clients.md of what ``make test-clients`` has measured and kept in build/clients."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tests.clients.libraries import INSTALLED, LIBRARIES
+from tests.clients.rides import RIDES, Outcome, Ride
+
+DOCUMENT: Final = Path(__file__).resolve().parents[2] / "docs/clients.md"
+_BEGIN, _END = "<!-- clients -->", "<!-- /clients -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one test has measured of a library, in words."""
+
+    library: str
+    text: str
+
+
+def keep(name: str, measured: Sequence[Outcome] | Sequence[Told]) -> None:
+    """Keeps what a test has measured for the tables."""
+    INSTALLED.mkdir(parents=True, exist_ok=True)
+    (INSTALLED / f"{name}.json").write_text(json.dumps([asdict(each) for each in measured], indent=1))
+
+
+def _kept(name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads((INSTALLED / f"{name}.json").read_text())
+    return rows
+
+
+def tables() -> str:
+    """Both tables in Markdown: the rides through a PAUSE, and what else each library does."""
+    return "\n\n".join([_pauses(), _libraries()])
+
+
+def _pauses() -> str:
+    short, long = (
+        {(row["library"], row["settings"]): Outcome(**row) for row in _kept(f"pause-{seconds}")} for seconds in (20, 60)
+    )
+    head = [
+        "| library | settings | PAUSE of 20 s | of 60 s | what the application sees | first ack after the release, s |",
+        "|---|---|---|---|---|---|",
+    ]
+    return "\n".join(head + [_ride(ride, short, long) for ride in RIDES if (ride.library.name, ride.settings) in long])
+
+
+def _ride(ride: Ride, short: dict[tuple[str, str], Outcome], long: dict[tuple[str, str], Outcome]) -> str:
+    key = ride.library.name, ride.settings
+    name = f"{ride.library.name.rpartition(' ')[0] or ride.library.name} {long[key].version}"
+    backs = ", ".join(f"{outcome.back:.1f}" for outcome in (short[key], long[key]))
+    return f"| {name} | {ride.words} | {_through(short[key])} | {_through(long[key])} | {ride.sees} | {backs} |"
+
+
+def _through(outcome: Outcome) -> str:
+    if outcome.first_failure is not None:
+        return f"**gives up** after {outcome.first_failure:.1f} s: {outcome.failed:,} of {outcome.sent:,} records"
+    disorder = f", {outcome.out_of_order:,} of {outcome.acked:,} records before an earlier one"
+    return f"rides through{disorder if outcome.out_of_order else ''}"
+
+
+def _libraries() -> str:
+    rates, refusals = ({row["library"]: row["text"] for row in _kept(name)} for name in ("throttle", "refused"))
+    head = [
+        "| library | THROTTLE at a limit of 500 kB/s: kB/s | what its admin says of a refused topic |",
+        "|---|---|---|",
+    ]
+    names = [library.name for library in LIBRARIES if library.name in rates and library.name in refusals]
+    return "\n".join(head + [f"| {name} | {rates[name]} | {refusals[name]} |" for name in names])
+
+
+def main() -> None:
+    """Puts the tables into the document."""
+    before, _, rest = DOCUMENT.read_text(encoding="utf-8").partition(f"{_BEGIN}\n")
+    after = rest.partition(f"{_END}\n")[2]
+    DOCUMENT.write_text(f"{before}{_BEGIN}\n{tables()}\n{_END}\n{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
