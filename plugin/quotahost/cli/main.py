@@ -17,12 +17,13 @@ from quotahost.cli.console import console, show, shown, table
 from quotahost.cli.doctor.command import doctor
 from quotahost.cli.doctor.plugins import COLUMNS, check_plugins
 from quotahost.cli.install import install_jar, lines_to_add
+from quotahost.cli.lab.replay import replay
+from quotahost.cli.lab.report import report
+from quotahost.cli.lab.simulate_disk import disk
+from quotahost.cli.lab.simulate_quota import quota
 from quotahost.cli.new.command import new
 from quotahost.cli.pipeline import pipeline
 from quotahost.cli.quotas.command import quotas
-from quotahost.cli.replay.command import replay
-from quotahost.cli.report.command import report
-from quotahost.cli.simulate.command import simulate
 from quotahost.cli.start import QUICK, run
 from quotahost.errors import QuotahostError
 from quotahost.settings.broker import properties_table
@@ -88,6 +89,9 @@ app.command()(replay)
 for _name, _help in QUICK.items():
     app.command(_name, help=_help, context_settings=_PASSED_ON, add_help_option=False)(_quick)
 app.add_typer(quotas, name="quotas")
+simulate = typer.Typer(no_args_is_help=True, help="Show what a setting would do, before anybody sets it.")
+simulate.command()(disk)
+simulate.command()(quota)
 app.add_typer(simulate, name="simulate")
 
 

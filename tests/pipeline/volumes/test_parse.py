@@ -12,7 +12,7 @@ from hypothesis import given as drawn_from
 from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 
-from quotahost.pipeline.history.writer import readings
+from quotahost.pipeline.history import readings
 from quotahost.pipeline.volumes import parse as records
 from quotahost.records.snapshot import MAX_BYTES, decode
 from tests.pipeline.support.records import NOW, ago, frame, limit, record, snapshot, volume

@@ -15,13 +15,13 @@ from quotahost.cli.top.order import Choice
 from quotahost.model import QuotaType, State
 from quotahost.model.client_use import Bound, ClientUse
 from quotahost.model.look import Look
+from quotahost.units.show import rounded
 
 #: Narrower terminals leave the quota out, which the share tells.
 _WIDE: Final = 96
 _STYLES: Final = {State.OPEN: "green", State.THROTTLE: "yellow", State.PAUSE: "bold red"}
 _TYPES: Final = {QuotaType.CONTROLLER_MUTATION: "MUTATION"}
 _UNITS: Final = {QuotaType.REQUEST: "%", QuotaType.CONTROLLER_MUTATION: "/s"}
-_SCALES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def amount(value: float | None, quota_type: QuotaType) -> str:
@@ -31,16 +31,7 @@ def amount(value: float | None, quota_type: QuotaType) -> str:
     unit = _UNITS.get(quota_type, "B/s")
     if quota_type is QuotaType.REQUEST:
         return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
-    for scale, letter in _SCALES:
-        # From 999.5 on, three digits would show 1000.
-        if value >= 0.9995 * scale:
-            return f"{three_digits(value / scale)} {letter}{unit}"
-    return f"{value:.0f} {unit}" if value >= 1 or not value else f"{value:.2g} {unit}"
-
-
-def three_digits(value: float) -> str:
-    """``1.25``, ``12.5``, ``125``, ``1,250``."""
-    return f"{value:,.{max(0, 3 - len(str(int(value + 0.0005))))}f}"
+    return rounded(value, unit)
 
 
 def share(use: ClientUse) -> str:

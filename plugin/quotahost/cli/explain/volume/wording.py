@@ -11,8 +11,8 @@ from quotahost.cli.explain.volume.facts import BrokerVolumes
 from quotahost.cli.explain.volume.retention import Retention
 from quotahost.model import VolumeUse
 from quotahost.model.volume_use import MeasuredVolume
-from quotahost.report.wording import show_bytes, show_rate, show_span, show_time
 from quotahost.text import printable
+from quotahost.units.show import show_bytes, show_rate, show_span, show_time
 
 VOLUMES: Final = ("volume", "capacity", "consumed", "soft", "hard", "factor")
 TOPICS: Final = ("topic", "size", "of used", "written")
