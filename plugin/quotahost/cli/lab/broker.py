@@ -114,6 +114,7 @@ class Broker:
         self._host(self._life)
         self._watch(self._life)
         self._admit()
+        self._move_flows()
 
     def stop(self) -> None:
         """Dead: nobody writes here, and nothing is decided."""
@@ -172,13 +173,10 @@ class Broker:
         return mute
 
     def flow(self, client: Client) -> None:
-        """A flowing client's bytes come at the least of its demand and its limit from now on."""
+        """A flowing client's bytes come from now on at the share of its demand that its limit is of its quota."""
         if client not in self._flowing:
             self._flowing.append(client)
-        serves = self._serves(client)
-        rate = min(client.demand, self.limit(client)) if serves else 0.0
-        if serves:
-            self.slowing.tags(client.plan.name, self._events.now).seen = self._events.now
+        rate = client.demand * self.limit(client) / client.plan.quota if self._serves(client) else 0.0
         for index in client.plan.places:
             self.disks[index].flow(client.plan.name, rate if self.alive(index) else 0.0)
 
@@ -211,6 +209,7 @@ class Broker:
         # Whose topic is no longer held may write though the fence stays closed.
         if changed or affected != self.slowing.affected:
             self._admit()
+            self._move_flows()
 
     def _move(self) -> None:
         now, factor, affected = self._events.now, self._in_force, self.slowing.affected
@@ -219,7 +218,7 @@ class Broker:
         moved = self.tap.step(factor if affected is None else 1.0, affected is None and held, now)
         if moved or slowed:
             self.watcher.moved(self)
-        self._move_flows()
+            self._move_flows()
 
     def _move_flows(self) -> None:
         for client in self._flowing:

@@ -24,8 +24,9 @@ class ClientPlan:
         name: for messages and curves.
         kind: ``eager`` sends the next batch as soon as it may. ``paced`` has ``demand`` bytes/s to send and catches up
             after a wait, ``bursty`` has them in lumps, one every ``every`` ms. ``reconnecting`` is an eager one that
-            evades mutes by new connections, one every ``every`` ms. ``flowing`` stands for many small clients: its
-            bytes flow in at the least of demand and limit, so that hours are played in a second.
+            evades mutes by new connections, one every ``every`` ms. ``flowing`` stands for many
+            small clients: their bytes flow in at the demand times the share of the quota that the limit leaves, so
+            that hours are played in seconds.
         quota: bytes/s.
         batch: bytes of one request.
         demand: bytes/s; of an eager one, as fast as its line is.
