@@ -10,31 +10,24 @@ stands for all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
-from quotahost.api import QuotaFactorSource, QuotaPolicy
-from quotahost.broker.host.factor import FactorInForce
-from quotahost.broker.host.guard import Guard
-from quotahost.broker.host.judgement import Judge
-from quotahost.broker.host.shim import Shim
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Report
 from quotahost.cli.lab.estimates import FactorPoint, Growth, ReplayedClient, replayed_client
-from quotahost.cli.lab.host import SmallShim, policy_of, quiet
-from quotahost.model import ClusterVolumes, Factor, Limit, LimitType, State, Volume
+from quotahost.cli.lab.host import Host, Key, quiet
+from quotahost.model import Factor, Limit, LimitType, State, Volume
 from quotahost.model.bounds import bounds
 from quotahost.settings.broker import Settings
 from quotahost.settings.volume_overrides import match
 from quotahost.text import printable
-from quotahost.throttling import Tap
 
 MOST_STEPS: Final = 20_000
 _QUESTIONS: Final = 4_000_000  # to a policy in one pass: more take minutes
 _LEAST_STEPS: Final = 1_000
 _SILENT: Final = 3  # steps or readings after which a volume without a new one isn't known any more
 _LOCAL: Final = "local"
-Key = tuple[str, str]  # a broker and a volume
 Limits = tuple[Limit | None, Limit | None]  # soft and hard
 
 
@@ -200,9 +193,7 @@ def _factors(report: Report, plan: Plan, clock: Callable[[], float]) -> Iterator
         broker = curve.name.broker if plan.new.factor_source == _LOCAL else ""
         volumes.setdefault((curve.name.cluster, broker), []).append(ReplayedVolume(curve, limits[curve.name]))
     for whose in sorted(volumes):
-        yield ReplayedFactor(
-            *whose, volumes[whose], *(_Host(own, plan.windows, clock) for own in (plan.then, plan.new))
-        )
+        yield ReplayedFactor(*whose, volumes[whose], *(Host(own, plan.windows, clock) for own in (plan.then, plan.new)))
 
 
 def _own_limits(settings: Settings, names: Iterable[Name]) -> dict[Name, Limits]:
@@ -347,7 +338,7 @@ class ReplayedFactor:
         points: each change.
     """
 
-    def __init__(self, cluster: str, broker: str, volumes: list[ReplayedVolume], then: _Host, new: _Host) -> None:
+    def __init__(self, cluster: str, broker: str, volumes: list[ReplayedVolume], then: Host, new: Host) -> None:
         self.cluster, self.broker, self.volumes = cluster, broker, volumes
         self.then, self.new, self.unknown_s = StateTimes(), StateTimes(), 0.0
         self.points: list[FactorPoint] = []
@@ -387,69 +378,3 @@ class ReplayedFactor:
         for volume in known:
             volume.then.add(now, self._then.factor_of(volume.key), seconds)
             volume.new.add(now, self._new.factor_of(volume.key), seconds)
-
-
-@dataclass
-class _Volumes:
-    """A factor source that says what it was told, and the factor of each volume as it was judged last."""
-
-    answer: ClusterVolumes = field(default_factory=lambda: ClusterVolumes(()))
-    factors: dict[Key, float] = field(default_factory=dict)
-    broker: None = None  # the factors are wanted of all brokers' volumes
-
-    def read(self) -> ClusterVolumes:
-        """As a source."""
-        return self.answer
-
-    def show(self, policy: tuple[str, QuotaPolicy] | None, judged: Sequence[tuple[Volume, float]]) -> None:
-        """In place of ``VolumeLimits``, which shows them in a broker."""
-        self.factors = {(volume.broker, volume.name): factor for volume, factor in judged}
-
-
-class _Host:
-    """What one broker's host decides, and how far limits follow it.
-
-    Attributes:
-        factor: decided on last, 0.0 to 1.0; of no effect where the factor is in shadow.
-    """
-
-    def __init__(self, settings: Settings, windows: tuple[int, int], clock: Callable[[], float]) -> None:
-        self._settings, self._clock = settings, clock
-        self._shim, self._volumes = SmallShim(), _Volumes()
-        shim = cast("Shim", self._shim)
-        self._judge, self._in_force = Judge(Guard(shim, clock), self._volumes, clock), FactorInForce(shim, clock)
-        policy = policy_of(settings, 0, clock)
-        self._policy = (policy.context.name, cast("QuotaPolicy", policy.plugin))
-        self._source = ("history", cast("QuotaFactorSource", self._volumes))
-        self._tap = Tap(*windows, max_mute_ms=int(settings.max_mute.total_seconds() * 1000))
-        self._enforced = bool(settings.factor_source) and not settings.in_shadow.factor
-        self._share = self.factor = 1.0
-
-    @property
-    def failed(self) -> bool:
-        """Whether the policy has failed for a volume."""
-        return bool(self._shim.failed)
-
-    def know(self, volumes: Iterable[Volume]) -> None:
-        """These are the newest readings."""
-        self._volumes.answer = ClusterVolumes(tuple(volumes))
-
-    def decide(self) -> None:
-        """Decide anew, and let the limits follow."""
-        in_force = self.factor if self._enforced else 1.0
-        judgement = self._judge.judge(self._source, self._policy, self._settings, False, in_force)
-        self._in_force.replace(judgement.factor)
-        self.factor = self._in_force.value if self._settings.factor_source else 1.0
-        in_force = self.factor if self._enforced else 1.0
-        held = in_force <= 0
-        self._tap.step(in_force, held, int(self._clock() * 1000))
-        self._share = 0.0 if held else self._tap.value
-
-    def factor_of(self, volume: Key) -> float:
-        """The factor of one volume; 1 while it isn't known."""
-        return self._volumes.factors.get(volume, 1.0) if self._settings.factor_source else 1.0
-
-    def share_of(self, volume: Key) -> float:
-        """By what the limits of those who write to it are multiplied, as far as the history can tell."""
-        by_topics = self._settings.factor_scope == "topics"
-        return 1.0 if by_topics and self.factor_of(volume) >= 1 else self._share
