@@ -17,13 +17,12 @@ from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.cli.console import Section, shown, weak
 from quotahost.cli.console import show as show_sections
 from quotahost.cli.explain.explain import show as show_answer
+from quotahost.cli.lab.curves import Bucket, Curve, Name, Question, Report, in_utc
+from quotahost.cli.lab.pages import report_page
 from quotahost.model import Client, Volume
 from quotahost.records import codec, snapshot
 from quotahost.records.cluster_volumes import ClusterRecord, OfflineDir
 from quotahost.records.snapshot import Snapshot
-from quotahost.report import wording
-from quotahost.report.page import page
-from quotahost.report.values import Bucket, Curve, Name, Question, Report, in_utc
 from quotahost.settings.declaration import Problem
 from quotahost.text import EscapingFormatter
 from tests.fakes.plugin_context import Clock, context
@@ -142,8 +141,8 @@ def test_in_the_report(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     curve = Curve(Name(name, name, name), buckets, 1 / 3600)
     since, until = in_utc(buckets[0].at), in_utc(buckets[-1].at)
     report = Report(Question("/history"), since, until, timedelta(hours=1), known=1, curves=(curve,))
-    assert is_plain(wording.title(curve, report), name)
-    text = page(report)
+    assert is_plain(report.title(curve), name)
+    text = report_page(report)
     assert name not in text
     assert all(char.isprintable() or char == "\n" for char in text)
 

@@ -15,12 +15,13 @@ from typer.core import TyperGroup
 from quotahost.cli.console import say
 from quotahost.cli.doctor.doctor import doctor, plugins
 from quotahost.cli.install import install
+from quotahost.cli.lab.replay import replay
+from quotahost.cli.lab.report import report
+from quotahost.cli.lab.simulate_disk import disk
+from quotahost.cli.lab.simulate_quota import quota
 from quotahost.cli.new import new
 from quotahost.cli.pipeline import pipeline
 from quotahost.cli.quotas.command import quotas
-from quotahost.cli.replay.command import replay
-from quotahost.cli.report.command import report
-from quotahost.cli.simulate.command import simulate
 from quotahost.cli.start import QUICK, run
 from quotahost.errors import QuotahostError
 from quotahost.settings.broker import properties_table
@@ -81,6 +82,9 @@ for _name, _help in QUICK.items():
     passed_on = {"allow_extra_args": True, "ignore_unknown_options": True}
     app.command(_name, help=_help, context_settings=passed_on, add_help_option=False)(_quick)
 app.add_typer(quotas, name="quotas")
+simulate = typer.Typer(no_args_is_help=True, help="Show what a setting would do, before anybody sets it.")
+simulate.command()(disk)
+simulate.command()(quota)
 app.add_typer(simulate, name="simulate")
 app.command()(install)
 app.command()(properties)

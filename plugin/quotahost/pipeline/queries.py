@@ -27,8 +27,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.errors import QuotahostError
 from quotahost.pipeline import shares
-from quotahost.pipeline.history.usage import start_usage
-from quotahost.pipeline.history.writer import start_history
+from quotahost.pipeline.history import start_history, start_usage
 from quotahost.pipeline.kafka.clients import short
 from quotahost.pipeline.kafka.clock import KafkaClock
 from quotahost.pipeline.monitoring import DEAD_LETTERS

@@ -1,14 +1,16 @@
-"""Sizes, rates and durations as ``doctor`` and ``quotahost properties`` show them: in full, with their unit.
+"""Numbers, sizes, rates and times as quotahost shows them, in two ways.
 
-Private; :mod:`quotahost.units` is public. Together with :mod:`quotahost.units.parse` it goes both ways: what is shown
-here reads back there as the same value.
+``doctor`` and ``quotahost properties`` show properties in full, with their unit: together with
+:mod:`quotahost.units.parse` that goes both ways, and what is shown here reads back there as the same value. What was
+measured (``top``, ``explain``, ``simulate``, ``report``, ``replay``) is rounded to what is enough to look at.
+Private; :mod:`quotahost.units` is public.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
@@ -78,3 +80,67 @@ MUTATIONS_PER_SECOND: Final = _limit_unit("mutations/s")
 def or_none(show: Callable[[Any], str]) -> Callable[[Any], str]:
     """The same for a value that may be None, which is shown as the word that an operator writes for it."""
     return lambda value: "none" if value is None else show(value)
+
+
+# ---- rounded: what was measured ----
+
+UNKNOWN: Final = "\N{EN DASH}"
+YEAR: Final = 365 * 86400  # seconds
+_SCALES: Final = ("", "k", "M", "G", "T", "P", "E")
+_TIMES: Final = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def rounded(value: float, unit: str) -> str:
+    """Three digits, in powers of 1000: ``3.42 TB``, ``950 MB``, ``0 B``; two digits of what is less than 1."""
+    size, scale = abs(value), 0
+    # From 999.5 on, three digits would show 1000.
+    while size >= 999.5 and scale < len(_SCALES) - 1:
+        size, scale = size / 1000, scale + 1
+    digits = 0 if not scale or size >= 99.95 else 1 if size >= 9.995 else 2
+    text = f"{size:.2g}" if not scale and 0 < size < 1 else f"{size:,.{digits}f}"
+    return f"{'-' if value < 0 else ''}{text} {_SCALES[scale]}{unit}"
+
+
+def show_bytes(count: float) -> str:
+    """``3.42 TB``."""
+    return rounded(count, "B")
+
+
+def show_rate(rate: float | None) -> str:
+    """Growth in bytes/s: ``+1.25 MB/s``, ``-300 kB/s``, ``0``; a dash if it isn't known."""
+    if rate is None:
+        return UNKNOWN
+    return "0" if abs(rate) < 1 else f"{'+' if rate > 0 else ''}{rounded(rate, 'B/s')}"
+
+
+def show_time(seconds: float | None) -> str:
+    """Seconds until something in two units: ``3 d 4 h``; or ``reached``, ``in over a year``, ``not at this rate``."""
+    if seconds is None:
+        return "not at this rate"
+    if seconds <= 0:
+        return "reached"
+    if seconds > YEAR:
+        return "in over a year"
+    # "0 s" would say that it is reached already.
+    return show_span(timedelta(seconds=max(1.0, seconds)))
+
+
+def show_span(span: timedelta) -> str:
+    """A span in its two largest units, rounded: ``3 d 4 h``; 90 s are ``1 min 30 s``."""
+    for (unit, size), (finer, step) in zip(_TIMES, (*_TIMES[1:], ("", 1)), strict=True):
+        # Rounded in the finer unit first: 59.9 s are 1 min, never 60 s.
+        left = round(span.total_seconds() / step)
+        if left * step >= size:
+            whole, rest = divmod(left, size // step)
+            return f"{whole} {unit}" + (f" {rest} {finer}" if rest else "")
+    return "0 s"
+
+
+def show_at(at: datetime) -> str:
+    """A time in UTC as ``2026-11-21 21:30``."""
+    return f"{at:%Y-%m-%d %H:%M}"
+
+
+def show_share(share: float | None) -> str:
+    """A share as ``93.4 %``; a dash if it isn't known."""
+    return UNKNOWN if share is None else f"{share * 100:.1f} %"

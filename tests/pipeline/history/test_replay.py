@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
+from quotahost.cli.lab.curves import Question
+from quotahost.cli.lab.history import everything
 from quotahost.cli.main import app
-from quotahost.pipeline.history.everything import everything
-from quotahost.report.values import Question
 from tests.pipeline.support.rows import reading, written
 
 PREFIX = "client.quota.callback."

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
+from quotahost.cli.lab import asking
+from quotahost.cli.lab.curves import Name, Question, Report
+from quotahost.cli.lab.history import NoHistory, buckets, ranked, worst
 from quotahost.cli.main import app
-from quotahost.cli.report import command
-from quotahost.pipeline.history.collect import collect
-from quotahost.pipeline.history.ranking import buckets, ranked
-from quotahost.report.values import Name, NoHistory, Question, Report
 from tests.pipeline.support.rows import NOON, frame, reading, written
 
 START = int(NOON.timestamp()) * 1_000_000
@@ -38,7 +37,7 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 def found(spark: SparkSession, history: Path, **question: Any) -> Report:
-    return collect(spark, Question(str(history), **question))
+    return worst(spark, Question(str(history), **question))
 
 
 def brokers(report: Report) -> list[str]:
@@ -303,7 +302,7 @@ def test_a_place_that_cannot_be_written_is_an_error_before_spark_starts(tmp_path
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "find_spec", lambda name: None if name == "pyspark" else object())
+    monkeypatch.setattr(asking, "find_spec", lambda name: None if name == "pyspark" else object())
     result = run(tmp_path, tmp_path / "r.html")
     assert result.exit_code == 1
     assert result.stderr.strip() == "quotahost report needs pyspark: pip install 'quotahost[spark]'"

@@ -9,14 +9,13 @@ from typing import Any, cast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from quotahost.cli.lab.curves import Question
+from quotahost.cli.lab.history import everything, with_clients
 from quotahost.model import QuotaType
 from quotahost.pipeline import shares
-from quotahost.pipeline.history.everything import everything
-from quotahost.pipeline.history.usage import COLUMNS, place, start_usage, uses
-from quotahost.pipeline.history.used import with_clients
+from quotahost.pipeline.history import USAGE_COLUMNS, start_usage, usage_place, uses
 from quotahost.records.clients import ClientKey
 from quotahost.records.usage import Usage, Used, encode
-from quotahost.report.values import Question
 from tests.pipeline.support.rows import reading, written
 from tests.pipeline.test_shares import raw
 
@@ -62,7 +61,7 @@ def test_a_minute_of_a_client_has_its_mean_rate_and_its_largest_demand(spark: Sp
 
 def test_the_columns_are_those_declared(spark: SparkSession) -> None:
     found = uses(parsed(spark, (0, "1", (used(1.0, 1.0),))), "c").schema
-    declared = cast("StructType", StructType.fromDDL(COLUMNS))
+    declared = cast("StructType", StructType.fromDDL(USAGE_COLUMNS))
     assert [(f.name, f.dataType) for f in found] == [(f.name, f.dataType) for f in declared]
 
 
@@ -85,7 +84,7 @@ def test_minutes_that_have_passed_are_written_once(spark: SparkSession, tmp_path
     query = start_usage(stream, "c", str(history), every=timedelta(milliseconds=50))
     query.processAllAvailable()
     query.stop()
-    found = rows(spark.read.schema(COLUMNS).parquet(place(str(history))))
+    found = rows(spark.read.schema(USAGE_COLUMNS).parquet(usage_place(str(history))))
     assert [(row["at"].minute, row["rate"]) for row in found] == [(0, 10.0), (1, 10.0), (2, 10.0)]
 
 
@@ -95,7 +94,7 @@ def test_a_replay_reads_the_busiest_clients_of_its_time(spark: SparkSession, tmp
     assert everything(spark, question).clients is None
     minutes = [(60 * i, "1", (used(10.0, None), used(5.0, 6.0, "bob"))) for i in range(20)]
     frame = uses(parsed(spark, *minutes), "c")
-    frame.write.partitionBy("day").mode("append").parquet(place(str(history)))
+    frame.write.partitionBy("day").mode("append").parquet(usage_place(str(history)))
     alice, bob = everything(spark, question).clients or ()
     assert (alice.user, bob.user, alice.client, alice.width) == ("alice", "bob", "app", 60.0)
     assert [use.at - NOON.timestamp() for use in alice.uses] == [60.0 * i for i in range(10)]

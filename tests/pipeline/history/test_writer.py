@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from quotahost.cli.lab.curves import Question
+from quotahost.cli.lab.history import readings_asked
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.bounds import bounds
-from quotahost.pipeline.history.store import rows
-from quotahost.pipeline.history.writer import COLUMNS, readings, start_history
-from quotahost.report.values import Question
+from quotahost.pipeline.history import COLUMNS, readings, start_history
 from tests.pipeline.support.rows import NOON, SNAPSHOT, frame, lines, snapshot
 
 
@@ -118,4 +118,4 @@ def _run(spark: SparkSession, source: Path, history: Path) -> None:
 
 def _stored(spark: SparkSession, history: Path) -> list[tuple[int, int]]:
     """Offset and day of each row."""
-    return sorted((row["offset"], row["day"].day) for row in rows(spark, Question(str(history))).collect())
+    return sorted((row["offset"], row["day"].day) for row in readings_asked(spark, Question(str(history))).collect())

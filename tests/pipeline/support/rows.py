@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from quotahost.pipeline.history.writer import COLUMNS
+from quotahost.pipeline.history import COLUMNS
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LIMIT = "struct<type:string,level:bigint>"

@@ -12,7 +12,7 @@ from hypothesis import given as drawn_from
 from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 
-from quotahost.pipeline.history.writer import readings
+from quotahost.pipeline.history import readings
 from quotahost.pipeline.queries import MAX_OF_STRANGER, without_strangers
 from quotahost.pipeline.volumes import parse as records
 from quotahost.records.snapshot import MAX_BYTES, decode

@@ -21,7 +21,7 @@ from quotahost.units.parse import (
     parse_quantity,
     parse_size,
 )
-from quotahost.units.show import shorthand, show_duration, show_limit, show_number
+from quotahost.units.show import shorthand, show_bytes, show_duration, show_limit, show_number, show_rate, show_time
 
 MILLISECOND = timedelta(milliseconds=1)
 CENTURY = timedelta(days=36500)
@@ -215,3 +215,33 @@ def test_a_plugin_s_own_model_can_use_the_types() -> None:
     assert (model.size, model.every) == (2**30, timedelta(minutes=1))
     with pytest.raises(ValidationError, match="has no unit"):
         PluginModel.model_validate({"size": "1Gi", "every": "60"})
+
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(0, "0 B"), (0.25, "0.25 B"), (999, "999 B"), (9996, "10.0 kB"),
+     (1000, "1.00 kB"), (999_999, "1.00 MB"), (3.42e12, "3.42 TB"), (9.5e8, "950 MB"),
+     (45_600, "45.6 kB"), (2**63, "9.22 EB"), (-1500, "-1.50 kB")],
+)  # fmt: skip
+def test_bytes_have_three_digits(count: float, shown: str) -> None:
+    assert show_bytes(count) == shown
+
+
+@pytest.mark.parametrize(
+    ("rate", "shown"), [(None, "\N{EN DASH}"), (0.4, "0"), (1_250_000, "+1.25 MB/s"), (-300_000, "-300 kB/s")]
+)
+def test_rates_have_a_sign(rate: float | None, shown: str) -> None:
+    assert show_rate(rate) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(None, "not at this rate"), (0, "reached"), (0.2, "1 s"), (90, "1 min 30 s"), (2 * HOUR, "2 h"), (3599.7, "1 h"),
+     (2 * DAY - 5, "2 d"), (3 * DAY + 4 * HOUR, "3 d 4 h"), (400 * DAY, "in over a year")],
+)  # fmt: skip
+def test_times_are_shown_in_two_units(seconds: float | None, shown: str) -> None:
+    assert show_time(seconds) == shown

@@ -29,8 +29,8 @@ from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, connec
 from quotahost.cli.explain.retention import Cut, Retention, cut
 from quotahost.model import Client, QuotaType, State, Volume, VolumeUse
 from quotahost.model.volume_use import MeasuredVolume
-from quotahost.report.wording import show_bytes, show_rate, show_span, show_time
 from quotahost.text import printable
+from quotahost.units.show import show_bytes, show_rate, show_span, show_time
 
 VOLUMES: Final = ("volume", "capacity", "consumed", "soft", "hard", "factor")
 _TOPICS: Final = ("topic", "size", "of used", "written")

@@ -14,6 +14,7 @@ from quotahost.cli.top.rows import Choice, ClusterLook, ClusterUse
 from quotahost.model import QuotaType, State
 from quotahost.model.client_use import Bound, ClientUse
 from quotahost.model.look import Look
+from quotahost.units.show import rounded
 
 #: Narrower terminals leave the quota out, which the share tells.
 _WIDE: Final = 96
@@ -21,7 +22,6 @@ _STYLES: Final = {State.OPEN: "green", State.THROTTLE: "yellow", State.PAUSE: "b
 _TYPES: Final = {QuotaType.CONTROLLER_MUTATION: "MUTATION"}
 _UNITS: Final = {QuotaType.REQUEST: "%", QuotaType.CONTROLLER_MUTATION: "/s"}
 LONGEST: Final = 200  # characters of a name that a table has room for, however wide the terminal is
-_SCALES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def _name(text: str) -> str:
@@ -35,16 +35,7 @@ def amount(value: float | None, quota_type: QuotaType) -> str:
     unit = _UNITS.get(quota_type, "B/s")
     if quota_type is QuotaType.REQUEST:
         return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
-    for scale, letter in _SCALES:
-        # From 999.5 on, three digits would show 1000.
-        if value >= 0.9995 * scale:
-            return f"{three_digits(value / scale)} {letter}{unit}"
-    return f"{value:.0f} {unit}" if value >= 1 or not value else f"{value:.2g} {unit}"
-
-
-def three_digits(value: float) -> str:
-    """``1.25``, ``12.5``, ``125``, ``1,250``."""
-    return f"{value:,.{max(0, 3 - len(str(int(value + 0.0005))))}f}"
+    return rounded(value, unit)
 
 
 def share(use: ClientUse) -> str:

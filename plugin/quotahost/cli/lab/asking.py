@@ -1,0 +1,147 @@
+"""What the lab's commands check before they begin, and the line by which they show how far they are.
+
+The packages of the extra ``spark``, which no other command needs, are imported when they are needed only. So their
+absence is found first, as are wrong options: Spark takes seconds to start, and a scene to play.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from quotahost.cli.console import parsed
+from quotahost.errors import QuotahostError
+from quotahost.units.parse import parse_count
+
+PAGES: Final = (".html", ".htm")
+
+
+def check_packages(command: str, *names: str) -> None:
+    """See that the packages are there, without importing them.
+
+    Raises:
+        QuotahostError: one is missing; the message says what to install.
+    """
+    if missing := [name for name in names if find_spec(name) is None]:
+        raise QuotahostError(f"quotahost {command} needs {' and '.join(missing)}: pip install 'quotahost[spark]'")
+
+
+def check_drawing(file: Path, *suffixes: str) -> None:
+    """See that a picture can be drawn to a file with one of these suffixes, if any are given.
+
+    Raises:
+        typer.BadParameter: matplotlib is missing, or the name is no picture's.
+    """
+    if suffixes and file.suffix not in suffixes:
+        raise typer.BadParameter(f"{file} is no FILE{' or FILE'.join(suffixes)}", param_hint="--plot")
+    if find_spec("matplotlib") is None:  # an extra: a broker does without
+        raise typer.BadParameter("--plot needs matplotlib; pip install matplotlib")
+
+
+def parse_windows(text: str) -> int:
+    """``quota.window.num``.
+
+    Raises:
+        ValueError: no number from 1 to 100.
+    """
+    windows = parse_count(text)
+    if windows > 100:
+        raise ValueError("windows are too many; take 100 at most")
+    return windows
+
+
+def parse_range(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
+    """The first time of ``--from`` and ``--to``, and the time before which the last one is; None is open.
+
+    A time without a zone is UTC, and a day is included whole.
+
+    Raises:
+        typer.BadParameter: one is no time, or the range is empty; the message says what to write.
+    """
+    start = None if since is None else parsed("--from", since, _parse_time)
+    end = None if until is None else parsed("--to", until, _parse_time)
+    if end is not None and len(until or "") <= len("2026-11-21"):  # no time of day
+        end += timedelta(days=1)
+    if start is not None and end is not None and end <= start:
+        raise typer.BadParameter("--to is not after --from")
+    return start, end
+
+
+def _parse_time(text: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(text)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("is no time; write it like 2026-11-21 or 2026-11-21T09:30") from None
+
+
+class _Count(TextColumn):
+    """How much of a step is done: the curves drawn so far or, while Spark reads, the tasks that it has done.
+
+    ``of_spark`` answers how many tasks are done and how many there are; it is asked at each refresh.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.of_spark: Callable[[], tuple[int, int]] = lambda: (0, 0)
+
+    def render(self, task: Task) -> Text:
+        if task.total is not None:
+            return Text(f"{task.completed:.0f} of {task.total:.0f}")
+        try:
+            done, total = self.of_spark()
+        except Exception:  # a number to look at must not end the work
+            return Text()
+        return Text(f"{done:,} of {total:,} tasks" if total else "")
+
+
+class Work(Progress):
+    """One line that changes with the step; where standard error is no terminal, a line of text for each step."""
+
+    def __init__(self) -> None:
+        self._count = _Count()
+        super().__init__(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(20),
+            self._count,
+            TimeElapsedColumn(),
+            console=Console(stderr=True, highlight=False),
+            transient=True,
+            refresh_per_second=4,
+        )
+        self._step = self.add_task("", total=None)
+
+    def begin(self, step: str) -> None:
+        """Show that this step begins."""
+        self.update(self._step, description=step)
+        if not self.console.is_terminal:
+            self.console.print(Text(f"{step} ..."), soft_wrap=True)
+
+    def spark(self, command: str) -> Any:
+        """Start a Spark for a command on this machine.
+
+        Raises:
+            QuotahostError: there is no Java that Spark runs on.
+        """
+        from quotahost.cli.lab.history import start, tasks
+
+        self.begin("Starting Spark")
+        spark = start(f"quotahost {command}")
+        # Rich's own thread asks for the number, while this one waits for Spark.
+        self._count.of_spark = lambda: tasks(spark)
+        return spark
+
+    def draw(self, total: int) -> Callable[[int], None]:
+        """Show that so many figures are drawn now; the answer takes the number of those that are."""
+        self.begin("Drawing")
+        self.update(self._step, total=total, completed=0)
+        return lambda count: self.update(self._step, completed=count)

@@ -1,0 +1,245 @@
+"""One broker: the real host's factor loop decides, the tap moves the limits, and the fence turns clients back.
+
+Every ``factor.interval``, and up to 0.1 s later, the host thread reads its source and asks its policy. A new factor
+closes or opens the fence at once, and the taps follow it at each beat of 200 ms. A client's batch is appended to the
+disks of all its replicas, and Kafka's quota mutes the client for as long as its limit of now has it.
+
+What Java does here is modelled: ``FactorInForce`` (the produce taps, the fence), ``Watch`` (the beats), ``Lease`` (the
+fallback while the host is silent) and ``Rule`` (the floor).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Final, cast
+
+from quotahost.api import Role
+from quotahost.api.context import LoadedPlugin
+from quotahost.broker.host.factor import FactorLoop
+from quotahost.broker.host.guard import Guard
+from quotahost.broker.host.plugins.plugin_set import PluginSet
+from quotahost.broker.host.shim import Shim
+from quotahost.cli.lab.clients import Client, Slowing
+from quotahost.cli.lab.disk import Disk, Events
+from quotahost.cli.lab.host import SmallShim, policy_of
+from quotahost.cli.lab.scenes import Scene
+from quotahost.cli.lab.snapshots import Source
+from quotahost.model import State
+from quotahost.model.affected import Affected
+from quotahost.settings.broker import Settings
+from quotahost.throttling import Tap
+from quotahost.throttling.tap import lowered
+
+BEAT: Final = 200  # ms, QuotaTable.BEAT_MS
+TAKE: Final = 100  # ms, the longest that the host waits for work
+
+
+class Watcher:
+    """Is told what happens on brokers; this one does nothing with it, and ``checks`` has one that looks for faults."""
+
+    def appended(self, broker: Broker, client: Client, limit: float, mute: int) -> None:
+        """A client's batch was appended, and it is muted for so many ms."""
+
+    def turned_back(self, broker: Broker, client: Client) -> None:
+        """A closed fence, or a dead broker, has turned a client back."""
+
+    def moved(self, broker: Broker) -> None:
+        """A tap has moved, from its first value on."""
+
+    def fence(self, broker: Broker, lasted: int, for_all: bool) -> None:
+        """The fence has closed or opened, after so many ms in the other state, which was for all clients or not."""
+
+    def looked(self, broker: Broker) -> None:
+        """The host has decided."""
+
+
+class Broker:
+    """Alive or dead; its quotas and its fence follow the factor that its own host has decided on.
+
+    Attributes:
+        index: its place in the scene; its id in Kafka is one more.
+        source: what its host knows of the disks.
+        disks: of all brokers.
+        watcher: is told what happens.
+        alive: whether the broker of an index is.
+        up: whether it is in service, and since when, in ms.
+        factor, cause: what the host has set last.
+        fallback: the factor in force instead, while the lease is over.
+        hung: whether the host hangs, and since when it answers, in ms.
+        closed: whether the fence turns requests back, and since when it has or hasn't, in ms.
+        tap: the way of the produce limits of all clients.
+        slowed: the way of those who write to affected topics, while the factor is for them only.
+        slowing: who they are.
+    """
+
+    def __init__(
+        self, scene: Scene, settings: Settings, index: int, source: Source, disks: list[Disk], events: Events
+    ) -> None:
+        self.scene, self.settings, self.index, self.disks = scene, settings, index, disks
+        self.source, self._events = source, events
+        self._rnd = random.Random(scene.seed * 1009 + index)
+        self._interval = int(settings.factor_interval.total_seconds() * 1000)
+        self._life = 0
+        self._waiting: list[Client] = []
+        self._flowing: list[Client] = []
+        self.watcher = Watcher()
+        self.alive: Callable[[int], bool] = lambda index: True
+        self.up, self.up_since, self.closed, self.closed_since = False, 0, False, 0
+        # Lease.check() comes one interval early, since the next one comes only after that.
+        validity = int(settings.validity.total_seconds() * 1000)
+        self._lease = validity - max(20, min(500, validity // 10))
+        self._instead = float(State(settings.fallback_action) is State.OPEN)
+        self.fallback: float | None = None
+        self.hung, self.answers_since, self._renewed = False, 0, 0
+
+    def start(self) -> None:
+        """In service, with a new host and nothing remembered."""
+        events, scene = self._events, self.scene
+        self.up, self.up_since = True, events.now
+        self.factor, self.cause, self.closed, self.closed_since = 1.0, "", False, events.now
+        self.fallback, self.hung, self.answers_since, self._renewed = None, False, events.now, events.now
+        mute = int(self.settings.max_mute.total_seconds() * 1000)
+        self.tap, self.slowed = (Tap(scene.windows, scene.window_ms, mute) for _ in range(2))
+        self.slowing = Slowing(scene.windows, scene.window_ms)
+        self._affected: Affected | None = None
+        self.watcher.moved(self)
+        self.shim = SmallShim(scene.fence, self._set_factor)
+        shim = cast("Shim", self.shim)
+        self._loop = FactorLoop(shim, Guard(shim, events.clock), events.clock)
+        policy = policy_of(self.settings, self.index + 1, events.clock)
+        self._plugins = PluginSet([LoadedPlugin(Role.FACTOR_SOURCE, self.source, policy.context), policy])
+        self.source.start()
+        self._life += 1
+        self._host(self._life)
+        self._watch(self._life)
+        self._admit()
+        self._move_flows()
+
+    def stop(self) -> None:
+        """Dead: nobody writes here, and nothing is decided."""
+        self.up, self.hung, self._life = False, False, self._life + 1
+        self.source.stop()
+        self._move_flows()
+
+    def hang(self, until: int) -> None:
+        """A plugin hangs until then, and the host with it; one that starts meanwhile doesn't."""
+        if self.up:
+            self.hung, life = True, self._life
+            self._events.at(until, lambda: self._answer(life))
+
+    def _answer(self, life: int) -> None:
+        if life == self._life:
+            self.hung, self.answers_since = False, self._events.now
+            self._host(life)
+
+    # ---- clients ----
+
+    def limit(self, client: Client) -> float:
+        """``Rule.limit`` of a client's quota now, in bytes/s."""
+        now, name = self._events.now, client.plan.name
+        share = self.slowing.share(self.slowing.tags(name, now), now)
+        slows = self.slowing.slows(name)
+        part = (self.slowed if slows else self.tap).value
+        if share < 1:
+            # Where the limit is going to: in a PAUSE that the fence holds, the factor of 0 isn't the limits'.
+            by_topics = self.slowing.affected is not None
+            aim = 1.0 if by_topics and (self.closed or not slows) else self._in_force
+            part = min(part, aim * share)
+        return lowered(client.plan.quota, part, self.settings.floor_bytes)
+
+    def turns_back(self, client: Client) -> bool:
+        """Whether a request fails now; then the broker has the client try again."""
+        if self._serves(client):
+            return False
+        client.turned_back_at = self._events.now
+        client.held_since = client.held_since or self._events.now
+        self._waiting.append(client)
+        self.watcher.turned_back(self, client)
+        return True
+
+    def append(self, client: Client) -> int:
+        """Take a batch, on all its disks; for how many ms the client is muted."""
+        plan, now = client.plan, self._events.now
+        self.disks[self.index].append(plan.batch)
+        for replica in plan.replicas:
+            if self.alive(replica):
+                self.disks[replica].append(plan.batch)
+        limit, tags = self.limit(client), self.slowing.tags(plan.name, now)
+        tags.seen = now
+        tags.rate.record(plan.batch, now)
+        mute = tags.rate.throttle_ms(limit, now, cast=False)
+        self.watcher.appended(self, client, limit, mute)
+        return mute
+
+    def flow(self, client: Client) -> None:
+        """A flowing client's bytes come from now on at the share of its demand that its limit is of its quota."""
+        if client not in self._flowing:
+            self._flowing.append(client)
+        rate = client.demand * self.limit(client) / client.plan.quota if self._serves(client) else 0.0
+        for index in client.plan.places:
+            self.disks[index].flow(client.plan.name, rate if self.alive(index) else 0.0)
+
+    def _serves(self, client: Client) -> bool:
+        return self.up and not (self.closed and self.slowing.holds(client.plan.name))
+
+    def _admit(self) -> None:
+        """All who were turned back try again, when their backoff is over."""
+        waiting, self._waiting = self._waiting, []
+        for client in waiting:
+            client.retry()
+
+    # ---- the factor ----
+
+    def _set_factor(self, value: float, cause: str, affected: Affected | None) -> None:
+        """From the host: the fence and the limits follow at once, as far as they may."""
+        self.factor, self.cause, self._affected = value, cause, affected
+        self._follow()
+
+    def _follow(self) -> None:
+        closed = self._in_force <= 0 and self.scene.fence
+        changed = closed is not self.closed
+        affected = self.slowing.affected
+        by_topics = self._in_force < 1 and self.fallback is None and self.scene.fence
+        self.slowing.affect(self._affected if by_topics else None, self._events.now)
+        if changed:
+            before, self.closed, self.closed_since = self.closed_since, closed, self._events.now
+            self.watcher.fence(self, self._events.now - before, for_all=affected is None)
+        self._move()
+        # Whose topic is no longer held may write though the fence stays closed.
+        if changed or affected != self.slowing.affected:
+            self._admit()
+            self._move_flows()
+
+    def _move(self) -> None:
+        now, factor, affected = self._events.now, self._in_force, self.slowing.affected
+        held = self.closed and (affected is None or affected.held >= affected.places.keys())
+        slowed = self.slowed.step(factor, held, now)
+        moved = self.tap.step(factor if affected is None else 1.0, affected is None and held, now)
+        if moved or slowed:
+            self.watcher.moved(self)
+            self._move_flows()
+
+    def _move_flows(self) -> None:
+        for client in self._flowing:
+            self.flow(client)
+
+    @property
+    def _in_force(self) -> float:
+        return self.factor if self.fallback is None else self.fallback
+
+    def _host(self, life: int) -> None:
+        if life == self._life and not self.hung:
+            self._renewed = self._events.now
+            self._loop.step(self._plugins, self.settings)
+            self._events.after(self._interval + self._rnd.randrange(1, TAKE), lambda: self._host(life))
+            self.watcher.looked(self)
+
+    def _watch(self, life: int) -> None:
+        if life == self._life:
+            silent = self._events.now - self._renewed >= self._lease
+            if silent is (self.fallback is None):
+                self.fallback = self._instead if silent else None
+                self._follow()
+            self._move()
+            self._events.after(BEAT, lambda: self._watch(life))

@@ -1,0 +1,363 @@
+"""What must hold in every run: each is a check with a name, and a sentence about what went wrong and when.
+
+``Checks`` watches the brokers of a world and keeps the first violation of each check; ``violations`` plays the scene of
+a seed with it, and ``failing`` many seeds on all cores. docs/adr/0019-a-simulator-of-the-loop.md lists the checks.
+Times within which something must follow come from the properties: a disk is looked at every ``volumes.period``, the
+host decides every ``factor.interval`` and up to 0.1 s later, and a snapshot takes the slowest way of the scene.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from multiprocessing import get_context
+from os import cpu_count
+from typing import Final
+
+from quotahost.cli.lab.broker import BEAT, TAKE, Broker, Watcher
+from quotahost.cli.lab.clients import BACKOFF, Client
+from quotahost.cli.lab.disk import Disk
+from quotahost.cli.lab.scenes import scene_of_seed
+from quotahost.cli.lab.world import World
+from quotahost.model import State
+from quotahost.throttling import rise
+
+_LAST: Final = 90_000  # ms of a steady scene in which the factor must have settled
+_BAND: Final = 0.15  # between its means of 30 s
+_FIRST: Final = 1.5  # how much of its quota a client may get in the first second after a PAUSE, beside one batch
+_CHUNK: Final = 50  # seeds that a process takes at once
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """What went wrong first in a run, of one kind.
+
+    Attributes:
+        check: its name.
+        ms: when.
+        what: in a sentence.
+    """
+
+    check: str
+    ms: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.check}, at {self.ms / 1000:.3f} s: {self.what}"
+
+
+class Checks(Watcher):
+    """Watches a run of a world, from before it begins.
+
+    Attributes:
+        found: the first violation of each check.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world, self._events, scene, own = world, world.events, world.scene, world.settings
+        self.found: dict[str, Violation] = {}
+        self._several = len(world.disks) > 1
+        self._decides = _ms(own.factor_interval) + TAKE + 1
+        self.lag = _ms(own.volumes_period) + self._decides
+        slowest = world.topic.slowest if world.topic else 0
+        self._slowest, self._snapshots = slowest, _ms(own.snapshots_period)
+        self._validity, self._grace = _ms(own.validity), _ms(own.startup_grace)
+        self._falls_back = State(own.fallback_action) is State.PAUSE
+        self._max_mute = _ms(own.max_mute)
+        self._lease_over = self._validity + BEAT + TAKE  # ms of silence of a host after which the fallback is in force
+        self._span = (scene.windows + 1) * scene.window_ms
+        self._way = self._span + 2 * BEAT  # ms that a tap needs
+        self._by_topics = own.factor_scope == "topics" and scene.fence
+        self._pausing: dict[int, int] = {}  # the broker's index, and in which of its lives it saw its disk full
+        self._allowed: dict[int, tuple[int, float]] = {}
+        self._silent: dict[str, int] = {}
+        # Of each broker what its taps stood at, of all clients and of the slowed, and since when.
+        self._values: list[list[tuple[int, float, float]]] = [[] for _ in world.disks]
+        self._factors: list[float] = []
+        for broker in world.brokers:
+            broker.watcher = self
+        for index, begins, ends in scene.hangs:
+            if begins + self._lease_over < ends:
+                silent = partial(self._is_silent, world.brokers[index], begins)
+                self._events.at(begins + self._lease_over, silent)
+
+    # ---- what brokers tell ----
+
+    def appended(self, broker: Broker, client: Client, limit: float, mute: int) -> None:
+        """A client's batch was appended, and it is muted for so many ms."""
+        plan, now = client.plan, self._events.now
+        self._silent[plan.name] = now + (0 if plan.kind == "reconnecting" else mute)
+        for index, disk in enumerate(self._world.disks):
+            concerned = not self._by_topics or index in plan.places
+            if concerned and disk.full_since is not None and broker.scene.fence:
+                self._hard(broker, client, index, disk)
+                self._flight(index, disk, disk.full_since)
+        if mute > self._max_mute:
+            self._mute(broker, client, limit, mute)
+        if self._by_topics and limit < plan.quota:
+            self._bystander(broker, client, self._way, f"is held to {limit:.0f} bytes/s")
+
+    def turned_back(self, broker: Broker, client: Client) -> None:
+        """A closed fence, or a dead broker, has turned a client back."""
+        if self._by_topics and broker.up:
+            self._bystander(broker, client, 0, "is turned back")
+
+    def moved(self, broker: Broker) -> None:
+        """A tap has moved, from its first value on."""
+        self._values[broker.index].append((self._events.now, broker.tap.value, broker.slowed.value))
+
+    def fence(self, broker: Broker, lasted: int, for_all: bool) -> None:
+        """The fence has closed or opened, after so many ms in the other state, which was for all clients or not."""
+        if broker.closed:
+            return
+        for client in self._of(broker):
+            # With factor.scope=topics the fence lets a client pass whose topic isn't held, or wasn't at first.
+            held = self._events.now - (client.held_since or self._events.now)
+            silent = min(lasted, held) if self._by_topics else lasted
+            if client.plan.kind != "reconnecting" and silent >= self._span:
+                tap = broker.tap.value if self._by_topics and for_all else 0.0
+                self._events.after(1000, partial(self._burst, client, client.sent, silent, tap))
+
+    def looked(self, broker: Broker) -> None:
+        """The host has decided."""
+        if broker.shim.failed:
+            self._wrong("plugin", f"{broker.shim.failed} failed on broker {broker.index + 1}")
+        self._release(broker)
+        self._hold(broker)
+        self._unknown(broker)
+        self._starve(broker)
+        if self._world.scene.steady and self._events.now > self._world.scene.ms - _LAST:
+            self._factors.append(broker.factor)
+
+    def _is_silent(self, broker: Broker, since: int) -> None:
+        """The host has hung since then, for longer than its lease: the fallback has to be in force."""
+        if broker.hung and broker.answers_since < since and broker.fallback != float(not self._falls_back):
+            self._wrong("lease", f"broker {broker.index + 1} has no fallback, and its host is silent since {since} ms")
+        if broker.hung and self._falls_back and broker.scene.fence and not broker.closed:
+            self._wrong("lease", f"broker {broker.index + 1} is open, and its host is silent since {since} ms")
+
+    def end(self) -> None:
+        """The run is over: under a steady load the factor must have settled."""
+        if not self._factors:
+            return
+        third = len(self._factors) // 3
+        means = [sum(self._factors[i * third :][:third]) / third for i in range(3)]
+        if max(means) - min(means) > _BAND:
+            self._wrong("settle", f"30 s means of the factor at the end: {', '.join(f'{mean:.3f}' for mean in means)}")
+
+    # ---- the checks ----
+
+    def _hard(self, broker: Broker, client: Client, index: int, disk: Disk) -> None:
+        """Nobody appends once a disk has been full for as long as it takes to notice it."""
+        now, owner = self._events.now, self._world.brokers[index]
+        if not owner.up or disk.full_since is None:
+            return
+        late = now - max(disk.full_since, broker.answers_since, owner.up_since)
+        allowed = self.lag + BEAT * (broker.answers_since > broker.up_since)
+        if broker.hung:
+            if not self._falls_back:
+                return
+            allowed += self._lease_over
+        if owner is not broker:
+            if not self._several:
+                return
+            allowed += self._slowest
+            if self._disturbed(self.lag):
+                if not self._falls_back:
+                    return
+                allowed += self._validity + self._grace
+        if late > allowed:
+            self._wrong(
+                "hard",
+                f"{client.plan.name} appends {late} ms after the disk of broker {index + 1} was full ({allowed})",
+            )
+
+    def _flight(self, index: int, disk: Disk, full_since: int) -> None:
+        """Beyond hard goes what Kafka's windows let through until the fence is closed, at the limits of that moment."""
+        world = self._world
+        writers = [client for client in world.clients if index in client.plan.places]
+        began, allowed = self._allowed.get(index, (-1, 0.0))
+        if began != full_since:
+            seconds = (self._span + self.lag + self._slowest) / 1000
+            limits = sum(self._limit(world.brokers[writer.plan.home], writer) for writer in writers)
+            allowed = limits * seconds + sum(writer.plan.batch for writer in writers)
+            self._allowed[index] = full_since, allowed
+        # By the limits of the first append; where a snapshot is lost, or connections are new, nobody knows how much.
+        if (
+            self._disturbed(self.lag)
+            or world.scene.hangs
+            or any(writer.plan.kind == "reconnecting" for writer in writers)
+        ):
+            return
+        if disk.appended_full > allowed and self._events.now - world.brokers[index].up_since > self.lag:
+            self._wrong("flight", f"{disk.appended_full} bytes beyond hard on broker {index + 1}, above {allowed:.0f}")
+
+    def _mute(self, broker: Broker, client: Client, limit: float, mute: int) -> None:
+        """Whom Kafka wouldn't mute at the highest limit of its windows, it mutes for max.mute at most.
+
+        Kafka mutes for S / limit - W, with the S bytes of its windows and the W s that they span. At the highest limit
+        H of that time that is M. A step takes the limit to H x K / (K + max.mute) at least, with K the longest that W
+        can be, so that the mute is M (1 + max.mute / K) + max.mute at most.
+        """
+        plan, now = client.plan, self._events.now
+        tags = broker.slowing.tags(plan.name, now)
+        if broker.slowing.share(tags, now) < 1:
+            return  # no step: its windows were empty, and its limit is on its way up
+        past = self._values[broker.index]
+        while len(past) > 1 and past[1][0] <= now - self._span:
+            past.pop(0)
+        which = 2 if broker.slowing.slows(plan.name) else 1
+        highest = max(limit, max(values[which] for values in past) * plan.quota)
+        without = max(0.0, (tags.rate.measure(now) / highest - 1) * tags.rate.window_size_ms(now))
+        most = without * (1 + self._max_mute / self._span) + self._max_mute
+        if mute > most + 1:
+            self._wrong(
+                "mute",
+                f"{plan.name} is muted for {mute} ms; without steps it were {without:.0f}, so {most:.0f} at most",
+            )
+
+    def _release(self, broker: Broker) -> None:
+        """A PAUSE ends soon after all disks have enough room, and below soft everything is as if nothing had been."""
+        world, now = self._world, self._events.now
+        disks = world.disks if self._several else [world.disks[broker.index]]
+        for disk in disks:
+            disk.used()
+        since, bound = broker.answers_since, self.lag
+        if self._several:
+            if self._disturbed(self.lag) or not all(other.up for other in world.brokers):
+                return
+            since = max(broker.answers_since, max(other.up_since for other in world.brokers) + self._grace)
+            bound += self._slowest + self._snapshots
+        low = [disk.low_since for disk in disks]
+        if broker.closed and None not in low and now - max([since, *filter(None, low)]) > bound:
+            self._wrong("release", f"broker {broker.index + 1} is still closed, {bound} ms after the disks were freed")
+        calm = [disk.calm_since for disk in disks]
+        if None in calm:
+            return
+        late = now - max([since, *filter(None, calm)])
+        if late > bound and broker.factor < 1:
+            self._wrong(
+                "open", f"broker {broker.index + 1} has the factor {broker.factor:.3f} with all disks below soft"
+            )
+        way = self._way
+        if late > bound + way and not self._disturbed(bound + way) and broker.tap.value < 1:
+            self._wrong("open", f"broker {broker.index + 1} keeps its limits at {broker.tap.value:.3f} of the quotas")
+
+    def _bystander(self, broker: Broker, client: Client, more: int, what: str) -> None:
+        """With ``factor.scope=topics`` nobody is held back whose disks are all below soft, once that is known."""
+        world, now = self._world, self._events.now
+        if broker.fallback is not None or not all(other.up for other in world.brokers):
+            return
+        began = max(broker.answers_since, max(other.up_since for other in world.brokers) + self._grace)
+        calm = [world.disks[place].calm_since for place in client.plan.places]
+        bound = self.lag + self._slowest + self._snapshots + more
+        if None in calm or self._disturbed(bound):
+            return
+        late = now - max([began, *filter(None, calm)])
+        if late > bound:
+            self._wrong("bystander", f"{client.plan.name} {what}, {late} ms after all its disks were below soft")
+
+    def _hold(self, broker: Broker) -> None:
+        """A PAUSE of the own disk holds until the release share is free."""
+        known = broker.source.known.volumes
+        disk = self._world.disks[broker.index]
+        if not known or not broker.scene.fence:
+            return
+        if known[0].consumed >= disk.bounds.hard:
+            self._pausing[broker.index] = broker.up_since
+        elif known[0].consumed <= disk.low:
+            self._pausing.pop(broker.index, None)
+        pausing = self._pausing.get(broker.index) == broker.up_since and broker.fallback is None
+        if pausing and not broker.closed:
+            self._wrong("hold", f"broker {broker.index + 1} is open with {known[0].consumed} bytes, above {disk.low}")
+
+    def _unknown(self, broker: Broker) -> None:
+        """A broker that is in service and silent for longer than ``validity`` counts as full (fallback PAUSE)."""
+        now, after = self._events.now, self._validity + self.lag + self._slowest + self._grace
+        pipeline = self._world.scene.pipeline
+        if pipeline and pipeline.deaths:
+            after += self._validity  # the standby answers only then
+        for which, begin, end in self._world.scene.way.silences:
+            owner = self._world.brokers[which]
+            since = max(begin, owner.up_since, broker.answers_since)
+            if owner is broker or not owner.up or not self._falls_back or not since + after < now < end:
+                continue
+            if broker.factor > 0:
+                self._wrong(
+                    "unknown", f"broker {broker.index + 1} goes on at {broker.factor:.3f}, with {which + 1} silent"
+                )
+
+    def _starve(self, broker: Broker) -> None:
+        """While the fence is open an eager client gets a batch through in a bounded time."""
+        now = self._events.now
+        for client in self._of(broker):
+            plan = client.plan
+            if plan.kind != "eager" or broker.closed or not broker.up:
+                continue
+            since = max(self._silent.get(plan.name, 0), broker.closed_since, broker.up_since)
+            if now - since > self.lag + 10 * BACKOFF:
+                self._wrong("starve", f"{plan.name} has been silent for {now - since} ms more than it was muted for")
+
+    def _burst(self, client: Client, before: int, lasted: int, tap: float) -> None:
+        """After a PAUSE that was longer than Kafka's windows a client gets its quota, not its windows at once.
+
+        In the PAUSE the tap goes down by no more than ``max.mute`` allows, for the sake of those who pass the fence:
+        where it isn't down yet, and where the floor is more, a client gets so much. With ``factor.scope=topics`` it may
+        begin to go down only when a PAUSE comes to be for all.
+        """
+        plan, scene = client.plan, self._world.scene
+        windows = scene.windows * scene.window_ms / 1000
+        floor = min(plan.quota, self._world.settings.floor_bytes)
+        lowest = plan.quota * (self._span / (self._span + self._max_mute)) ** (lasted // self._span)
+        lowest += plan.quota * rise(1000, scene.windows, scene.window_ms)
+        lowest = max(lowest, plan.quota * tap)
+        # Under its own tags and under the slowed ones, if it changes them in that second.
+        pairs = self._world.brokers[plan.home].slowing.pairs(plan.name, self._events.now - 1000)
+        most = max(_FIRST * plan.quota, pairs * max(floor, lowest) * windows) + pairs * plan.batch
+        if client.sent - before > most:
+            self._wrong("burst", f"{plan.name} got {client.sent - before} bytes in its first second, above {most:.0f}")
+
+    # ---- helpers ----
+
+    def _limit(self, broker: Broker, client: Client) -> float:
+        """Of a client, in bytes/s; it may get other tags soon."""
+        slowed = client.plan.quota * broker.slowed.value if self._by_topics else 0.0
+        return max(broker.limit(client), slowed)
+
+    def _of(self, broker: Broker) -> list[Client]:
+        return [client for client in self._world.clients if client.plan.home == broker.index]
+
+    def _disturbed(self, more: int) -> bool:
+        topic = self._world.topic
+        return topic is not None and self._events.now < topic.disturbed_until + more
+
+    def _wrong(self, check: str, what: str) -> None:
+        self.found.setdefault(check, Violation(check, self._events.now, what))
+
+
+def _ms(duration: timedelta) -> int:
+    return round(duration.total_seconds() * 1000)
+
+
+def violations(seed: int) -> list[Violation]:
+    """What was wrong in the scene of this seed, the first of each kind; nothing if all is well."""
+    world = World(scene_of_seed(seed))
+    checks = Checks(world)
+    world.run()
+    checks.end()
+    return sorted(checks.found.values(), key=lambda violation: violation.ms)
+
+
+def failing(seeds: Iterable[int]) -> Iterator[str]:
+    """A line for each violation in these seeds, and how to see it again. One process for each core plays them."""
+    with get_context("spawn").Pool(cpu_count()) as pool:
+        for lines in pool.imap(_lines, seeds, _CHUNK):
+            yield from lines
+
+
+def _lines(seed: int) -> list[str]:
+    return [
+        f"seed {seed}: {wrong}\n  see it again: quotahost simulate disk --seed {seed}" for wrong in violations(seed)
+    ]

@@ -1,0 +1,162 @@
+"""Producers, and what Kafka measures of each: when one sends its next batch, and for how long it is muted then.
+
+A client sends a batch; the broker's fence may turn it back, and then it tries again after its backoff. An appended
+batch is recorded by Kafka's own arithmetic (``SampledRate``) under the client's metric tags, which mute it. With
+``factor.scope=topics`` a client has other tags while it writes to an affected topic: modelled are Java's ``Marks`` and
+``Use`` (``org.quotahost.table``). Each client writes to a topic of its own, whose name is the client's: so it is marked
+as long as that topic is affected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+from quotahost.cli.lab.disk import Events
+from quotahost.cli.lab.scenes import ClientPlan
+from quotahost.model.affected import Affected
+from quotahost.throttling import SampledRate, rise
+
+BACKOFF: Final = 100  # ms, retry.backoff.ms of both Kafka's and librdkafka's producers
+NEVER: Final = -(10**9)  # ms
+
+
+class Taker(Protocol):
+    """Takes batches: a broker."""
+
+    def turns_back(self, client: Client) -> bool:
+        """Whether a request fails now; then the broker has the client try again."""
+
+    def append(self, client: Client) -> int:
+        """Take a batch; for how many ms the client is muted."""
+
+    def flow(self, client: Client) -> None:
+        """What a flowing client wants has changed."""
+
+
+class Client:
+    """Sends one batch after the other; the broker says for how long it is muted.
+
+    Attributes:
+        plan: what it is.
+        demand: bytes/s that it wants to send now.
+        sent: bytes that were appended so far.
+        turned_back_at: when the broker turned it back last, in ms.
+        held_since: when it did so first since the last append; None if it hasn't.
+    """
+
+    def __init__(self, plan: ClientPlan, broker: Taker, events: Events, offset: int) -> None:
+        """It begins ``offset`` ms after the start."""
+        self.plan, self._broker, self._events = plan, broker, events
+        self.sent = self.turned_back_at = 0
+        self.held_since: int | None = None
+        self.demand = plan.demand
+        self._due = float(offset)  # when it has the next batch to send
+        self._batches = 0
+        if plan.kind == "flowing":
+            for ms, demand in ((0, plan.demand), *plan.changes):
+                events.at(ms, partial(self._want, demand))
+            return
+        # How many batches of a burst come at once, and after how many ms the next burst.
+        self._burst = max(1, round(plan.demand * plan.every / 1000 / plan.batch)) if plan.kind == "bursty" else 1
+        self._gap = plan.batch * self._burst / plan.demand * 1000
+        events.at(offset, self.send)
+
+    def send(self) -> None:
+        """Send a batch now, or wait until the broker takes one."""
+        if self._broker.turns_back(self):
+            return
+        plan, now = self.plan, self._events.now
+        mute = self._broker.append(self)
+        self.sent += plan.batch
+        self.held_since = None
+        if plan.kind == "reconnecting":
+            mute = min(mute, plan.every)
+        self._batches += 1
+        if self._batches % self._burst == 0:
+            # An eager client's line is never behind; what a paced one has to send piles up while it waits.
+            self._due = (now if plan.kind in ("eager", "reconnecting") else self._due) + self._gap
+        self._events.at(max(now + max(mute, 1), int(self._due)), self.send)
+
+    def retry(self) -> None:
+        """The fence is open again: it tries as its backoff has it, which began when it was turned back."""
+        self._events.after(BACKOFF - (self._events.now - self.turned_back_at) % BACKOFF, self.send)
+
+    def _want(self, demand: float) -> None:
+        self.demand = demand
+        self._broker.flow(self)
+
+
+@dataclass(slots=True)
+class Tags:
+    """One pair of metric tags.
+
+    Attributes:
+        rate: what Kafka measures under them.
+        began: when they began with empty windows, in ms, so that their limit rises; None if it doesn't.
+        seen: when they were used last, in ms.
+    """
+
+    rate: SampledRate
+    began: int | None
+    seen: int
+
+
+class Slowing:
+    """The tags of one broker's clients, from its start on, and whom its factor slows.
+
+    Attributes:
+        affected: the topics whose writers the factor is for; None while it is for all clients.
+    """
+
+    def __init__(self, windows: int, window_ms: int) -> None:
+        """``quota.window.num``, and ``quota.window.size.seconds`` in ms."""
+        self._windows, self._window_ms = windows, window_ms
+        self._own: dict[str, Tags] = {}
+        self._slowed: dict[str, Tags] = {}
+        self.affected: Affected | None = None
+
+    def affect(self, affected: Affected | None, now: int) -> None:
+        """The factor is for the writers of these topics from now on, or with None for all clients.
+
+        A client whose mark ends gets its own tags back: their limit rises if Kafka has forgotten what was sent under
+        them.
+        """
+        marked = () if self.affected is None else self.affected.places
+        self.affected = affected
+        for client in marked:
+            own = self._own.get(client)
+            if not self.slows(client) and (own is None or not self._recent(own, now)):
+                self._own[client] = Tags(self._rate(), now, NEVER)
+
+    def slows(self, client: str) -> bool:
+        """Whether a client has the slowed tags."""
+        return self.affected is not None and client in self.affected.places
+
+    def holds(self, client: str) -> bool:
+        """Whether a closed fence turns a client's requests back."""
+        return self.affected is None or client in self.affected.held
+
+    def tags(self, client: str, now: int) -> Tags:
+        """The tags that a client has now; the slowed ones are new if unused for as long as Kafka looks back."""
+        slows = self.slows(client)
+        kept = self._slowed if slows else self._own
+        tags = kept.get(client)
+        if tags is None or (slows and not self._recent(tags, now)):
+            tags = kept[client] = Tags(self._rate(), now if slows else None, now)
+        return tags
+
+    def share(self, tags: Tags, now: int) -> float:
+        """Which share of its limit a client gets under these tags, above 0 and up to 1."""
+        return 1.0 if tags.began is None else rise(now - tags.began, self._windows, self._window_ms)
+
+    def pairs(self, client: str, since: int) -> int:
+        """How many pairs of tags a client has used since then, in ms: its own, and the slowed ones."""
+        return sum(kept[client].seen >= since for kept in (self._own, self._slowed) if client in kept)
+
+    def _rate(self) -> SampledRate:
+        return SampledRate(self._windows, self._window_ms)
+
+    def _recent(self, tags: Tags, now: int) -> bool:
+        return now - tags.seen <= (self._windows + 1) * self._window_ms

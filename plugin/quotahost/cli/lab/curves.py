@@ -1,0 +1,206 @@
+"""What the history of volumes answers: a curve for each volume, and the words and times that follow from it.
+
+The command line makes a ``Question``, ``history`` answers it with a ``Report``, and ``report`` and ``replay`` show it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+from quotahost.text import printable
+from quotahost.units.show import YEAR, show_at, show_time
+
+STATES: Final = {"hard": "at the hard limit", "soft": "above the soft limit", "below": ""}
+
+
+def in_utc(at: float) -> datetime:
+    """A time in seconds since 1970."""
+    return datetime.fromtimestamp(at, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which readings are wanted, and of how many volumes.
+
+    Attributes:
+        directory: the folder of the history, any path that Hadoop knows.
+        clusters, brokers: ids; empty for all.
+        volumes: names of volumes; empty for all.
+        since: the first time wanted; None for the oldest reading.
+        until: the time before which readings must be; None to include the newest.
+        worst: how many volumes are drawn, the worst ones.
+        recent: over how long fill rates are measured, up to the newest reading; None for a quarter of the readings'
+            span, a week at most.
+    """
+
+    directory: str
+    clusters: tuple[str, ...] = ()
+    brokers: tuple[str, ...] = ()
+    volumes: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    worst: int = 20
+    recent: timedelta | None = None
+
+
+class Name(NamedTuple):
+    """A volume's name: names of volumes are unique within a broker, ids of brokers within a cluster."""
+
+    cluster: str
+    broker: str
+    volume: str
+
+    def title(self, several: bool) -> str:
+        """``broker 1: /dev/sdb``, after the cluster's name where there are several clusters."""
+        cluster = f"{printable(self.cluster)} / " if several else ""
+        return f"{cluster}broker {printable(self.broker)}: {printable(self.volume)}"
+
+
+class Bucket(NamedTuple):
+    """A volume's readings in one part of the report's time. All sizes are in bytes.
+
+    Attributes:
+        at: the time of the last reading, in seconds since 1970.
+        low: the least that was consumed; ``high`` is the most, ``last`` the last reading.
+        capacity: at the last reading.
+        soft: the consumption at which the soft limit was reached then; None without one. ``hard`` alike.
+    """
+
+    at: float
+    low: int
+    high: int
+    last: int
+    capacity: int
+    soft: int | None
+    hard: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One volume over time.
+
+    Attributes:
+        name: which volume.
+        buckets: at least one, oldest first.
+        fill_rate: bytes/s by which it filled lately, by least squares; negative if it emptied, None if it isn't known.
+    """
+
+    name: Name
+    buckets: tuple[Bucket, ...]
+    fill_rate: float | None
+
+    @property
+    def newest(self) -> Bucket:
+        """The newest bucket: its ``last`` is what is consumed now."""
+        return self.buckets[-1]
+
+    @property
+    def share(self) -> float | None:
+        """The consumed share of the capacity, 1.0 for all of it; None without a capacity."""
+        return self.newest.last / self.newest.capacity if self.newest.capacity else None
+
+    @property
+    def state(self) -> str:
+        """By its limits now, as the policy ``limits`` sees it: one of STATES."""
+        now = self.newest
+        # At the hard limit the factor is 0, while at the soft one it is still 1.
+        if now.hard is not None and now.last >= now.hard:
+            return "hard"
+        return "soft" if now.soft is not None and now.last > now.soft else "below"
+
+    def seconds_to(self, level: int | None) -> float | None:
+        """Seconds until that many bytes are consumed at the present fill rate; 0 if they are, None if never."""
+        if level is None:
+            return None
+        left = level - self.newest.last
+        if left <= 0:
+            return 0.0
+        return left / self.fill_rate if self.fill_rate is not None and self.fill_rate > 0 else None
+
+    def show_when(self, level: int | None) -> str:
+        """When a level is reached: ``in 3 d 4 h (2026-11-25 01:30)``; ``no limit`` if there is none."""
+        seconds = self.seconds_to(level)
+        if seconds is None or not 0 < seconds <= YEAR:
+            return self.show_time_to(level)
+        return f"in {show_time(seconds)} ({show_at(in_utc(self.newest.at + seconds))})"
+
+    def show_time_to(self, level: int | None) -> str:
+        """How long that takes: ``3 d 4 h``, ``reached``, ``not at this rate``, ``not known`` or ``no limit``."""
+        seconds = self.seconds_to(level)
+        if level is None:
+            return "no limit"
+        return "not known" if seconds is None and self.fill_rate is None else show_time(seconds)
+
+
+class Use(NamedTuple):
+    """What one client used on one broker in a part of the time, of its quota in the whole cluster; bytes/s.
+
+    Attributes:
+        at: the begin, in seconds since 1970.
+        broker: where.
+        rate: in the mean.
+        demand: what it would have used if nothing had held it back; None for whatever it gets.
+        quota: the largest.
+    """
+
+    at: float
+    broker: str
+    rate: float
+    demand: float | None
+    quota: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClientUse:
+    """One client of a cluster over time.
+
+    Attributes:
+        cluster: its id.
+        user, client: principal and client-id.
+        width: seconds that each of the uses is about.
+        uses: at least one, oldest first.
+    """
+
+    cluster: str
+    user: str
+    client: str
+    width: float
+    uses: tuple[Use, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found in the history.
+
+    Attributes:
+        question: what was asked.
+        since: the time of the oldest reading, in UTC; ``until`` is that of the newest.
+        recent: over how long the fill rates were measured, up to ``until``.
+        known: how many volumes reported in that time, drawn or not.
+        curves: the worst of them, worst first; for a replay all, by name.
+        clients: what clients used, for a replay; None where the history has no usage.
+    """
+
+    question: Question
+    since: datetime
+    until: datetime
+    recent: timedelta
+    known: int
+    curves: tuple[Curve, ...]
+    clients: tuple[ClientUse, ...] | None = None
+
+    @property
+    def span(self) -> timedelta:
+        """From the oldest to the newest reading."""
+        return self.until - self.since
+
+    @property
+    def clusters(self) -> list[str]:
+        """The ids of the clusters whose volumes are drawn, by name."""
+        return sorted({curve.name.cluster for curve in self.curves})
+
+    def title(self, curve: Curve) -> str:
+        """``broker 1: /dev/sdb``, after the cluster's name if the report is of several clusters."""
+        return curve.name.title(several=len(self.clusters) > 1)

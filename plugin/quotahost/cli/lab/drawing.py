@@ -1,0 +1,288 @@
+"""All pictures of the lab, by matplotlib; it alone knows matplotlib.
+
+``draw_volume`` is for the report: a volume's curve, its limits and its forecast. ``draw_factor`` and ``draw_use`` are
+for a replay: a factor, and a volume's consumption, each then (grey) and with the settings in question (blue). Both
+kinds go into pages as SVG in the page's own colours (``svg``), a volume's into a PNG too. ``draw_run`` and
+``draw_outcomes`` are the pictures of ``quotahost simulate``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from io import StringIO
+from itertools import groupby, pairwise
+from pathlib import Path
+from statistics import median_high
+from typing import Any, Final, TypeVar
+
+from matplotlib import dates, rc_context
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from quotahost.cli.lab.curves import Bucket, Curve, Report, in_utc
+from quotahost.cli.lab.estimates import FactorPoint
+from quotahost.cli.lab.play import Replay, ReplayedFactor, ReplayedVolume, UsePoint
+from quotahost.cli.lab.world import STEP, Recording
+from quotahost.model import Factor, State
+from quotahost.text import printable
+from quotahost.units.show import show_bytes
+
+# ``svg`` replaces each by the page's variable of the same name, so no two may be the same.
+COLOURS: Final = {
+    "line": "#1f6feb",
+    "soft": "#b87503",
+    "hard": "#d1242f",
+    "full": "#6e7781",
+    "text": "#40464f",
+    "grid": "#d8dee5",
+}
+_SHADES: Final = {State.THROTTLE: COLOURS["soft"], State.PAUSE: COLOURS["hard"]}
+_RUN_SHADES: Final = {State.THROTTLE: "#e6a700", State.PAUSE: "#c0392b"}
+_THEN: Final[dict[str, Any]] = {"color": COLOURS["full"], "linewidth": 1.6, "linestyle": (0, (2, 1.5))}
+_NEW: Final[dict[str, Any]] = {"color": COLOURS["line"], "linewidth": 1.5}
+_AHEAD: Final = 0.3  # the forecast is drawn for at most this part of the time that the report spans
+_APART: Final = 0.075  # least distance of two labels, as a part of the axes' height
+_SILENT: Final = 5  # times the usual distance of two buckets: the line is broken
+_SILENT_PARTS: Final = 20  # parts of a replay without a reading: the line is broken
+_PARTS: Final = 500  # of a replay's time: about one for each two pixels
+_DPI: Final = 130
+_SECOND: Final = 1000 // STEP  # samples of a run
+At = TypeVar("At", Bucket, UsePoint)
+Levels = dict[str, int | None]
+
+
+# ---- what the figures have in common ----
+
+
+def _timeline(height: float, since: datetime, until: datetime) -> tuple[Figure, Any]:
+    """A figure over time with a transparent background: the page's, light or dark, shows through."""
+    figure = Figure(figsize=(8.6, height), layout="constrained")
+    figure.patch.set_alpha(0)
+    axes: Any = figure.add_subplot()
+    axes.patch.set_visible(False)
+    axes.set_xlim(since, until)
+    untyped: Any = dates
+    locator = untyped.AutoDateLocator(maxticks=9)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
+    axes.tick_params(colors=COLOURS["text"], labelsize=8, length=3)
+    axes.xaxis.get_offset_text().set(color=COLOURS["text"], fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["bottom", "left"]].set_color(COLOURS["grid"])
+    axes.grid(axis="y", color=COLOURS["grid"], linewidth=0.6)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def _scale(axes: Any, top: float, levels: Levels, full: str) -> None:
+    """Bytes up to ``top``, and the names of the levels to the right, pushed down where they lie close together."""
+    axes.set_ylim(0, top)
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_formatter(lambda value, _: show_bytes(value))
+    above = 1.0 + _APART
+    known = [(level, name) for name, level in levels.items() if level is not None]
+    # From the top down. The capacity comes first where a limit is equal to it.
+    for level, name in sorted(known, key=lambda item: (item[0], item[1] == "full"), reverse=True):
+        above = min(level / top, above - _APART)
+        look = {"color": COLOURS[full if name == "full" else name], "fontsize": 8, "va": "center"}
+        axes.text(1.01, above, f"{name} {show_bytes(level)}", transform=axes.transAxes, **look)
+
+
+def _limits(axes: Any, points: Sequence[At], names: Iterable[str]) -> None:
+    """The levels of these names over time, as steps."""
+    at = [in_utc(point.at) for point in points]
+    for name in names:
+        style = "-" if name == "capacity" else (0, (5, 3))
+        colour = COLOURS["full" if name == "capacity" else name]
+        values = [getattr(point, name) for point in points]
+        known = [float("nan") if value is None else value for value in values]  # NaN breaks the line
+        axes.plot(at, known, drawstyle="steps-post", color=colour, linewidth=1.1, linestyle=style)
+
+
+def _unbroken(points: Sequence[At], longest: float) -> list[list[At]]:
+    """Parts without a longer silence, in seconds: no line is drawn over a time of which nothing is known."""
+    parts = [[points[0]]]
+    for before, point in pairwise(points):
+        if point.at - before.at > longest:
+            parts.append([])
+        parts[-1].append(point)
+    return parts
+
+
+def _spans(states: Iterable[tuple[State, float, float]]) -> list[tuple[State, float, float]]:
+    """The same (state, begin, end) with those that follow upon each other in one state as one."""
+    runs = [list(run) for _, run in groupby(states, key=lambda span: span[0])]
+    return [(run[0][0], run[0][1], run[-1][2]) for run in runs]
+
+
+def svg(figure: Figure, salt: str) -> str:
+    """The figure as an <svg>, whose colours are the page's variables ``--line``, ``--soft`` and so on.
+
+    Args:
+        figure: of this module.
+        salt: keeps its ids apart from those of other figures in the page.
+    """
+    text = StringIO()
+    # Text stays text: smaller, and the page's own font.
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    drawn = text.getvalue()
+    # Without the XML prolog: within HTML an <svg> has none.
+    drawn = re.sub(r"\s*<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :], flags=re.DOTALL)
+    drawn = re.sub(r'<g id="[^"]*"', "<g", drawn)  # ids of groups are the same in every figure, and unused
+    drawn = re.sub(r"font-family: [^;\"]*;?", "", drawn)
+    for name, colour in COLOURS.items():
+        drawn = drawn.replace(colour, f"var(--{name})")
+    return drawn
+
+
+# ---- the report ----
+
+
+def draw_volume(curve: Curve, report: Report) -> Figure:
+    """One volume over time: its consumption, its limits, and how both go on."""
+    newest = curve.newest
+    # At least a second wide: matplotlib can't draw an axis of no length.
+    end = max(report.until.timestamp() + _AHEAD * report.span.total_seconds(), newest.at + 1.0)
+    figure, axes = _timeline(2.9, report.since, in_utc(end))
+    _limits(axes, curve.buckets, ("capacity", "soft", "hard"))
+    gaps = [late.at - early.at for early, late in pairwise(curve.buckets)]
+    for part in _unbroken(curve.buckets, _SILENT * median_high(gaps) if gaps else 0.0):
+        at = [in_utc(bucket.at) for bucket in part]
+        low, high = [bucket.low for bucket in part], [bucket.high for bucket in part]
+        axes.fill_between(at, low, high, color=COLOURS["line"], alpha=0.25, linewidth=0)
+        mark = "o" if len(part) == 1 else None  # a line through one point can't be seen
+        axes.plot(at, [b.last for b in part], color=COLOURS["line"], linewidth=1.5, marker=mark, markersize=3)
+    levels: Levels = {"full": newest.capacity, "soft": newest.soft, "hard": newest.hard}
+    for name, level in levels.items():
+        if level is not None:
+            axes.hlines(level, in_utc(newest.at), in_utc(end), color=COLOURS[name], linewidth=0.8, alpha=0.6)
+    _forecast(axes, curve, end)
+    axes.axvline(report.until, color=COLOURS["grid"], linewidth=1)
+    # At least a byte high: a volume may have no capacity, and matplotlib can't draw an axis of no length.
+    top = 1.04 * max(1, *(max(bucket.high, bucket.capacity) for bucket in curve.buckets))
+    _scale(axes, top, levels, full="full")
+    return figure
+
+
+def _forecast(axes: Any, curve: Curve, end: float) -> None:
+    """Continue the curve to the right edge, in seconds since 1970, or to where the volume is full or empty."""
+    newest, rate = curve.newest, curve.fill_rate
+    if rate is not None and newest.at + 1.0 < end:
+        left = (newest.capacity if rate > 0 else 0) - newest.last
+        seconds = end - newest.at if rate == 0 else max(0.0, min(end - newest.at, left / rate))
+        at = [in_utc(newest.at), in_utc(newest.at + seconds)]
+        axes.plot(at, [newest.last, newest.last + rate * seconds], color=COLOURS["line"], linestyle=":")
+
+
+def save_volume(curve: Curve, report: Report, file: Path) -> None:
+    """Write that figure as a PNG, which names the volume.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    figure = draw_volume(curve, report)
+    (axes,) = figure.axes
+    cluster, broker, volume = map(printable, curve.name)
+    title = f"{cluster}   broker {broker}   {volume}"
+    # A volume's name may contain dollars, which are no formula.
+    axes.set_title(title, loc="left", fontsize=10, color=COLOURS["text"]).set_parse_math(False)
+    when = f"hard limit: {curve.show_when(curve.newest.hard)}"
+    axes.set_title(when, loc="right", fontsize=9, color=COLOURS["text"])
+    figure.savefig(file, dpi=_DPI, facecolor="white", metadata={"Software": None})
+
+
+# ---- a replay ----
+
+
+def draw_factor(factor: ReplayedFactor, replay: Replay) -> Figure:
+    """The factor, then and with these settings; where these throttle or pause, the background says so."""
+    figure, axes = _timeline(1.9, in_utc(replay.since), in_utc(max(replay.until, replay.since + 1)))
+    points = _thinned(factor.points, replay)
+    # To the end of the time: the last factor is still in force there.
+    points = [*points, points[-1]._replace(at=replay.until)]
+    ends = [*(point.at for point in factor.points[1:]), replay.until]
+    for state, begin, end in _spans(
+        (Factor(point.new).state, point.at, end) for point, end in zip(factor.points, ends, strict=True)
+    ):
+        if state in _SHADES:
+            axes.axvspan(in_utc(begin), in_utc(end), color=_SHADES[state], alpha=0.13, linewidth=0)
+    at = [in_utc(point.at) for point in points]
+    axes.plot(at, [point.then for point in points], drawstyle="steps-post", **_THEN)
+    axes.plot(at, [point.new for point in points], drawstyle="steps-post", **_NEW)
+    axes.set_ylim(-0.04, 1.06)
+    return figure
+
+
+def draw_use(volume: ReplayedVolume, replay: Replay) -> Figure:
+    """What is consumed, then and with these settings, and the limits of these settings."""
+    figure, axes = _timeline(2.9, in_utc(replay.since), in_utc(max(replay.until, replay.since + 1)))
+    points = volume.points[:: max(1, len(volume.points) // _PARTS)]
+    usual = (replay.until - replay.since) / max(1, min(_PARTS, len(points)))
+    for part in _unbroken(points, _SILENT_PARTS * usual):
+        _limits(axes, part, ("soft", "hard"))
+        at = [in_utc(point.at) for point in part]
+        axes.plot(at, [point.capacity for point in part], color=COLOURS["text"], linewidth=0.8)
+        axes.plot(at, [point.then for point in part], **_THEN)
+        axes.plot(at, [point.new for point in part], **_NEW)
+    top = 1.04 * max(1, volume.peak_then, volume.peak_new, *(point.capacity for point in volume.points))
+    last = volume.points[-1]
+    _scale(axes, top, {"full": last.capacity, "hard": last.hard, "soft": last.soft}, full="text")
+    return figure
+
+
+def _thinned(points: Sequence[FactorPoint], replay: Replay) -> list[FactorPoint]:
+    """The last of each part of the time, and the lowest before it: no short PAUSE is lost."""
+    width = max(1e-9, (replay.until - replay.since) / _PARTS)
+    parts: dict[int, list[FactorPoint]] = {}
+    for point in points:
+        parts.setdefault(int((point.at - replay.since) / width), []).append(point)
+    kept: list[FactorPoint] = []
+    for part in parts.values():
+        lowest = [min(part, key=lambda p: p.then), min(part, key=lambda p: p.new), part[-1]]
+        kept += sorted({point.at: point for point in lowest}.values())
+    return kept
+
+
+# ---- simulate ----
+
+
+def draw_run(recording: Recording, title: str, file: Path) -> None:
+    """Draw the disk against its limits, the factor, and bytes/s by client, with the state as background."""
+    figure = Figure(figsize=(10, 7), layout="constrained")
+    disk, factor, rates = figure.subplots(3, sharex=True, height_ratios=(3, 1, 3))
+    samples = recording.samples
+    seconds = [sample.ms / 1000 for sample in samples]
+    disk.plot(seconds, [sample.used / 1e6 for sample in samples], color="#333333", label="consumed")
+    levels = (recording.bounds.soft, "soft limit", State.THROTTLE), (recording.bounds.hard, "hard limit", State.PAUSE)
+    for level, name, state in levels:
+        disk.axhline(level / 1e6, color=_RUN_SHADES[state], linestyle="dashed", linewidth=1, label=name)
+    factor.plot(seconds, [sample.factor for sample in samples], color="#333333", label="factor")
+    for index, name in enumerate(recording.clients):
+        sent = [sample.sent[index] for sample in samples[::_SECOND]]
+        rates.plot(seconds[_SECOND::_SECOND], [(b - a) / 1e6 for a, b in pairwise(sent)], label=name)
+    spans = _spans((sample.state, sample.ms, sample.ms + STEP) for sample in samples)
+    for axes in (disk, factor, rates):
+        for state, begin, end in spans:
+            if state in _RUN_SHADES:
+                axes.axvspan(begin / 1000, end / 1000, color=_RUN_SHADES[state], alpha=0.12, linewidth=0)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    disk.set(ylabel="MB")
+    disk.set_title(title).set_parse_math(False)
+    factor.set(ylabel="factor", ylim=(-0.05, 1.05))
+    rates.set(xlabel="seconds", ylabel="MB/s", ylim=(0, None))
+    with rc_context({"svg.fonttype": "none"}):  # text as text: letters as lines take as much space as the rest
+        figure.savefig(file, dpi=120)
+
+
+def draw_outcomes(seconds: Sequence[float], throttled: Mapping[str, Sequence[float]], file: Path) -> None:
+    """Draw for how many seconds each form of a quota throttles the requests of these times."""
+    figure = Figure(figsize=(10, 5), layout="constrained")
+    axes = figure.add_subplot(xlabel="seconds", ylabel="throttled for, in seconds")
+    for form, values in throttled.items():
+        axes.plot(seconds, values, marker=".", label=form)
+    axes.legend(frameon=False)
+    figure.savefig(file, dpi=120)

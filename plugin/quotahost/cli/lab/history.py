@@ -1,0 +1,331 @@
+"""Reads the history of volumes, which the pipeline writes as Parquet, by Spark (``quotahost.pipeline.history``).
+
+For a report there are three passes: the span of time, the ranking of the volumes, and the curves of the worst ones. For
+a replay, where any volume may decide, all volumes are read, and what clients used. No pass returns to this process more
+than it can hold, whatever the size of the history: rows are grouped into parts of the time (buckets) by Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from datetime import UTC, date, timedelta
+from itertools import groupby
+from math import isfinite
+from typing import Any, Final
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use, in_utc
+from quotahost.errors import QuotahostError
+from quotahost.pipeline.history import COLUMNS, MINUTE, USAGE_COLUMNS, usage_place
+from quotahost.pipeline.spark.session import session
+from quotahost.text import printable
+from quotahost.units.show import show_span
+
+MOST_BUCKETS: Final = 500  # of one volume: about one for each two pixels of its figure
+MOST_READINGS: Final = 200_000  # that this process takes for a replay, and as many of clients' use
+MOST_CLIENTS: Final = 500
+WEEK: Final = timedelta(days=7)
+# The report scans a long history, while the pipeline's defaults suit short batches.
+_CONF: Final = {"spark.sql.shuffle.partitions": "8", "spark.sql.codegen.wholeStage": "true"}
+_VOLUME: Final = ("cluster", "broker", "volume")
+_CLIENT: Final = ("cluster", "user", "client")
+_DAY: Final = re.compile(r"day=(\d{4}-\d\d-\d\d)")
+_MOST_NAMES: Final = 10
+Step = Callable[[str], None]
+
+
+class NoSpark(QuotahostError):
+    """Spark can't start on this machine; the message names what is missing."""
+
+
+class NoHistory(QuotahostError):
+    """There is nothing to draw; the message says what there is instead."""
+
+
+def start(name: str) -> SparkSession:
+    """Start Spark in this process; ``name`` is the application's.
+
+    Raises:
+        NoSpark: there is no Java that Spark runs on.
+    """
+    try:
+        return session(name, conf=_CONF, kafka=False)
+    except (PySparkRuntimeError, FileNotFoundError):
+        raise NoSpark("Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH") from None
+
+
+def tasks(spark: SparkSession) -> tuple[int, int]:
+    """How many tasks of the stages that run now are done, and how many there are. Any thread may call."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    known = [stage for stage in stages if stage is not None]
+    return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+
+
+# ---- the two questions ----
+
+
+def worst(spark: SparkSession, question: Question, show_step: Step = lambda step: None) -> Report:
+    """The curves of the worst of the volumes asked for.
+
+    Args:
+        spark: the session that reads the history.
+        question: which volumes, when, and how many.
+        show_step: takes a line about each step before it begins.
+
+    Raises:
+        NoHistory: there is no such reading; the message names the readings that there are.
+    """
+    readings, since, until = _asked(spark, question, show_step)
+    # A quarter of the span, from microseconds to seconds.
+    recent = question.recent or min(WEEK, timedelta(seconds=max(60, (until - since) // 4_000_000)))
+    show_step(f"Ranking the volumes by their last {show_span(recent)}")
+    length = recent // timedelta(microseconds=1)
+    # Spark doesn't open the folders of earlier days.
+    newest = readings.where(F.col("day") >= F.lit(in_utc((until - length) / 1e6).date()))
+    rows = ranked(newest, until, length).limit(question.worst).collect()
+    rates = {Name(*row[:3]): row["rate"] for row in rows}
+    show_step(f"Reading the curves of {len(rates)} of {rows[0]['known']:,} volumes")
+    # Rounded up: otherwise the newest reading would begin a bucket of its own.
+    curves = _curves(buckets(readings, list(rates), since, (until - since) // MOST_BUCKETS + 1))
+    drawn = tuple(Curve(name, curves[name], _finite(rate)) for name, rate in rates.items())
+    return Report(question, in_utc(since / 1e6), in_utc(until / 1e6), recent, rows[0]["known"], drawn)
+
+
+def everything(
+    spark: SparkSession, question: Question, show_step: Step = lambda step: None, most: int = MOST_READINGS
+) -> Report:
+    """The curves of all volumes asked for, by name, without fill rates; and what clients used, if that is kept.
+
+    The readings are as many as the history has, up to about ``most``; of more the last one of each part of the time.
+
+    Raises:
+        NoHistory: there is no such reading; the message names the readings that there are.
+    """
+    readings, since, until = _asked(spark, question, show_step)
+    show_step("Counting the readings")
+    counts = readings.groupBy(*_VOLUME).count().selectExpr("count(*) AS volumes", "sum(count) AS readings").first()
+    assert counts is not None
+    show_step(f"Reading the curves of {counts['volumes']:,} volumes")
+    # With a width of 1 microsecond every reading is one by itself.
+    width = 1 if counts["readings"] <= most else max(1, -(-(until - since) * counts["volumes"] // most))
+    curves = tuple(Curve(name, of, None) for name, of in _curves(buckets(readings, None, since, width)).items())
+    report = Report(question, in_utc(since / 1e6), in_utc(until / 1e6), timedelta(), len(curves), curves)
+    show_step("Reading what clients used")
+    return with_clients(spark, report)
+
+
+def with_clients(spark: SparkSession, report: Report, most: int = MOST_READINGS) -> Report:
+    """The same with the busiest clients of its time; unchanged where the history has no usage of it."""
+    directory = usage_place(report.question.directory)
+    system, path = _hadoop(spark, directory)
+    if not system.exists(path):
+        return report
+    question = replace(report.question, since=report.since, until=None)
+    rows = _within(_read(spark, USAGE_COLUMNS, directory), question).where(F.col("at") <= F.lit(report.until))
+    if question.clusters:
+        rows = rows.where(F.col("cluster").isin(list(question.clusters)))
+    rates = rows.groupBy(*_CLIENT).agg(F.expr("sum(rate) AS total"), F.expr("count(*) AS minutes"))
+    busiest = rates.orderBy(F.desc("total"), *_CLIENT).limit(MOST_CLIENTS).collect()
+    if not busiest:
+        return report
+    # Parts of the time are whole minutes.
+    width = -(-sum(row["minutes"] for row in busiest) // most) * MINUTE.total_seconds()
+    names = F.struct(*_CLIENT).isin([F.struct(*(F.lit(row[name]) for name in _CLIENT)) for row in busiest])
+    return replace(report, clients=_clients(rows.where(names), width))
+
+
+# ---- which readings ----
+
+
+def readings_asked(spark: SparkSession, question: Question) -> DataFrame:
+    """The readings asked for. Folders of other days are not opened, and a folder may be deleted meanwhile."""
+    rows = _within(_read(spark, COLUMNS, question.directory), question)
+    for column, names in _names(question).items():
+        rows = rows.where(F.col(column).isin(list(names)))
+    return rows
+
+
+def _asked(spark: SparkSession, question: Question, show_step: Step) -> tuple[DataFrame, int, int]:
+    """The readings asked for, and the times of the oldest and the newest in microseconds since 1970."""
+    show_step("Looking for the newest readings")
+    days = _days_asked(spark, question)
+    readings = readings_asked(spark, question)
+    ends = [F.expr("unix_micros(min(at)) AS first"), F.expr("unix_micros(max(at)) AS last")]
+    edges = readings.where(F.col("day").isin(days[0], days[-1])).groupBy("day").agg(*ends).collect()
+    # On one of the two days there is no reading of what was asked for, so all days are read.
+    if {row["day"] for row in edges} != {days[0], days[-1]}:
+        edges = readings.agg(*ends).where("first IS NOT NULL").collect()
+    if not edges:
+        raise _no_readings(spark, question, days[-1])
+    return readings, min(row["first"] for row in edges), max(row["last"] for row in edges)
+
+
+def _days_asked(spark: SparkSession, question: Question) -> list[date]:
+    """The days that the question is about and for which the history has a folder, oldest first."""
+    system, path = _hadoop(spark, question.directory)
+    if not system.exists(path):
+        raise NoHistory(
+            f"{question.directory} doesn't exist; name the folder that was given to the pipeline as --history"
+        )
+    folders = (_DAY.fullmatch(entry.getPath().getName()) for entry in system.listStatus(path))
+    days = sorted(date.fromisoformat(match[1]) for match in folders if match)
+    if not days:
+        raise NoHistory(f"{question.directory} holds no readings; the pipeline writes the first soon after its start")
+    since = question.since.astimezone(UTC).date() if question.since else date.min
+    # ``until`` is excluded: midnight belongs to the day before.
+    last = (question.until - timedelta(microseconds=1)).astimezone(UTC).date() if question.until else date.max
+    asked = [day for day in days if since <= day <= last]
+    if not asked:
+        raise NoHistory(f"no readings in that time: {question.directory} has them from {days[0]} to {days[-1]}")
+    return asked
+
+
+def _no_readings(spark: SparkSession, question: Question, day: date) -> NoHistory:
+    """The error where no reading fits: it names what the last day lacks, and what the last day has instead."""
+    rows = _read(spark, COLUMNS, question.directory).where(F.col("day") == F.lit(day))
+    for column, names in _names(question).items():
+        if rows.where(F.col(column).isin(list(names))).isEmpty():
+            others = [row[0] for row in rows.select(column).distinct().orderBy(column).limit(_MOST_NAMES + 1).collect()]
+            more = ", ..." if len(others) > _MOST_NAMES else ""
+            there = ", ".join(map(printable, others[:_MOST_NAMES])) + more
+            return NoHistory(
+                f"no readings of {column} {' or '.join(names)}; on {day} there are those of {there or 'none'}"
+            )
+    return NoHistory("no readings fit all of what was asked for together")
+
+
+def _names(question: Question) -> dict[str, Collection[str]]:
+    """The names asked for, by the column that has them."""
+    names = {"cluster": question.clusters, "broker": question.brokers, "volume": question.volumes}
+    return {column: asked for column, asked in names.items() if asked}
+
+
+def _within(rows: DataFrame, question: Question) -> DataFrame:
+    """The rows of the time that the question is about, by their ``at`` and ``day``."""
+    if question.since is not None:
+        since = question.since.astimezone(UTC)
+        rows = rows.where((F.col("day") >= F.lit(since.date())) & (F.col("at") >= F.lit(since)))
+    if question.until is not None:
+        until = question.until.astimezone(UTC)
+        rows = rows.where((F.col("day") <= F.lit(until.date())) & (F.col("at") < F.lit(until)))
+    return rows
+
+
+def _read(spark: SparkSession, columns: str, directory: str) -> DataFrame:
+    # With a schema given, Spark opens no file to learn it; a file may go while it reads, as old days are deleted.
+    return spark.read.schema(columns).option("ignoreMissingFiles", "true").parquet(directory)
+
+
+def _hadoop(spark: SparkSession, directory: str) -> tuple[Any, Any]:
+    """Hadoop's own file system and path of a directory, which need not be on this machine."""
+    java: Any = spark
+    path = java._jvm.org.apache.hadoop.fs.Path(directory)
+    return path.getFileSystem(java._jsc.hadoopConfiguration()), path
+
+
+# ---- in Spark's own functions ----
+
+
+def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
+    """A row for each volume with readings in the recent part, worst first.
+
+    The worst volume is the one that will have consumed most of its hard limit (of its capacity, if it has none) when
+    as much time as ``recent`` has passed at its present fill rate. So the ranking finds a full volume that stands
+    still as well as an emptier one that fills fast.
+
+    Args:
+        readings: rows of quotahost.pipeline.history.COLUMNS.
+        newest: the end of the recent part, in microseconds since 1970.
+        recent: the length of the recent part, in microseconds.
+
+    Returns:
+        cluster, broker, volume; ``rate``, the fill rate in bytes/s by least squares, null with readings of one time
+        only; ``expected``, the share described above; ``known``, how many volumes there are.
+    """
+    seconds = f"(unix_micros(at) - {newest}L) / 1e6D"  # since the newest, so that doubles keep their digits
+    rows = readings.where(F.expr(f"unix_micros(at) BETWEEN {newest - recent}L AND {newest}L"))
+    # Columns of a fixed width only: for others Spark would sort all readings.
+    latest = rows.groupBy(*_VOLUME).agg(
+        F.expr("max_by(consumed, at) AS consumed"),
+        F.expr("max_by(coalesce(hard, capacity), at) AS room"),
+        F.expr(f"regr_slope(CAST(consumed AS DOUBLE), {seconds}) AS rate"),
+    )
+    ahead = f"consumed + greatest(coalesce(rate, 0D), 0D) * {recent / 1e6}D"
+    return latest.select(
+        *_VOLUME,
+        "rate",
+        # A volume with no room at all, whose limit is at 0 bytes, comes first.
+        F.expr(f"coalesce(try_divide({ahead}, room), double('infinity')) AS expected"),
+        F.expr("count(*) OVER () AS known"),
+    ).orderBy(F.desc("expected"), *_VOLUME)
+
+
+def buckets(readings: DataFrame, names: Sequence[Name] | None, since: int, width: int) -> DataFrame:
+    """The readings of these volumes by parts of the time, in any order; parts without readings have no row.
+
+    Args:
+        readings: rows of quotahost.pipeline.history.COLUMNS.
+        names: at least one; None for all volumes.
+        since: the begin of the first part, in microseconds since 1970; earlier readings are left out.
+        width: the length of a part, in microseconds.
+
+    Returns:
+        cluster, broker, volume; ``at`` in microseconds since 1970, of the last reading of the part; ``low``, ``high``
+        and ``last`` consumed; ``capacity``, ``soft`` and ``hard`` as at the last.
+    """
+    if names is not None:
+        # By each column alone, by which Parquet can skip row groups, and by the three together.
+        for column, values in zip(_VOLUME, zip(*names, strict=True), strict=True):
+            readings = readings.where(F.col(column).isin(sorted(set(values))))
+        readings = readings.where(F.struct(*_VOLUME).isin([F.struct(*map(F.lit, name)) for name in names]))
+    last = {"last": "consumed", "capacity": "capacity", "soft": "soft", "hard": "hard"}
+    return (
+        readings.where(F.expr(f"unix_micros(at) >= {since}L"))
+        .groupBy(*_VOLUME, F.expr(f"(unix_micros(at) - {since}L) div {width}L AS bucket"))
+        .agg(
+            F.expr("unix_micros(max(at)) AS at"),
+            F.expr("min(consumed) AS low"),
+            F.expr("max(consumed) AS high"),
+            *(F.expr(f"max_by({column}, at) AS {name}") for name, column in last.items()),
+        )
+        .drop("bucket")
+    )
+
+
+def _curves(found: DataFrame) -> dict[Name, tuple[Bucket, ...]]:
+    """The buckets of each volume, oldest first, by name."""
+    # Sorted here, where the buckets are few.
+    rows = sorted(found.collect(), key=lambda row: (*row[:3], row["at"]))
+    return {name: tuple(map(_bucket, of)) for name, of in groupby(rows, key=lambda row: Name(*row[:3]))}
+
+
+def _bucket(row: Row) -> Bucket:
+    return Bucket(row["at"] / 1e6, row["low"], row["high"], row["last"], row["capacity"], row["soft"], row["hard"])
+
+
+def _finite(rate: float | None) -> float | None:
+    return rate if rate is not None and isfinite(rate) else None
+
+
+def _clients(rows: DataFrame, width: float) -> tuple[ClientUse, ...]:
+    part = F.expr(f"bigint(floor(unix_micros(at) / {width * 1e6:.0f}D))").alias("part")
+    parts = rows.groupBy(*_CLIENT, "broker", part).agg(
+        F.expr("avg(rate) AS rate"),
+        F.expr("IF(count(demand) = count(1), max(demand), NULL) AS demand"),
+        F.expr("max(quota) AS quota"),
+    )
+    collected = sorted(parts.collect(), key=lambda row: (*row[:3], row["part"], row["broker"]))
+    return tuple(
+        ClientUse(*name, width, tuple(_use(row, width) for row in of))
+        for name, of in groupby(collected, key=lambda row: (row["cluster"], row["user"], row["client"]))
+    )
+
+
+def _use(row: Row, width: float) -> Use:
+    return Use(row["part"] * width, row["broker"], row["rate"], row["demand"], row["quota"])

@@ -1,0 +1,188 @@
+"""A broker's host without a broker: the real policy of an operator's settings, on a clock that is set.
+
+``broker`` gives the policy to the host's own ``FactorLoop``, which also decides what applies while something is
+unknown. A replay knows its volumes, and has a ``Host`` of judgement, pauses, factor in force and tap. Both reach Java
+by a small shim here. Nothing waits: the clock stands still until the run sets it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any, Final, cast
+
+from quotahost.api import Context, QuotaFactorSource, QuotaPolicy, Role
+from quotahost.api.context import LoadedPlugin
+from quotahost.broker.discovery.build import construct, load, plugin_settings
+from quotahost.broker.discovery.entry_points import PluginError
+from quotahost.broker.host.factor import FactorInForce
+from quotahost.broker.host.guard import Guard
+from quotahost.broker.host.judgement import Judge
+from quotahost.broker.host.shim import Shim
+from quotahost.model import ClusterVolumes, Factor, Volume
+from quotahost.model.affected import Affected
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
+from quotahost.testing.broker import FakeBroker
+from quotahost.throttling import Tap
+
+log = logging.getLogger("quotahost.lab")
+_DEFAULT: Final = "limits"
+Key = tuple[str, str]  # a broker and a volume
+Put = Callable[[float, str, Affected | None], None]
+
+
+class SmallShim:
+    """What a host's decisions need of ``quotahost.broker.host.shim.Shim``.
+
+    Attributes:
+        failed: the plugin that failed last; "" if none has.
+    """
+
+    def __init__(self, fence: bool = True, put: Put = lambda value, cause, affected: None) -> None:
+        """``put`` takes each new factor, its cause, and the topics that it is for."""
+        self._fence, self._put = fence, put
+        self.failed = ""
+
+    def broker(self) -> dict[str, str]:
+        """No id: the metrics of the broker's own volumes would cost as much as all the rest."""
+        return {}
+
+    def fence(self) -> bool:
+        """Whether a PAUSE is held."""
+        return self._fence
+
+    def factor(self) -> Factor:
+        """A new broker begins open."""
+        return Factor(1.0)
+
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None) -> None:
+        """From now on."""
+        self._put(value, cause, affected)
+
+    def plugin_failed(self, name: str) -> None:
+        """The policy or the source raised."""
+        self.failed = name
+
+    def gauge(self, *metric: object) -> None:
+        """Nobody looks at metrics."""
+
+    count = forget = gauge
+
+
+def policy_of(settings: Settings, node_id: int, clock: Callable[[], float]) -> LoadedPlugin[Any]:
+    """Build the policy of these settings, ``limits`` if they name none; ``clock`` in seconds.
+
+    Raises:
+        PluginError: there is none of that name, or it depends on a clock that nobody can set.
+        SettingsError: one of its own properties is wrong.
+    """
+    name = settings.policy or _DEFAULT
+    entry, takes_clock = _entry(name)
+    broker = FakeBroker()
+    section = plugin_settings(Role.POLICY, name, settings, entry)
+    context = Context(name, section, settings, node_id, log, broker=broker, metrics=broker)
+    return construct(Role.POLICY, partial(entry, clock=clock) if takes_clock else entry, context)
+
+
+@lru_cache
+def _entry(name: str) -> tuple[Any, bool]:
+    """The class or function of that entry point, and whether it takes a ``clock``."""
+    entry = load(Role.POLICY, name)
+    takes_clock = "clock" in inspect.signature(entry).parameters
+    if getattr(entry, "depends_on_time", False) and not takes_clock:
+        without = "depends on time and takes no argument clock, so that no simulated time can reach it; give it one"
+        raise PluginError(Role.POLICY, name, without)
+    return entry, takes_clock
+
+
+@lru_cache
+def settings_of(properties: tuple[tuple[str, str], ...]) -> Settings:
+    """The settings of these properties, without ``client.quota.callback.``.
+
+    Raises:
+        SettingsError: one or more of them are unknown or wrong.
+    """
+    return Settings.from_properties({PREFIX + name: text for name, text in properties})
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the host's lines out of the log: nobody's broker changes its state."""
+    quotahost = logging.getLogger("quotahost")
+    before = quotahost.level
+    quotahost.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        quotahost.setLevel(before)
+
+
+@dataclass
+class _Volumes:
+    """A factor source that says what it was told, and the factor of each volume as it was judged last."""
+
+    answer: ClusterVolumes = field(default_factory=lambda: ClusterVolumes(()))
+    factors: dict[Key, float] = field(default_factory=dict)
+    broker: None = None  # the factors are wanted of all brokers' volumes
+
+    def read(self) -> ClusterVolumes:
+        """As a source."""
+        return self.answer
+
+    def show(self, policy: tuple[str, QuotaPolicy] | None, judged: Sequence[tuple[Volume, float]]) -> None:
+        """In place of ``VolumeLimits``, which shows them in a broker."""
+        self.factors = {(volume.broker, volume.name): factor for volume, factor in judged}
+
+
+class Host:
+    """What a host decides on volumes that it is told, as if it were one broker's, and how far limits follow it.
+
+    Attributes:
+        factor: decided on last, 0.0 to 1.0; of no effect where the factor is in shadow.
+    """
+
+    def __init__(self, settings: Settings, windows: tuple[int, int], clock: Callable[[], float]) -> None:
+        self._settings, self._clock = settings, clock
+        self._shim, self._volumes = SmallShim(), _Volumes()
+        shim = cast("Shim", self._shim)
+        self._judge, self._in_force = Judge(Guard(shim, clock), self._volumes, clock), FactorInForce(shim, clock)
+        policy = policy_of(settings, 0, clock)
+        self._policy = (policy.context.name, cast("QuotaPolicy", policy.plugin))
+        self._source = ("history", cast("QuotaFactorSource", self._volumes))
+        self._tap = Tap(*windows, max_mute_ms=int(settings.max_mute.total_seconds() * 1000))
+        self._enforced = bool(settings.factor_source) and not settings.in_shadow.factor
+        self._share = self.factor = 1.0
+
+    @property
+    def failed(self) -> bool:
+        """Whether the policy has failed for a volume."""
+        return bool(self._shim.failed)
+
+    def know(self, volumes: Iterable[Volume]) -> None:
+        """These are the newest readings."""
+        self._volumes.answer = ClusterVolumes(tuple(volumes))
+
+    def decide(self) -> None:
+        """Decide anew, and let the limits follow."""
+        in_force = self.factor if self._enforced else 1.0
+        judgement = self._judge.judge(self._source, self._policy, self._settings, False, in_force)
+        self._in_force.replace(judgement.factor)
+        self.factor = self._in_force.value if self._settings.factor_source else 1.0
+        in_force = self.factor if self._enforced else 1.0
+        held = in_force <= 0
+        self._tap.step(in_force, held, int(self._clock() * 1000))
+        self._share = 0.0 if held else self._tap.value
+
+    def factor_of(self, volume: Key) -> float:
+        """The factor of one volume; 1 while it isn't known."""
+        return self._volumes.factors.get(volume, 1.0) if self._settings.factor_source else 1.0
+
+    def share_of(self, volume: Key) -> float:
+        """By what the limits of those who write to it are multiplied, as far as the history can tell."""
+        by_topics = self._settings.factor_scope == "topics"
+        return 1.0 if by_topics and self.factor_of(volume) >= 1 else self._share

@@ -1,0 +1,380 @@
+"""Plays settings over the history of volumes: what was, and what would have been.
+
+Two hosts are led through the same times, a ``step`` apart. One has the settings of then and sees each volume as it was
+recorded; the other has the settings in question, and sees each volume as full as it would have become by its own
+factors (``estimates``). Each is one broker's host: the real policy, the real judgement and pauses, and the tap. Where
+the factor source is ``local`` each broker has one of its own; otherwise all brokers of a cluster decide alike, so one
+stands for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Final, NamedTuple
+
+from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Report
+from quotahost.cli.lab.estimates import FactorPoint, Growth, ReplayedClient, replayed_client
+from quotahost.cli.lab.host import Host, Key, quiet
+from quotahost.model import Factor, Limit, LimitType, State, Volume
+from quotahost.model.bounds import bounds
+from quotahost.settings.broker import Settings
+from quotahost.settings.volume_overrides import match
+from quotahost.text import printable
+
+MOST_STEPS: Final = 20_000
+_QUESTIONS: Final = 4_000_000  # to a policy in one pass: more take minutes
+_LEAST_STEPS: Final = 1_000
+_SILENT: Final = 3  # steps or readings after which a volume without a new one isn't known any more
+_LOCAL: Final = "local"
+Limits = tuple[Limit | None, Limit | None]  # soft and hard
+
+
+# ---- what comes out ----
+
+
+@dataclass(slots=True)
+class StateTimes:
+    """For how long a factor was in which state.
+
+    Attributes:
+        open_s: seconds at factor 1; ``throttle_s`` are between, ``pause_s`` at 0.
+        lowest: the smallest factor.
+        first_pause: when the first PAUSE began, in seconds since 1970; None without one.
+        pauses: how many there were.
+        paused: whether it is in one now.
+    """
+
+    open_s: float = 0.0
+    throttle_s: float = 0.0
+    pause_s: float = 0.0
+    lowest: float = 1.0
+    first_pause: float | None = None
+    pauses: int = 0
+    paused: bool = False
+
+    def add(self, at: float, factor: float, seconds: float) -> None:
+        """The factor was this from then on, in seconds since 1970, for so many seconds."""
+        state = Factor(factor).state
+        if state is State.OPEN:
+            self.open_s += seconds
+        elif state is State.THROTTLE:
+            self.throttle_s += seconds
+        else:
+            self.pause_s += seconds
+            if not self.paused:
+                self.pauses += 1
+                self.first_pause = at if self.first_pause is None else self.first_pause
+        self.lowest = min(self.lowest, factor)
+        self.paused = state is State.PAUSE
+
+
+class UsePoint(NamedTuple):
+    """Bytes consumed at a time, in seconds since 1970: as recorded, and as it would have been; limits are the new."""
+
+    at: float
+    then: int
+    new: int
+    capacity: int
+    soft: int | None
+    hard: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What the settings would have done.
+
+    Attributes:
+        since, until: the first and the last reading, in seconds since 1970.
+        step: seconds between two looks at the volumes.
+        factors: by cluster and broker.
+        volumes: those that would have been paused or slowed longest first.
+        clients: those that were or would have been held back, the longest paused first.
+        notes: sentences about what the answer leaves out.
+    """
+
+    since: float
+    until: float
+    step: float
+    factors: tuple[ReplayedFactor, ...]
+    volumes: tuple[ReplayedVolume, ...]
+    clients: tuple[ReplayedClient, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def several(self) -> bool:
+        """Whether it is of several clusters."""
+        return len({factor.cluster for factor in self.factors}) > 1
+
+    def whose(self, factor: ReplayedFactor) -> str:
+        """``broker 1``, after the cluster's name if there are several; ``cluster c`` where it is for all brokers."""
+        cluster, broker = f"cluster {printable(factor.cluster)}", f"broker {printable(factor.broker)}"
+        if not factor.broker:
+            return cluster
+        return f"{cluster}, {broker}" if self.several else broker
+
+
+class Table(NamedTuple):
+    """A part of a replay as rows under heads, of ``what``, and how many ``more`` there are than rows."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    what: str = ""
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is compared.
+
+    Attributes:
+        new: the settings in question.
+        then: those of the brokers then, without limits: those come with each reading.
+        windows: ``quota.window.num`` and the length of one in ms.
+    """
+
+    new: Settings
+    then: Settings
+    windows: tuple[int, int] = (11, 1000)
+
+
+def play(report: Report, plan: Plan) -> Replay:
+    """What the settings of the plan would have done.
+
+    Raises:
+        PluginError: a policy can't be had.
+        SettingsError: one of its properties is wrong.
+    """
+    since, until = report.since.timestamp(), report.until.timestamp()
+    now = since
+
+    def clock() -> float:
+        return now
+
+    factors = tuple(_factors(report, plan, clock))
+    step = _step(plan.new, until - since, max(len(factor.volumes) for factor in factors))
+    silent = max(plan.new.validity.total_seconds(), _SILENT * step, _SILENT * _apart(report.curves))
+    with quiet():
+        last = ceil((until - since) / step)
+        for number in range(last + 1):
+            now = since + number * step
+            for factor in factors:
+                factor.step(now, step if number < last else 0.0, silent)
+    volumes = [volume for factor in factors for volume in factor.volumes if volume.points]
+    volumes.sort(key=lambda v: (-v.new.pause_s, -v.new.throttle_s, -v.peak_new / max(1, v.capacity)))
+    clients = held_back(report.clients or (), factors, until)
+    notes = [*_notes(plan, volumes, any(factor.failed for factor in factors))]
+    if report.clients is None:
+        notes.append("the history has no usage of that time, so it isn't known which clients would have been slowed")
+    return Replay(since, until, step, factors, tuple(volumes), clients, tuple(notes))
+
+
+def held_back(
+    clients: Iterable[ClientUse], factors: Sequence[ReplayedFactor], until: float
+) -> tuple[ReplayedClient, ...]:
+    """Those of the clients that were or would have been held back; ``until`` in seconds since 1970."""
+    replayed = [replayed_client(client, _points(client, factors), until) for client in clients]
+    held = [client for client in replayed if any((*client.then, *client.new))]
+    return tuple(sorted(held, key=lambda c: (-c.new.paused_s, -c.new.slowed_s, c.user, c.client)))
+
+
+def _points(client: ClientUse, factors: Sequence[ReplayedFactor]) -> Sequence[FactorPoint]:
+    """The factor for a client: its cluster's. Of brokers with factors of their own the one that held it back most."""
+    brokers = {use.broker for use in client.uses}
+    concerned = [factor for factor in factors if factor.cluster == client.cluster and factor.broker in ("", *brokers)]
+    return min(concerned, key=lambda f: (f.new.open_s, f.then.open_s)).points if concerned else ()
+
+
+def _factors(report: Report, plan: Plan, clock: Callable[[], float]) -> Iterator[ReplayedFactor]:
+    limits = _own_limits(plan.new, [curve.name for curve in report.curves])
+    volumes: dict[tuple[str, str], list[ReplayedVolume]] = {}
+    for curve in report.curves:
+        broker = curve.name.broker if plan.new.factor_source == _LOCAL else ""
+        volumes.setdefault((curve.name.cluster, broker), []).append(ReplayedVolume(curve, limits[curve.name]))
+    for whose in sorted(volumes):
+        yield ReplayedFactor(*whose, volumes[whose], *(Host(own, plan.windows, clock) for own in (plan.then, plan.new)))
+
+
+def _own_limits(settings: Settings, names: Iterable[Name]) -> dict[Name, Limits]:
+    """The limits that these settings give to each volume: those of ``static.storage.overrides``, else the broker's.
+
+    Only names of volumes are matched: the history doesn't tell which log directory lies on which volume.
+    """
+    overrides = settings.static.storage.overrides
+    matched = match(overrides, sorted({name.volume for name in names}), {}).limits
+    none = None, None
+    pairs = {name: matched.get(name.volume, none) for name in names}
+    return {
+        name: (soft or settings.storage_soft, hard or settings.storage_hard) for name, (soft, hard) in pairs.items()
+    }
+
+
+def _step(own: Settings, span: float, volumes: int) -> float:
+    steps = max(_LEAST_STEPS, min(MOST_STEPS, _QUESTIONS // volumes))
+    return max(own.factor_interval.total_seconds(), span / steps)
+
+
+def _apart(curves: Iterable[Curve]) -> float:
+    """Seconds between two readings, in the mean of the volume that is read most often."""
+    several = [curve for curve in curves if len(curve.buckets) > 1]
+    return min(((c.newest.at - c.buckets[0].at) / (len(c.buckets) - 1) for c in several), default=0.0)
+
+
+def _notes(plan: Plan, volumes: list[ReplayedVolume], failed: bool) -> Iterator[str]:
+    if not plan.new.factor_source:
+        yield "these settings name no factor.source, so no volume would have slowed anybody"
+    elif plan.new.in_shadow.factor:
+        yield "the factor is in shadow in these settings: it is shown, and nobody would have been slowed"
+    if plan.then.in_shadow.factor:
+        yield "the factor was in shadow then, so nobody was slowed by it"
+    if (plan.new.factor_source == _LOCAL) != (plan.then.factor_source == _LOCAL):
+        yield "then and now differ in factor.source; what brokers knew of each other is taken from the new settings"
+    if not any(volume.points[-1].hard is not None or volume.points[-1].soft is not None for volume in volumes):
+        yield "these settings give no limits to any of the volumes"
+    if plan.new.factor_scope == "topics":
+        yield "factor.scope=topics: the history has no topics, so a volume's growth follows its own factor"
+    if any(volume.estimated for volume in volumes):
+        yield "estimated: clients were paused then; what they would have written is as before that PAUSE"
+    if failed:
+        yield "the policy failed for a volume, which was left out then"
+
+
+# ---- on the way through the history ----
+
+
+class ReplayedVolume:
+    """One volume, as far as it has come through the history.
+
+    Attributes:
+        name: which.
+        then: by its own factor; whether it held others back depends on the other volumes.
+        new: as it would have been.
+        full_at: when it would have been full, in seconds since 1970; None if not, or if it was full anyway.
+        points: each reading.
+        then_s: seconds at full share that clients have had since the last reading; ``new_s`` with the new settings.
+    """
+
+    def __init__(self, curve: Curve, limits: Limits) -> None:
+        self.name, self._buckets, self._limits = curve.name, curve.buckets, limits
+        self.key: Key = curve.name.broker, curve.name.volume
+        self._taken, self._since = 0, 0.0
+        self._growth = Growth(curve.buckets[0].last)
+        self.then, self.new = StateTimes(), StateTimes()
+        self.then_s = self.new_s = 0.0
+        self.points: list[UsePoint] = []
+        self.full_at: float | None = None
+
+    @property
+    def capacity(self) -> int:
+        """Bytes, at the last reading."""
+        return self.points[-1].capacity
+
+    @property
+    def peak_then(self) -> int:
+        """The most bytes consumed, as recorded."""
+        return max(point.then for point in self.points)
+
+    @property
+    def peak_new(self) -> int:
+        """The most bytes that would have been consumed."""
+        return max(point.new for point in self.points)
+
+    @property
+    def estimated(self) -> bool:
+        """Whether bytes are in it of which the history knows nothing, as they were held back then."""
+        return self._growth.estimated
+
+    def take(self, now: float) -> bool:
+        """Take the newest reading up to now, if there is one that is new."""
+        before = self._taken
+        while self._taken < len(self._buckets) and self._buckets[self._taken].at <= now:
+            self._taken += 1
+        if self._taken == before:
+            return False
+        newest = self._bucket
+        if before:
+            self._growth.add(newest.last, now - self._since, self.then_s, self.new_s)
+        else:
+            self._growth = Growth(newest.last)
+        self._since, self.then_s, self.new_s = now, 0.0, 0.0
+        new = self.as_would_be()
+        if self.full_at is None and newest.last < newest.capacity <= new.consumed:
+            self.full_at = newest.at
+        limits = bounds(new, new.soft, new.hard)
+        soft, hard = (limits.soft, limits.hard) if limits else (None, None)
+        self.points.append(UsePoint(newest.at, newest.last, new.consumed, newest.capacity, soft, hard))
+        return True
+
+    def known(self, now: float, silent: float) -> bool:
+        """Whether its newest reading is not too old."""
+        return self._taken > 0 and now - self._bucket.at <= silent
+
+    def as_recorded(self) -> Volume:
+        """As it was read, with the limits that were published with it."""
+        soft, hard = (
+            None if level is None else Limit(LimitType.CONSUMED_BYTES, level)
+            for level in (self._bucket.soft, self._bucket.hard)
+        )
+        return Volume(*self.key, self._bucket.capacity, self._bucket.last, soft, hard)
+
+    def as_would_be(self) -> Volume:
+        """With the new limits."""
+        return Volume(*self.key, self._bucket.capacity, int(self._growth.used), *self._limits)
+
+    @property
+    def _bucket(self) -> Bucket:
+        return self._buckets[self._taken - 1]
+
+
+class ReplayedFactor:
+    """One factor, then and with the new settings, and the volumes that it depends on.
+
+    Attributes:
+        cluster, broker: whose it is; ``broker`` is "" for all of the cluster.
+        volumes: with a reading or without.
+        then, new: as it was by the recorded consumption, and as it would have been.
+        unknown_s: seconds in which no volume was known.
+        points: each change.
+    """
+
+    def __init__(self, cluster: str, broker: str, volumes: list[ReplayedVolume], then: Host, new: Host) -> None:
+        self.cluster, self.broker, self.volumes = cluster, broker, volumes
+        self.then, self.new, self.unknown_s = StateTimes(), StateTimes(), 0.0
+        self.points: list[FactorPoint] = []
+        self._then, self._new = then, new
+        self._known = frozenset[Key]()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a policy has failed."""
+        return self._then.failed or self._new.failed
+
+    def step(self, now: float, seconds: float, silent: float) -> None:
+        """Look at the volumes, decide, and let that be for so many seconds."""
+        taken = [volume.take(now) for volume in self.volumes]
+        known = [volume for volume in self.volumes if volume.known(now, silent)]
+        keys = frozenset(volume.key for volume in known)
+        if any(taken) or keys != self._known:
+            self._known = keys
+            self._then.know(volume.as_recorded() for volume in known)
+            self._new.know(volume.as_would_be() for volume in known)
+        if known:
+            self._then.decide()
+            self._new.decide()
+            self._count(now, seconds, known)
+        else:
+            self.unknown_s += seconds
+        for volume in self.volumes:
+            volume.then_s += self._then.share_of(volume.key) * seconds
+            volume.new_s += self._new.share_of(volume.key) * seconds
+
+    def _count(self, now: float, seconds: float, known: list[ReplayedVolume]) -> None:
+        point = FactorPoint(now, self._then.factor, self._new.factor)
+        if not self.points or self.points[-1][1:] != point[1:]:
+            self.points.append(point)
+        self.then.add(now, point.then, seconds)
+        self.new.add(now, point.new, seconds)
+        for volume in known:
+            volume.then.add(now, self._then.factor_of(volume.key), seconds)
+            volume.new.add(now, self._new.factor_of(volume.key), seconds)

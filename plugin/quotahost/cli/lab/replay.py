@@ -1,0 +1,220 @@
+"""``quotahost replay``: what a properties file would have done in the time that the history tells of.
+
+The history is asked for all volumes, ``play`` leads both settings through it, and the answer is shown as tables, as
+JSON for scripts, or as a page with the same tables and figures.
+"""
+
+from __future__ import annotations
+
+import json as json_module
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from rich.text import Text
+
+from quotahost.cli.console import console, parsed, table, writing
+from quotahost.cli.lab.asking import PAGES, Work, check_packages, parse_range, parse_windows
+from quotahost.cli.lab.curves import Question, in_utc
+from quotahost.cli.lab.estimates import ReplayedClient
+from quotahost.cli.lab.play import Plan, Replay, ReplayedFactor, ReplayedVolume, StateTimes, Table, play
+from quotahost.cli.property_files import read_broker_file
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
+from quotahost.text import printable
+from quotahost.units.show import UNKNOWN, show_at, show_bytes, show_span
+
+_MOST_ROWS: Final = 20
+_LIMITS: Final = f"{PREFIX}static.storage."
+_FACTORS: Final = ("factor of", "settings", "OPEN", "THROTTLE", "PAUSE", "PAUSEs", "lowest factor", "first PAUSE")
+_VOLUMES: Final = ("volume", "slowed", "paused", "lowest factor", "first PAUSE", "fullest", "")
+_CLIENTS: Final = ("user", "client-id", "brokers", "rate", "slowed", "paused")
+
+
+def replay(
+    history: Annotated[str, typer.Argument(metavar="HISTORY", help="Where the pipeline writes its history.")],
+    properties: Annotated[Path, typer.Argument(metavar="server.properties", help="The settings in question.")],
+    then: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The brokers' file of then; the same settings otherwise.")
+    ] = None,
+    cluster: Annotated[list[str] | None, typer.Option(help="Only of this cluster; may be repeated.")] = None,
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="From 2026-11-21, or 2026-11-21T09:30, in UTC.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="To that time; a day is included whole.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Draw it as one page, too.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Show what these settings would have done: the factor, who would have been paused, and how full volumes were.
+
+    Limits of then are those that the history has of each reading. All else of then is as in --then.
+    """
+    check_packages("replay", "pyspark", *(() if out is None else ("matplotlib", "jinja2")))
+    if out is not None and not (out.suffix.lower() in PAGES and out.absolute().parent.is_dir()):
+        raise typer.BadParameter(f"{out} must be a FILE.html in a folder that exists", param_hint="--out")
+    plan = plan_of(properties, then)
+    question = Question(history, tuple(cluster or ()), (), (), *parse_range(since, until))
+    with Work() as work:
+        from quotahost.cli.lab.history import everything
+
+        found = everything(work.spark("replay"), question, work.begin)
+        work.begin("Replaying")
+        played = play(found, plan)
+        if out is not None:
+            with writing(out):
+                _write_page(played, properties.name, out, work)
+    if json:
+        typer.echo(as_json(played))
+    else:
+        _show(played)
+        if out is not None:
+            typer.echo(f"\n{out}")
+
+
+def plan_of(properties: Path, then: Path | None) -> Plan:
+    """The settings of both files.
+
+    Raises:
+        QuotahostError: one can't be read, or its settings are wrong.
+    """
+    file = read_broker_file(properties)
+    before = file if then is None else read_broker_file(then)
+    without = {name: text for name, text in before.properties.items() if not name.startswith(_LIMITS)}
+    number = parsed("quota.window.num", file.get("quota.window.num") or "11", parse_windows)
+    seconds = parsed("quota.window.size.seconds", file.get("quota.window.size.seconds") or "1", parse_windows)
+    return Plan(Settings.from_properties(file.properties), Settings.from_properties(without), (number, seconds * 1000))
+
+
+def _write_page(played: Replay, name: str, out: Path, work: Work) -> None:
+    from quotahost.cli.lab.pages import MOST, replay_page
+
+    drawn = work.draw(min(MOST, len(played.factors)) + min(MOST, len(played.volumes)))
+    out.write_text(replay_page(played, name, tables_of(played), drawn), encoding="utf-8")
+
+
+def _show(played: Replay) -> None:
+    screen = console()
+    for note in played.notes:
+        screen.print(Text(note, style="yellow"), soft_wrap=True)
+    for number, (heads, rows, what, more) in enumerate(tables_of(played)):
+        if number:
+            screen.print()
+        screen.print(table(heads, rows))
+        if more:
+            screen.print(Text(f"and {more:,} more {what} (--json has all)", style="dim"))
+
+
+# ---- as tables ----
+
+
+def tables_of(replay: Replay) -> list[Table]:
+    """Factors, volumes and, if any were held back, clients; of volumes and clients those that were so longest."""
+    tables = [
+        Table(_FACTORS, [row for factor in replay.factors for row in _factor_rows(factor, replay)]),
+        _most(_VOLUMES, [_volume_row(volume, replay) for volume in replay.volumes], "volumes"),
+    ]
+    return tables + ([_most(_CLIENTS, [*map(_client_row, replay.clients)], "clients")] if replay.clients else [])
+
+
+def _most(heads: tuple[str, ...], rows: list[list[str]], what: str) -> Table:
+    return Table(heads, rows[:_MOST_ROWS], what, max(0, len(rows) - _MOST_ROWS))
+
+
+def _factor_rows(factor: ReplayedFactor, replay: Replay) -> list[list[str]]:
+    """Two rows: then, and with the settings in question."""
+    rows = [[replay.whose(factor), "then", *_times(factor.then)], ["", "these", *_times(factor.new)]]
+    if factor.unknown_s >= 1:
+        rows.append(["", f"no readings for {_seconds(factor.unknown_s)}", *[""] * 6])
+    return rows
+
+
+def _times(times: StateTimes) -> list[str]:
+    spans = map(_seconds, (times.open_s, times.throttle_s, times.pause_s))
+    return [*spans, str(times.pauses), f"{times.lowest:.2f}", _time(times.first_pause)]
+
+
+def _volume_row(volume: ReplayedVolume, replay: Replay) -> list[str]:
+    """Then and with the settings in question where they differ."""
+    then, new = volume.then, volume.new
+    remarks = [f"full at {_time(volume.full_at)}"] if volume.full_at is not None else []
+    return [
+        volume.name.title(replay.several),
+        _change(_seconds(then.throttle_s), _seconds(new.throttle_s)),
+        _change(_seconds(then.pause_s), _seconds(new.pause_s)),
+        _change(f"{then.lowest:.2f}", f"{new.lowest:.2f}"),
+        _change(_time(then.first_pause), _time(new.first_pause)),
+        f"{_change(show_bytes(volume.peak_then), show_bytes(volume.peak_new))} of {show_bytes(volume.capacity)}",
+        ", ".join(remarks + (["estimated"] if volume.estimated else [])),
+    ]
+
+
+def _client_row(client: ReplayedClient) -> list[str]:
+    return [
+        printable(client.user),
+        printable(client.client),
+        str(len(client.brokers)),
+        f"{show_bytes(client.rate)}/s",
+        _change(_seconds(client.then.slowed_s), _seconds(client.new.slowed_s)),
+        _change(_seconds(client.then.paused_s), _seconds(client.new.paused_s)),
+    ]
+
+
+def _change(then: str, new: str) -> str:
+    return then if then == new else f"{then} → {new}"
+
+
+def _seconds(seconds: float) -> str:
+    return show_span(timedelta(seconds=seconds)) if seconds >= 0.5 else UNKNOWN
+
+
+def _time(at: float | None) -> str:
+    return UNKNOWN if at is None else show_at(in_utc(at))
+
+
+# ---- as JSON ----
+
+
+def as_json(replay: Replay) -> str:
+    """All but the readings of the volumes; of the factors each change.
+
+    Times are seconds since 1970, sizes bytes, factors 0 to 1.
+    """
+    shown = {
+        "since": replay.since,
+        "until": replay.until,
+        "step": replay.step,
+        "factors": [
+            {
+                "cluster": factor.cluster,
+                "broker": factor.broker or None,
+                "then": _times_json(factor.then),
+                "new": _times_json(factor.new),
+                "unknown_s": factor.unknown_s,
+                "course": [point._asdict() for point in factor.points],
+            }
+            for factor in replay.factors
+        ],
+        "volumes": [
+            {
+                **volume.name._asdict(),
+                "then": {**_times_json(volume.then), "peak": volume.peak_then},
+                "new": {**_times_json(volume.new), "peak": volume.peak_new, "full_at": volume.full_at},
+                "capacity": volume.capacity,
+                "estimated": volume.estimated,
+            }
+            for volume in replay.volumes
+        ],
+        "clients": [
+            {**asdict(client), "then": client.then._asdict(), "new": client.new._asdict()} for client in replay.clients
+        ],
+        "notes": list(replay.notes),
+    }
+    return json_module.dumps(shown, indent=2)
+
+
+def _times_json(times: StateTimes) -> dict[str, Any]:
+    return {name: value for name, value in asdict(times).items() if name != "paused"}

@@ -1,0 +1,237 @@
+"""``quotahost simulate disk``: a disk that fills, with the limits that an operator wants to try.
+
+The options become a scene of one broker, or ``--seed`` names one of the tests' scenes. The real policy decides, the
+real tap moves the limits, and Kafka's own arithmetic mutes the clients (``world``); clients and the disk are models. So
+it shows what limits do before a broker has them: where the disk comes to rest, and what that is like for its clients.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Final, cast
+
+import typer
+
+from quotahost.cli.console import console, parsed, table, writing
+from quotahost.cli.lab.asking import check_drawing, parse_windows
+from quotahost.cli.lab.checks import violations
+from quotahost.cli.lab.host import settings_of
+from quotahost.cli.lab.scenes import ClientPlan, DiskPlan, Kind, Scene, scene_of_seed
+from quotahost.cli.lab.world import Recording, record
+from quotahost.cli.property_files import read_broker_file
+from quotahost.errors import QuotahostError
+from quotahost.model import Volume
+from quotahost.model.bounds import bounds
+from quotahost.settings.declaration import PREFIX
+from quotahost.units.parse import parse_duration, parse_quantity, parse_share, parse_size
+from quotahost.units.show import show_bytes
+
+_LONGEST: Final = timedelta(hours=2)
+_FASTEST: Final = 10  # times its quota: what an eager client would send if nobody held it back
+_DEMAND: Final = re.compile(r"(?:(\d+)x)?(eager|(paced|bursty):([^/]+))")
+_MOST: Final = 200  # clients in one demand
+_WORK: Final = 3_000_000  # requests: more take minutes
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """``count`` clients that want ``rate`` bytes/s each; an eager one has none, and wants all it can get."""
+
+    kind: Kind
+    rate: float | None
+    count: int = 1
+
+
+def disk(
+    limits: Annotated[str | None, typer.Option(metavar="soft=..,hard=..", help="70G consumed, or 20% free.")] = None,
+    properties: Annotated[Path | None, typer.Option(metavar="FILE", help="A broker's properties.")] = None,
+    policy: Annotated[str | None, typer.Option(help="limits, setpoint, or any that is installed.")] = None,
+    demand: Annotated[
+        list[str] | None, typer.Option(help="eager, paced:5M, bursty:5M or 3xeager; may be repeated. [eager]")
+    ] = None,
+    quota: Annotated[str, typer.Option(help="Each client's produce quota a second.")] = "10M",
+    batch: Annotated[str, typer.Option(help="Bytes of one request.")] = "64K",
+    capacity: Annotated[str, typer.Option(help="Of the volume.")] = "100G",
+    used: Annotated[str | None, typer.Option(help="At the start; otherwise as full as the soft limit.")] = None,
+    drain: Annotated[str | None, typer.Option(help="What retention deletes a second, in the mean.")] = None,
+    every: Annotated[str, typer.Option(help="From one deletion to the next.")] = "10s",
+    windows: Annotated[str | None, typer.Option(help="quota.window.num; the file's, else Kafka's 11.")] = None,
+    time: Annotated[str, typer.Option(help="How long, simulated.")] = "10m",
+    fence: Annotated[bool, typer.Option(help="Whether brokers have the fence.")] = True,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png|svg", help="Draw it too; needs matplotlib.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Play the tests' scene of this number instead.")] = None,
+) -> None:
+    """Show where a disk comes to rest with these limits, and what that is like for its clients.
+
+    What is on the command line takes the place of what is in the file. With --seed nothing else counts but --plot.
+    """
+    if plot is not None:
+        check_drawing(plot, ".png", ".svg")
+    if seed is not None:
+        _play(seed, plot)
+        return
+    own = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
+    merged, windows_in_file = properties_of(properties, own)
+    demands = [parsed("--demand", text, parse_demand) for text in demand or ["eager"]]
+    each_quota, batch_size = parsed("--quota", quota, parse_quantity), _size("--batch", batch)
+    size, at_start = _size("--capacity", capacity), None if used is None else _size("--used", used)
+    drained = 0.0 if drain is None else parsed("--drain", drain, parse_quantity)
+    lump = parsed("--every", every, parse_duration)
+    count = parsed("--windows", windows or windows_in_file or "11", parse_windows)
+    lasts = parsed("--time", time, _time)
+
+    limited, soft = _limited(merged, size)
+    volume = DiskPlan(size, soft if at_start is None else at_start, drain=drained, lump=_ms(lump))
+    _check_work(demands, each_quota, batch_size, lasts)
+    scene = Scene(0, _ms(lasts), limited, _clients(demands, each_quota, batch_size), (volume,), count, fence=fence)
+    played = record(scene)
+    _show(played)
+    if plot is not None:
+        _draw(played, f"policy {merged.get('policy', 'limits')}, {count} windows", plot)
+
+
+def parse_limits(text: str) -> dict[str, str]:
+    """``soft=20%,hard=50G``: properties by name. A share must stay free, an amount may be consumed.
+
+    Raises:
+        ValueError: it is nothing like that.
+    """
+    levels: dict[str, str] = {}
+    for part in text.split(","):
+        side, _, level = (word.strip() for word in part.partition("="))
+        if side not in ("soft", "hard") or not level or side in levels:
+            raise ValueError("are no limits; write soft=AMOUNT,hard=AMOUNT, such as soft=70G,hard=90G or soft=20%")
+        levels[side] = level
+    names = {}
+    for side, level in levels.items():
+        if level.endswith("%"):
+            parse_share(level)
+            names[f"static.storage.{side}.min-free-percent"] = level
+        else:
+            parse_size(level)
+            names[f"static.storage.{side}"] = level
+    return names
+
+
+def parse_demand(text: str) -> Demand:
+    """``eager``, ``paced:5M``, ``bursty:5M``, and ``3xeager`` for three of them.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    match = _DEMAND.fullmatch(text)
+    count = int(match[1] or 1) if match else 0
+    if match is None or not 0 < count <= _MOST:
+        raise ValueError(f"is no demand; write eager, paced:5M or bursty:5M, or 3xeager (up to {_MOST})")
+    return Demand(cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None, count)
+
+
+def properties_of(file: Path | None, own: dict[str, str]) -> tuple[dict[str, str], str | None]:
+    """A broker's properties under our prefix, without it, with ``own`` in their place; and its quota.window.num.
+
+    Raises:
+        QuotahostError: the file can't be read.
+    """
+    if file is None:
+        return own, None
+    broker = read_broker_file(file)
+    limits = any(name.startswith("static.storage.") for name in own)
+    from_file = {
+        name.removeprefix(PREFIX): text
+        for name, text in broker.properties.items()
+        # Limits are of several forms that exclude each other: those on the command line take the place of all.
+        if name.startswith(PREFIX) and not (limits and name.startswith(f"{PREFIX}static.storage."))
+    }
+    return {**from_file, **own}, broker.get("quota.window.num") or None
+
+
+def _limited(properties: dict[str, str], capacity: int) -> tuple[tuple[tuple[str, str], ...], int]:
+    """The properties of the scene, and the consumption at which the volume reaches its soft limit.
+
+    Raises:
+        QuotahostError: a property is wrong, or there are no limits to try.
+    """
+    limited = tuple(sorted({**properties, "factor.source": "local"}.items()))
+    own = settings_of(limited)
+    levels = bounds(Volume("1", "/data", capacity, 0), own.storage_soft, own.storage_hard)
+    if levels is None:
+        raise QuotahostError("there are no limits to try; give --limits soft=..,hard=.., or --properties with some")
+    if levels.hard >= capacity:
+        raise QuotahostError("there is no hard limit below --capacity, so nothing would stop before the disk is full")
+    return limited, min(levels.soft, levels.hard)
+
+
+def _check_work(demands: Sequence[Demand], quota: float, batch: int, lasts: timedelta) -> None:
+    rates = sum(demand.count * min(demand.rate or quota, quota) for demand in demands)
+    requests = rates / batch * lasts.total_seconds()
+    if requests > _WORK:
+        what = f"some {requests:,.0f} requests would take too long to play, {_WORK:,} is the most"
+        raise QuotahostError(f"{what}; take a larger --batch, a shorter --time, or fewer clients")
+
+
+def _clients(demands: Sequence[Demand], quota: float, batch: int) -> tuple[ClientPlan, ...]:
+    clients = [demand for demand in demands for _ in range(demand.count)]
+    return tuple(
+        ClientPlan(f"{i} {demand.kind}", demand.kind, quota, batch, demand.rate or _FASTEST * quota)
+        for i, demand in enumerate(clients, 1)
+    )
+
+
+def _ms(span: timedelta) -> int:
+    return max(1, round(span.total_seconds() * 1000))
+
+
+def _size(option: str, text: str) -> int:
+    size = parsed(option, text, parse_size)
+    if size is None:
+        raise typer.BadParameter("must be a size, such as 10G", param_hint=option)
+    return size
+
+
+def _time(text: str) -> timedelta:
+    time = parse_duration(text)
+    if not timedelta(seconds=10) <= time <= _LONGEST:
+        raise ValueError("is too short or too long; write 10s to 2h")
+    return time
+
+
+def _show(played: Recording) -> None:
+    # Only an eager client is silent because it is held: the others may have nothing to send.
+    silences = [(played.silence(i), name) for i, name in enumerate(played.clients) if name.endswith("eager")]
+    longest, who = max(silences, default=(0, ""))
+    silence = f"{longest / 1000:,.1f} s outside a PAUSE, client {who}" if who else "no client is eager"
+    place = f"{played.rest:.2f} of the way from soft to hard (mean of the last quarter)"
+    rows = [
+        ["limits", f"{show_bytes(played.bounds.soft)} soft, {show_bytes(played.bounds.hard)} hard"],
+        ["at rest after", "not within this time" if played.rest_ms is None else f"{played.rest_ms / 1000:,.1f} s"],
+        ["place", place if played.bounds.soft < played.bounds.hard else "there is no way from soft to hard"],
+        ["PAUSEs", str(played.pauses)],
+        ["longest silence", silence],
+        ["beyond hard", show_bytes(played.beyond)],
+    ]
+    console().print(table(["", "outcome"], rows))
+
+
+def _draw(played: Recording, title: str, file: Path) -> None:
+    from quotahost.cli.lab.drawing import draw_run
+
+    with writing(file):
+        draw_run(played, title, file)
+    typer.echo(f"\n{file}")
+
+
+def _play(seed: int, plot: Path | None) -> None:
+    """The scene of a seed with its checks; exits with 1 if one of them found something."""
+    # Without samples, so that it is to the ms what the tests have played.
+    found = violations(seed)
+    for violation in found:
+        typer.echo(str(violation))
+    if plot is not None:
+        _draw(record(scene_of_seed(seed)), f"seed {seed}, broker 1", plot)
+    if found:
+        raise QuotahostError(f"seed {seed}: {len(found)} of the checks found something")
+    typer.echo(f"seed {seed}: all checks hold")

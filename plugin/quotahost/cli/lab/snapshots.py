@@ -1,0 +1,353 @@
+"""What brokers know of each other's disks: snapshots, the way that each takes to each reader, and the pipeline.
+
+A broker looks at its own disk every ``volumes.period`` and publishes what is worth a record (``Source``). Each record
+takes a time of its own to each reader, or is lost (``Topic``). With a pipeline the snapshots go to it as well, and it
+publishes a record of the whole cluster every tick while it runs (``Pipeline``). A host then reads its own disk and what
+came from the others: with one broker as the source ``local`` does, with several as ``snapshots``, and with a pipeline
+by the real source ``cluster-volumes``. The real roster keeps the snapshots, and the real rule says what is news.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, Final, TypeAlias, cast
+
+from quotahost.api import Context
+from quotahost.broker.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource, Parts
+from quotahost.broker.plugins.factor_sources.expected import Patience
+from quotahost.broker.plugins.factor_sources.roster import Roster
+from quotahost.broker.plugins.tasks.publish_volumes import is_news
+from quotahost.cli.lab.disk import Disk, Events
+from quotahost.cli.lab.host import log
+from quotahost.cli.lab.scenes import PipelinePlan, Scene
+from quotahost.kafka.newest import Newest
+from quotahost.model import ClusterVolumes, Factor, Volume
+from quotahost.model.bounds import bounds
+from quotahost.records.cluster_volumes import ClusterRecord, Filling
+from quotahost.records.snapshot import Snapshot
+from quotahost.settings.broker import Settings
+from quotahost.testing.broker import FakeBroker
+
+SESSION: Final = 9000  # ms, broker.session.timeout.ms: after that a silent broker is fenced
+EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+CLUSTER: Final = "simulated"
+Register: TypeAlias = Callable[[Mapping[str, bool]], None]
+
+
+def _ms(span: timedelta) -> int:
+    return round(span.total_seconds() * 1000)
+
+
+def _wall_ms(ms: int) -> int:
+    return int(EPOCH.timestamp() * 1000) + ms
+
+
+class Topic:
+    """The compacted topics of snapshots and of cluster records, with the pipeline between them if the scene has one.
+
+    Attributes:
+        registered: by broker, whether it is fenced.
+        snapshots: by broker its newest snapshot, and when it was written, in ms.
+        slowest: ms after which a broker's news has come to all others, unless it is lost.
+        disturbed_until: until when, in ms, somebody may know less than the newest snapshots say.
+    """
+
+    def __init__(self, scene: Scene, settings: Settings, events: Events) -> None:
+        self._way, self._events = scene.way, events
+        self._rnd = random.Random(scene.seed * 1013 + 7)
+        self._period = _ms(settings.snapshots_period)
+        self._sources: list[Source] = []
+        self.snapshots: dict[str, tuple[Snapshot, int]] = {}
+        self._record: tuple[ClusterRecord, int] | None = None
+        self.registered: dict[str, bool] = {}
+        self.disturbed_until = 0
+        self.pipeline = scene.pipeline and Pipeline(scene.pipeline, settings, self, events)
+        more = scene.pipeline.tick + scene.way.slowest if scene.pipeline else 0
+        self.slowest = scene.way.slowest + more
+
+    def join(self, source: Source) -> None:
+        """A broker reads from now on; it is registered and in service."""
+        self._sources.append(source)
+        self.registered[source.own] = False
+
+    def fence(self, broker: str, fenced: bool) -> None:
+        """The controllers have noticed that a broker died, or is back; all brokers learn it."""
+        self.registered[broker] = fenced
+        for source in self._sources:
+            source.register(self.registered)
+
+    def disturb(self, ms: int) -> None:
+        """Somebody may know less than he should, until so long after now."""
+        self.disturbed_until = max(self.disturbed_until, self._events.now + ms + self.slowest)
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """Hand a snapshot to all readers, each after a time of its own, unless it is lost."""
+        now, index = self._events.now, int(snapshot.broker) - 1
+        silent = any(which == index and begin <= now < end for which, begin, end in self._way.silences)
+        if silent or self._is_lost():
+            self.disturb(self._period)
+            return
+        self.snapshots[snapshot.broker] = snapshot, now
+        for source in self._sources:
+            if source.own != snapshot.broker:
+                self._send(source, partial(source.take, snapshot, now))
+        if self.pipeline:
+            self._send(self.pipeline, partial(self.pipeline.take, snapshot, now))
+
+    def publish_record(self, record: ClusterRecord) -> None:
+        """Hand the pipeline's record to all brokers likewise."""
+        if self._is_lost():
+            self.disturb(0)
+            return
+        self._record = record, self._events.now
+        for source in self._sources:
+            self._send(source, partial(source.take_record, *self._record))
+
+    def replay(self, source: Source) -> None:
+        """What a broker that starts finds in the topics."""
+        for snapshot, written in self.snapshots.values():
+            if snapshot.broker != source.own:
+                source.take(snapshot, written, live=False)
+        if self._record:
+            source.take_record(*self._record, live=False)
+
+    def _send(self, reader: Source | Pipeline, arrive: Callable[[], None]) -> None:
+        """A reader that starts anew meanwhile finds the record in the topic instead."""
+        life = reader.life
+        delay = self._rnd.randint(self._way.fastest, self._way.slowest)
+        self._events.after(delay, lambda: arrive() if life == reader.life else None)
+
+    def _is_lost(self) -> bool:
+        return self._way.lost > 0 and self._rnd.random() < self._way.lost
+
+
+class Pipeline:
+    """Reads the snapshots as they come to it, and publishes a record every tick while it runs.
+
+    Modelled is what ``quotahost.pipeline.volumes`` says in SQL, for the few brokers of a scene: a broker is stale once
+    its newest snapshot is older than ``validity``; of each kind of volumes the fullest is listed.
+
+    Attributes:
+        life: how often it has been launched or has died.
+    """
+
+    def __init__(self, plan: PipelinePlan, settings: Settings, topic: Topic, events: Events) -> None:
+        self._plan, self._topic, self._events = plan, topic, events
+        self._validity = _ms(settings.validity)
+        self._newest: dict[str, tuple[Snapshot, int]] = {}
+        self._run = self._sequence = self.life = 0
+        self._launch()
+        for dies, back in plan.deaths:
+            events.at(dies, self._die)
+            events.at(back, self._launch)
+
+    def take(self, snapshot: Snapshot, written: int) -> None:
+        """A snapshot that was written at that time, in ms."""
+        kept = self._newest.get(snapshot.broker)
+        if kept is None or kept[0].captured_at <= snapshot.captured_at:
+            self._newest[snapshot.broker] = snapshot, written
+
+    def _launch(self) -> None:
+        self.life += 1
+        self._run, self._sequence = _wall_ms(self._events.now), 0
+        self._newest = dict(self._topic.snapshots)
+        self._tick(self.life)
+
+    def _die(self) -> None:
+        self.life += 1
+        self._topic.disturb(self._validity)  # then the standby answers
+
+    def _tick(self, life: int) -> None:
+        if life != self.life:
+            return
+        if self._newest:
+            self._sequence += 1
+            self._topic.publish_record(self._record())
+        self._events.after(self._plan.tick, partial(self._tick, life))
+
+    def _record(self) -> ClusterRecord:
+        now, registered = self._events.now, self._topic.registered
+        stale = {broker for broker, (_, written) in self._newest.items() if now - written > self._validity}
+        fresh = self._newest.keys() - stale
+        missing = tuple(sorted(registered.keys() - self._newest.keys()))
+        volumes, silent = (
+            [volume for broker in brokers for volume in self._newest[broker][0].volumes] for brokers in (fresh, stale)
+        )
+        return ClusterRecord(
+            CLUSTER,
+            self._run,
+            self._sequence,
+            EPOCH + timedelta(milliseconds=now),
+            max(snapshot.captured_at for snapshot, _ in self._newest.values()),
+            reporting=sum(not registered.get(broker, True) for broker in fresh),
+            stale=len(stale),
+            missing=len(missing),
+            stale_brokers=tuple(sorted(stale)),
+            missing_brokers=missing,
+            volume_count=len(volumes),
+            fullest=_fullest(volumes),
+            silent=_fullest(silent),
+            affected=_affected(volumes + silent),
+        )
+
+
+def _fullest(volumes: list[Volume]) -> tuple[Filling, ...]:
+    """Of each kind the volume that consumes most."""
+    kinds: dict[object, Volume] = {}
+    for volume in volumes:
+        kind = volume.capacity, volume.soft, volume.hard
+        if kind not in kinds or kinds[kind].consumed < volume.consumed:
+            kinds[kind] = volume
+    return tuple(map(Filling, kinds.values()))
+
+
+def _affected(volumes: list[Volume]) -> frozenset[str] | None:
+    """The topics of all volumes above their soft limits; None if one of them doesn't tell."""
+    topics: set[str] = set()
+    for volume in volumes:
+        limits = bounds(volume, volume.soft, volume.hard)
+        if limits and limits.breaches_soft(volume.consumed):
+            if volume.topics is None:
+                return None
+            topics |= volume.topics
+    return frozenset(topics)
+
+
+class Source:
+    """A factor source whose ``read`` the host calls; it also looks at its own disk, and publishes that.
+
+    Attributes:
+        own: the broker's id.
+        known: its own volume, when it looked last.
+        life: how often it has started or died.
+    """
+
+    def __init__(
+        self, own: str, disk: Disk, topics: frozenset[str], settings: Settings, topic: Topic | None, events: Events
+    ) -> None:
+        """``topics`` are those with a replica on the disk; ``topic`` None is without other brokers."""
+        self.own, self._disk, self._settings, self._topic, self._events = own, disk, settings, topic, events
+        self._topics = topics
+        self._cluster: ClusterVolumesSource | None = None
+        self._validity = settings.validity.total_seconds()
+        self._patience = Patience.of(settings)
+        self.life = 0
+        self._roster = Roster(events.clock, self._wall)
+        if topic:
+            topic.join(self)
+
+    def start(self) -> None:
+        """Look at the disk, and read the topic."""
+        self.life += 1
+        self.known = ClusterVolumes(())
+        self._last: ClusterVolumes | None = None
+        self._published: tuple[Snapshot, int] | None = None
+        self._roster = Roster(self._events.clock, self._wall)
+        self._cluster = self._cluster_volumes() if self._topic and self._topic.pipeline else None
+        if self._topic:
+            self._topic.fence(self.own, False)
+            self._topic.replay(self)
+        self._look(self.life)
+
+    def stop(self) -> None:
+        """The broker is dead."""
+        self.life += 1
+
+    def read(self) -> ClusterVolumes | Factor:
+        """As ``local`` and ``snapshots`` do, or by ``cluster-volumes`` itself."""
+        if self._topic is None:
+            return self.known
+        return self._by_snapshots() if self._cluster is None else self._cluster.read()
+
+    def register(self, brokers: dict[str, bool]) -> None:
+        """These brokers are registered, and fenced or not."""
+        self._roster.register(brokers)
+        if self._cluster is not None:
+            self._register(brokers)
+
+    def take(self, snapshot: Snapshot, written: int, live: bool = True) -> None:
+        """Keep a snapshot that was written at that time, in ms, if it is the newest."""
+        self._roster.take(snapshot, live, self._validity, _wall_ms(written))
+
+    def take_record(self, record: ClusterRecord, written: int, live: bool = True) -> None:
+        """Keep a record of the cluster if it is the newest, as ``RecordReader`` does."""
+        self._records.take(record, live, self._validity, _wall_ms(written))
+
+    def _by_snapshots(self) -> ClusterVolumes:
+        """What ``snapshots`` says, which also stands by for ``cluster-volumes``; the same object without a change."""
+        others = [broker for broker in self._roster.known(self._patience) if broker.broker != self.own]
+        answer = ClusterVolumes(
+            self.known.volumes + tuple(v for broker in others if broker.snapshot for v in broker.snapshot.volumes),
+            tuple(broker.problem for broker in others if broker.problem and not broker.awaited),
+            next((broker.problem for broker in others if broker.awaited and broker.age is not None), ""),
+        )
+        if answer != self._last:
+            self._last = answer
+        return self._last or answer
+
+    def _cluster_volumes(self) -> ClusterVolumesSource:
+        """The real source; for its reader, its standby and the registered brokers stand the topic's own ways."""
+        self._records = records = Newest[ClusterRecord](self._events.clock, self._wall)
+        broker = FakeBroker()
+        context = Context("cluster-volumes", None, self._settings, int(self.own), log, broker=broker, metrics=broker)
+        disks: Any = SimpleNamespace(cluster_id=CLUSTER, known=lambda: self.known)
+        context.open_disks = lambda: disks
+        reader = SimpleNamespace(
+            topic_read=True,
+            known=records.known,
+            follow=lambda cluster_id: None,
+            waits_for=lambda: "" if records.known()[0] else "there is no record of this cluster yet",
+        )
+        standby = _BySnapshots(self._by_snapshots, self._settings.factor_source_second)
+
+        def brokers(register: Register) -> Any:
+            self._register = register
+            return SimpleNamespace(answered=True)  # the cluster answers at once
+
+        parts = Parts(cast("Any", reader), cast("Any", standby), brokers)
+        return ClusterVolumesSource(context, self._wall, self._events.clock, parts)
+
+    def _look(self, life: int) -> None:
+        if life != self.life:
+            return
+        volume, used = self._disk.volume, self._disk.used()
+        if not self.known.volumes or self.known.volumes[0].consumed != used:
+            topics = self._topics if self._disk.bounds.may_lower(used) else None  # as quotahost.broker.disks.monitor
+            self.known = ClusterVolumes((replace(volume, consumed=used, topics=topics),))
+        if self._topic:
+            self._offer(self._topic)
+        self._events.after(_ms(self._settings.volumes_period), lambda: self._look(life))
+
+    def _offer(self, topic: Topic) -> None:
+        now = self._events.now
+        soft, hard = self._settings.storage_soft, self._settings.storage_hard
+        seen = Snapshot(self.own, EPOCH + timedelta(milliseconds=now), self.known.volumes, soft, hard, age_ms=0)
+        due = self._published is None or now - self._published[1] >= _ms(self._settings.snapshots_period)
+        if due or (self._published and is_news(self._published[0], seen)):
+            self._published = seen, now
+            topic.publish(seen)
+
+    def _wall(self) -> float:
+        return EPOCH.timestamp() + self._events.now / 1000
+
+
+class _BySnapshots:
+    """Stands for ``Standby``: the source ``snapshots``, which is built at once and has read its topic."""
+
+    def __init__(self, read: Callable[[], ClusterVolumes], name: str | None) -> None:
+        self._read, self.name, self.ready = read, name, False
+
+    def keep(self, needed: bool) -> None:
+        """It costs nothing."""
+        self.ready = self.ready and needed
+
+    def read(self, answers: bool) -> ClusterVolumes:
+        """What it says."""
+        answer = self._read()
+        self.ready = self.ready or not answer.waiting
+        return answer

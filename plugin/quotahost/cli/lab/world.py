@@ -1,0 +1,195 @@
+"""Puts a scene together, plays it, and keeps its curves.
+
+``World`` makes the scene's disks, brokers and clients, lets brokers die and hosts hang when the scene has it, and runs
+until its end. ``record`` also takes a sample of the first broker every ``STEP`` ms, and the ``Recording`` says where
+the disk came to rest and how long clients were silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
+from typing import Final
+
+from quotahost.cli.lab.broker import Broker
+from quotahost.cli.lab.clients import Client
+from quotahost.cli.lab.disk import Disk, Events
+from quotahost.cli.lab.host import quiet, settings_of
+from quotahost.cli.lab.scenes import DiskPlan, Scene
+from quotahost.cli.lab.snapshots import SESSION, Source, Topic
+from quotahost.model import Factor, State, Volume
+from quotahost.model.bounds import Bounds, bounds
+
+VOLUME: Final = "/data"
+STEP: Final = 100  # ms; what is shorter than that is not seen
+_NEAR: Final = 0.1  # of the way from soft to hard: as far from its resting point a volume counts as resting
+_DRIFT: Final = 0.05  # of the way: if the last two quarters lie further apart, it is not at rest
+_LAST: Final = 4  # the last quarter tells where it rests
+
+
+class World:
+    """All that moves in a run.
+
+    Attributes:
+        events: the clock, and what happens when.
+        settings: of all brokers.
+        topic: of the snapshots; None with one broker.
+        disks, brokers, clients: in the scene's order.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.events = scene, Events()
+        self.settings = settings_of(scene.properties)
+        several = len(scene.disks) > 1
+        self.topic = Topic(scene, self.settings, self.events) if several else None
+        self.disks = [self._disk(plan, str(i + 1)) for i, plan in enumerate(scene.disks)]
+        sources = [
+            Source(str(i + 1), disk, _topics(scene, i), self.settings, self.topic, self.events)
+            for i, disk in enumerate(self.disks)
+        ]
+        self.brokers = [
+            Broker(scene, self.settings, i, source, self.disks, self.events) for i, source in enumerate(sources)
+        ]
+        for broker in self.brokers:
+            broker.alive = lambda index: self.brokers[index].up
+        self.clients = [
+            Client(plan, self.brokers[plan.home], self.events, 37 + 61 * i) for i, plan in enumerate(scene.clients)
+        ]
+        for index, dies, back in scene.deaths:
+            self._death(self.brokers[index], dies, back)
+        for index, begins, ends in scene.hangs:
+            self._hang(self.brokers[index], begins, ends)
+
+    def run(self) -> None:
+        """Play it to its end."""
+        with quiet():
+            for broker in self.brokers:
+                broker.start()
+            self.events.run(self.scene.ms)
+
+    def _disk(self, plan: DiskPlan, broker: str) -> Disk:
+        volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
+        own = self.settings
+        limits = bounds(volume, plan.soft or own.storage_soft, plan.hard or own.storage_hard)
+        limits = limits or Bounds(plan.capacity, plan.capacity)
+        return Disk(plan, volume, limits, limits.lets_go_at(own.pause_release), self.events)
+
+    def _hang(self, broker: Broker, begins: int, ends: int) -> None:
+        self.events.at(begins, lambda: broker.hang(ends))
+
+    def _death(self, broker: Broker, dies: int, back: int) -> None:
+        def fence() -> None:
+            if self.topic and not broker.up:
+                self.topic.fence(str(broker.index + 1), True)
+
+        def die() -> None:
+            broker.stop()
+            self.events.after(SESSION, fence)
+
+        self.events.at(dies, die)
+        self.events.at(back, broker.start)
+
+
+def _topics(scene: Scene, index: int) -> frozenset[str]:
+    """The topics with a replica on a broker's disk; each client's has the client's name."""
+    return frozenset(client.name for client in scene.clients if index in client.places)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What is at one moment.
+
+    Attributes:
+        ms: from the start.
+        used: bytes on the disk.
+        factor: what the host has decided on last.
+        sent: bytes that each client has got appended so far.
+    """
+
+    ms: int
+    used: int
+    factor: float
+    sent: tuple[int, ...]
+
+    @property
+    def state(self) -> State:
+        """Of that factor."""
+        return Factor(self.factor).state
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A run's curves. ``clients`` are names; ``bounds`` are the limits in bytes of the volume."""
+
+    clients: tuple[str, ...]
+    bounds: Bounds
+    samples: Sequence[Sample]
+
+    @property
+    def pauses(self) -> int:
+        """How often a PAUSE has begun."""
+        return pauses([sample.factor for sample in self.samples])
+
+    @property
+    def beyond(self) -> int:
+        """By how many bytes the disk was fuller than the hard limit, at most."""
+        return max(0, *(sample.used - self.bounds.hard for sample in self.samples))
+
+    def place(self, used: float) -> float:
+        """Where a volume is on the way from the soft limit (0) to the hard one (1)."""
+        return (used - self.bounds.soft) / max(1, self.bounds.hard - self.bounds.soft)
+
+    @property
+    def rest(self) -> float:
+        """The mean place in the last quarter."""
+        return self._mean(_LAST - 1)
+
+    @property
+    def rest_ms(self) -> int | None:
+        """From when on the disk stays a tenth of the way or less from there; None if it is still on its way."""
+        if abs(self._mean(_LAST - 2) - self.rest) > _DRIFT:
+            return None
+        away = [i for i, sample in enumerate(self.samples) if abs(self.place(sample.used) - self.rest) > _NEAR]
+        first = away[-1] + 1 if away else 0
+        # What comes near in the last quarter only may as well be on its way through.
+        return self.samples[first].ms if first < len(self.samples) * (1 - 1 / _LAST) else None
+
+    def _mean(self, quarter: int) -> float:
+        size = max(1, len(self.samples) // _LAST)
+        return self.place(fmean(sample.used for sample in self.samples[quarter * size : (quarter + 1) * size]))
+
+    def silence(self, client: int) -> int:
+        """The longest time in ms in which a client got nothing while the state was not PAUSE."""
+        longest = current = 0
+        for old, new in pairwise(self.samples):
+            idle = new.sent[client] == old.sent[client] and new.state is not State.PAUSE
+            current = current + new.ms - old.ms if idle else 0
+            longest = max(longest, current)
+        return longest
+
+
+def pauses(factors: Sequence[float]) -> int:
+    """How often a PAUSE begins in a course of factors, which follows upon OPEN."""
+    return sum(new <= 0 < old for old, new in pairwise([1.0, *factors]))
+
+
+def record(scene: Scene, step: int = STEP) -> Recording:
+    """Play a scene, and keep the curves of its first broker, one sample every ``step`` ms.
+
+    Raises:
+        SettingsError: a property of the scene is unknown or wrong.
+        PluginError: its policy can't be had.
+    """
+    world = World(scene)
+    disk, samples = world.disks[0], list[Sample]()
+
+    def sample() -> None:
+        sent = tuple(client.sent for client in world.clients)
+        samples.append(Sample(world.events.now, disk.used(), world.brokers[0].factor, sent))
+        world.events.after(step, sample)
+
+    world.events.at(0, sample)
+    world.run()
+    return Recording(tuple(client.plan.name for client in world.clients), disk.bounds, samples)

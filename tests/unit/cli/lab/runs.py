@@ -1,0 +1,97 @@
+"""Runs of the simulator, kept as the pipeline would: the readings of all snapshots, and the factors beside them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from quotahost.cli.lab.curves import Bucket, Curve, Name, Question, Report, in_utc
+from quotahost.cli.lab.play import Plan
+from quotahost.cli.lab.scenes import ClientPlan, DiskPlan, Scene
+from quotahost.cli.lab.snapshots import EPOCH
+from quotahost.cli.lab.world import World
+from quotahost.model import Limit, LimitType
+from quotahost.model.bounds import bounds
+from quotahost.records.snapshot import Snapshot
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
+
+MB = 10**6
+EVERY = 250  # ms between two looks at the factor
+
+
+@dataclass(frozen=True)
+class Run:
+    """A history, and the factor of each broker every EVERY ms."""
+
+    history: Report
+    factors: dict[str, list[tuple[float, float]]]
+
+
+def settings(**properties: str) -> Settings:
+    """Of these properties, dots as two underscores."""
+    return Settings.from_properties({PREFIX + name.replace("__", "."): text for name, text in properties.items()})
+
+
+def two_brokers(policy: str, seconds: int = 240, **properties: str) -> Scene:
+    """The disk of the first broker fills to its hard limit, is freed, and fills again."""
+    own = {"factor.source": "snapshots", "policy": policy, "volumes.period": "250ms", **properties}
+    clients = (
+        ClientPlan("a", "eager", 2 * MB, 200_000, 50 * MB, replicas=(1,)),
+        ClientPlan("b", "paced", 1 * MB, 100_000, 0.6 * MB),
+    )
+    soft, hard = (Limit(LimitType.CONSUMED_BYTES, size * MB) for size in (400, 500))
+    others, cleanups = ((60_000, 4.0 * MB), (80_000, 0.0)), ((120_000, 120 * MB),)
+    first = DiskPlan(1000 * MB, 380 * MB, soft, hard, 1.0 * MB, 2000, others, cleanups)
+    second = DiskPlan(1000 * MB, 100 * MB, soft, hard, drain=0.5 * MB)
+    return Scene(7, seconds * 1000, tuple(sorted(own.items())), clients, (first, second), windows=2)
+
+
+def recorded(scene: Scene) -> Run:
+    """Play the scene, and keep what the brokers publish."""
+    world = World(scene)
+    assert world.topic is not None
+    readings: dict[Name, list[Bucket]] = defaultdict(list)
+    factors: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    publish = world.topic.publish
+
+    def keep(snapshot: Snapshot) -> None:
+        publish(snapshot)
+        for volume in snapshot.volumes:
+            levels = bounds(volume, volume.soft, volume.hard)
+            limits = (levels.soft, levels.hard) if levels else (None, None)
+            used, at = volume.consumed, snapshot.captured_at.timestamp()
+            readings[Name("c", volume.broker, volume.name)].append(
+                Bucket(at, used, used, used, volume.capacity, *limits)
+            )
+
+    world.topic.publish = keep  # type: ignore[method-assign]
+
+    def look() -> None:
+        at = (EPOCH + timedelta(milliseconds=world.events.now)).timestamp()
+        for broker in world.brokers:
+            factors[str(broker.index + 1)].append((at, broker.factor))
+        world.events.after(EVERY, look)
+
+    world.events.at(EVERY, look)
+    world.run()
+    return Run(report(readings), dict(factors))
+
+
+def report(readings: dict[Name, list[Bucket]]) -> Report:
+    """What the history would answer."""
+    times = [bucket.at for buckets in readings.values() for bucket in buckets]
+    curves = tuple(Curve(name, tuple(readings[name]), None) for name in sorted(readings))
+    return Report(Question(""), in_utc(min(times)), in_utc(max(times)), timedelta(), len(curves), curves)
+
+
+def plan(new: Settings, then: Settings | None = None, windows: int = 2) -> Plan:
+    """The same settings then and now, if no others are given."""
+    return Plan(new, then or new, (windows, 1000))
+
+
+def at(points: Iterable[tuple[float, ...]], time: float, which: int) -> float:
+    """The value in force at a time, of points in order of time."""
+    return [point for point in points if point[0] <= time][-1][which]

@@ -1,0 +1,127 @@
+"""What a replay estimates: how a volume would have filled, and who would have been held back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quotahost.cli.lab.curves import Bucket, ClientUse, Name, Use
+from quotahost.cli.lab.estimates import FactorPoint, Growth, replayed_client
+from quotahost.cli.lab.pages import replay_page
+from quotahost.cli.lab.play import play
+from quotahost.cli.lab.replay import tables_of
+from tests.unit.cli.lab import runs
+
+# ---- volumes: whatever was recorded, the estimate never errs to the wrong side ----
+
+SHARES = st.floats(0, 1)
+STEPS = st.lists(st.tuples(st.integers(0, 10**12), st.floats(0.1, 100), SHARES, SHARES), min_size=1, max_size=30)
+
+
+@given(st.integers(0, 10**12), STEPS)
+def test_the_same_shares_give_what_was_recorded(start: int, steps: list[tuple[int, float, float, float]]) -> None:
+    growth = Growth(start)
+    for used, seconds, then, _ in steps:
+        growth.add(used, seconds, then * seconds, then * seconds)
+        assert round(growth.used) == used
+    assert not growth.estimated
+
+
+@given(st.integers(0, 10**12), STEPS)
+def test_larger_shares_never_leave_a_volume_emptier(start: int, steps: list[tuple[int, float, float, float]]) -> None:
+    growth = Growth(start)
+    for used, seconds, then, new in steps:
+        growth.add(used, seconds, min(then, new) * seconds, max(then, new) * seconds)
+        assert growth.used >= used - 1e-3
+
+
+def test_half_the_share_is_half_the_growth_and_the_whole_of_what_is_deleted() -> None:
+    growth = Growth(1000)
+    growth.add(1400, 10, 10, 5)
+    assert growth.used == 1200
+    growth.add(1300, 10, 10, 5)
+    assert growth.used == 1100
+
+
+def test_what_a_pause_held_back_is_estimated_by_what_came_before_it() -> None:
+    growth = Growth(0)
+    growth.add(1000, 10, 10, 10)
+    growth.add(1000, 10, 0, 10)
+    assert growth.used == 2000
+    assert growth.estimated
+
+
+def test_what_comes_in_a_pause_comes_with_any_settings() -> None:
+    growth = Growth(0)
+    growth.add(500, 10, 0, 0)
+    assert growth.used == 500
+    assert not growth.estimated
+
+
+# ---- clients: held back are those who want more than their quota times the factor ----
+
+#: Open for ten minutes, then half for ten with the new settings, then paused for ten; nothing of that then.
+FACTORS = tuple(FactorPoint(600.0 * i, 1.0, new) for i, new in enumerate((1.0, 0.5, 0.0, 1.0)))
+
+
+def client(demand: float | None, brokers: int = 1, until: int = 40, name: str = "app") -> ClientUse:
+    uses = [Use(60.0 * i, str(b), 100.0, demand, 1000.0) for i in range(until) for b in range(brokers)]
+    return ClientUse("c", "alice", name, 60.0, tuple(uses))
+
+
+@pytest.mark.parametrize(
+    ("demand", "slowed", "paused"), [(400.0, 0, 600), (500.0, 0, 600), (501.0, 600, 600), (None, 600, 600)]
+)
+def test_a_client_is_slowed_that_wants_more_than_the_factor_leaves(
+    demand: float | None, slowed: int, paused: int
+) -> None:
+    found = replayed_client(client(demand), FACTORS, 2400.0)
+    assert found.new == (slowed, paused)
+    assert found.then == (0, 0)
+
+
+def test_what_it_wants_on_all_brokers_counts_together() -> None:
+    found = replayed_client(client(300.0, brokers=2), FACTORS, 2400.0)
+    assert found.new == (600, 600)
+    assert found.brokers == ("0", "1")
+    assert found.rate == 200.0
+
+
+def test_one_that_wants_nothing_or_was_gone_is_not_held_back() -> None:
+    for gone in (client(0.0), client(None, until=5)):
+        found = replayed_client(gone, FACTORS, 2400.0)
+        assert found.new == found.then == (0, 0)
+
+
+def test_one_that_was_silent_because_it_was_paused_counts_on() -> None:
+    factors = tuple(point._replace(then=point.new) for point in FACTORS)
+    before = [use for use in client(None).uses if use.at < 1200]
+    found = replayed_client(replace(client(None), uses=tuple(before)), factors, 2400.0)
+    assert found.then.slowed_s == 600
+    assert found.then.paused_s == 600
+
+
+def test_of_brokers_with_factors_of_their_own_those_count_where_it_writes() -> None:
+    full, empty = ([Bucket(60.0 * i, used, used, used, 1000, 900, 1000) for i in range(40)] for used in (700, 10))
+    history = runs.report({Name("c", "0", "/d"): full, Name("c", "7", "/d"): empty})
+    own = runs.settings(factor__source="local", static__storage__soft="300", static__storage__hard="600")
+    (found,) = play(replace(history, clients=(client(None),)), runs.plan(own)).clients
+    assert found.new.paused_s > 2000
+    elsewhere = tuple(use._replace(broker="7") for use in client(None).uses)
+    assert play(replace(history, clients=(replace(client(None), uses=elsewhere),)), runs.plan(own)).clients == ()
+
+
+def test_a_replay_names_them_and_says_where_usage_is_lacking() -> None:
+    buckets = [Bucket(60.0 * i, 20 * i, 20 * i, 20 * i, 1000, 900, 1000) for i in range(40)]
+    history = runs.report({Name("c", "1", "/d"): buckets})
+    own = runs.settings(factor__source="snapshots", static__storage__soft="300", static__storage__hard="600")
+    assert any("no usage" in note for note in play(history, runs.plan(own)).notes)
+    played = play(replace(history, clients=(client(None, name="<b>app"),)), runs.plan(own))
+    assert not any("no usage" in note for note in played.notes)
+    (found,) = played.clients
+    assert found.new.slowed_s > 60
+    assert found.then == (0, 0)
+    assert "&lt;b&gt;app" in replay_page(played, "server.properties", tables_of(played))
