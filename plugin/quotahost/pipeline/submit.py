@@ -7,7 +7,7 @@ import shlex
 from quotahost.pipeline.options import Options, as_text, option
 from quotahost.pipeline.spark import connector
 from quotahost.pipeline.spark.resources import path
-from quotahost.pipeline.spark.session import DEFAULTS, POOLS
+from quotahost.pipeline.spark.session import DEFAULTS, POOLS, quiet
 
 
 def submit_line(options: Options, master: str) -> str:
@@ -25,6 +25,7 @@ def submit_line(options: Options, master: str) -> str:
     parts = [
         ["spark-submit", "--master", master],
         ["--properties-file", str(path(DEFAULTS))],
+        *(["--conf", f"{name}={value}"] for name, value in quiet().items()),
         ["--conf", f"spark.scheduler.allocation.file={path(POOLS).as_uri()}"],
         ["--jars", ",".join(map(str, connector.jars()))],
         [str(path("main.py"))],
