@@ -118,6 +118,8 @@ def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
         "--tick": "10s",
     }
     assert words[:2] == ["--master", "spark://h:7077"]
+    (log4j,) = (word.rpartition("=")[2] for word in " ".join(words).split() if word.startswith("-Dlog4j2"))
+    assert "rootLogger.level = ${env:QUOTAHOST_SPARK_LOG:-warn}" in Path(log4j).read_text(), "Spark is quiet"
     assert all(Path(jar).is_file() for jar in words[words.index("--jars") + 1].split(","))
 
 

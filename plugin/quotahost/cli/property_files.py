@@ -115,13 +115,13 @@ def _login(jaas: str, given: dict[str, str]) -> dict[str, str]:
     Raises:
         QuotahostError: it has none, and neither does the file in librdkafka's names: nobody would log in.
     """
-    found = login(jaas)
-    if jaas and len(found) < 2 and not any(name.startswith(_LOGINS) for name in given):
+    credentials = login(jaas)
+    if jaas and len(credentials) < 2 and not any(name.startswith(_LOGINS) for name in given):
         raise QuotahostError(
             f"{_JAAS} names no username and password, which is all that is read of it; give librdkafka's own "
             f"properties, such as {_LOGINS[0]} and sasl.password"
         )
-    return found
+    return credentials
 
 
 def _read(path: Path) -> dict[str, str]:

@@ -21,7 +21,7 @@ from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options, OptionsError, as_text, option, options
 from quotahost.pipeline.spark import places
 from quotahost.pipeline.spark.places import Lock
-from quotahost.pipeline.spark.session import DEFAULTS, POOLS, checkpoint_files, jars, path, session
+from quotahost.pipeline.spark.session import DEFAULTS, POOLS, checkpoint_files, jars, path, quiet, session
 from quotahost.text import EscapingFormatter
 
 log = logging.getLogger("quotahost.pipeline")
@@ -102,6 +102,7 @@ def submit_line(options: Options, master: str) -> str:
     parts = [
         ["spark-submit", "--master", master],
         ["--properties-file", str(path(DEFAULTS))],
+        *(["--conf", f"{name}={value}"] for name, value in quiet().items()),
         ["--conf", f"spark.scheduler.allocation.file={path(POOLS).as_uri()}"],
         ["--jars", ",".join(map(str, jars()))],
         [str(path("main.py"))],

@@ -98,3 +98,10 @@ def test_a_name_that_a_plugin_of_the_role_has_is_refused(tmp_path: Path) -> None
     done = run("new", "supplier", "static", "--directory", tmp_path)
     assert (done.exit_code, "there is a supplier static already" in done.output) == (1, True)
     assert run("new", "task", "static", "--directory", tmp_path).exit_code == 0
+
+
+def test_the_wheel_carries_every_file_of_every_example() -> None:
+    root = Path(__file__).parents[3]
+    packed = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    files = {str(path.relative_to(root)) for name in ("*.py", "*.toml") for path in root.glob(f"examples/*/{name}")}
+    assert packed["force-include"] == {file: f"quotahost/{file}" for file in files}

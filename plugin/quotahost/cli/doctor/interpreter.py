@@ -124,7 +124,7 @@ def _run(executable: str) -> str:
     return done.stdout
 
 
-def check_python(found: Interpreter) -> Iterator[Finding]:
+def check_python(interpreter: Interpreter) -> Iterator[Finding]:
     """What the broker's start would find; packages and libpython only of a version that would do."""
     for name in filter(os.environ.get, _FAULT_HANDLERS):
         yield note(
@@ -132,40 +132,40 @@ def check_python(found: Interpreter) -> Iterator[Finding]:
             "take the JVM's handler of SIGSEGV away, and the broker would crash",
             f"take {name} out of the broker's environment; quotahost refuses to start with faulthandler enabled",
         )
-    named = "" if found.named == found.executable else f" (as {found.named})"
-    yield good(f"{found.executable}{named}")
-    if not Path(found.named).is_absolute():
+    named = "" if interpreter.named == interpreter.executable else f" (as {interpreter.named})"
+    yield good(f"{interpreter.executable}{named}")
+    if not Path(interpreter.named).is_absolute():
         yield weak(
-            f"{found.named!r} is looked up on the broker's PATH, which may be another than this shell's",
-            f"{EXECUTABLE}={found.executable}",
+            f"{interpreter.named!r} is looked up on the broker's PATH, which may be another than this shell's",
+            f"{EXECUTABLE}={interpreter.executable}",
         )
-    if tuple(int(part) for part in found.version.split(".")[:2] if part.isdigit()) < _OLDEST:
-        yield wrong(f"Python {found.version}; 3.11 or newer is needed", f"for example {OURS}")
-    elif found.is_free_threaded:
-        text = f"Python {found.version} is a free-threaded build, which JPype does not support"
+    if tuple(int(part) for part in interpreter.version.split(".")[:2] if part.isdigit()) < _OLDEST:
+        yield wrong(f"Python {interpreter.version}; 3.11 or newer is needed", f"for example {OURS}")
+    elif interpreter.is_free_threaded:
+        text = f"Python {interpreter.version} is a free-threaded build, which JPype does not support"
         yield wrong(text, "name an ordinary build of Python")
     else:
-        yield good(f"Python {found.version}")
-        yield _libpython(found)
-        yield from _packages(found)
+        yield good(f"Python {interpreter.version}")
+        yield _libpython(interpreter)
+        yield from _packages(interpreter)
 
 
-def _libpython(found: Interpreter) -> Finding:
-    config = ", ".join(found.config)
+def _libpython(interpreter: Interpreter) -> Finding:
+    config = ", ".join(interpreter.config)
     # The shim opens libpython by dlopen, so a Python that is linked statically can't run in a JVM.
-    if found.libpython:
-        return good(f"shared libpython: {found.libpython} ({config})")
-    minor = ".".join(found.version.split(".")[:2])
+    if interpreter.libpython:
+        return good(f"shared libpython: {interpreter.libpython} ({config})")
+    minor = ".".join(interpreter.version.split(".")[:2])
     return wrong(
         f"no shared libpython found ({config})",
         f"Debian, Ubuntu: apt install libpython{minor}; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared pyenv "
-        f"install --force {found.version}; or name a Python of uv's or conda's, which have one",
+        f"install --force {interpreter.version}; or name a Python of uv's or conda's, which have one",
     )
 
 
-def _packages(found: Interpreter) -> Iterator[Finding]:
-    install = f"{found.executable} -m pip install quotahost"
-    if found.prefix != sys.prefix:
+def _packages(interpreter: Interpreter) -> Iterator[Finding]:
+    install = f"{interpreter.executable} -m pip install quotahost"
+    if interpreter.prefix != sys.prefix:
         install += f"; or, for the one that runs this doctor, {OURS}"
-    for name, version in (("quotahost", found.quotahost), ("jpype1", found.jpype)):
+    for name, version in (("quotahost", interpreter.quotahost), ("jpype1", interpreter.jpype)):
         yield good(f"{name} {version}") if version else wrong(f"{name} is not installed there", install)

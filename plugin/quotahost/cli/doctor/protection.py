@@ -27,9 +27,11 @@ from quotahost.units.show import show_duration, show_number
 
 FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence")
 AUTHORIZER: Final = "authorizer.class.name"
+STANDARD: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+OPEN: Final = "allow.everyone.if.no.acl.found"
 _INNER: Final = f"{PREFIX}fence.authorizer"
 #: Properties of StandardAuthorizer: a file that sets one belongs to a cluster with ACLs.
-_OF_ACLS: Final = ("super.users", "allow.everyone.if.no.acl.found")
+_OF_ACLS: Final = ("super.users", OPEN)
 _SESSION: Final = "broker.session.timeout.ms"
 _SESSION_MS: Final = 9000  # its default (KRaftConfigs)
 #: When a broker dies that is the active controller, the next one waits for a session of its own before it fences it.
@@ -106,7 +108,7 @@ def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Findin
         yield weak(
             f"fence.authorizer is none, but {' and '.join(acls)} is set, as where ACLs are in use: behind this fence "
             "nobody's rights are checked, and everybody may do everything",
-            f"{_INNER}=org.apache.kafka.metadata.authorizer.StandardAuthorizer, or remove {' and '.join(acls)}",
+            f"{_INNER}={STANDARD}, or remove {' and '.join(acls)}",
         )
 
 

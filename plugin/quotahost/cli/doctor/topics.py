@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from quotahost.cli.console import Finding, good, note, weak, wrong
-from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, LOCAL_ALONE, SEE_ALL
+from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, LOCAL_ALONE, OPEN, SEE_ALL, STANDARD
 from quotahost.cli.property_files import BrokerFile
 from quotahost.kafka.rights import CHANGES, NoAnswer, Rights, Shape, ask
 from quotahost.records.topics import (
@@ -38,8 +38,6 @@ from quotahost.records.topics import (
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 
-_STANDARD: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-_OPEN: Final = "allow.everyone.if.no.acl.found"
 _RECIPE: Final = "the rights of docs/security.md (conf/secured/acls.sh)"
 _EVERYBODY: Final = "User:*"
 _NEEDS: Final = {
@@ -50,6 +48,7 @@ _NEEDS: Final = {
 }
 #: One party writes to each topic. Create alone changes nothing that exists.
 _LIES: Final = CHANGES - {"Create"}
+_WRITES: Final = ("Write", "All")
 _DELETED: Final = (REFUSED, TICKS)  # nobody needs the past of these
 _LARGEST: Final = 1048588  # bytes; Kafka's default, to which a producer's default fits
 
@@ -59,20 +58,8 @@ _LARGEST: Final = 1048588  # bytes; Kafka's default, to which a producer's defau
 
 def named(settings: Settings | None) -> dict[str, Topic]:
     """The topics by their names, as these settings have them; by their default names without settings."""
-    names: Mapping[str, str] = (
-        {}
-        if settings is None
-        else {
-            "snapshots.topic": settings.snapshots_topic,
-            "cluster.volumes.topic": settings.cluster_volumes_topic,
-            "usage.topic": settings.usage_topic,
-            "shares.topic": settings.shares_topic,
-            "quotas.topic": settings.quotas_topic,
-            "watch.topic": settings.watch_topic,
-            "looks.topic": settings.looks_topic,
-        }
-    )
-    return {names.get(topic.brokers_property, topic.name): topic for topic in TOPICS}
+    # The field of a property has its name; without settings, and without a property, there is none.
+    return {getattr(settings, topic.brokers_property.replace(".", "_"), topic.name): topic for topic in TOPICS}
 
 
 def believed_topics(settings: Settings) -> Iterator[Topic]:
@@ -122,13 +109,13 @@ def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     authorizer = broker.get(AUTHORIZER)
     inner = settings.fence_authorizer if authorizer in FENCES else authorizer
     has_none = not inner or inner == "none"
-    if broker.get("process.roles") == "controller" or not (has_none or broker.get(_OPEN).lower() == "true"):
+    if broker.get("process.roles") == "controller" or not (has_none or broker.get(OPEN).lower() == "true"):
         return
     if has_none:
         why = f"{PREFIX}fence.authorizer is none" if authorizer in FENCES else f"{AUTHORIZER} is not set"
-        remedy = f"an authorizer ({_STANDARD}) and {_RECIPE}"
+        remedy = f"an authorizer ({STANDARD}) and {_RECIPE}"
     else:
-        why, remedy = f"{_OPEN} is true", f"{_OPEN}=false, or {_RECIPE}"
+        why, remedy = f"{OPEN} is true", f"{OPEN}=false, or {_RECIPE}"
     if believed:
         topics = ", ".join(name for topic, name in names.items() if topic in believed)
         may = (
@@ -173,9 +160,9 @@ def check_cluster(
         yield weak(f"{LOCAL_ALONE} ({against} has {rights.brokers} brokers)", SEE_ALL)
     if not config and "Alter" in rights.cluster:
         yield weak(
-            f"{against} lets a client without credentials do everything: there is no authorizer, or {_OPEN} is true; "
+            f"{against} lets a client without credentials do everything: there is no authorizer, or {OPEN} is true; "
             f"so everybody who can connect may write to {', '.join(topics)}",
-            f"an authorizer ({_STANDARD}) and {_RECIPE}",
+            f"an authorizer ({STANDARD}) and {_RECIPE}",
         )
         return
     yield from _of_acls(rights, topics)
@@ -209,34 +196,32 @@ def _of_acls(rights: Rights, topics: Mapping[str, Topic]) -> Iterator[Finding]:
 
 def _of_changes(name: str, topic: Topic, holders: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
     """Whom ACLs let change a topic; super users need none, and are not listed."""
-    # Several people may watch, and each writes a record for it; that is all that any of them needs.
-    harmless = {"Write"} if "Write" in topic.watchers else set()
-    changing = {
-        principal: {operation: pattern for operation, pattern in rights.items() if operation in _LIES}
+    changes = [
+        (principal, operation, pattern)
         for principal, rights in sorted(holders.items())
-    }
-    changing = {principal: rights for principal, rights in changing.items() if rights}
-    too_much = {principal: rights for principal, rights in changing.items() if rights.keys() - harmless}
-    if not changing:
-        return
-    if harmless and not too_much:
-        yield good(f"ACLs let {', '.join(changing)} write to {name}, and watch")
-    elif not harmless and len(changing) == 1:
-        yield good(f"ACLs let nobody else than {next(iter(changing))} write to {name}")
+        for operation, pattern in sorted(rights.items())
+        if operation in _LIES
+    ]
+    writers = list(dict.fromkeys(principal for principal, operation, _ in changes if operation in _WRITES))
+    if "Write" in topic.watchers:  # several people may watch, and each writes a record for it
+        excess = [change for change in changes if change[1] != "Write"]
+        what, why, right = "somebody do more than write to", "which nobody needs", ", and watch"
+    elif len(writers) > 1:
+        excess, what, why, right = changes, "more than one principal write to", "of which one is enough", ""
     else:
+        excess = [change for change in changes if change[0] not in writers]
+        what, why, right = "somebody change", "and not to write to it", ""
+    if excess:
         listed = "; ".join(
-            f"{principal} may {operation} by the ACL for {pattern}"
-            for principal, rights in too_much.items()
-            for operation, pattern in sorted(rights.items())
-            if operation not in harmless
+            f"{principal} may {operation} by the ACL for {pattern}" for principal, operation, pattern in excess
         )
-        most = "do more than write to" if harmless else "write to"
-        enough = "which nobody needs" if harmless else "of which one is enough"
         yield weak(
-            f"ACLs let {'somebody' if harmless else 'more than one principal'} {most} {name}, {enough}: {listed}. "
-            f"Whoever does {topic.danger}",
+            f"ACLs let {what} {name}, {why}: {listed}. Whoever does {topic.danger}",
             "remove what is too much with kafka-acls.sh",
         )
+    elif writers:
+        only = "" if right else "nobody else than "
+        yield good(f"ACLs let {only}{', '.join(writers)} write to {name}{right}")
 
 
 def _of_readers(looks: str, watch: str, holders: Mapping[str, Mapping[str, Mapping[str, str]]]) -> Iterator[Finding]:

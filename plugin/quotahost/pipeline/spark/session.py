@@ -99,12 +99,16 @@ def _own(master: str, kafka: bool) -> dict[str, str]:
 def local(master: str, kafka: bool = True) -> dict[str, str]:
     """The configuration of a session whose driver runs in this process."""
     of_kafka = {"spark.jars": ",".join(map(str, jars()))} if kafka else {}
-    own = defaults()
-    # The JVM starts with this session, so Spark's log is configured by a property of the JVM.
-    own["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile={path(LOG4J)}"
+    own = defaults() | quiet()
     loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     own |= of_kafka | {"spark.master": master, "spark.scheduler.allocation.file": path(POOLS).as_uri()}
     return own | (loopback if master.startswith("local") else {})
+
+
+def quiet() -> dict[str, str]:
+    """The options of the driver's JVM, by which Spark's own log begins at WARN; else it starts with some 200 lines."""
+    options = "spark.driver.extraJavaOptions"
+    return {options: f"{defaults()[options]} -Dlog4j2.configurationFile={path(LOG4J)}"}
 
 
 def defaults() -> dict[str, str]:
