@@ -12,13 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._acl import AclBindingFilter, AclOperation, AclPermissionType
-from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from confluent_kafka.admin import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 from confluent_kafka.cimpl import NewTopic
 
 from quotahost.kafka.reach import NoAnswer, reach
-from quotahost.kafka.topic_shape import Shape, shape
+from quotahost.kafka.topics import Shape, shape
 from quotahost.records.topics import GROUPS
 
 __all__ = ["CHANGES", "Acl", "NoAnswer", "Rights", "ask"]

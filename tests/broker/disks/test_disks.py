@@ -10,8 +10,7 @@ from typing import Final
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin import AdminClient, ConfigResource
 from jsonschema import Draft7Validator
 
 from harness.clients.producer import ProducerLoad

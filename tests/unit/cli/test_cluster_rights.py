@@ -19,7 +19,7 @@ from quotahost.errors import QuotahostError
 from quotahost.kafka import rights as kafka_rights
 from quotahost.kafka.reach import reach
 from quotahost.kafka.rights import Acl, NoAnswer, Rights
-from quotahost.kafka.topic_shape import Shape
+from quotahost.kafka.topics import Shape
 from quotahost.records.topics import REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, Party
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX

@@ -7,7 +7,7 @@ from typing import Final
 
 from quotahost.cli.console import Finding, good, note, weak, wrong
 from quotahost.kafka.rights import Rights
-from quotahost.kafka.topic_shape import Shape
+from quotahost.kafka.topics import Shape
 from quotahost.records.topics import REFUSED, TICKS, Topic
 
 _DELETED: Final = (REFUSED, TICKS)  # nobody needs the past of these
