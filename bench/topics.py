@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.markdown import machine_line, table
 from bench.names import live_heap
@@ -27,7 +27,6 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, PREFIX, plugin_properties
 from harness.system.process import thread_cpu_seconds
 from harness.system.waiting import eventually
-from quotahost.kafka.admin import NewTopic
 
 TOPICS: Final = 2_000
 TOTAL: Final = "topics.total.bytes.in.per.sec.threshold"

@@ -11,13 +11,12 @@ from enum import Enum
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.java.helper import HelperError, helper
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
-from quotahost.kafka.admin import NewTopic
 
 T = TypeVar("T")
 

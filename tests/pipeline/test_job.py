@@ -9,13 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from pyspark.sql import SparkSession
 
 from harness.kafka.admin import delete_topics
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
-from quotahost.kafka.admin import ConfigResource, ResourceType
 from quotahost.model import QuotaType
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress

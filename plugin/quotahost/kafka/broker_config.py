@@ -6,14 +6,13 @@ that nobody else's entries are lost, whoever else changes them at the same momen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import KafkaException
-
-from quotahost.errors import QuotahostError
-from quotahost.kafka.admin import (
+from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -21,6 +20,9 @@ from quotahost.kafka.admin import (
     ConfigSource,
     ResourceType,
 )
+
+from quotahost.errors import QuotahostError
+from quotahost.kafka.topics import described
 
 _WAIT: Final = 10.0  # seconds
 
@@ -62,8 +64,8 @@ class BrokerConfig:
         Raises:
             Unreachable: there is no answer, or the right is missing (DescribeConfigs on the cluster).
         """
-        resource = ConfigResource(ResourceType.BROKER, self._broker)
-        entry = _answer(self._client().describe_configs([resource], request_timeout=_WAIT)).get(name)
+        with _answered():
+            entry = described(self._client(), ResourceType.BROKER, self._broker, _WAIT).get(name)
         if entry is None:
             return None
         entries = tuple(part for part in (entry.value or "").split(",") if part)
@@ -94,7 +96,8 @@ class BrokerConfig:
             for name, value in (put or {}).items()
         ]
         resource = ConfigResource(ResourceType.BROKER, self._broker, incremental_configs=entries)
-        _answer(self._client().incremental_alter_configs([resource], request_timeout=_WAIT))
+        with _answered():
+            self._client().incremental_alter_configs([resource], request_timeout=_WAIT)[resource].result(_WAIT)
 
     def _client(self) -> AdminClient:
         if self._admin is None:
@@ -102,10 +105,10 @@ class BrokerConfig:
         return self._admin
 
 
-def _answer(futures: Mapping[Any, Any]) -> Any:
-    (future,) = futures.values()
+@contextmanager
+def _answered() -> Iterator[None]:
     try:
-        return future.result(_WAIT)
+        yield
     except (KafkaException, TimeoutError) as error:
         raise Unreachable(str(error) or "no answer") from None
 

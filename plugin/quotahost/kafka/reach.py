@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from quotahost.errors import QuotahostError
-from quotahost.kafka.admin import AdminClient
 
 _OURS: Final = {"log_level": 0, "socket.connection.setup.timeout.ms": 5000}
 _MOMENT: Final = 3.0  # seconds, in which a broker that is there answers even when it is busy

@@ -12,27 +12,26 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-
-from quotahost.kafka.admin import (
+from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
-    ConfigResource,
     NewTopic,
     ResourcePatternType,
     ResourceType,
 )
+
 from quotahost.kafka.reach import NoAnswer, reach
+from quotahost.kafka.topics import Shape, shape
 from quotahost.records.topics import GROUPS
 
-__all__ = ["CHANGES", "Acl", "NoAnswer", "Rights", "Shape", "ask"]
+__all__ = ["CHANGES", "Acl", "NoAnswer", "Rights", "ask"]
 
 _WAIT: Final = 10.0  # seconds
 _SILENT: Final = "it lets this client connect, and then doesn't answer in time"
 #: What changes a topic or its records; whoever may do one of these can lie to the brokers.
 CHANGES: Final = frozenset({"Write", "Create", "Delete", "Alter", "AlterConfigs", "All", "Any"})
-_ASKED: Final = ("cleanup.policy", "min.insync.replicas", "max.message.bytes", "message.timestamp.type")
 _DENIED: Final = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 
 
@@ -51,19 +50,6 @@ class Acl:
     principal: str
     pattern: str
     operation: str
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How a topic is kept.
-
-    Attributes:
-        replicas: of the partition that has fewest.
-        config: the properties that matter; None if the client may not see them.
-    """
-
-    replicas: int
-    config: Mapping[str, str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +127,8 @@ def _topics(
                 raise
             continue
         own[name] = _named(topic.authorized_operations)
-        replicas = min((len(partition.replicas) for partition in topic.partitions), default=0)
-        shapes[name] = Shape(replicas, _config(admin, name) if "DescribeConfigs" in own[name] else None)
+        shapes[name] = shape(admin, topic, "DescribeConfigs" in own[name], _WAIT)
     return own, shapes, missing
-
-
-def _config(admin: AdminClient, topic: str) -> dict[str, str] | None:
-    resource = ConfigResource(ResourceType.TOPIC, topic)
-    try:
-        entries = admin.describe_configs([resource], request_timeout=_WAIT)[resource].result(_WAIT)
-    except (KafkaException, TimeoutError):
-        return None
-    return {name: str(entries[name].value) for name in _ASKED if name in entries}
 
 
 def _creatable(admin: AdminClient, missing: Collection[str]) -> dict[str, bool]:

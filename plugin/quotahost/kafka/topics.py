@@ -1,6 +1,8 @@
-"""Creates a compacted topic if it is absent, and warns if one that exists isn't compacted.
+"""A topic of a running cluster: made if it is absent, and its replicas and the properties that matter for the records.
 
-``publisher`` does so before its first record. The pipeline creates its own topics with the same configuration
+``publisher`` makes a compacted topic before its first record, and warns of one that exists and isn't compacted;
+``rights`` asks for a topic's shape. :func:`described` reads the configuration of a topic or a broker, for
+``broker_config`` too. The pipeline creates its own topics with the same configuration
 (``quotahost.records.topics.COMPACTED``), through Kafka's Java client.
 """
 
@@ -8,12 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from quotahost.errors import QuotahostError
-from quotahost.kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 from quotahost.records.topics import COMPACTED
 
 log = logging.getLogger("quotahost.kafka")
@@ -68,9 +71,7 @@ def ensure_compacted(config: Mapping[str, Any], topic: str, brokers: int, patien
 def _check_policy(admin: AdminClient, topic: str) -> None:
     """Warn of a topic that deletes by age: it would lose the records of brokers that have nothing new to publish."""
     try:
-        resource = ConfigResource(ResourceType.TOPIC, topic)
-        entries = admin.describe_configs([resource], request_timeout=_WAIT)[resource].result(_WAIT)
-        policy = entries["cleanup.policy"].value or ""
+        policy = described(admin, ResourceType.TOPIC, topic, _WAIT)["cleanup.policy"].value or ""
     except KafkaException as failure:
         log.debug("cleanup.policy of %s can't be read: %s", topic, failure)
         return
@@ -80,3 +81,54 @@ def _check_policy(admin: AdminClient, topic: str) -> None:
             topic,
             policy,
         )
+
+
+def described(admin: AdminClient, kind: ResourceType, name: str, wait: float) -> dict[str, Any]:
+    """The configuration of a topic or a broker: Kafka's entries by the properties' names.
+
+    Raises:
+        KafkaException: the cluster refuses the answer, or gives none.
+        TimeoutError: there is no answer in ``wait`` seconds.
+    """
+    resource = ConfigResource(kind, name)
+    entries: dict[str, Any] = admin.describe_configs([resource], request_timeout=wait)[resource].result(wait)
+    return entries
+
+
+# ---- shape -----------------------------------------------------------------------------------------
+
+_ASKED: Final = ("cleanup.policy", "min.insync.replicas", "max.message.bytes", "message.timestamp.type")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a topic is kept.
+
+    Attributes:
+        replicas: of the partition that has fewest.
+        config: the properties that matter; None if the client may not see them.
+    """
+
+    replicas: int
+    config: Mapping[str, str] | None
+
+
+def shape(admin: AdminClient, topic: Any, may_see: bool, wait: float) -> Shape:
+    """The shape of a topic.
+
+    Args:
+        admin: connected.
+        topic: what ``describe_topics`` said of it.
+        may_see: whether the client has DescribeConfigs there.
+        wait: seconds to wait for its configuration.
+    """
+    replicas = min((len(partition.replicas) for partition in topic.partitions), default=0)
+    return Shape(replicas, _config(admin, topic.name, wait) if may_see else None)
+
+
+def _config(admin: AdminClient, topic: str, wait: float) -> dict[str, str] | None:
+    try:
+        entries = described(admin, ResourceType.TOPIC, topic, wait)
+    except (KafkaException, TimeoutError):
+        return None
+    return {name: str(entries[name].value) for name in _ASKED if name in entries}

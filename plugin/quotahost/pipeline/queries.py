@@ -15,9 +15,8 @@ key. The second reading costs little. A driver that was just started takes 53 CP
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -32,7 +31,7 @@ from quotahost.pipeline.kafka.clients import short
 from quotahost.pipeline.kafka.clock import KafkaClock
 from quotahost.pipeline.monitoring import DEAD_LETTERS
 from quotahost.pipeline.options import Options
-from quotahost.pipeline.spark.frames import kafka_sink, spark_options, sql
+from quotahost.pipeline.spark.frames import kafka_sink, large_of_stranger, spark_options, sql
 from quotahost.pipeline.spark.places import place
 from quotahost.pipeline.volumes import aggregate, parse
 
@@ -54,8 +53,6 @@ SHARES_EVERY: Final = timedelta(milliseconds=500)
 #: Bytes of a refused record's value and of its key that its dead letter keeps.
 MAX_VALUE: Final = 64 * 1024
 MAX_KEY: Final = 1024
-#: Bytes of a record that the state takes of a broker that the cluster doesn't list; of the others it takes any.
-MAX_OF_STRANGER: Final = 16 * 1024
 
 #: What is done with a batch: its rows, and its number.
 Batch = Callable[[DataFrame, int], None]
@@ -88,25 +85,6 @@ def _dead_letters(snapshots: DataFrame, usage: DataFrame) -> DataFrame:
     found = snapshots.sparkSession.sql(text, parsed=snapshots, usage=usage)
     # Spark reports this count with the batch's progress, for the metric: no second pass counts them.
     return found.observe(DEAD_LETTERS, F.count("key").alias(DEAD_LETTERS))
-
-
-def without_strangers(good: DataFrame, topic: str, broker: str, listed: Collection[str]) -> DataFrame:
-    """The good records without the large ones of brokers that the cluster doesn't list.
-
-    Whoever may write to a topic can invent brokers, and the state remembers each. Their number is bounded by
-    :data:`quotahost.pipeline.supervisor.SPARE_ROWS`, what each may take by MAX_OF_STRANGER. Brokers that read the topic
-    themselves refuse strangers, too.
-
-    Args:
-        good: the rows of a parse without an error.
-        topic: the topic of the cluster that lists its brokers; other topics' records stay.
-        broker: the name of the column with the broker's id.
-        listed: the ids that the cluster has listed.
-    """
-    text = f"""SELECT * FROM {{good}} WHERE topic <> :topic OR removed OR octet_length(value) <= {MAX_OF_STRANGER}
-        OR array_contains(from_json(:listed, 'ARRAY<STRING>'), {broker})"""
-    args = {"topic": topic, "listed": json.dumps(sorted(listed))}
-    return good.sparkSession.sql(text, args=args, good=good)
 
 
 class Queries:
@@ -151,7 +129,7 @@ class Queries:
         parsed = parse.parse(self._read(topics), self._clusters, self._options.validity)
         good = parsed.where(f"error IS NULL AND topic <> '{self._options.tick_topic}'")
         for topic in (topic for topic, cluster in self._clusters.items() if cluster == self._own):
-            good = without_strangers(good, topic, "broker", self.listed)
+            good = aggregate.cut_strangers(good, topic, self.listed)
         if crowded:
             good = good.where(self._not_expired("seen"))
         volumes = aggregate.state(good, self._options.fill_window)
@@ -163,7 +141,8 @@ class Queries:
         parsed = shares.parse(raw, self._usage_cluster, self._options.validity)
         good = parsed.where("error IS NULL").where(self._not_expired("ts"))
         if self._usage_cluster == self._own:
-            good = without_strangers(good, self._options.usage_topic, "brokerId", self.listed)
+            # Shares are only for brokers that the cluster has listed.
+            good = good.where(~large_of_stranger(self._options.usage_topic, "brokerId", self.listed))
         newest = self._spark.sql(sql("usage"), args={"cluster": self._usage_cluster}, good=good)
         return self._start_complete("shares", newest, publish, SHARES_EVERY)
 

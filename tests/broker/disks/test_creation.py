@@ -8,14 +8,13 @@ from typing import Final
 
 import pytest
 from confluent_kafka import Consumer, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.clients.mutations import mutate
 from harness.kafka.admin import alter_broker_config, alter_config, create_topic, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from quotahost.kafka.admin import NewTopic
 from tests.broker.support.node import callback_node, gauge
 from tests.broker.support.numbers import attempt
 

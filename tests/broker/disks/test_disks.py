@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource
 from jsonschema import Draft7Validator
 
 from harness.clients.producer import ProducerLoad
@@ -27,7 +27,6 @@ from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from quotahost.kafka.admin import ConfigResource
 from quotahost.records import snapshot as snapshot_records
 from tests.broker.support.disks import SNAPSHOTS as TOPIC
 from tests.broker.support.disks import DiskLimits, published, wait_for_factor

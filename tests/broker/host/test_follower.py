@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from harness.kafka.admin import create_topic, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
-from quotahost.kafka.admin import NewPartitions
 from quotahost.kafka.follower import Follower
 from quotahost.testing.broker import FakeBroker
 from tests.broker.support.node import topic_name

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
@@ -19,7 +19,6 @@ from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
-from quotahost.kafka.admin import NewTopic
 from quotahost.metrics import CATALOGUE, CLIENTS
 from tests.broker.support.node import (
     ANYONE,

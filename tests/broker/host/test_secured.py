@@ -18,12 +18,13 @@ from typing import Final
 import javaproperties
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # missing in its stubs
+from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
+    NewTopic,
     ResourcePatternType,
     ResourceType,
 )
@@ -39,7 +40,6 @@ from harness.system.waiting import eventually
 from quotahost.cli.console import Finding, Level
 from quotahost.cli.doctor.topics import check_cluster
 from quotahost.cli.property_files import read_client_config
-from quotahost.kafka.admin import NewTopic
 from quotahost.kafka.broker_config import BrokerConfig
 from quotahost.records import topics
 from quotahost.records.topics import Party

@@ -15,11 +15,12 @@ from typing import Any, Final
 import pytest
 import yaml
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # missing in its stubs
+from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
     AclPermissionType,
     AdminClient,
+    NewTopic,
     ResourcePatternType,
     ResourceType,
 )
@@ -31,7 +32,6 @@ from harness.plugin import JAR, PREFIX, ROOT
 from harness.system.certificates import PASSWORD, Identity, identity, key_as_pem
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
-from quotahost.kafka.admin import NewTopic
 from tests.broker.support.node import OPEN, PAUSE, gauge, state, table_row
 from tests.broker.support.numbers import attempt
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.many_clients import introduce_clients
@@ -26,7 +26,6 @@ from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import JAR
 from harness.system.waiting import eventually
-from quotahost.kafka.admin import NewPartitions, NewTopic
 from quotahost.kafka.topics import ensure_compacted
 from quotahost.records import look as look_records
 from quotahost.records.look import BrokerLook

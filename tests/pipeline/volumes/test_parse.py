@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 
 from quotahost.pipeline.history import readings
-from quotahost.pipeline.queries import MAX_OF_STRANGER, without_strangers
+from quotahost.pipeline.spark.frames import MAX_OF_STRANGER, large_of_stranger
+from quotahost.pipeline.volumes import aggregate
 from quotahost.pipeline.volumes import parse as records
+from quotahost.records.cluster_volumes import MAX_LISTED
 from quotahost.records.snapshot import MAX_BYTES, decode
 from tests.pipeline.support.records import NOW, ago, frame, limit, record, snapshot, volume
 from tests.reference import volumes as model
@@ -372,16 +374,27 @@ def test_unknown_fields_are_harmless(spark: SparkSession) -> None:
     assert parsed(spark, given)["error"] is None
 
 
-def test_of_a_broker_that_the_cluster_does_not_list_no_large_snapshot_is_remembered(spark: SparkSession) -> None:
-    """A stranger who invents 1,000 brokers of 256 KiB each doesn't fill the driver's memory."""
-    large = {"padding": "x" * MAX_OF_STRANGER}
-    given = [
-        record(0, "1", snapshot("1", NOW, GOOD, **large)),
-        record(1, "9", snapshot("9", NOW, GOOD, **large)),
-        record(2, "8", snapshot("8", NOW, GOOD)),
-        record(3, "9", snapshot("9", NOW, GOOD, **large), topic="mirrored"),
-        record(4, "9", None),
-    ]
+def test_of_a_broker_that_the_cluster_does_not_list_little_of_a_large_snapshot_is_remembered(
+    spark: SparkSession,
+) -> None:
+    """A stranger who invents 1,000 brokers of 256 KiB each doesn't fill the memory; a full disk counts on."""
+    many = [volume(f"/{n}".ljust(200, "x"), 1000, n, topics=["t"]) for n in range(200)]
+    large = snapshot("1", NOW, many, offlineLogDirs=["/o" * 99] * 99)
+    assert len(large) > MAX_OF_STRANGER
+    by_broker = {"1": large, "9": large.replace(b'"1"', b'"9"'), "8": snapshot("8", NOW, GOOD), "7": None}
+    given = [record(n, broker, value) for n, (broker, value) in enumerate(by_broker.items())]
+    given.append(record(4, "9", by_broker["9"], topic="mirrored"))
     good = records.parse(frame(spark, given)).where("error IS NULL")
-    taken = without_strangers(good, "snapshots", "broker", ["1", "2"])
-    assert sorted(row["offset"] for row in taken.collect()) == [0, 2, 3, 4]
+    rows = aggregate.cut_strangers(good, "snapshots", ["1", "2"]).orderBy("offset").collect()
+    listed, stranger, small, removed, mirrored = [row["s"] for row in rows]
+    assert (listed, small, mirrored) == tuple(good.orderBy("offset").collect()[n]["s"] for n in (0, 2, 4))
+    assert removed is None or removed["volumes"] is None
+    assert [each["consumed"] for each in stranger["volumes"]] == list(range(199, 199 - MAX_LISTED, -1))
+    assert {(len(each["volumeName"]), each["topics"]) for each in stranger["volumes"]} == {(128, None)}
+    assert [len(each) for each in stranger["offlineLogDirs"]] == [128] * MAX_LISTED
+
+
+def test_a_stranger_s_large_usage_is_not_remembered(spark: SparkSession) -> None:
+    rows = frame(spark, [record(0, "1", b"x" * 20_000), record(1, "9", b"x" * 20_000), record(2, "9", None)])
+    kept = rows.selectExpr("*", "string(key) AS k").where(~large_of_stranger("snapshots", "k", ["1"]))
+    assert sorted(row["offset"] for row in kept.collect()) == [0, 2]

@@ -17,7 +17,8 @@ from quotahost.cli.property_files import in_librdkafkas_names
 from quotahost.errors import QuotahostError
 from quotahost.kafka import rights as kafka_rights
 from quotahost.kafka.reach import reach
-from quotahost.kafka.rights import Acl, NoAnswer, Rights, Shape
+from quotahost.kafka.rights import Acl, NoAnswer, Rights
+from quotahost.kafka.topics import Shape
 from quotahost.records.topics import LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, WATCH, Party
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX

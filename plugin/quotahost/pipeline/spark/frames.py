@@ -7,17 +7,21 @@ A query's text lies in ``sql/NAME.sql``. :func:`sql` fills in the fragments: whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from functools import cache
 from typing import Final, TypeVar
 
-from pyspark.sql import DataFrame, DataFrameWriter
+from pyspark.sql import Column, DataFrame, DataFrameWriter
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from quotahost.pipeline.spark.session import path
 from quotahost.records.age import MAX_DELAY_MS
 
+#: Bytes of a record of a broker that the cluster doesn't list, up to which the state takes it as it is.
+MAX_OF_STRANGER: Final = 16 * 1024
 _MS: Final = timedelta(milliseconds=1)
 _Writer = TypeVar("_Writer", DataFrameWriter, DataStreamWriter)
 
@@ -101,6 +105,23 @@ def exact_factor(consumed: str) -> str:
         WHEN {consumed} IS NOT NULL
           THEN struct({first} div {ramp} AS f1, {second} div {ramp} AS f2, {third} div {ramp} AS f3)
         END"""
+
+
+def large_of_stranger(topic: str, broker: str, listed: Collection[str]) -> Column:
+    """Whether a record is above MAX_OF_STRANGER, and of a broker that the cluster doesn't list.
+
+    Whoever may write to a topic can invent brokers, and the state of a query remembers each. Their number is bounded by
+    :data:`quotahost.pipeline.supervisor.SPARE_ROWS`, and by this what each of them takes.
+
+    Args:
+        topic: the topic of the cluster that lists its brokers; of other topics' records nobody can say it.
+        broker: the name of the column with the broker's id.
+        listed: the ids that the cluster has listed.
+    """
+    known = F.from_json(F.lit(json.dumps(sorted(listed))), "ARRAY<STRING>")
+    large = F.octet_length("value") > MAX_OF_STRANGER
+    # coalesce, because a tombstone has no length.
+    return F.coalesce((F.col("topic") == topic) & large & ~F.array_contains(known, F.col(broker)), F.lit(False))
 
 
 # ---- where rows go ---------------------------------------------------------------------------------

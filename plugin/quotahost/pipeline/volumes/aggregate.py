@@ -14,9 +14,10 @@ from datetime import timedelta
 from typing import Final
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from quotahost.model.affected import MAX_TOPICS
-from quotahost.pipeline.spark.frames import exact_factor, reached_at, sql
+from quotahost.pipeline.spark.frames import exact_factor, large_of_stranger, reached_at, sql
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST
 
 #: Characters of a name in a cluster's record; names are cut there, because the record would become too large. JSON
@@ -66,6 +67,26 @@ def state(good: DataFrame, window: timedelta) -> DataFrame:
         the time of the batch.
     """
     return good.sparkSession.sql(sql("state", window=_ms(window), max_name=MAX_NAME), good=good)
+
+
+def cut_strangers(good: DataFrame, topic: str, listed: Collection[str]) -> DataFrame:
+    """The good rows, where large snapshots of brokers that the cluster doesn't list are cut to what a record may list.
+
+    Such a broker is a stranger's invention, or it is down: its full disk must count on. So MAX_LISTED volumes stay,
+    those with the least free shares, and no topics, which stands for all.
+
+    Args:
+        good: the rows of ``parse.parse`` without an error.
+        topic: the topic of the cluster that lists its brokers; other topics' snapshots stay as they are.
+        listed: the ids that the cluster has listed.
+    """
+    volumes = F.expr(f"""slice(array_sort(transform(s.volumes, v -> struct(
+        {_free_share("v.capacity", "v.consumed")} AS free, struct(left(v.volumeName, {MAX_NAME}) AS volumeName,
+        v.capacity, v.consumed, v.softLimit, v.hardLimit, CAST(NULL AS ARRAY<STRING>) AS topics) AS v))),
+        1, {MAX_LISTED}).v""")
+    offline = F.expr(f"slice(transform(s.offlineLogDirs, d -> left(d, {MAX_NAME})), 1, {MAX_LISTED})")
+    cut = F.col("s").withField("volumes", volumes).withField("offlineLogDirs", offline)
+    return good.withColumn("s", F.when(large_of_stranger(topic, "broker", listed), cut).otherwise(F.col("s")))
 
 
 def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
