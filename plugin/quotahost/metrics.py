@@ -179,6 +179,12 @@ CATALOGUE: Final = (
     *_bean("Watch", rows=(
         ("Errors", "watch_errors", COUNTER, "Failures of the threads that go on without Python; each is tried again."),
     )),
+    *_bean("ImpatientClients", label="software", rows=(
+        ("Connections", "impatient_connections", GAUGE,
+         "Connections of clients whose library gives up within a minute of a PAUSE by default, by what they call "
+         "their software (KIP-511); `unknown`: they send no name, like kafka-go, kafkajs, aiokafka and "
+         "kafka-python 2. As of at most a minute ago."),
+    )),
     *_bean("Internals", label="internal", rows=(
         ("Missing", "internals_missing", GAUGE,
          "1 if this Kafka has not, or not as quotahost knows it, what quotahost uses of it though it is no public API; "

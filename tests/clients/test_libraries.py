@@ -12,7 +12,9 @@ from typing import Final
 
 import pytest
 
-from tests.clients.libraries import AIOKAFKA, KAFKA_GO, LIBRARIES, Running, now_ms
+from harness.system.waiting import eventually
+from tests.broker.support.node import gauge
+from tests.clients.libraries import AIOKAFKA, KAFKA_GO, LIBRARIES, SARAMA, Running, now_ms
 from tests.clients.rides import RIDES, broker, runnable, set_factor, through_a_pause
 from tests.clients.table import Told, keep
 
@@ -53,6 +55,8 @@ def test_in_a_throttle_each_library_sends_what_its_limit_allows_and_fails_nothin
             Running.start(node, library, f"{library.slug}-default", rate=1_000, outstanding=500)
             for library in libraries
         ]
+        if SARAMA in libraries:
+            eventually(lambda: gauge(node, "ImpatientClients,name=sarama", "Connections") > 0, 90)
         time.sleep(LOADED_S / 2)  # the windows of Kafka's quotas are full
         begin = now_ms()
         time.sleep(LOADED_S)

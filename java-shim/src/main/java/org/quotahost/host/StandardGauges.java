@@ -8,6 +8,7 @@ import org.quotahost.fence.Fence;
 import org.quotahost.fence.TurnedBack;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.internals.Internals;
+import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Meters;
 import org.quotahost.internals.Mute;
 import org.quotahost.metrics.Gauges;
@@ -57,6 +58,9 @@ final class StandardGauges {
         gauges.add("Lease", "", "FallbackApplied", lease::applied);
         gauges.add("Host", "", "Restarts", restarts);
         gauges.add("Watch", "", "Errors", Schedule::failures);
+        for (String software : KafkaBeans.IMPATIENT) {
+            gauges.add("ImpatientClients", software, "Connections", () -> KafkaBeans.connections(software));
+        }
         Internals.all().forEach(each -> gauges.add("Internals", each.name(), "Missing", () -> each.missing() ? 1 : 0));
         // Python sets it, and cannot while it is silent.
         gauges.overrule("Factor", "", "LackOfData",

@@ -2,6 +2,7 @@ package org.quotahost.internals;
 
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -32,6 +33,16 @@ public final class KafkaBeans {
     /** Kafka makes its log directories' MBeans after its callback, and the disks are looked at from then on. */
     private static final long START_NANOS = TimeUnit.MINUTES.toNanos(2);
     private static final long LOADED = System.nanoTime();
+
+    /**
+     * What clients call their software (KIP-511) whose libraries give up within a minute of a PAUSE by default: sarama, and
+     * all that don't name it, such as kafka-go, kafkajs, aiokafka and kafka-python 2 (docs/clients.md).
+     */
+    public static final List<String> IMPATIENT = List.of("sarama", "unknown");
+
+    private static final long A_MINUTE = TimeUnit.MINUTES.toNanos(1);
+    private static Map<String, Integer> connections = Map.of();
+    private static long connectionsCounted = LOADED - A_MINUTE;
 
     private KafkaBeans() {}
 
@@ -87,6 +98,33 @@ public final class KafkaBeans {
         } catch (JMException | RuntimeException e) {
             return Double.NaN; // Kafka drops the sensor just now
         }
+    }
+
+    /**
+     * How many connections this broker has from clients with that software, as of at most a minute ago: to find these
+     * MBeans the JVM looks at the names of all.
+     */
+    public static synchronized int connections(String software) {
+        long now = System.nanoTime();
+        if (now - connectionsCounted >= A_MINUTE) {
+            connections = countConnections();
+            connectionsCounted = now;
+        }
+        return connections.getOrDefault(software, 0);
+    }
+
+    static Map<String, Integer> countConnections() {
+        Map<String, Integer> counts = new HashMap<>();
+        try {
+            ObjectName all = new ObjectName("kafka.server:type=socket-server-metrics,clientSoftwareName=*,*");
+            for (ObjectName name : SERVER.queryNames(all, null)) {
+                if (!(SERVER.getAttribute(name, "connections") instanceof Number number)) continue;
+                counts.merge(name.getKeyProperty("clientSoftwareName"), number.intValue(), Integer::sum);
+            }
+        } catch (JMException e) {
+            // An MBean has gone meanwhile; the next minute sees the rest.
+        }
+        return counts;
     }
 
     /**

@@ -65,6 +65,7 @@ class StandardGaugesTest {
         assertEquals(1.0, server.getAttribute(name, "Resolved"));
         assertEquals(1.0, server.getAttribute(new ObjectName("quotahost:type=Inbox"), "Depth"));
         Set<String> types = gauges.all().stream().map(Gauges.Gauge::type).collect(Collectors.toSet());
-        assertEquals(Set.of("QuotaTable", "Fence", "Internals", "TopicQuotas", "Inbox", "Lease", "Host", "Watch", "Factor"), types);
+        assertEquals(Set.of("QuotaTable", "Fence", "Internals", "TopicQuotas", "Inbox", "Lease", "Host", "Watch", "Factor",
+                "ImpatientClients"), types);
     }
 }
