@@ -37,7 +37,7 @@ class Quiet:
         """A new broker begins open."""
         return Factor(1.0)
 
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None) -> None:
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
         """``FactorInForce`` knows it."""
 
     def plugin_failed(self, name: str) -> None:

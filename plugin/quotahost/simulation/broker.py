@@ -16,6 +16,7 @@ from quotahost.api.context import LoadedPlugin
 from quotahost.broker.host.factor import FactorLoop
 from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.plugins.plugin_set import PluginSet
+from quotahost.broker.host.remembered_pause import PauseMemory
 from quotahost.broker.host.shim import Shim
 from quotahost.model import Factor, State
 from quotahost.model.affected import Affected
@@ -56,7 +57,7 @@ class SmallShim:
         """A new broker begins open."""
         return Factor(1.0)
 
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None) -> None:
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
         """From now on."""
         self._broker.set_factor(value, cause, affected)
 
@@ -107,6 +108,7 @@ class Broker:
         self._instead = float(State(settings.fallback_action) is State.OPEN)
         self.fallback: float | None = None
         self.hung, self.answers_since, self._renewed = False, 0, 0
+        self._memory = PauseMemory([])
 
     def start(self) -> None:
         """In service, with a new host and nothing remembered."""
@@ -122,7 +124,7 @@ class Broker:
             self.checks.moved(self)
         self.shim = SmallShim(self)
         shim = cast("Shim", self.shim)
-        self._loop = FactorLoop(shim, Guard(shim, events.clock), events.clock)
+        self._loop = FactorLoop(shim, Guard(shim, events.clock), events.clock, self._memory)
         loaded = policy(self.settings, self.index + 1, events.clock)
         self._plugins = PluginSet([LoadedPlugin(Role.FACTOR_SOURCE, self.source, loaded.context), loaded])
         self.source.start()

@@ -217,7 +217,8 @@ class JavaShim:
     def forget(self, type: str, name: str) -> None:
         self._gauges.forget(type, _unicode(name))
 
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None) -> None:
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
+        self._creation.full(full)
         if affected is None:
             self._table.factor(value, _unicode(cause))
             return
