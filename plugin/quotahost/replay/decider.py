@@ -13,6 +13,7 @@ from quotahost.api import QuotaFactorSource, QuotaPolicy
 from quotahost.broker.host.factor import FactorInForce
 from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.judgement import Judge
+from quotahost.broker.host.scope import Scoped
 from quotahost.broker.host.shim import Shim
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.affected import Affected
@@ -119,7 +120,7 @@ class Decider:
         """Decide anew, and let the limits follow."""
         in_force = 1.0 if self._without else self.factor
         judgement = self._judge.judge(self._source, self._policy, self._settings, False, in_force)
-        self._in_force.replace(judgement.factor)
+        self._in_force.replace(Scoped(judgement.factor))
         self.factor = self._in_force.value if self._settings.factor_source else 1.0
         effective = 1.0 if self._without else self.factor
         held = effective <= 0

@@ -124,9 +124,9 @@ def full_disk_is_no_news(patch: pytest.MonkeyPatch) -> None:
 
 
 def small_change_of_state_is_swallowed(patch: pytest.MonkeyPatch) -> None:
-    def replace(self: FactorInForce, new: Factor, affected: Any = None) -> None:
-        if not self._handed_on or abs(new.value - self.value) >= factor.STEP:
-            _replace(self, new, affected)
+    def replace(self: FactorInForce, new: Scoped) -> None:
+        if self._last is None or abs(new.factor.value - self.value) >= factor.STEP:
+            _replace(self, new)
 
     patch.setattr(FactorInForce, "replace", replace)
 

@@ -6,8 +6,8 @@ which multiplies the quotas by it and closes the fence at 0, and its cause goes 
 
 **At a start** the factor is decided once before the broker serves anybody. A full disk of its own is known by then and
 turns producers back from the first request on. As long as other volumes are unknown, for ``startup.grace`` at most, the
-factor is 1, unless the broker stopped in a PAUSE (``remembered_pause``). Topics and partitions may be created meanwhile:
-that is refused only for a volume that is known to be at its hard limit.
+factor is 1, unless the broker stopped in a PAUSE (``remembered_pause``). Topics and partitions are refused only while a
+volume is known to be at its hard limit.
 """
 
 from __future__ import annotations

@@ -57,8 +57,9 @@ class EnforcementSettings(Frozen):
     authorizer, or the class that it had. The fence itself reads it."""
     pause_creation: Creation = declare("pause.creation", default="refuse")
     """Whether topics and partitions may be created in a PAUSE: `refuse` answers with POLICY_VIOLATION all but those who
-    pass the fence, or `allow`. The authorizer of controllers has to be the fence, and they have to know the factor:
-    a node that is broker and controller does, and any other with `static.kafka.admin.bootstrap.servers`."""
+    pass the fence, while a volume is known to be at its hard limit, or `allow`. The authorizer of controllers has to be
+    the fence, and they have to know the factor: a node that is broker and controller does, and any other with
+    `static.kafka.admin.bootstrap.servers`."""
     mode: Mode = declare("mode", default="enforce")
     """`enforce`, or `shadow`: quotahost computes and shows everything, and enforces nothing."""
     shadow: Shadowed = declare("shadow", default="")
