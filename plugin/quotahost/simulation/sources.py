@@ -13,11 +13,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from quotahost.api import Context
-from quotahost.broker.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource, Parts
-from quotahost.broker.plugins.factor_sources.expected import Patience
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Parts
+from quotahost.broker.plugins.factor_sources.liveness import Patience
 from quotahost.broker.plugins.factor_sources.roster import Roster
 from quotahost.broker.plugins.tasks.publish_volumes import is_news
-from quotahost.kafka.newest import Newest
+from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import ClusterVolumes, Factor
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.snapshot import Snapshot
@@ -30,8 +30,8 @@ from quotahost.testing.broker import FakeBroker
 
 if TYPE_CHECKING:
     from quotahost.api.disks import Disks
-    from quotahost.broker.plugins.factor_sources.cluster_volumes.reader import RecordReader
-    from quotahost.broker.plugins.factor_sources.cluster_volumes.standby import Standby
+    from quotahost.broker.plugins.factor_sources.cluster_record import RecordReader
+    from quotahost.broker.plugins.factor_sources.cluster_volumes import Standby
     from quotahost.kafka.registered_brokers import RegisteredBrokers
 log = logging.getLogger("quotahost.simulation")
 Register: TypeAlias = Callable[[Mapping[str, bool]], None]
@@ -48,7 +48,7 @@ class Reader:
 
     topic_read = True
 
-    def __init__(self, records: Newest[ClusterRecord]) -> None:
+    def __init__(self, records: LatestRecord[ClusterRecord]) -> None:
         self.known = records.known
 
     def follow(self, cluster_id: str) -> None:
@@ -75,8 +75,8 @@ class OwnDisks:
 class BySnapshots:
     """Stands for ``Standby``: the source ``snapshots``, which is built at once and has read its topic."""
 
-    def __init__(self, source: Source, name: str | None) -> None:
-        self._source, self.name, self.ready = source, name, False
+    def __init__(self, source: Source) -> None:
+        self._source, self.ready = source, False
 
     def keep(self, needed: bool) -> None:
         """It costs nothing."""
@@ -177,12 +177,12 @@ class Source:
 
     def _cluster_volumes(self) -> ClusterVolumesSource:
         """The real source, with a reader and a standby of the simulator's."""
-        self._records = Newest[ClusterRecord](self._events.clock, self._wall)
+        self._records = LatestRecord[ClusterRecord](self._events.clock, self._wall)
         broker = FakeBroker()
         own = Context("cluster-volumes", None, self._settings, int(self.own), log, broker=broker, metrics=broker)
         own.open_disks = lambda: cast("Disks", OwnDisks(self))
         reader = cast("RecordReader", Reader(self._records))
-        standby = cast("Standby", BySnapshots(self, self._settings.factor_source_second))
+        standby = cast("Standby", BySnapshots(self))
 
         def brokers(register: Register) -> RegisteredBrokers:
             self._register = register

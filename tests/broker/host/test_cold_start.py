@@ -108,7 +108,8 @@ def test_a_broker_whose_disk_is_full_when_it_starts_appends_no_byte(tmp_path: Pa
         eventually(lambda: gauge(node, "Fence", "Rejections") > 0)
         assert state(node) == PAUSE
         assert end_offset(node, "t") == before
+        admin = AdminClient(node.client_config())
         with pytest.raises(KafkaException, match="POLICY_VIOLATION"):
-            create_topic(node, "u")
+            admin.create_topics([NewTopic("u", 1)])["u"].result(30)
         producer.purge()
         producer.flush(10)

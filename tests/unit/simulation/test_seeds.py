@@ -12,9 +12,9 @@ from quotahost.broker.host import factor, judgement, scope
 from quotahost.broker.host.factor import FactorInForce, FactorLoop
 from quotahost.broker.host.pauses import Pauses
 from quotahost.broker.host.scope import Scoped
-from quotahost.broker.plugins.factor_sources.cluster_volumes.failover import Failover
-from quotahost.broker.plugins.factor_sources.cluster_volumes.state import ClusterState, _Gap
-from quotahost.broker.plugins.factor_sources.expected import Standing
+from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, _Gap
+from quotahost.broker.plugins.factor_sources.cluster_volumes import Failover
+from quotahost.broker.plugins.factor_sources.liveness import Standing
 from quotahost.broker.plugins.factor_sources.roster import Roster
 from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.model import Factor, Volume

@@ -101,7 +101,6 @@ class JavaShim:
         windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
         self._table.configureTap(windows.number, windows.size * _MILLIS, int(max_mute * _MILLIS))
         self._creation.allow(settings.pause_creation == "allow")
-        self._inbox.max(settings.inbox_max)
         self._lease.configure(int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action))
         self._configure_topics(settings)
 

@@ -47,7 +47,6 @@ def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding
     yield from _floor(settings, broker)
     yield from _snapshots(settings)
     yield from _fencing(settings, broker)
-    yield from _standby(settings)
     if not settings.static.storage.any_limit:
         return
     yield from _overrides_unseen(settings)
@@ -149,23 +148,6 @@ def _fencing(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
             f"died ({_SESSION} is {show_duration(session)}, and twice that if it was the active controller): until "
             "then it counts as running and silent, and all producers are stopped",
             f"{PREFIX}validity={math.ceil(least.total_seconds())}s, or a shorter {_SESSION}",
-        )
-
-
-def _standby(settings: Settings) -> Iterator[Finding]:
-    """Whether the second factor source sees as much as the pipeline, for which it stands in."""
-    first, second = settings.factor_source, settings.factor_source_second
-    if first == "cluster-volumes" and second in (None, "fixed", "local"):
-        instead = {None: "fallback.action is in force", "local": "no other broker's disks are seen"}
-        what = instead.get(second, "nothing is known of the disks")
-        yield weak(
-            f"factor.source.second is {second or 'none'}: while the pipeline is silent, {what}",
-            f"{PREFIX}factor.source.second=snapshots",
-        )
-    if first != "cluster-volumes" and second is not None:
-        yield weak(
-            f"factor.source.second is {second}, but the factor source {first} has no second one: it is never asked",
-            f"{PREFIX}factor.source=cluster-volumes, or take factor.source.second out",
         )
 
 

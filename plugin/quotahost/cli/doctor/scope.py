@@ -31,9 +31,3 @@ def check_scope(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
             "replica on a volume: a factor is for all clients",
             f"{PREFIX}factor.source=snapshots, or cluster-volumes, or local",
         )
-    if settings.factor_source == "cluster-volumes" and settings.factor_source_second in _WITHOUT_TOPICS:
-        yield weak(
-            f"factor.scope is topics, but the standby source {settings.factor_source_second} doesn't know which topics "
-            "have a replica on a volume: while it answers, a factor is for all clients",
-            f"{PREFIX}factor.source.second=snapshots",
-        )

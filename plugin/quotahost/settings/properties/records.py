@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.types import FencedBrokers, Text
-from quotahost.units import Count, Duration
+from quotahost.units import Duration
 
 _TOPICS: Final = (
     "snapshots_topic", "cluster_volumes_topic", "usage_topic", "shares_topic", "watch_topic", "looks_topic",
@@ -30,10 +30,6 @@ class RecordSettings(Frozen):
     usage_topic: Text = declare("usage.topic", default="__quotahost_usage", live=False)
     """Compacted topic in which the task `publish-usage` publishes what each broker's busiest clients use; made if it
     is absent."""
-    usage_period: Duration = declare("usage.period", default="500ms")
-    """How often `publish-usage` looks at the clients' rates. It publishes news at once, and everything every 5 s."""
-    usage_clients: Count = declare("usage.clients", default="100")
-    """How many clients, the busiest, it publishes at most."""
     watch_topic: Text = declare("watch.topic", default="__quotahost_watch", live=False)
     """Compacted topic by which `quotahost top --bootstrap` asks brokers for looks; the task `publish-usage` reads it,
     and makes it if it is absent."""
@@ -43,13 +39,10 @@ class RecordSettings(Frozen):
     shares_topic: Text = declare("shares.topic", default="__quotahost_shares", live=False)
     """Compacted topic of each broker's shares of the cluster-wide client quotas, which the pipeline writes and the
     supplier `cluster-quota` reads."""
-    snapshots_expiry: Duration = declare("snapshots.expiry", default="1d")
-    """With `fenced.brokers=unknown`: how long a fenced broker may be silent while the others still expect its
-    snapshot. After that they ignore it, as if it were unregistered."""
     fenced_brokers: FencedBrokers = declare("fenced.brokers", default="last-known")
     """What a fenced broker (registered, but out of service) counts for: its last known volumes, until it is back or
     unregistered; or `unknown`, the strict form: after `validity` it leads to `fallback.action`, so that one machine
-    that is down stops all producers."""
+    that is down stops all producers, until it is back or unregistered."""
 
     @property
     def record_topics(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Keeps the newest snapshot of every registered broker, and says of each whether it counts, is awaited or is unknown.
 
 The factor source ``snapshots`` puts each record of its topic in here, on the follower's thread, and asks on the host
-thread for all brokers; ``expected`` has the rule. Memory only: no thread, no Kafka.
+thread for all brokers; ``liveness`` has the rule. Memory only: no thread, no Kafka.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from quotahost.broker.plugins.factor_sources.expected import ExpectedBrokers, Newest, Patience, Standing
-from quotahost.kafka.newest import Arrival, ArrivalClock, Stamps
+from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Patience, Standing
+from quotahost.kafka.latest_record import Arrival, ArrivalClock, Stamps
 from quotahost.records.snapshot import Snapshot
 from quotahost.text import printable
 
@@ -31,7 +31,7 @@ class Roster:
     """Takes snapshots in any order. Any thread may call.
 
     A snapshot's age runs from its arrival, and begins with how old the look was when it was published
-    (``quotahost.kafka.newest``); so no jump of a wall clock makes a broker stale or fresh. Its own time
+    (``quotahost.kafka.latest_record``); so no jump of a wall clock makes a broker stale or fresh. Its own time
     only says which of two snapshots is newer, with two exceptions. If a snapshot that has just arrived is older
     than the kept one by more than half of ``validity``, it was not delayed for so long: its broker's clock was set
     back, and it replaces the kept one. And once the kept one is stale, the next to arrive replaces it.
@@ -89,14 +89,14 @@ class Roster:
         for broker in self._expected.brokers or ():
             kept = self._newest.get(broker)
             if kept is None:
-                standing = self._expected.standing(broker, Newest.NONE, patience)
+                standing = self._expected.standing(broker, Freshness.NONE, patience)
                 if standing is not Standing.IGNORED:
                     problem = f"broker {printable(broker)}: no snapshot"
                     yield KnownBroker(broker, None, None, problem, standing is Standing.AWAITED)
                 continue
             age = self._clock.age(kept)
-            newest = Newest.FRESH if age <= patience.validity else Newest.STALE
-            standing = self._expected.standing(broker, newest, patience, kept.arrived_at)
+            newest = Freshness.FRESH if age <= patience.validity else Freshness.STALE
+            standing = self._expected.standing(broker, newest, patience)
             if standing is not Standing.IGNORED:
                 yield _known(broker, kept.record, age, newest, standing, patience.validity)
 
@@ -109,9 +109,9 @@ class Roster:
 
 
 def _known(
-    broker: str, record: Snapshot, age: float, newest: Newest, standing: Standing, validity: float
+    broker: str, record: Snapshot, age: float, newest: Freshness, standing: Standing, validity: float
 ) -> KnownBroker:
-    if newest is Newest.FRESH:
+    if newest is Freshness.FRESH:
         return KnownBroker(broker, record, age)
     # Nobody knows which directories a broker will find when it starts again.
     last = replace(record, offline=())

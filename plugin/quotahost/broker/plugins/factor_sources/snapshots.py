@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from quotahost.api import Context
-from quotahost.broker.plugins.factor_sources.expected import Patience
+from quotahost.broker.plugins.factor_sources.liveness import Patience
 from quotahost.broker.plugins.factor_sources.roster import KnownBroker, Roster
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.registered_brokers import RegisteredBrokers
