@@ -1,4 +1,4 @@
-"""Compares the policies in a model of a disk, over hours, in many scenes, and the shares of ``pause.release``."""
+"""Compares the policies in a model of a disk, over hours, in many scenes, and values of ``pause.resume.free-share``."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Cluster:
     """Some disks under one policy: the smallest factor applies to all, and a PAUSE is held as the host holds it."""
 
     def __init__(self, *disks: Disk, release: float = 0.1, shadow: bool = False) -> None:
-        """``release`` is ``pause.release``; in shadow mode no factor has an effect."""
+        """``release`` is ``pause.resume.free-share``; in shadow mode no factor has an effect."""
         self.disks, self.now = disks, 0.0
         self.factors: list[float] = []  # in force, in each step
         self._release, self._shadow = release, shadow

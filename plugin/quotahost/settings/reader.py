@@ -25,9 +25,10 @@ _FAMILIES: Final = {
     "plugin.": ("plugin", 2, "NAME.SETTING"),
 }
 #: Properties that quotahost had, and what to do instead.
-_REMOVED: Final = {
+REMOVED: Final = {
     "factor.source.second": "snapshots stands by for cluster-volumes in any case; remove it",
     "inbox.max": "65,536 new clients can wait for the host; remove it",
+    "pause.release": "its name is pause.resume.free-share; write that",
     "snapshots.expiry": "with fenced.brokers=unknown a fenced broker is unknown until it is back; remove it, and "
     "unregister a broker that is gone for good (kafka-cluster.sh unregister)",
     "usage.clients": "publish-usage publishes the 100 busiest clients of a broker; remove it",
@@ -103,8 +104,8 @@ def _path(name: str, known: Mapping[str, Property], synonyms: Iterable[str]) -> 
     # The value of an unknown property is not shown: this may be a misspelt secret.
     if name in known:
         return known[name].path
-    if name in _REMOVED:
-        return Problem(PREFIX + name, f"no longer exists: {_REMOVED[name]}", unknown=True)
+    if name in REMOVED:
+        return Problem(PREFIX + name, f"no longer exists: {REMOVED[name]}", unknown=True)
     return Problem(PREFIX + name, _unknown(name, known, synonyms), unknown=True)
 
 

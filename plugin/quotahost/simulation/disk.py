@@ -17,7 +17,7 @@ class Disk:
         volume: its name, as the host sees it, with limits if they are its own.
         bounds: between which consumptions the factor falls.
         full_since: since when it has been at its hard limit without a break, in ms; None if it isn't.
-        low_since: since when a PAUSE of it may end (``pause.release``); None if it may not.
+        low_since: since when a PAUSE of it may end (``pause.resume.free-share``); None if it may not.
         calm_since: since when it has been below its soft limit; None if it isn't.
         appended_full: bytes that clients have appended since then.
         beyond: the most bytes that clients have appended between reaching the hard limit and falling below it.

@@ -73,7 +73,7 @@ class World:
         own = self.settings
         found = bounds(volume, plan.soft or own.storage_soft, plan.hard or own.storage_hard)
         found = found or Bounds(plan.capacity, plan.capacity)
-        return Disk(plan, volume, found, found.lets_go_at(own.pause_release), self.events)
+        return Disk(plan, volume, found, found.lets_go_at(own.pause_resume_free_share), self.events)
 
     def _hang(self, broker: Broker, begins: int, ends: int) -> None:
         self.events.at(begins, lambda: broker.hang(ends))

@@ -22,7 +22,7 @@ def history(used: list[int], levels: tuple[int, int]) -> dict[Name, list[Bucket]
 @options(max_examples=40, deadline=None)
 @given(USED, LEVELS, st.integers(0, 200))
 def test_higher_limits_never_give_a_lower_factor(used: list[int], levels: tuple[int, int], more: int) -> None:
-    own = settings(factor__source="local", pause__release="0")
+    own = settings(factor__source="local", pause__resume__free_share="0")
     higher = levels[0] + more, levels[1] + more
     low, high = (play(report(history(used, each)), plan(own)) for each in (levels, higher))
     assert high.where[0].then.lowest >= low.where[0].then.lowest - 0.01  # the host takes steps of 0.01

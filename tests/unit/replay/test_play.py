@@ -112,7 +112,7 @@ def test_a_pause_lasts_until_so_much_is_free_as_pause_release_says() -> None:
     paused = [
         play(
             runs.report({Name("c", "1", "/a"): buckets}),
-            runs.plan(runs.settings(factor__source="local", pause__release=release, **limits)),
+            runs.plan(runs.settings(factor__source="local", pause__resume__free_share=release, **limits)),
         ).where[0].new.pause_s
         for release in ("0", "0.5")
     ]  # fmt: skip

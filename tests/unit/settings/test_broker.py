@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.reader import REMOVED
 from quotahost.settings.strimzi import names as strimzi_names
 from tests.unit.settings.properties import NAMES, read
 
@@ -51,7 +52,7 @@ LIVE = [
     "startup.grace",
     "floor.bytes",
     "max.mute",
-    "pause.release",
+    "pause.resume.free-share",
     "factor.quota.types",
     "factor.scope",
     "pause.creation",
@@ -228,11 +229,11 @@ def test_the_period_of_snapshots_is_of_no_concern_where_none_are_published_or_re
     assert read(factor_source="local", validity="1s").snapshots_period == timedelta(seconds=5)
 
 
-@pytest.mark.parametrize(
-    "name", ["factor.source.second", "inbox.max", "snapshots.expiry", "usage.clients", "usage.period"]
-)
+@pytest.mark.parametrize("name", [*REMOVED])
 def test_a_property_that_is_gone_is_an_error_that_says_what_to_do(name: str) -> None:
-    with pytest.raises(SettingsError, match=rf"^{re.escape(PREFIX + name)}: no longer exists: .*remove it") as caught:
+    with pytest.raises(
+        SettingsError, match=rf"^{re.escape(PREFIX + name)}: no longer exists: .*(remove it|write that)"
+    ) as caught:
         Settings.from_properties({PREFIX + name: "secret"})
     assert "secret" not in str(caught.value)
     assert caught.value.problems[0].unknown, "one that Kafka has stored stops no start"

@@ -39,7 +39,7 @@ class EnforcementSettings(Frozen):
     max_mute: Duration = declare("max.mute", default="30s")
     """The longest throttle time that one step of the factor downwards may cause; quotahost reaches a lower factor in
     several steps, one each quota window."""
-    pause_release: Part = declare("pause.release", default="0.1")
+    pause_resume_free_share: Part = declare("pause.resume.free-share", default="0.1")
     """How much of the way from a volume's hard limit back to its soft one must be free before its PAUSE ends, 0.0 to
     1.0. At 0.0 a PAUSE ends with the first byte below the hard limit. A volume without a soft limit lets go over a
     twentieth of its hard one."""
