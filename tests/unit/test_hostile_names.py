@@ -12,7 +12,7 @@ import pytest
 from quotahost.broker.host.judgement import judged
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
 from quotahost.broker.plugins.factor_sources.liveness import Patience
-from quotahost.broker.plugins.factor_sources.roster import Roster
+from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.cli.console import Section, shown, weak
 from quotahost.cli.console import show as show_sections

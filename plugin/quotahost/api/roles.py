@@ -149,8 +149,8 @@ class FactorListener(Protocol):
 
         With ``factor.scope=topics`` it has applied to the clients of the affected topics alone.
         It need not be the smallest that the policy has answered: small changes are left out,
-        ``pause.resume.free-share`` may hold a PAUSE, and ``fallback.action`` may apply. On its way down a limit follows it
-        for some seconds.
+        ``pause.resume.free-share`` may hold a PAUSE, and ``fallback.action`` may apply. On its way down a limit
+        follows it for some seconds.
         """
         ...
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from quotahost.api import Context
 from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Parts
 from quotahost.broker.plugins.factor_sources.liveness import Patience
-from quotahost.broker.plugins.factor_sources.roster import Roster
+from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.tasks.publish_volumes import is_news
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import ClusterVolumes, Factor

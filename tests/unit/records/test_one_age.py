@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.plugins.factor_sources.liveness import Patience
-from quotahost.broker.plugins.factor_sources.roster import Roster
+from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import Volume
 from quotahost.pipeline.volumes.aggregate import Rules

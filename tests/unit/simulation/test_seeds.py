@@ -15,7 +15,7 @@ from quotahost.broker.host.scope import Scoped
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, _Gap
 from quotahost.broker.plugins.factor_sources.cluster_volumes import Failover
 from quotahost.broker.plugins.factor_sources.liveness import Standing
-from quotahost.broker.plugins.factor_sources.roster import Roster
+from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.model import Factor, Volume
 from quotahost.model.affected import Affected

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, ClusterView
 from quotahost.broker.plugins.factor_sources.liveness import Patience
-from quotahost.broker.plugins.factor_sources.roster import KnownBroker, Roster
+from quotahost.broker.plugins.factor_sources.snapshots import KnownBroker, Roster
 from quotahost.model import Volume
 from quotahost.records.cluster_volumes import ClusterRecord, Filling
 from quotahost.records.snapshot import Snapshot

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.broker.plugins.factor_sources.liveness import Patience
-from quotahost.broker.plugins.factor_sources.roster import KnownBroker, Roster
+from quotahost.broker.plugins.factor_sources.snapshots import KnownBroker, Roster
 from quotahost.model import Volume
 from quotahost.records.snapshot import Snapshot
 from tests.fakes.plugin_context import Clock
@@ -185,7 +185,7 @@ def test_in_the_strict_form_a_fenced_broker_is_unknown_after_validity_until_it_i
     assert world.known() == {}
     world.register("1")
     world.publishes("1", 7)
-    world.passes(GRACE + 1)
+    world.passes(VALIDITY + 1)
     assert world.of("1").problem, "a broker in service is expected however long it is silent"
 
 
