@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # missing in its stubs
+from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
     AclOperation,

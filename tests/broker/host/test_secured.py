@@ -18,7 +18,7 @@ from typing import Final
 import javaproperties
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # missing in its stubs
+from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
     AclOperation,

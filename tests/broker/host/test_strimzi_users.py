@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 import yaml
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # missing in its stubs
+from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
     AclPermissionType,

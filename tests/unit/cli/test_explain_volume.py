@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.disks.listing import OTHERS, look, topic_of, written
-from quotahost.broker.disks.measured import largest
+from quotahost.broker.disks.measured import OTHERS, largest, look, topic_of, written
 from quotahost.broker.host.messages import Gauge
 from quotahost.cli.explain.volume import retention
 from quotahost.cli.explain.volume.cuts import Cut, cut

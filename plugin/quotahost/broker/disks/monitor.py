@@ -11,7 +11,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, Self
 
@@ -210,3 +210,29 @@ class DiskMonitor:
             metrics.gauge("Volume", volume.name, "Capacity", volume.capacity)
             metrics.gauge("Volume", volume.name, "Consumed", volume.consumed)
         metrics.gauge("LogDirs", "", "Offline", len(disks.offline))
+
+
+_NONE: Final = ClusterVolumes(())
+
+
+class NoDisks:
+    """``quotahost.api.Disks`` of a node that is no broker: none that clients fill, and no thread.
+
+    A controller keeps the metadata's log alone. It is no volume of the cluster: no limit of ``static.storage.*`` is
+    about it, and nobody publishes it.
+
+    Attributes:
+        cluster_id: see Disks. The storage of a node is formatted before it starts, so it is read once.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        """``properties`` are the node's own, with ``log.dirs``."""
+        self.cluster_id = cluster_id(log_dirs(properties))
+
+    def latest(self) -> tuple[float, DiskState | None]:
+        """See Disks."""
+        return 0.0, DiskState(())
+
+    def known(self) -> ClusterVolumes:
+        """See Disks."""
+        return _NONE

@@ -106,18 +106,15 @@ class _Server:
         try:
             # A client that goes away or sends no request gets no answer.
             with suppress(OSError, TimeoutError, EOFError, asyncio.LimitOverrunError, HTTPException, ValueError):
-                await asyncio.wait_for(self._answer(reader, writer), DEADLINE)
-                return
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), DEADLINE)
+                writer.write(_page(self._app, head))
+                writer.close()
+                # Apart from the request's, since making a page takes time that is not the client's.
+                await asyncio.wait_for(writer.wait_closed(), DEADLINE)
         finally:
             del self._open[task]
             # What a slow reader has not taken is thrown away.
             writer.transport.abort()
-
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        writer.write(_page(self._app, head))
-        writer.close()
-        await writer.wait_closed()
 
 
 def _page(app: Callable[..., Any], head: bytes) -> bytes:

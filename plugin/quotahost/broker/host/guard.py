@@ -2,7 +2,7 @@
 
 The modules of the host call a plugin by ``Guard.call``; the caller passes the consequence that the log line states, and
 goes on without an answer. Two loops call plugins directly, since they ask for tens of thousands of clients or volumes
-at once: ``chain`` for ``quota`` and ``distinct_client_ids``, ``judgement`` for ``quota_factor``. They catch what the
+at once: ``resolver`` for ``quota`` and ``distinct_client_ids``, ``judgement`` for ``quota_factor``. They catch what the
 plugin raises and report one failure here (``Guard.report``).
 """
 

@@ -19,8 +19,7 @@ from quotahost.api import Disks
 from quotahost.background import LoggedOnce, start_daemon
 from quotahost.broker.discovery.entry_points import PluginError
 from quotahost.broker.disks.file_stores import log_dirs
-from quotahost.broker.disks.monitor import DiskMonitor
-from quotahost.broker.disks.no_disks import NoDisks
+from quotahost.broker.disks.monitor import DiskMonitor, NoDisks
 from quotahost.broker.host.broker import HostBroker
 from quotahost.broker.host.changed_answers import ChangedAnswers
 from quotahost.broker.host.client_table import ClientTable

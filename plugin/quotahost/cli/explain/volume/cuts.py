@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from quotahost.broker.disks.listing import Look
+from quotahost.broker.disks.measured import Look
 from quotahost.cli.explain.volume import retention
 from quotahost.cli.explain.volume.retention import SHARES, Retention, Segment
 
