@@ -33,7 +33,6 @@ VALIDITY: Final = "10s"
 QUOTA: Final = 1 * MEGA  # bytes/s of each producer
 SETTINGS: Final = {
     "factor.source": RECORD_SOURCE,
-    "factor.source.second": SNAPSHOT_SOURCE,
     "validity": VALIDITY,
     "snapshots.period": "1s",
     "fence.authorizer": "none",

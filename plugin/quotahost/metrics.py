@@ -161,7 +161,7 @@ CATALOGUE: Final = (
     *_bean("Inbox", rows=(
         ("Depth", "inbox_depth", GAUGE, "New clients that wait for the host."),
         ("Overflow", "inbox_overflow", COUNTER,
-         "New clients that were not posted because inbox.max of them waited already."),
+         "New clients that were not posted because 65,536 of them waited already."),
     )),
     *_bean("Lease", rows=(
         ("Age", "lease_age_seconds", GAUGE, "Time since the host's last sign of life."),
@@ -278,7 +278,6 @@ CATALOGUE: Final = (
          "1 for the factor source that answers now, 0 for the other: the standby answers while no records come."),
         ("Switches", "factor_source_switches", COUNTER,
          "How often a factor source began to answer in place of the other."),
-        ("Failures", "factor_source_failures", COUNTER, "How often the standby could not be built or read."),
     )),
 )
 # fmt: on

@@ -47,6 +47,7 @@ class FakeShim:
         distinct: for each client, the client-ids of its principal whose answers differ, or messages.EACH or ALONE.
         measured: the types for which clients without a quota are measured.
         factors, causes: every factor and every cause that the host has set.
+        full: what the host has set last.
         exempted: the arguments of every ``exempt``.
         verdicts: for each ticket why the properties are refused, None if they are not.
         failed: the plugin of every counted failure.
@@ -82,6 +83,7 @@ class FakeShim:
     has_fence: bool = False
     second_life: bool = False
     last_factor: Factor = field(default_factory=lambda: Factor(1.0))
+    full: bool = False
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
     again: list[Client] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=lambda: {"state": dump.state(), "uses": dump.uses(), "marks": []})
@@ -216,8 +218,9 @@ class FakeShim:
     def factor(self) -> Factor:
         return self.last_factor
 
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None) -> None:
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
         self.affected.append(affected)
+        self.full = full
         if cause != (self.causes or [""])[-1]:
             self.causes.append(cause)
         if value != self.last_factor.value:

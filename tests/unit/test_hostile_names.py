@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from quotahost.broker.host.judgement import judged
-from quotahost.broker.plugins.factor_sources.cluster_volumes.state import ClusterState
-from quotahost.broker.plugins.factor_sources.expected import Patience
-from quotahost.broker.plugins.factor_sources.roster import Roster
+from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
+from quotahost.broker.plugins.factor_sources.liveness import Patience
+from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.cli.console import Section, shown, weak
 from quotahost.cli.console import show as show_sections
@@ -31,7 +31,7 @@ from tests.unit.cli.test_explain import answer, quota
 #: A terminal's command, a forged line, a reversed text, a beep, half a character.
 HOSTILE = ["\x1b[31m", "a\r\nOPEN -> PAUSE: forged", "\u202egpj.exe", "\x07", "\x9b31m", "\ud800"]
 AT = datetime(2026, 11, 21, tzinfo=UTC)
-PATIENCE = Patience(60.0, 30.0, 3600.0)
+PATIENCE = Patience(60.0, 30.0)
 
 hostile = pytest.mark.parametrize("name", HOSTILE, ids=ascii)
 

@@ -1,9 +1,9 @@
 """The two objects through which a plugin reaches the broker that it runs in, as Protocols.
 
 ``Context.broker`` answers questions about the broker and its cluster; ``Context.metrics`` takes the numbers that the
-plugin shows. They are apart because a factor source may stand by for another one (``factor.source.second``): both ask
-the same broker, while the standby's numbers are shown beside those of the other. In a broker the host provides both
-objects (``quotahost.broker.host``), in tests ``quotahost.testing.FakeBroker`` is both.
+plugin shows. They are apart because the source ``snapshots`` may stand by for ``cluster-volumes``: both ask the same
+broker, while the standby's numbers are shown beside those of the other. In a broker the host provides both objects
+(``quotahost.broker.host``), in tests ``quotahost.testing.FakeBroker`` is both.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing_extensions import TypeVar  # typing's has no default before Python 3
 
 from quotahost.api.broker import Broker, Metrics
 from quotahost.api.disks import Disks
-from quotahost.api.roles import QuotaFactorSource, Role
+from quotahost.api.roles import Role
 from quotahost.background import start_daemon
 from quotahost.settings.broker import Settings
 
@@ -52,11 +52,6 @@ def no_disks() -> Disks:
     raise LookupError("there is no monitor of the disks here")
 
 
-def _no_factor_source(name: str, metrics: Metrics) -> LoadedPlugin[QuotaFactorSource]:
-    """Fail, in a context without a host."""
-    raise LookupError(f"there is no factor source {name!r} here")
-
-
 @dataclass(slots=True)
 class Context(Generic[SectionT_co]):
     """What a plugin is given when it is built. Plugins only read it.
@@ -77,10 +72,6 @@ class Context(Generic[SectionT_co]):
         answers_changed: a supplier calls it, from any thread, when quotas that it returned are no longer what it would
             return now: for one ``principal``, one ``client_id``, both together or, without an argument, for all
             clients. The host asks again for those clients and publishes what differs.
-        factor_source: loads the factor source of that entry point name, with its own ``plugin.NAME.*``, the same
-            broker, and the metrics that are passed. It serves a factor source that leans on another one
-            (``factor.source.second``). It runs on the calling thread, may take seconds, and raises
-            PluginError or SettingsError.
         open_disks: returns the host's monitor of this broker's disks; plugins use ``disks``.
     """
 
@@ -90,7 +81,6 @@ class Context(Generic[SectionT_co]):
     node_id: int
     log: logging.Logger
     answers_changed: AnswersChanged = nobody_asks
-    factor_source: Callable[[str, Metrics], LoadedPlugin[QuotaFactorSource]] = _no_factor_source
     open_disks: Callable[[], Disks] = no_disks
     broker: Broker = field(kw_only=True)
     metrics: Metrics = field(kw_only=True)

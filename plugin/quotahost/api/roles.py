@@ -112,7 +112,7 @@ class QuotaPolicy(Protocol):
 class LimitAware(Protocol):
     """A policy that can be asked for its limits (proposal 035, QuotaPolicy: getSoftLimit and the three beside it).
 
-    The host asks for the metrics, and to hold a PAUSE (``pause.release``); for the rest the factor is
+    The host asks for the metrics, and to hold a PAUSE (``pause.resume.free-share``); for the rest the factor is
     what ``quota_factor`` says. A policy has all four methods or none. They are asked by volume, because a volume may
     have limits of its own (the proposal's snapshot note 2).
     """
@@ -148,8 +148,9 @@ class FactorListener(Protocol):
         """This factor, 0.0 to 1.0, has applied since the last call; 1 in shadow mode. Before the host asks anew.
 
         With ``factor.scope=topics`` it has applied to the clients of the affected topics alone.
-        It need not be the smallest that the policy has answered: small changes are left out, ``pause.release`` may
-        hold a PAUSE, and ``fallback.action`` may apply. On its way down a limit follows it for some seconds.
+        It need not be the smallest that the policy has answered: small changes are left out,
+        ``pause.resume.free-share`` may hold a PAUSE, and ``fallback.action`` may apply. On its way down a limit
+        follows it for some seconds.
         """
         ...
 

@@ -1,16 +1,74 @@
 """The registered brokers of the cluster, as DescribeCluster lists them (KIP-1073 adds the fenced ones).
 
 With them a factor source distinguishes a broker that is missing from one that was taken out of the cluster, and the
-supplier ``cluster-quota`` divides quotas by their number.
+supplier ``cluster-quota`` divides quotas by their number. ``ClusterPoll`` asks the cluster a question again and again,
+on a thread of its own; the factor source ``log-dirs`` does so, too. While the broker starts, its own listener isn't
+open yet; so a failure is retried soon, and is logged only after ``startup.grace``.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.kafka.cluster_poll import ClusterPoll
+from quotahost.background import LoggedOnce, Periodic
+
+_FIRST_RETRY: Final = 0.5  # seconds between tries until the first answer
+
+
+class ClusterPoll:
+    """Calls ``ask`` at once and then periodically.
+
+    Attributes:
+        answered: whether the cluster has answered at least once.
+    """
+
+    def __init__(
+        self,
+        context: Context[object],
+        name: str,
+        ask: Callable[[], None],
+        period: Callable[[], float],
+        failure: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Start the thread.
+
+        Args:
+            context: the plugin's.
+            name: the thread is named ``quotahost-NAME``.
+            ask: asks the cluster and keeps the answer; it may block, and raises if there is no answer.
+            period: seconds between two questions.
+            failure: the log line for an exception of ``ask``, with one ``%s`` for it; logged once until it heals.
+            clock: in seconds, monotonic.
+        """
+        self._context, self._ask, self._failure = context, ask, failure
+        self._clock, self._started = clock, clock()
+        self._fault = LoggedOnce(context.log)
+        self.answered = False
+        # A thread of the context, because `ask` calls into Java, and such a thread must leave the JVM before it ends.
+        self._loop = Periodic(
+            name, self._try, lambda: period() if self.answered else min(_FIRST_RETRY, period()), context.start_thread
+        )
+
+    def close(self) -> None:
+        """End the thread; one that waits for an answer is left to end by itself."""
+        self._loop.close()
+
+    def _try(self) -> None:
+        try:
+            self._ask()
+        # Any exception: it may come from Java, and the thread must outlive it, or the last answer would stay for good.
+        except Exception as error:
+            grace = self._context.settings.startup_grace.total_seconds()
+            if self.answered or self._clock() - self._started >= grace:
+                self._fault.report(self._failure, error)
+        else:
+            self.answered = True
+            self._fault.healed()
+
 
 _PERIOD: Final = 5.0  # seconds
 _OF_VALIDITY: Final = 10  # a broker that stops must be seen as fenced long before its snapshot is stale

@@ -6,7 +6,7 @@ by one clock, so no two machines' wall clocks have to agree, and no clock that j
 
 - the delay by its publisher's monotonic clock, which writes it into the record (``ageMs`` of a snapshot);
 - the time since the writing, by a reader that saw the record arrive, by that reader's monotonic clock
-  (``quotahost.kafka.newest``);
+  (``quotahost.kafka.latest_record``);
 - the time since the writing, by a reader that comes later, by Kafka's clock alone: its present time less Kafka's
   timestamp of the record. The pipeline always reads so (its SQL twin is ``quotahost.pipeline.spark.frames``).
 """

@@ -24,6 +24,16 @@ _FAMILIES: Final = {
     "static.kafka.admin.": ("kafka_admin", 1, "NAME, with the name that Java's Admin client has for a setting"),
     "plugin.": ("plugin", 2, "NAME.SETTING"),
 }
+#: Properties that quotahost had, and what to do instead.
+REMOVED: Final = {
+    "factor.source.second": "snapshots stands by for cluster-volumes in any case; remove it",
+    "inbox.max": "65,536 new clients can wait for the host; remove it",
+    "pause.release": "its name is pause.resume.free-share; write that",
+    "snapshots.expiry": "with fenced.brokers=unknown a fenced broker is unknown until it is back; remove it, and "
+    "unregister a broker that is gone for good (kafka-cluster.sh unregister)",
+    "usage.clients": "publish-usage publishes the 100 busiest clients of a broker; remove it",
+    "usage.period": "publish-usage looks every 500 ms; remove it",
+}
 
 
 def read(
@@ -71,13 +81,10 @@ def read(
 
 
 def configured_names(settings: PluginSettings) -> dict[str, list[str]]:
-    """The names of the plugins that these settings name, by the property that names them.
-
-    ``factor.source`` names the standby factor source too, which is built only while it is needed.
-    """
+    """The names of the plugins that these settings name, by the property that names them."""
     named: dict[str, Iterable[str | None]] = {
         "supplier": settings.supplier,
-        "factor.source": dict.fromkeys((settings.factor_source, settings.factor_source_second)),
+        "factor.source": (settings.factor_source,),
         "policy": (settings.policy,),
         "tasks": settings.tasks,
     }
@@ -97,6 +104,8 @@ def _path(name: str, known: Mapping[str, Property], synonyms: Iterable[str]) -> 
     # The value of an unknown property is not shown: this may be a misspelt secret.
     if name in known:
         return known[name].path
+    if name in REMOVED:
+        return Problem(PREFIX + name, f"no longer exists: {REMOVED[name]}", unknown=True)
     return Problem(PREFIX + name, _unknown(name, known, synonyms), unknown=True)
 
 

@@ -56,12 +56,6 @@ def _name(value: object) -> str | None:
     return text or None
 
 
-def _standby(name: str | None) -> str | None:
-    if name == "cluster-volumes":
-        raise ValueError("can't stand in for itself; write snapshots, another factor source, or none")
-    return None if name == "none" else name
-
-
 def _names(value: object) -> tuple[str, ...]:
     parts = split(value, ",")
     names = [name for name in map(_name, parts) if name]
@@ -81,7 +75,6 @@ def _or_none(value: object) -> str:
 
 
 Name = Annotated[str | None, BeforeValidator(_name), Unit("name", _or_none)]
-StandbyName = Annotated[str | None, BeforeValidator(_name), AfterValidator(_standby), Unit("name, or `none`", _or_none)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), Unit("names, comma-separated", _listed(", "))]
 SomeNames = Annotated[Names, AfterValidator(_some)]
 

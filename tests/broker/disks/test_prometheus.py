@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Gauge, start_http_server
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.api import Role
-from quotahost.broker.plugins.factor_sources.prometheus.source import Prometheus
+from quotahost.broker.plugins.factor_sources.prometheus import Prometheus
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.testing.checks import check_factor_source
 from quotahost.testing.host import FakeHost

@@ -35,7 +35,7 @@ SETTINGS: Final = {
 # What the older version doesn't know.
 NEW: Final = {
     "factor.scope": "topics",
-    "pause.release": "0.5",
+    "pause.resume.free-share": "0.5",
     "pause.creation": "allow",
     "exempt.principals": "User:x",
 }

@@ -1,7 +1,7 @@
 """The quotahost before this one, built from the history, for scenes in which brokers are upgraded.
 
 0.1.0 is the only version so far. In its place stands the commit before the records' field ``topics`` and the
-properties ``factor.scope``, ``pause.release`` and ``pause.creation``.
+properties ``factor.scope``, ``pause.resume.free-share`` and ``pause.creation``.
 """
 
 from __future__ import annotations

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.disks.listing import OTHERS, look, topic_of, written
-from quotahost.broker.disks.measured import largest
+from quotahost.broker.disks.measured import OTHERS, largest, look, topic_of, written
 from quotahost.broker.host.messages import Gauge
 from quotahost.cli.console import lines_of
 from quotahost.cli.explain import retention

@@ -117,8 +117,6 @@ def test_the_scope_topics_needs_the_fence_and_a_source_that_knows_topics(tmp_pat
     assert "is not the fence" in text
     (text,) = scope(tmp_path, SCOPED, FENCE, ".factor.source=log-dirs")
     assert "log-dirs doesn't know which topics" in text
-    (text,) = scope(tmp_path, SCOPED, FENCE, ".factor.source=cluster-volumes", ".factor.source.second=log-dirs")
-    assert "while it answers, a factor is for all clients" in text
     assert scope(tmp_path, SCOPED, FENCE, ".factor.source=snapshots") == []
     assert scope(tmp_path, ".factor.source=log-dirs") == []
 
@@ -132,27 +130,6 @@ def test_a_fence_without_a_factor_source_never_closes_and_is_weak(tmp_path: Path
     assert "never has a reason to close" in text
     assert f"{PREFIX}factor.source" in remedy
     assert found(tmp_path, FENCE, "process.roles=controller") == []
-
-
-@pytest.mark.parametrize(
-    ("second", "instead"),
-    [
-        ("none", "fallback.action is in force"),
-        ("local", "no other broker's disks are seen"),
-        ("fixed", "nothing is known"),
-    ],
-)
-def test_a_second_source_that_sees_less_is_weak(tmp_path: Path, second: str, instead: str) -> None:
-    first = ".factor.source=cluster-volumes"
-    ((text, remedy),) = found(tmp_path, FENCE, first, f".factor.source.second={second}")
-    assert text.startswith(f"factor.source.second is {second}: while the pipeline is silent, {instead}")
-    assert remedy == f"{PREFIX}factor.source.second=snapshots"
-    assert found(tmp_path, FENCE, first) == []
-
-
-def test_a_second_source_that_is_never_asked_is_weak(tmp_path: Path) -> None:
-    ((text, _),) = found(tmp_path, FENCE, ".factor.source=local", ".factor.source.second=snapshots")
-    assert "the factor source local has no second one" in text
 
 
 def test_records_of_the_cluster_need_snapshots_of_this_broker(tmp_path: Path) -> None:

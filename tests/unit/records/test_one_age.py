@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quotahost.broker.disks.monitor import DiskMonitor
-from quotahost.broker.plugins.factor_sources.expected import Patience
-from quotahost.broker.plugins.factor_sources.roster import Roster
-from quotahost.kafka.newest import Newest
+from quotahost.broker.plugins.factor_sources.liveness import Patience
+from quotahost.broker.plugins.factor_sources.snapshots import Roster
+from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import Volume
 from quotahost.pipeline.volumes.aggregate import Rules
 from quotahost.records.cluster_volumes import ClusterRecord
@@ -29,7 +29,7 @@ VALIDITY = timedelta(seconds=60)
 TRUE = 1_800_000_000.0  # the time of the look
 QUARTERS = st.integers(0, 400).map(lambda number: number / 4)  # seconds, exact as floats
 OFF = st.integers(-100_000, 100_000).map(float)  # by how many seconds a wall clock is wrong
-PATIENCE = Patience(60, 30, 86_400, False)
+PATIENCE = Patience(60, 30)
 DISK = Volume("1", "/d", 100, 10)
 
 
@@ -103,7 +103,7 @@ def test_what_was_in_the_topic_before_is_aged_by_kafkas_clock_as_soon_as_a_recor
 
 def test_a_record_of_the_pipeline_is_as_old_as_its_computation() -> None:
     clock = Clock()
-    newest: Newest[ClusterRecord] = Newest(clock, Clock(TRUE))
+    newest: LatestRecord[ClusterRecord] = LatestRecord(clock, Clock(TRUE))
     record = ClusterRecord("c", 1, 1, at(TRUE - 20))
     assert newest.take(record, True, 60, round(TRUE * 1000)) == ""
     assert newest.known()[1] == 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.reader import REMOVED
 from quotahost.settings.strimzi import names as strimzi_names
 from tests.unit.settings.properties import NAMES, read
 
@@ -29,15 +31,11 @@ LIVE = [
     "static.storage.hard.min-free-percent",
     "static.storage.overrides",
     "factor.source",
-    "factor.source.second",
     "factor.interval",
     "policy",
     "tasks",
     "volumes.period",
     "snapshots.period",
-    "usage.period",
-    "usage.clients",
-    "snapshots.expiry",
     "fenced.brokers",
     "static.excluded.principal.name.list",
     "exempt.principals",
@@ -54,7 +52,7 @@ LIVE = [
     "startup.grace",
     "floor.bytes",
     "max.mute",
-    "pause.release",
+    "pause.resume.free-share",
     "factor.quota.types",
     "factor.scope",
     "pause.creation",
@@ -68,7 +66,6 @@ NOT_LIVE = [
     "python.executable",
     "clients.max",
     "clients.idle",
-    "inbox.max",
     "snapshots.topic",
     "cluster.volumes.topic",
     "usage.topic",
@@ -98,7 +95,7 @@ def test_a_broker_without_properties_has_the_defaults() -> None:
     newcomers = settings.newcomers
     assert (newcomers.produce, newcomers.fetch) == (100_000_000, 100_000_000)
     assert (newcomers.request, newcomers.controller_mutation) == (200, 100)
-    assert (settings.clients_max, settings.inbox_max) == (50_000, 65_536)
+    assert settings.clients_max == 50_000
     assert settings.clients_idle == timedelta(hours=1)
     assert settings.validity == settings.startup_grace == timedelta(minutes=1)
     assert settings.start_timeout == timedelta(seconds=30)
@@ -231,3 +228,13 @@ def test_a_period_of_snapshots_above_half_of_validity_is_refused_with_what_would
 
 def test_the_period_of_snapshots_is_of_no_concern_where_none_are_published_or_read() -> None:
     assert read(factor_source="local", validity="1s").snapshots_period == timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("name", [*REMOVED])
+def test_a_property_that_is_gone_is_an_error_that_says_what_to_do(name: str) -> None:
+    with pytest.raises(
+        SettingsError, match=rf"^{re.escape(PREFIX + name)}: no longer exists: .*(remove it|write that)"
+    ) as caught:
+        Settings.from_properties({PREFIX + name: "secret"})
+    assert "secret" not in str(caught.value)
+    assert caught.value.problems[0].unknown, "one that Kafka has stored stops no start"

@@ -51,7 +51,7 @@ def test_the_table_has_every_property_once() -> None:
     families = ["kafka.*", "static.kafka.admin.*", "plugin.NAME.*"]
     assert [line.split("`")[1] for line in lines[2:]] == [*NAMES, *families]
     assert "| `newcomers.produce` | `100M` | bytes/s | yes |" in properties_table()
-    assert "| `inbox.max` | `65536` | count | no |" in properties_table()
+    assert "| `clients.max` | `50000` | count | no |" in properties_table()
     assert all(declaration.doc for declaration in declared(Settings))
 
 

@@ -26,10 +26,7 @@ __all__ = ["PluginError", "check_period", "configured", "construct", "load", "mo
 
 
 def configured(settings: Settings) -> list[tuple[Role, str]]:
-    """Role and name of every plugin that these settings name, in the order in which a host builds them.
-
-    The standby factor source is among them, which a host builds only while it is needed.
-    """
+    """Role and name of every plugin that these settings name, in the order in which a host builds them."""
     names = configured_names(settings)
     return [(role, name) for role in Role for name in names[role.broker_property]]
 

@@ -11,7 +11,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, Self
 
@@ -45,6 +45,7 @@ class DiskMonitor:
         node_id: int,
         settings: Callable[[], Settings],
         clock: Callable[[], float] = time.monotonic,
+        after_look: Callable[[], None] = lambda: None,
     ) -> None:
         """No thread runs before :meth:`started`.
 
@@ -54,7 +55,9 @@ class DiskMonitor:
             node_id: of this broker.
             settings: returns the settings in force, which a live change replaces.
             clock: in seconds, monotonic.
+            after_look: called on the monitor's thread after each look, and once at its end; it may block on a disk.
         """
+        self._after_look = after_look
         self._broker, self._metrics, self._node = broker, metrics, str(node_id)
         self._settings, self._clock = settings, clock
         self._directories = log_dirs(broker.properties())
@@ -149,6 +152,7 @@ class DiskMonitor:
         def body() -> None:
             try:
                 run()
+                self._after_look()
             finally:
                 # Each look asks Java for offline directories, which attaches this thread to the JVM.
                 self._broker.thread_ends()
@@ -159,6 +163,7 @@ class DiskMonitor:
         # Whatever fails, the thread must go on: without it the disks would stay unknown for good.
         try:
             self.look()
+            self._after_look()
         except Exception:
             self._failure.report("this broker's disks can't be looked at", exc_info=True)
             return
@@ -205,3 +210,29 @@ class DiskMonitor:
             metrics.gauge("Volume", volume.name, "Capacity", volume.capacity)
             metrics.gauge("Volume", volume.name, "Consumed", volume.consumed)
         metrics.gauge("LogDirs", "", "Offline", len(disks.offline))
+
+
+_NONE: Final = ClusterVolumes(())
+
+
+class NoDisks:
+    """``quotahost.api.Disks`` of a node that is no broker: none that clients fill, and no thread.
+
+    A controller keeps the metadata's log alone. It is no volume of the cluster: no limit of ``static.storage.*`` is
+    about it, and nobody publishes it.
+
+    Attributes:
+        cluster_id: see Disks. The storage of a node is formatted before it starts, so it is read once.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        """``properties`` are the node's own, with ``log.dirs``."""
+        self.cluster_id = cluster_id(log_dirs(properties))
+
+    def latest(self) -> tuple[float, DiskState | None]:
+        """See Disks."""
+        return 0.0, DiskState(())
+
+    def known(self) -> ClusterVolumes:
+        """See Disks."""
+        return _NONE

@@ -101,7 +101,6 @@ class JavaShim:
         windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
         self._table.configureTap(windows.number, windows.size * _MILLIS, int(max_mute * _MILLIS))
         self._creation.allow(settings.pause_creation == "allow")
-        self._inbox.max(settings.inbox_max)
         self._lease.configure(int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action))
         self._configure_topics(settings)
 
@@ -217,7 +216,8 @@ class JavaShim:
     def forget(self, type: str, name: str) -> None:
         self._gauges.forget(type, _unicode(name))
 
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None) -> None:
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
+        self._creation.full(full)
         if affected is None:
             self._table.factor(value, _unicode(cause))
             return

@@ -6,9 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from quotahost.broker.host.exemptions import node_id, own_client_id
+from quotahost.broker.host.exemptions import broker_principals, node_id, own_client_id
 from quotahost.broker.host.looks import explained, look, usage
-from quotahost.broker.host.principals import broker_principals
 from quotahost.broker.host.shim import Shim
 from quotahost.kafka.librdkafka import translate
 from quotahost.kafka.listeners import Listeners

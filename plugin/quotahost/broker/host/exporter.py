@@ -2,15 +2,25 @@
 
 A thread reads all numbers from Java once a second and keeps them; a scrape is answered from what was kept, because a
 scrape's thread that called Java would stay attached to the JVM. Who uses what is read more rarely (``client_series``).
+
+One more thread serves the port, whoever connects and however many: it waits for all connections at once (asyncio) and
+makes each page itself, by the WSGI application of prometheus_client. A connection has DEADLINE to send its request and
+to take its page, and the oldest is closed when there are more than CONNECTIONS.
 """
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
-from typing import Final
+from http.client import HTTPException, parse_headers
+from io import BytesIO
+from typing import Any, Final
+from wsgiref.handlers import SimpleHandler
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -24,6 +34,9 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, Problem, SettingsError
 
 INTERVAL: Final = 1.0  # seconds between readings
+DEADLINE: float = 10.0  # seconds; Prometheus' own default for a scrape
+CONNECTIONS: Final = 32  # pages that wait for slow readers are in memory; one has 100 kB with 10,000 clients
+_LONGEST: Final = 16_384  # bytes of a request
 
 
 class _Collect(Collector):
@@ -50,8 +63,83 @@ class _Collect(Collector):
             yield metric
 
 
+class _Server:
+    """Answers GET with the page of a WSGI application, and closes the connection after it."""
+
+    def __init__(self, address: str, port: int, app: Callable[..., Any]) -> None:
+        """Listen, and serve on a thread of its own.
+
+        Raises:
+            OSError: the address can't be bound.
+        """
+        self._app = app
+        self._open: dict[asyncio.Task[None], None] = {}  # the oldest first
+        self._loop = asyncio.new_event_loop()
+        try:
+            start = asyncio.start_server(self._serve, address, port, limit=_LONGEST)
+            self._server = self._loop.run_until_complete(start)
+        except OSError:
+            self._loop.close()
+            raise
+        self.port: int = self._server.sockets[0].getsockname()[1]
+        self._thread = start_daemon("metrics-port", self._loop.run_forever, self._loop.close)
+
+    def close(self) -> None:
+        """Give the port back, close all connections and end the thread."""
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop)
+            self._thread.join(1)
+
+    async def _end(self) -> None:
+        self._server.close()
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+        self._loop.stop()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task  # a coroutine runs in one
+        self._open[task] = None
+        if len(self._open) > CONNECTIONS:
+            next(iter(self._open)).cancel()
+        try:
+            # A client that goes away or sends no request gets no answer.
+            with suppress(OSError, TimeoutError, EOFError, asyncio.LimitOverrunError, HTTPException, ValueError):
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), DEADLINE)
+                writer.write(_page(self._app, head))
+                writer.close()
+                # Apart from the request's, since making a page takes time that is not the client's.
+                await asyncio.wait_for(writer.wait_closed(), DEADLINE)
+        finally:
+            del self._open[task]
+            # What a slow reader has not taken is thrown away.
+            writer.transport.abort()
+
+
+def _page(app: Callable[..., Any], head: bytes) -> bytes:
+    """The response to a request whose head this is.
+
+    Raises:
+        HTTPException, ValueError: it is no request.
+    """
+    lines = BytesIO(head)
+    method, target, _ = lines.readline().decode("ascii").split()
+    headers = parse_headers(lines)
+    path, _, query = target.partition("?")
+    environ = {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query, "SERVER_PROTOCOL": "HTTP/1.0"}
+    environ |= {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
+    response = BytesIO()
+    SimpleHandler(BytesIO(), response, sys.stderr, environ).run(app)
+    return response.getvalue()
+
+
 class Exporter:
-    """The HTTP server, and the thread that reads the numbers."""
+    """The port, and the thread that reads the numbers.
+
+    Attributes:
+        port: the port that it listens on.
+    """
 
     def __init__(
         self,
@@ -69,15 +157,14 @@ class Exporter:
         self._gauges, self._clients, self._collect = gauges, clients, _Collect()
         registry = CollectorRegistry()
         registry.register(self._collect)
-        self._server, self._serving = start_http_server(port, address, registry)
+        self._server = _Server(address, port, make_wsgi_app(registry))
+        self.port = self._server.port
         self._reading = Periodic("metrics", self._read, lambda: INTERVAL, partial(start_daemon, at_end=detach))
 
     def close(self) -> None:
         """Give the port back and end both threads."""
         # A host that failed starts again in this process, and its endpoint needs the port.
-        self._server.shutdown()
-        self._server.server_close()
-        self._serving.join(1)
+        self._server.close()
         self._reading.close(1)
 
     def _read(self) -> None:

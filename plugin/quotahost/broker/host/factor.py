@@ -3,6 +3,11 @@
 ``judgement`` finds out how much of the quotas is left as far as volumes are known. For the unknown rest the last factor
 stays for some time, then ``fallback.action`` applies. From here the factor goes through the shim to Java's QuotaTable,
 which multiplies the quotas by it and closes the fence at 0, and its cause goes to the metrics.
+
+**At a start** the factor is decided once before the broker serves anybody. A full disk of its own is known by then and
+turns producers back from the first request on. As long as other volumes are unknown, for ``startup.grace`` at most, the
+factor is 1, unless the broker stopped in a PAUSE (``remembered_pause``). Topics and partitions are refused only while a
+volume is known to be at its hard limit.
 """
 
 from __future__ import annotations
@@ -10,17 +15,18 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from quotahost.background import LineLimit
 from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.judgement import OPEN, Judge, Judgement
 from quotahost.broker.host.plugins.plugin_set import PluginSet
+from quotahost.broker.host.remembered_pause import PauseMemory
 from quotahost.broker.host.scope import Scoped, smaller
 from quotahost.broker.host.shim import Shim
 from quotahost.broker.host.volume_limits import VolumeLimits
 from quotahost.model import Factor, State
-from quotahost.model.affected import Affected
 from quotahost.settings.broker import Settings
 
 log = logging.getLogger("quotahost.factor")
@@ -41,9 +47,9 @@ class FactorLoop:
     ``fallback.action`` applies to the rest, and at once where the source itself reports a broker or volume as unknown.
     """
 
-    def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float]) -> None:
-        """``clock`` in seconds, monotonic."""
-        self._shim, self._clock = shim, clock
+    def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float], memory: PauseMemory) -> None:
+        """``clock`` in seconds, monotonic; ``memory`` tells the state in which the broker stopped."""
+        self._shim, self._clock, self._memory = shim, clock, memory
         self._judge = Judge(guard, VolumeLimits(shim, guard), clock)
         self._in_force = FactorInForce(shim, clock)
         self._due = self._started = clock()
@@ -67,7 +73,8 @@ class FactorLoop:
             # A source that is configured later starts then, and is waited for from then on.
             self._started, self._known_at, self._known = now, None, Scoped(OPEN)
             self._show(lacking=False, unknown=False)
-            self._in_force.replace(OPEN)
+            self._memory.keep(None)
+            self._in_force.replace(Scoped(OPEN))
         else:
             starting = self._known_at is None
             # In shadow no factor has any effect.
@@ -87,14 +94,17 @@ class FactorLoop:
         factor, affected = new.factor, new.affected
         # Without the fence nobody sees who writes where. Asked each time: a broker makes it after its callback.
         if factor.value >= 1 or affected is None or settings.factor_scope != "topics" or not self._shim.fence():
-            self._in_force.replace(factor)
+            self._in_force.replace(replace(new, affected=None))
             return
         count = len(affected.places)
         topics = "1 topic" if count == 1 else f"{count:,} topics"
-        self._in_force.replace(Factor(factor.value, f"{factor.cause}; for writers of {topics}"), affected)
+        self._in_force.replace(replace(new, factor=Factor(factor.value, f"{factor.cause}; for writers of {topics}")))
 
     def _decide(self, judgement: Judgement, now: float, settings: Settings) -> Scoped:
-        known_now = Scoped(judgement.factor, judgement.affected)
+        full = judgement.factor.value == 0
+        known_now = Scoped(judgement.factor, judgement.affected, full)
+        if full or not judgement.unknown:
+            self._memory.keep(known_now if full else None)
         if not judgement.unknown:
             self._known_at, self._known = now, known_now
             self._show(lacking=False, unknown=False)
@@ -106,7 +116,7 @@ class FactorLoop:
                 # The last factor was known. A volume that is known now may have become fuller than it was then.
                 self._show(lacking=False, unknown=True)
                 return smaller(known_now, self._known)
-            found = self._at_start(judgement, settings)
+            found = self._at_start()
             if known_now.factor.value < 1:
                 found = smaller(known_now, found)
         else:
@@ -117,11 +127,11 @@ class FactorLoop:
         self._show(lacking=found.factor.value < judgement.factor.value, unknown=True)
         return found
 
-    def _at_start(self, judgement: Judgement, settings: Settings) -> Scoped:
-        """PAUSE where a fence turns writes back for the moment; without one a PAUSE would mute clients for longer."""
-        if settings.fallback_action is State.PAUSE and self._shim.fence():
-            return Scoped(Factor(0.0, f"waiting at the start: {judgement.unknown}"))
-        return self._known
+    def _at_start(self) -> Scoped:
+        """What holds until anything is known: the PAUSE in which the broker stopped, else the last factor."""
+        remembered = self._memory.recall()
+        # Without a fence a factor of 0 is a floor for each new client, which delays it for minutes.
+        return remembered if remembered and self._shim.fence() else self._known
 
     def _show(self, lacking: bool, unknown: bool) -> None:
         """Show whether lack of data lowers the factor in force, and whether anything is unknown."""
@@ -140,8 +150,7 @@ class FactorInForce:
         # A host before this one may have left another factor than OPEN, with its cause in the metrics.
         self._factor = shim.factor()
         self._shown = self._factor.cause if self._factor.value < 1 else ""
-        self._affected: Affected | None = None
-        self._handed_on = False
+        self._last: Scoped | None = None  # handed on by this host
         self._limit = LineLimit(_LINES, clock)
         self._logged = self._factor.state
         self._transitions = 0  # since the last line
@@ -152,26 +161,26 @@ class FactorInForce:
         """The factor in the table, 0.0 to 1.0."""
         return self._factor.value
 
-    def replace(self, new: Factor, affected: Affected | None = None) -> None:
+    def replace(self, new: Scoped) -> None:
         """Put a factor into the table, if it is the first or differs by a step or in state.
 
-        Else at most its cause, and the topics whose writers it is for (None: it is for all clients).
+        Else at most its cause, the topics whose writers it is for, and whether a volume is known to be full.
         """
         last = self._factor
         # A change of state is taken however small it is: the fence closes at exactly 0 and opens above it.
-        transition = new.state is not last.state
-        change = abs(new.value - last.value)
+        transition = new.factor.state is not last.state
+        change = abs(new.factor.value - last.value)
         # The new factor is compared with the one in force, so slow changes add up to a step. An equal factor has a case
         # of its own, since no change is below a tenth of 0.
         if not transition and change < STEP and (change == 0 or change < SHARE * last.value):
             # Another volume may be the cause now, which explain and the metrics have to show.
-            new = Factor(last.value, new.cause)
-            if new.cause == last.cause and affected == self._affected and self._handed_on:
-                self._log_state()
-                return
+            new = replace(new, factor=Factor(last.value, new.factor.cause))
         # The first one always: nobody else would take back what is in the table from before.
-        self._factor, self._affected, self._handed_on = new, affected, True
-        self._shim.set_factor(new.value, new.cause, affected)
+        if new == self._last:
+            self._log_state()
+            return
+        self._factor, self._last = new.factor, new
+        self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full)
         self._show_cause()
         if transition:
             self._shim.count("Factor", "", "Transitions", 1)

@@ -1,7 +1,9 @@
 """Stands between the host and every plugin: a failure is counted, logged once, and kept from everybody else.
 
-Every call of a plugin goes through here, from whichever module of the host; the caller passes the consequence that the
-log line states, and goes on without an answer.
+The modules of the host call a plugin by ``Guard.call``; the caller passes the consequence that the log line states, and
+goes on without an answer. Two loops call plugins directly, since they ask for tens of thousands of clients or volumes
+at once: ``resolver`` for ``quota`` and ``distinct_client_ids``, ``judgement`` for ``quota_factor``. They catch what the
+plugin raises and report one failure here (``Guard.report``).
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class Judge:
             return Judgement(Factor(answer.value, _line(answer.cause)))
         if isinstance(answer, ClusterVolumes):
             self._tell(policy, in_force)
-            scoped, failed = self._factor(answer, policy, settings.pause_release)
+            scoped, failed = self._factor(answer, policy, settings.pause_resume_free_share)
             if answer.unknown:
                 # No patience: a source names as unknown only what it has waited for itself (validity, startup.grace).
                 more = " ..." if len(answer.unknown) > _MOST_UNKNOWN else ""
@@ -203,5 +203,5 @@ def judged(
         return OPEN, failure, own, lowered
     # Other brokers' records bring these names, and a line break in one must not forge a line of the log.
     value, volume, until = smallest
-    held = f": PAUSE until {until:,} bytes or fewer are used (pause.release)" if until is not None else ""
+    held = f": PAUSE until {until:,} bytes or fewer are used (pause.resume.free-share)" if until is not None else ""
     return Factor(value, f"{place(volume)}{held}"), failure, own, lowered

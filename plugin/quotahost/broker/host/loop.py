@@ -18,8 +18,8 @@ from typing import Final
 from quotahost.api import Disks
 from quotahost.background import LoggedOnce, start_daemon
 from quotahost.broker.discovery.entry_points import PluginError
-from quotahost.broker.disks.monitor import DiskMonitor
-from quotahost.broker.disks.no_disks import NoDisks
+from quotahost.broker.disks.file_stores import log_dirs
+from quotahost.broker.disks.monitor import DiskMonitor, NoDisks
 from quotahost.broker.host.broker import HostBroker
 from quotahost.broker.host.changed_answers import ChangedAnswers
 from quotahost.broker.host.client_table import ClientTable
@@ -37,6 +37,7 @@ from quotahost.broker.host.plugins.builder import Builder
 from quotahost.broker.host.plugins.plugin_set import PluginSet, adopt, close
 from quotahost.broker.host.plugins.scheduler import Scheduler
 from quotahost.broker.host.questions import Questions
+from quotahost.broker.host.remembered_pause import PauseMemory
 from quotahost.broker.host.resolver import Resolver, Supplier
 from quotahost.broker.host.roles import NodeRoles
 from quotahost.broker.host.shadow import Shadow
@@ -64,7 +65,6 @@ class Host:
         self._changed = ChangedAnswers()
         self._notifier = Notifier(self._guard)
         self._scheduler = Scheduler(self._guard, shim.detach)
-        self._factor = FactorLoop(shim, self._guard, clock)
         self._missing_fence = MissingFenceWarning(shim, clock)
         self._plugins = PluginSet(())
         self._retry_at: float | None = None
@@ -106,7 +106,9 @@ class Host:
         self._shim.starting(settings.start_timeout.total_seconds())
         self._broker = HostBroker(self._shim, settings)
         self._roles = NodeRoles(self._broker.properties())
-        builder = Builder(self._broker, self._shim, self._changed.add, self._open_disks(), self._guard)
+        disks = self._open_disks()
+        self._factor = FactorLoop(self._shim, self._guard, self._clock, self._pause_memory)
+        builder = Builder(self._broker, self._shim, self._changed.add, disks, self._guard)
         self._workshop = Workshop(builder, self._guard, self._clock, strict=strict)
         # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
         self._workshop.stage(given, (settings, translation) if strict else None)
@@ -116,16 +118,20 @@ class Host:
         self._workshop.strict = False
         gc.collect()  # else freeze() would keep what the imports left behind, too
         gc.freeze()  # imported modules stay: no full collection needs to look at them again
-        # The broker goes on only now: limits and exemptions are in place before its first request.
+        self._factor.step(self._plugins, self._settings)
+        # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(self._in_force.live)
         self._look.start(node_id(self._broker.properties()) if self._roles.broker else None)
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers()))
 
     def _open_disks(self) -> Callable[[], Disks]:
         own = self._broker.properties()
+        self._pause_memory = PauseMemory(log_dirs(own) if self._roles.broker else [])
         if not self._roles.broker:
             return lambda: NoDisks(own)
-        self._disks = DiskMonitor(self._broker, self._shim, node_id(own), lambda: self._broker.settings, self._clock)
+        self._disks = DiskMonitor(
+            self._broker, self._shim, node_id(own), lambda: self._broker.settings, self._clock, self._pause_memory.write
+        )
         return self._disks.started
 
     # ---- the loop ----

@@ -1,8 +1,8 @@
-"""Holds a volume's PAUSE until enough of it is free again (``pause.release``).
+"""Holds a volume's PAUSE until enough of it is free again (``pause.resume.free-share``).
 
 A PAUSE that ended with the first free byte would begin again a moment later, with the next append. So a volume that
 reached its hard limit keeps the factor 0 until it is some way below. That holds for every policy that can be asked for
-its limits (contract 12). Proposal 035 has no such rule; ``pause.release=0`` is its form.
+its limits (contract 12). Proposal 035 has no such rule; ``pause.resume.free-share=0`` is its form.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Pauses:
 
         Args:
             policy: by whose limits.
-            share: ``pause.release``.
+            share: ``pause.resume.free-share``.
             volume: as it is now.
             factor: what the policy said of it.
         """

@@ -15,10 +15,14 @@ from quotahost.text import printable
 
 @dataclass(frozen=True, slots=True)
 class Scoped:
-    """A factor and whom it is for: the writers of these topics, or all clients where ``affected`` is None."""
+    """A factor and whom it is for: the writers of these topics, or all clients where ``affected`` is None.
+
+    ``full`` says that the factor is 0 by what is known, and not only because something is unknown.
+    """
 
     factor: Factor
     affected: Affected | None = None
+    full: bool = False
 
 
 def place(volume: Volume) -> str:
@@ -49,12 +53,13 @@ def affected(lowered: Iterable[tuple[Volume, float]]) -> Affected | None:
 def smaller(one: Scoped, other: Scoped) -> Scoped:
     """The smaller factor, for all whom either of the two slows. Of two equal ones the first."""
     factor = one.factor if one.factor.value <= other.factor.value else other.factor
+    full = one.full or other.full
     slowing = [each.affected for each in (one, other) if each.factor.value < 1]
     places: dict[str, str] = {}
     for each in slowing:
         if each is None:
-            return Scoped(factor)
+            return Scoped(factor, full=full)
         places = {**each.places, **places}
     if not slowing or len(places) > MAX_AFFECTED:
-        return Scoped(factor)
-    return Scoped(factor, Affected(places, frozenset().union(*(each.held for each in slowing if each))))
+        return Scoped(factor, full=full)
+    return Scoped(factor, Affected(places, frozenset().union(*(each.held for each in slowing if each))), full)

@@ -111,10 +111,11 @@ class Shim(Protocol):
     def factor(self) -> Factor:
         """The factor that was set last, maybe by a host before this one."""
 
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None) -> None:
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
         """The factor from 0 to 1 that applies from now on, its cause in words for an operator, and whom it is for.
 
-        ``affected``: only clients that write to these topics; None: all clients.
+        ``affected``: only clients that write to these topics; None: all clients. ``full``: a volume is known to be at
+        its hard limit, so topics and partitions may be refused, too.
         """
 
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:

@@ -70,7 +70,6 @@ def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding
     yield from _floor(settings, broker)
     yield from _snapshots(settings)
     yield from _fencing(settings, broker)
-    yield from _standby(settings)
     if not settings.static.storage.any_limit:
         return
     yield from _overrides_unseen(settings)
@@ -206,23 +205,6 @@ def _fencing(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
         )
 
 
-def _standby(settings: Settings) -> Iterator[Finding]:
-    """Whether the second factor source sees as much as the pipeline, for which it stands in."""
-    first, second = settings.factor_source, settings.factor_source_second
-    if first == "cluster-volumes" and second in (None, "fixed", "local"):
-        instead = {None: "fallback.action is in force", "local": "no other broker's disks are seen"}
-        what = instead.get(second, "nothing is known of the disks")
-        yield weak(
-            f"factor.source.second is {second or 'none'}: while the pipeline is silent, {what}",
-            f"{PREFIX}factor.source.second=snapshots",
-        )
-    if first != "cluster-volumes" and second is not None:
-        yield weak(
-            f"factor.source.second is {second}, but the factor source {first} has no second one: it is never asked",
-            f"{PREFIX}factor.source=cluster-volumes, or take factor.source.second out",
-        )
-
-
 def _scope(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """Why a factor is for all clients, though its scope is said to be topics."""
     if settings.factor_scope != "topics":
@@ -238,12 +220,6 @@ def _scope(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
             f"factor.scope is topics, but the factor source {settings.factor_source} doesn't know which topics have a "
             "replica on a volume: a factor is for all clients",
             f"{PREFIX}factor.source=snapshots, or cluster-volumes, or local",
-        )
-    if settings.factor_source == "cluster-volumes" and settings.factor_source_second in _WITHOUT_TOPICS:
-        yield weak(
-            f"factor.scope is topics, but the standby source {settings.factor_source_second} doesn't know which topics "
-            "have a replica on a volume: while it answers, a factor is for all clients",
-            f"{PREFIX}factor.source.second=snapshots",
         )
 
 

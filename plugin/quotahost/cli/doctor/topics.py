@@ -65,10 +65,9 @@ def named(settings: Settings | None) -> dict[str, Topic]:
 
 def believed_topics(settings: Settings) -> Iterator[Topic]:
     """The topics by which a broker with these settings decides about clients."""
-    sources = {settings.factor_source, settings.factor_source_second}
     if settings.factor_source == "cluster-volumes":
         yield CLUSTER_VOLUMES
-    if "snapshots" in sources or settings.factor_source == "cluster-volumes":
+    if settings.factor_source in ("snapshots", "cluster-volumes"):
         yield SNAPSHOTS
     if "cluster-quota" in settings.supplier:
         yield from (USAGE, SHARES, QUOTAS)

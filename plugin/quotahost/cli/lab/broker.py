@@ -19,6 +19,7 @@ from quotahost.api.context import LoadedPlugin
 from quotahost.broker.host.factor import FactorLoop
 from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.plugins.plugin_set import PluginSet
+from quotahost.broker.host.remembered_pause import PauseMemory
 from quotahost.broker.host.shim import Shim
 from quotahost.cli.lab.clients import Client, Slowing
 from quotahost.cli.lab.disk import Disk, Events
@@ -92,6 +93,7 @@ class Broker:
         self._instead = float(State(settings.fallback_action) is State.OPEN)
         self.fallback: float | None = None
         self.hung, self.answers_since, self._renewed = False, 0, 0
+        self._memory = PauseMemory([])
 
     def start(self) -> None:
         """In service, with a new host and nothing remembered."""
@@ -106,7 +108,7 @@ class Broker:
         self.watcher.moved(self)
         self.shim = SmallShim(scene.fence, self._set_factor)
         shim = cast("Shim", self.shim)
-        self._loop = FactorLoop(shim, Guard(shim, events.clock), events.clock)
+        self._loop = FactorLoop(shim, Guard(shim, events.clock), events.clock, self._memory)
         policy = policy_of(self.settings, self.index + 1, events.clock)
         self._plugins = PluginSet([LoadedPlugin(Role.FACTOR_SOURCE, self.source, policy.context), policy])
         self.source.start()

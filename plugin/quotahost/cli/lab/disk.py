@@ -56,7 +56,7 @@ class Disk:
     Attributes:
         volume: its name, as the host sees it, with limits if they are its own.
         bounds: between which consumptions the factor falls.
-        low: at how many bytes used a PAUSE of it may end (``pause.release``).
+        low: at how many bytes used a PAUSE of it may end (``pause.resume.free-share``).
         full_since: since when it has been at its hard limit without a break, in ms; None if it isn't.
         low_since: since when a PAUSE of it may end; None if it may not.
         calm_since: since when it has been below its soft limit; None if it isn't.

@@ -22,6 +22,7 @@ from quotahost.broker.discovery.entry_points import PluginError
 from quotahost.broker.host.factor import FactorInForce
 from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.judgement import Judge
+from quotahost.broker.host.scope import Scoped
 from quotahost.broker.host.shim import Shim
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.affected import Affected
@@ -60,7 +61,7 @@ class SmallShim:
         """A new broker begins open."""
         return Factor(1.0)
 
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None) -> None:
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
         """From now on."""
         self._put(value, cause, affected)
 
@@ -171,7 +172,7 @@ class Host:
         """Decide anew, and let the limits follow."""
         in_force = self.factor if self._enforced else 1.0
         judgement = self._judge.judge(self._source, self._policy, self._settings, False, in_force)
-        self._in_force.replace(judgement.factor)
+        self._in_force.replace(Scoped(judgement.factor))
         self.factor = self._in_force.value if self._settings.factor_source else 1.0
         in_force = self.factor if self._enforced else 1.0
         held = in_force <= 0

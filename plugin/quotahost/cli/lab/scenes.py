@@ -185,7 +185,7 @@ def _properties(rnd: random.Random, source: str) -> tuple[tuple[str, str], ...]:
     return (
         ("factor.source", source),
         ("policy", rnd.choice(POLICIES)),
-        ("pause.release", rnd.choice(["0", "0.1", "0.3"])),
+        ("pause.resume.free-share", rnd.choice(["0", "0.1", "0.3"])),
         ("max.mute", rnd.choice(["2s", "10s", "30s"])),
         ("factor.interval", rnd.choice(["250ms", "500ms", "1s"])),
         ("volumes.period", rnd.choice(["250ms", "500ms", "1s"])),

@@ -18,14 +18,14 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeAlias, cast
 
 from quotahost.api import Context
-from quotahost.broker.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource, Parts
-from quotahost.broker.plugins.factor_sources.expected import Patience
-from quotahost.broker.plugins.factor_sources.roster import Roster
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Parts
+from quotahost.broker.plugins.factor_sources.liveness import Patience
+from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.tasks.publish_volumes import is_news
 from quotahost.cli.lab.disk import Disk, Events
 from quotahost.cli.lab.host import log
 from quotahost.cli.lab.scenes import PipelinePlan, Scene
-from quotahost.kafka.newest import Newest
+from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.bounds import bounds
 from quotahost.records.cluster_volumes import ClusterRecord, Filling
@@ -292,7 +292,7 @@ class Source:
 
     def _cluster_volumes(self) -> ClusterVolumesSource:
         """The real source; for its reader, its standby and the registered brokers stand the topic's own ways."""
-        self._records = records = Newest[ClusterRecord](self._events.clock, self._wall)
+        self._records = records = LatestRecord[ClusterRecord](self._events.clock, self._wall)
         broker = FakeBroker()
         context = Context("cluster-volumes", None, self._settings, int(self.own), log, broker=broker, metrics=broker)
         disks: Any = SimpleNamespace(cluster_id=CLUSTER, known=lambda: self.known)
@@ -303,7 +303,7 @@ class Source:
             follow=lambda cluster_id: None,
             waits_for=lambda: "" if records.known()[0] else "there is no record of this cluster yet",
         )
-        standby = _BySnapshots(self._by_snapshots, self._settings.factor_source_second)
+        standby = _BySnapshots(self._by_snapshots)
 
         def brokers(register: Register) -> Any:
             self._register = register
@@ -339,8 +339,8 @@ class Source:
 class _BySnapshots:
     """Stands for ``Standby``: the source ``snapshots``, which is built at once and has read its topic."""
 
-    def __init__(self, read: Callable[[], ClusterVolumes], name: str | None) -> None:
-        self._read, self.name, self.ready = read, name, False
+    def __init__(self, read: Callable[[], ClusterVolumes]) -> None:
+        self._read, self.ready = read, False
 
     def keep(self, needed: bool) -> None:
         """It costs nothing."""

@@ -74,7 +74,7 @@ class World:
         own = self.settings
         limits = bounds(volume, plan.soft or own.storage_soft, plan.hard or own.storage_hard)
         limits = limits or Bounds(plan.capacity, plan.capacity)
-        return Disk(plan, volume, limits, limits.lets_go_at(own.pause_release), self.events)
+        return Disk(plan, volume, limits, limits.lets_go_at(own.pause_resume_free_share), self.events)
 
     def _hang(self, broker: Broker, begins: int, ends: int) -> None:
         self.events.at(begins, lambda: broker.hang(ends))

@@ -27,7 +27,7 @@ log = logging.getLogger("quotahost.pipeline")
 _POLL: Final = 0.25  # seconds that a poll waits at the start; as long is the pause between two later ones
 _WAIT: Final = 2.0  # seconds that a later poll waits; it returns with the first record
 _CLOSE_WITHIN: Final = 5.0  # seconds
-# A run is a time of launch. Brokers allow as much (quotahost.kafka.newest).
+# A run is a time of launch. Brokers allow as much (quotahost.kafka.latest_record).
 _AHEAD_MS: Final = 3_600_000
 
 

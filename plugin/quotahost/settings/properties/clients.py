@@ -42,8 +42,6 @@ class ClientSettings(Frozen):
     clients_idle: Duration = declare("clients.idle", default="1h", live=False)
     """How long a client must have been silent before its place may be given to another. Kafka keeps a client's
     sensors for an hour: with less, a throttled client could get rid of its quota."""
-    inbox_max: Count = declare("inbox.max", default="65536", live=False)
-    """How many events can wait for the host; the broker asks again later for what does not fit."""
 
     @property
     def excluded_principals(self) -> tuple[str, ...]:

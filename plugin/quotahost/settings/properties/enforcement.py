@@ -39,7 +39,7 @@ class EnforcementSettings(Frozen):
     max_mute: Duration = declare("max.mute", default="30s")
     """The longest throttle time that one step of the factor downwards may cause; quotahost reaches a lower factor in
     several steps, one each quota window."""
-    pause_release: Part = declare("pause.release", default="0.1")
+    pause_resume_free_share: Part = declare("pause.resume.free-share", default="0.1")
     """How much of the way from a volume's hard limit back to its soft one must be free before its PAUSE ends, 0.0 to
     1.0. At 0.0 a PAUSE ends with the first byte below the hard limit. A volume without a soft limit lets go over a
     twentieth of its hard one."""
@@ -57,8 +57,9 @@ class EnforcementSettings(Frozen):
     authorizer, or the class that it had. The fence itself reads it."""
     pause_creation: Creation = declare("pause.creation", default="refuse")
     """Whether topics and partitions may be created in a PAUSE: `refuse` answers with POLICY_VIOLATION all but those who
-    pass the fence, or `allow`. The authorizer of controllers has to be the fence, and they have to know the factor:
-    a node that is broker and controller does, and any other with `static.kafka.admin.bootstrap.servers`."""
+    pass the fence, while a volume is known to be at its hard limit, or `allow`. The authorizer of controllers has to be
+    the fence, and they have to know the factor: a node that is broker and controller does, and any other with
+    `static.kafka.admin.bootstrap.servers`."""
     mode: Mode = declare("mode", default="enforce")
     """`enforce`, or `shadow`: quotahost computes and shows everything, and enforces nothing."""
     shadow: Shadowed = declare("shadow", default="")

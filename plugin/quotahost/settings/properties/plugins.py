@@ -8,12 +8,11 @@ from pydantic import Field
 
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.properties.static import StaticSettings
-from quotahost.settings.types import Combination, Name, Names, SomeNames, StandbyName, Text
+from quotahost.settings.types import Combination, Name, Names, SomeNames, Text
 from quotahost.units import Duration
 
-_CLUSTER_VOLUMES: Final = "cluster-volumes"
 #: Both need the snapshots of all brokers: `cluster-volumes` gets them summed up by the pipeline.
-_SNAPSHOT_READERS: Final = ("snapshots", _CLUSTER_VOLUMES)
+_SNAPSHOT_READERS: Final = ("snapshots", "cluster-volumes")
 
 # The defaults that depend on properties above them. A field that was refused is absent from ``fields``.
 
@@ -22,10 +21,6 @@ def _source(fields: dict[str, Any]) -> str | None:
     """This broker's own volumes where a limit is set: the least that protects them."""
     static = fields.get("static")
     return "local" if static and static.storage.any_limit else None
-
-
-def _standby(fields: dict[str, Any]) -> str | None:
-    return "snapshots" if fields.get("factor_source") == _CLUSTER_VOLUMES else None
 
 
 def _policy(fields: dict[str, Any]) -> str | None:
@@ -54,12 +49,8 @@ class PluginSettings(Frozen):
     factor_source: Name = declare(
         "factor.source", default=_source, words="local if a static.storage limit is set, else none"
     )
-    """Where the state of the disks, and so the factor, comes from."""
-    factor_source_second: StandbyName = declare(
-        "factor.source.second", default=_standby, words="snapshots where factor.source is cluster-volumes, else none"
-    )
-    """The factor source that answers while no records reach `cluster-volumes`; with `none`, `fallback.action`
-    applies then."""
+    """Where the state of the disks, and so the factor, comes from. While no records reach `cluster-volumes`,
+    `snapshots` answers in its place."""
     factor_interval: Duration = declare("factor.interval", default="250ms")
     """How often the factor source is read."""
     policy: Name = declare("policy", default=_policy, words="limits with a factor.source, else none")

@@ -8,7 +8,7 @@ from pydantic import model_validator
 
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.types import FencedBrokers, Text
-from quotahost.units import Count, Duration
+from quotahost.units import Duration
 
 _TOPICS: Final = (
     "snapshots_topic", "cluster_volumes_topic", "usage_topic", "shares_topic", "quotas_topic", "watch_topic",
@@ -31,10 +31,6 @@ class RecordSettings(Frozen):
     usage_topic: Text = declare("usage.topic", default="__quotahost_usage", live=False)
     """Compacted topic in which the task `publish-usage` publishes what each broker's busiest clients use; made if it
     is absent."""
-    usage_period: Duration = declare("usage.period", default="500ms")
-    """How often `publish-usage` looks at the clients' rates. It publishes news at once, and everything every 5 s."""
-    usage_clients: Count = declare("usage.clients", default="100")
-    """How many clients, the busiest, it publishes at most."""
     watch_topic: Text = declare("watch.topic", default="__quotahost_watch", live=False)
     """Compacted topic by which `quotahost top --bootstrap` asks brokers for looks; the task `publish-usage` reads it,
     and makes it if it is absent."""
@@ -47,13 +43,10 @@ class RecordSettings(Frozen):
     quotas_topic: Text = declare("quotas.topic", default="__quotahost_quotas", live=False)
     """Compacted topic of the cluster-wide client quotas, which `quotahost quotas apply` writes; the supplier
     `cluster-quota` and the task `publish-usage` read it, and the task makes it if it is absent."""
-    snapshots_expiry: Duration = declare("snapshots.expiry", default="1d")
-    """With `fenced.brokers=unknown`: how long a fenced broker may be silent while the others still expect its
-    snapshot. After that they ignore it, as if it were unregistered."""
     fenced_brokers: FencedBrokers = declare("fenced.brokers", default="last-known")
     """What a fenced broker (registered, but out of service) counts for: its last known volumes, until it is back or
     unregistered; or `unknown`, the strict form: after `validity` it leads to `fallback.action`, so that one machine
-    that is down stops all producers."""
+    that is down stops all producers, until it is back or unregistered."""
 
     @property
     def record_topics(self) -> tuple[str, ...]:

@@ -102,7 +102,7 @@ def test_a_look_lists_topics_above_the_soft_limit_only_and_once_a_second(tmp_pat
 
 
 def test_a_hard_limit_alone_keeps_its_topics_while_its_pause_may_hold(tmp_path: Path) -> None:
-    # Without them a PAUSE that holds below the limit (pause.release) would be for all clients.
+    # Without them a PAUSE that holds below the limit (pause.resume.free-share) would be for all clients.
     directory = made(tmp_path, "a-0")
     (volume,) = file_stores.read_disks("1", [directory]).volumes
 

@@ -59,6 +59,6 @@ class Java:
 )
 def test_a_text_of_a_plugin_that_is_no_unicode_reaches_java_escaped(hand_over: Callable[[JavaShim], None]) -> None:
     shim, java = JavaShim.__new__(JavaShim), Java()
-    shim._host_thread = shim._host_questions = shim._table = shim._gauges = java
+    shim._host_thread = shim._host_questions = shim._table = shim._gauges = shim._creation = java
     hand_over(shim)
     assert r"/data/\udcff is full" in java.texts

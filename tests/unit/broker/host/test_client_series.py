@@ -113,7 +113,7 @@ def test_a_scrape_shows_names_as_they_are() -> None:
     exporter = Exporter("127.0.0.1", 0, list, lambda: None, ClientSeries(lambda most: shown[:most], 200))
     try:
         eventually(lambda: exporter._collect.clients)
-        with urlopen(f"http://127.0.0.1:{exporter._server.server_port}/metrics") as page:
+        with urlopen(f"http://127.0.0.1:{exporter.port}/metrics") as page:
             families = {f.name: f for f in text_string_to_metric_families(page.read().decode())}
     finally:
         exporter.close()

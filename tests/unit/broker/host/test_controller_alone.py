@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from quotahost.api import Role
-from quotahost.broker.disks.no_disks import NoDisks
+from quotahost.broker.disks.monitor import NoDisks
 from quotahost.broker.host.roles import NodeRoles
 from quotahost.model import ClusterVolumes, State
 from quotahost.settings.broker import Settings

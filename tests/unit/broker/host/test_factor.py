@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,10 @@ from quotahost.api.context import LoadedPlugin
 from quotahost.broker.host.factor import FactorLoop
 from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.plugins.plugin_set import PluginSet
+from quotahost.broker.host.remembered_pause import PauseMemory
+from quotahost.broker.host.scope import Scoped
 from quotahost.model import ClusterVolumes, Factor, Volume
+from quotahost.model.affected import Affected
 from tests.fakes.plugin_context import Clock, context, settings
 from tests.fakes.shim import FakeShim
 
@@ -42,9 +46,16 @@ class Policy:
 class World:
     """A factor loop whose source answers what a test sets, and a clock that each step moves by a second."""
 
-    def __init__(self, fence: bool = False, before: Factor = Factor(1.0), **given: str) -> None:  # noqa: B008
+    def __init__(
+        self,
+        fence: bool = False,
+        before: Factor = Factor(1.0),  # noqa: B008
+        memory: PauseMemory = PauseMemory([]),  # noqa: B008
+        **given: str,
+    ) -> None:
         self.clock, self.shim = Clock(), FakeShim(has_fence=fence, last_factor=before)
-        self.loop = FactorLoop(self.shim, Guard(self.shim), self.clock)
+        self.memory = memory
+        self.loop = FactorLoop(self.shim, Guard(self.shim), self.clock, memory)
         self.settings = settings(factor__source="mine", **TIMES | given)
         self.policy = Policy()
         self.answer: Any = None
@@ -159,18 +170,82 @@ def test_a_source_that_has_just_started_is_waited_for_with_open_where_no_fence_i
     assert world.number("LackOfData") == 1
 
 
-def test_a_fence_stops_writes_at_the_start_until_the_disks_are_known() -> None:
-    world = World(fence=True)
+@pytest.mark.parametrize("fence", [True, False])
+@pytest.mark.parametrize("silent", [None, fails, cluster(EMPTY, waiting="the topic is not read yet")])
+def test_nobody_is_stopped_at_a_start_whose_disks_are_not_known_to_be_full(
+    silent: Any, fence: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(fence=fence)
+    with caplog.at_level(logging.INFO, "quotahost.factor"):
+        assert world.step(silent, GRACE) == 1.0
+    assert world.shim.factors == []
+    assert [record for record in caplog.records if record.name == "quotahost.factor"] == []
+
+
+def remembers(tmp_path: Path, pause: Scoped | None = None) -> PauseMemory:
+    """The memory of a broker that has just started, and stopped in this PAUSE."""
+    if pause:
+        stopped = PauseMemory([str(tmp_path)])
+        stopped.keep(pause)
+        stopped.write()
+    return PauseMemory([str(tmp_path)])
+
+
+def test_a_pause_outlives_a_restart_of_the_broker_until_the_disks_are_known(tmp_path: Path) -> None:
+    before = World(fence=True, memory=remembers(tmp_path))
+    assert before.step(cluster(FULL)) == 0.0
+    before.memory.write()
+
+    world = World(fence=True, memory=remembers(tmp_path))
     assert world.step(cluster(EMPTY, waiting="the topic is not read yet")) == 0.0
-    assert world.cause == "waiting at the start: the topic is not read yet"
+    assert world.cause == "full when this broker stopped: broker 1, volume /full"
     assert world.number("LackOfData") == 1
     assert world.step(cluster(EMPTY)) == 1.0
     assert world.number("LackOfData") == 0
-    assert world.step(None) == 1.0, "the start is over: its last factor holds"
+    world.memory.write()
+    assert World(fence=True, memory=remembers(tmp_path)).step(None) == 1.0, "the next start knows nothing of it"
 
 
-def test_a_fence_with_open_as_fallback_waits_with_open() -> None:
-    assert World(fence=True, fallback__action="OPEN").step(None) == 1.0
+def test_a_remembered_pause_is_for_the_topics_that_it_was_for_and_ends_with_the_grace(tmp_path: Path) -> None:
+    pause = Scoped(Factor(0.0, "the disk"), Affected({"t": "the disk", "u": "the disk"}, frozenset({"t"})))
+    world = World(fence=True, memory=remembers(tmp_path, pause), factor__scope="topics", fallback__action="OPEN")
+    assert world.step(None, GRACE) == 0.0
+    assert world.shim.affected[-1] == pause.affected
+    assert world.step(None) == 1.0
+
+
+def test_without_a_fence_no_pause_is_remembered_since_it_would_mute_new_clients_for_minutes(tmp_path: Path) -> None:
+    assert World(memory=remembers(tmp_path, Scoped(Factor(0.0, "the disk")))).step(None) == 1.0
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"cause": 1}', '{"cause": "x", "places": {}, "held": ["t"]}'])
+def test_a_file_that_holds_no_pause_stops_nobody(tmp_path: Path, text: str) -> None:
+    (tmp_path / PauseMemory.FILE).write_text(text)
+    assert World(fence=True, memory=PauseMemory([str(tmp_path)])).step(None) == 1.0
+
+
+def test_a_disk_that_takes_no_file_costs_only_the_memory(tmp_path: Path) -> None:
+    world = World(fence=True, memory=PauseMemory([str(tmp_path / "gone")]))
+    assert world.step(cluster(FULL)) == 0.0
+    world.memory.write()
+
+
+# ---- what may be created ----
+
+
+def test_topics_are_refused_only_where_a_volume_is_known_to_be_full() -> None:
+    world = World(fence=True)
+    world.step(cluster(EMPTY, unknown=("broker 2: no snapshot",)))
+    assert (world.factor, world.shim.full) == (0.0, False), "producers stop by fallback.action, creations go on"
+    world.step(cluster(FULL, unknown=("broker 2: no snapshot",)))
+    assert (world.factor, world.shim.full) == (0.0, True)
+    world.step(None, VALIDITY - 1)
+    assert (world.factor, world.shim.full) == (0.0, False), "the full volume is unknown, too"
+    world.step(cluster(FULL))
+    world.step(None)
+    assert world.shim.full, "it was known a moment ago"
+    world.step(cluster(EMPTY))
+    assert not world.shim.full
 
 
 def test_a_full_volume_counts_at_the_start_before_the_others_are_known() -> None:

@@ -1,4 +1,4 @@
-"""A PAUSE that began at a volume's hard limit ends when pause.release of the way back is free, and not before."""
+"""A PAUSE that began at a volume's hard limit ends when pause.resume.free-share of the way back is free."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMITS = {"static__storage__soft": f"{SOFT}", "static__storage__hard": f"{HARD}"
 def world(share: str = "0.1", *, policy: Any = None, **limits: str) -> World:
     made = World()
     made.policy = policy or cast("Any", Limits(context()))
-    change(made, **(limits or LIMITS), pause__release=share)
+    change(made, **(limits or LIMITS), pause__resume__free_share=share)
     return made
 
 
@@ -54,7 +54,7 @@ def test_a_pause_ends_when_a_tenth_of_the_way_back_is_free() -> None:
 def test_the_reason_says_until_when() -> None:
     one = world()
     factors(one, 1000, 960)
-    assert one.cause == "broker 1, volume /d: PAUSE until 950 bytes or fewer are used (pause.release)"
+    assert one.cause == "broker 1, volume /d: PAUSE until 950 bytes or fewer are used (pause.resume.free-share)"
     factors(one, 940)
     assert one.cause == "broker 1, volume /d"
 
@@ -90,16 +90,16 @@ def test_each_volume_is_held_by_itself() -> None:
 def test_the_share_and_the_limits_may_change_in_a_pause() -> None:
     one = world()
     assert factors(one, 1000, 960) == [0, 0]
-    change(one, **LIMITS, pause__release="0.05")
+    change(one, **LIMITS, pause__resume__free_share="0.05")
     assert one.step() == 0.08
     factors(one, 1000)
-    change(one, **LIMITS, pause__release="0.5")
+    change(one, **LIMITS, pause__resume__free_share="0.5")
     assert factors(one, 800, 750) == [0, 0.5]
     factors(one, 1000)
-    change(one, static__storage__soft="500", static__storage__hard="1500", pause__release="0.5")
+    change(one, static__storage__soft="500", static__storage__hard="1500", pause__resume__free_share="0.5")
     assert factors(one, 1001, 1000) == [0, 0.5]
     factors(one, 1500)
-    change(one, pause__release="0.5")
+    change(one, pause__resume__free_share="0.5")
     assert factors(one, 1499) == [1], "without limits nothing holds it"
 
 
@@ -224,7 +224,7 @@ def test_a_pause_begins_at_hard_and_lasts_to_the_release_point_and_no_longer(
     way = HARD // 20 if switch else HARD - SOFT
     paused = False
     for share, consumed in looks:
-        change(one, **limits, pause__release=f"{share:.20f}")
+        change(one, **limits, pause__resume__free_share=f"{share:.20f}")
         point = HARD - int(way * Fraction(f"{share:.20f}"))
         paused = consumed >= HARD or (paused and consumed > point)
         assert (factors(one, consumed) == [0]) == paused

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from quotahost.broker.host.principals import broker_principals
+from quotahost.broker.host.exemptions import broker_principals
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required "
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required "

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from quotahost.broker.host.remembered_pause import PauseMemory
 from quotahost.broker.host.scope import affected
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.affected import MAX_AFFECTED, Affected
@@ -19,7 +20,7 @@ def volume(name: str, free: int, *topics: str) -> Volume:
 
 
 def world(fence: bool = True, **given: str) -> World:
-    return World(fence, Factor(1.0), **({"factor__scope": "topics"} | given))
+    return World(fence, Factor(1.0), PauseMemory([]), **({"factor__scope": "topics"} | given))
 
 
 def seen(world: World, *volumes: Volume, unknown: tuple[str, ...] = ()) -> Affected | None:

@@ -6,15 +6,12 @@ import logging
 import threading
 from datetime import timedelta
 from typing import Any, cast
-from urllib.request import urlopen
 
 import pytest
 
 from quotahost.api import DataSourceTask
-from quotahost.broker.host.exporter import Exporter
 from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, QUEUE_MAX, Logs
-from quotahost.broker.host.messages import Gauge
 from quotahost.broker.host.plugins.scheduler import Scheduler
 from tests.fakes.plugin_context import eventually
 from tests.fakes.shim import FakeShim
@@ -140,15 +137,3 @@ def test_a_host_ends_though_java_takes_no_line_of_the_log_any_more() -> None:
     finally:
         released.set()
     eventually(lambda: "quotahost-log" not in [thread.name for thread in threading.enumerate()])
-
-
-def test_a_scrape_is_answered_with_the_numbers_that_were_read_last() -> None:
-    shim = Shim()
-    exporter = Exporter("127.0.0.1", 0, lambda: [Gauge("Volume", "/d", "Capacity", 7.0)], shim.detach)
-    try:
-        eventually(lambda: exporter._collect.latest)
-        with urlopen(f"http://127.0.0.1:{exporter._server.server_port}/metrics") as page:
-            assert b"} 7.0" in page.read()
-    finally:
-        exporter.close()
-    assert shim.lines == ["detached quotahost-metrics"]

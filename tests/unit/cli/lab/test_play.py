@@ -118,7 +118,7 @@ def test_a_pause_lasts_until_so_much_is_free_as_pause_release_says() -> None:
     paused = [
         play(
             report({Name("c", "1", "/a"): buckets}),
-            plan(settings(factor__source="local", pause__release=release, **limits)),
+            plan(settings(factor__source="local", pause__resume__free_share=release, **limits)),
         ).factors[0].new.pause_s
         for release in ("0", "0.5")
     ]  # fmt: skip
@@ -139,7 +139,7 @@ def history(used: list[int], levels: tuple[int, int]) -> dict[Name, list[Bucket]
 @options(max_examples=40, deadline=None)
 @given(USED, LEVELS, st.integers(0, 200))
 def test_higher_limits_never_give_a_lower_factor(used: list[int], levels: tuple[int, int], more: int) -> None:
-    own = settings(factor__source="local", pause__release="0")
+    own = settings(factor__source="local", pause__resume__free_share="0")
     higher = levels[0] + more, levels[1] + more
     low, high = (play(report(history(used, each)), plan(own)) for each in (levels, higher))
     assert high.factors[0].then.lowest >= low.factors[0].then.lowest - 0.01  # the host takes steps of 0.01

@@ -12,10 +12,10 @@ from quotahost.broker.host import factor, judgement, scope
 from quotahost.broker.host.factor import FactorInForce, FactorLoop
 from quotahost.broker.host.pauses import Pauses
 from quotahost.broker.host.scope import Scoped
-from quotahost.broker.plugins.factor_sources.cluster_volumes.failover import Failover
-from quotahost.broker.plugins.factor_sources.cluster_volumes.state import ClusterState, _Gap
-from quotahost.broker.plugins.factor_sources.expected import Standing
-from quotahost.broker.plugins.factor_sources.roster import Roster
+from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, _Gap
+from quotahost.broker.plugins.factor_sources.cluster_volumes import Failover
+from quotahost.broker.plugins.factor_sources.liveness import Standing
+from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.cli.lab import snapshots
 from quotahost.cli.lab.broker import Broker
@@ -124,9 +124,9 @@ def full_disk_is_no_news(patch: pytest.MonkeyPatch) -> None:
 
 
 def small_change_of_state_is_swallowed(patch: pytest.MonkeyPatch) -> None:
-    def replace(self: FactorInForce, new: Factor, affected: Any = None) -> None:
-        if not self._handed_on or abs(new.value - self.value) >= factor.STEP:
-            _replace(self, new, affected)
+    def replace(self: FactorInForce, new: Scoped) -> None:
+        if self._last is None or abs(new.factor.value - self.value) >= factor.STEP:
+            _replace(self, new)
 
     patch.setattr(FactorInForce, "replace", replace)
 

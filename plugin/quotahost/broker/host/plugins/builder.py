@@ -1,7 +1,7 @@
 """Builds the plugins that the settings name: at the start, and those that a live change adds or replaces.
 
-``discovery`` finds, imports and constructs one plugin; here each gets its context, and a factor source the means to
-build another one that stands by for it. The result is a ``plugins.PluginSet``, which the loop puts to work.
+``discovery`` finds, imports and constructs one plugin; here each gets its context. The result is a
+``plugins.PluginSet``, which the loop puts to work.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from typing import Any
 from quotahost.api import Broker, Context, Disks, Metrics, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.broker.discovery import build as discovery
-from quotahost.broker.discovery.entry_points import PluginError
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.plugins.plugin_set import PluginSet, Sections, can_stay, close
 from quotahost.broker.host.roles import NodeRoles
 from quotahost.settings.broker import Settings, live_properties
-from quotahost.settings.declaration import PREFIX
 
 
 class Builder:
@@ -43,13 +41,11 @@ class Builder:
     def validate(self, settings: Settings) -> Sections:
         """Import every plugin that this node needs and validate its own properties.
 
-        The standby source is among them, so that a mistake is found now and not when it is needed.
-
         Raises:
             PluginError, SettingsError: one can't be loaded or configured.
         """
         return {
-            (role, name): _section(role, name, settings)
+            (role, name): discovery.plugin_settings(role, name, settings)
             for role, name in discovery.configured(settings)
             if self._roles.needs(role, settings)
         }
@@ -79,37 +75,14 @@ class Builder:
 
     def _build(self, plugins: list[LoadedPlugin], settings: Settings, sections: Sections, old: PluginSet) -> None:
         for (role, name), section in sections.items():
-            if role is Role.FACTOR_SOURCE and name != settings.factor_source:
-                continue  # the standby: its factor source builds it when it is needed
             kept = old.find(role, name)
             if kept is None or not can_stay(kept, settings):
-                kept = self._new(role, name, settings, section)
+                kept = self._construct(role, name, settings, section)
             plugins.append(kept)
 
-    def _new(self, role: Role, name: str, settings: Settings, section: Any) -> LoadedPlugin:
-        made = self._construct(role, name, settings, section, self._metrics)
-
-        def standby(name: str, metrics: Metrics) -> LoadedPlugin:
-            # The standby may be needed hours later: it gets the settings that are in force then.
-            now, role = made.context.settings, Role.FACTOR_SOURCE
-            return self._construct(role, name, now, discovery.plugin_settings(role, name, now), metrics)
-
-        made.context.factor_source = standby
-        return made
-
-    def _construct(self, role: Role, name: str, settings: Settings, section: Any, metrics: Metrics) -> LoadedPlugin:
+    def _construct(self, role: Role, name: str, settings: Settings, section: Any) -> LoadedPlugin:
         context = Context(
             name, section, settings, self._node, logging.getLogger(f"quotahost.plugin.{name}"),
-            self._answers_changed, open_disks=self._open_disks, broker=self._broker, metrics=metrics,
+            self._answers_changed, open_disks=self._open_disks, broker=self._broker, metrics=self._metrics,
         )  # fmt: skip
         return discovery.construct(role, discovery.load(role, name), context)
-
-
-def _section(role: Role, name: str, settings: Settings) -> Any:
-    try:
-        return discovery.plugin_settings(role, name, settings)
-    except PluginError as error:
-        if role is not Role.FACTOR_SOURCE or name == settings.factor_source:
-            raise
-        named = f"{PREFIX}factor.source.second names it: {error.failed}"
-        raise PluginError(role, name, named) from error

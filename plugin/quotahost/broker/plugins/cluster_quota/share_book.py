@@ -13,7 +13,7 @@ from typing import Final
 
 from quotahost.broker.plugins.cluster_quota.demand import Demands, key_of
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
-from quotahost.kafka.newest import Newest
+from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import ClientUsage
 from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares
@@ -50,7 +50,7 @@ class _Given:
 
 
 class ShareBook:
-    """Keeps the newest record (``quotahost.kafka.newest``) and the rate that each client is given of it.
+    """Keeps the newest record (``quotahost.kafka.latest_record``) and the rate that each client is given of it.
 
     Without a fresh share a client has an equal part: its quota over the number of registered brokers. It also has at
     least that while it is silent on this broker and for a moment after it began: its share of a quota that is used
@@ -64,7 +64,7 @@ class ShareBook:
         """``window`` is ``quota_window``; ``clock`` monotonic, ``wall`` since 1970; all in seconds."""
         self._clock, self._window = clock, window
         self._demands = Demands(window)
-        self._newest: Newest[Shares] = Newest(clock, wall)
+        self._newest: LatestRecord[Shares] = LatestRecord(clock, wall)
         self._shares: Mapping[ClientKey, Share] = {}
         self._given: dict[ClientKey, _Given] = {}
         self._begun: dict[ClientKey, float] = {}

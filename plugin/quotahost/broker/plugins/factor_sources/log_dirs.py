@@ -14,7 +14,7 @@ from datetime import timedelta
 from pydantic import BaseModel, ConfigDict, Field
 
 from quotahost.api import Context
-from quotahost.kafka.cluster_poll import ClusterPoll
+from quotahost.kafka.registered_brokers import ClusterPoll
 from quotahost.model import ClusterVolumes, LogDir, Volume
 from quotahost.units import Duration
 

@@ -26,7 +26,9 @@ from quotahost.throttling import quota_window
 _EVERY: Final = 5.0  # seconds after which a record is written without any news
 _NEWS: Final = 0.1  # of a rate or demand: a change of so much is news
 _SLIGHT: Final = 0.001  # of the quota: no smaller change is news
-_ASK_FOR: Final = 10  # times usage.clients: some of the busiest may have no cluster-wide quota
+MOST: Final = 100  # clients in a record, the busiest
+_ASK_FOR: Final = 10  # times MOST: some of the busiest may have no cluster-wide quota
+_PERIOD: Final = timedelta(milliseconds=500)
 _REST: Final = 10  # the period is at least so many times as long as a look takes
 
 _Clients = dict[ClientKey, Used]
@@ -43,7 +45,7 @@ class Part(Protocol):
 
 
 class PublishUsage:
-    """Looks every ``usage.period``; publishes what is news at once, and all of it every 5 s.
+    """Looks twice a second; publishes what is news at once, and all of it every 5 s.
 
     News is a rate or demand that changed by a tenth, and a client that came, went, began or ended to be held back.
     The records of ``quotas.topic`` define which clients have a cluster-wide quota; the task makes that topic, too.
@@ -57,7 +59,7 @@ class PublishUsage:
     ) -> None:
         """Nothing is connected yet. ``clock`` in seconds, monotonic."""
         self._context, self._clock = context, clock
-        self.period: timedelta = context.settings.usage_period
+        self.period = _PERIOD
         topic, more = context.settings.usage_topic, [context.settings.quotas_topic]
         self._news: NewsPublisher[_Clients] = NewsPublisher(context, topic, "usage", is_news, clock, more)
         self._demands = Demands(quota_window(context.broker.properties()))
@@ -71,7 +73,7 @@ class PublishUsage:
         clients = self._look(started)
         took = timedelta(seconds=self._clock() - started)
         # A look reads Kafka's MBeans for each client; with very many clients it would otherwise keep a core busy.
-        self.period = max(self._context.settings.usage_period, _REST * took)
+        self.period = max(_PERIOD, _REST * took)
         self._context.metrics.gauge("Usage", "", "Clients", len(clients))
         self._quotas.show()
         if self._quotas.take_absent():
@@ -87,16 +89,15 @@ class PublishUsage:
 
     def _look(self, now: float) -> _Clients:
         """The busiest clients that have a cluster-wide quota and still use or want some of it."""
-        most = self._context.settings.usage_clients
-        busiest = self._context.broker.usage(_ASK_FOR * most)
+        busiest = self._context.broker.usage(_ASK_FOR * MOST)
         demands = self._demands.look(busiest, now)
         found: _Clients = {}
         for each in busiest:
             key, quota = key_of(each), self._quotas.limited(key_of(each))
             # A silent client, whose demand is 0, stays in the records until its rate has run out.
             gone = key in self._demands.silent and each.rate < 1
-            # The broker lists the busiest clients first, so those beyond usage.clients are the least busy.
-            if quota is not None and not gone and len(found) < most:
+            # The broker lists the busiest clients first, so those beyond MOST are the least busy.
+            if quota is not None and not gone and len(found) < MOST:
                 found[key] = Used(key, each.rate, demands[key], quota)
         return found
 

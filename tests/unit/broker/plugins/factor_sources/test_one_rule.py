@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.plugins.factor_sources.cluster_volumes.state import ClusterState, ClusterView
-from quotahost.broker.plugins.factor_sources.expected import Patience
-from quotahost.broker.plugins.factor_sources.roster import KnownBroker, Roster
+from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, ClusterView
+from quotahost.broker.plugins.factor_sources.liveness import Patience
+from quotahost.broker.plugins.factor_sources.snapshots import KnownBroker, Roster
 from quotahost.model import Volume
 from quotahost.records.cluster_volumes import ClusterRecord, Filling
 from quotahost.records.snapshot import Snapshot
 from tests.fakes.plugin_context import Clock
 
-VALIDITY, GRACE, EXPIRY = 60.0, 30.0, 1e9
+VALIDITY, GRACE = 60.0, 30.0
 OWN, OTHERS = "1", ("2", "3", "4")
 
 
@@ -24,7 +24,7 @@ class World:
 
     def __init__(self, strict: bool) -> None:
         self.clock, self.wall = Clock(), Clock(1_700_000_000.0)
-        self.patience = Patience(VALIDITY, GRACE, EXPIRY, strict)
+        self.patience = Patience(VALIDITY, GRACE, strict)
         self.roster, self.state = Roster(self.clock, self.wall), ClusterState(OWN, self.clock)
         self.brokers = dict.fromkeys((OWN, *OTHERS), False)
         self.topic: dict[str, tuple[float, Snapshot]] = {}

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.plugins.factor_sources.expected import Patience
-from quotahost.broker.plugins.factor_sources.roster import KnownBroker, Roster
+from quotahost.broker.plugins.factor_sources.liveness import Patience
+from quotahost.broker.plugins.factor_sources.snapshots import KnownBroker, Roster
 from quotahost.model import Volume
 from quotahost.records.snapshot import Snapshot
 from tests.fakes.plugin_context import Clock
 
-VALIDITY, GRACE, EXPIRY, HOUR = 60.0, 30.0, 86_400.0, 3600.0
+VALIDITY, GRACE, DAY, HOUR = 60.0, 30.0, 86_400.0, 3600.0
 WALL = 1_700_000_000.0
 
 
@@ -27,7 +27,7 @@ class World:
     """A roster, this broker's two clocks, and publishers whose clocks may be wrong."""
 
     def __init__(self, *registered: str, strict: bool = False) -> None:
-        self.patience = Patience(VALIDITY, GRACE, EXPIRY, strict)
+        self.patience = Patience(VALIDITY, GRACE, strict)
         self.clock, self.wall = Clock(), Clock(WALL)
         self.roster = Roster(self.clock, self.wall)
         if registered:
@@ -126,7 +126,7 @@ def test_of_a_fenced_broker_the_last_volumes_count_until_it_is_back_or_unregiste
     world.publishes("1", 7)
     world.register("1", fenced="1")
     for _ in range(3):
-        world.passes(EXPIRY)
+        world.passes(DAY)
         assert (world.consumed("1"), world.of("1").problem) == (7, "")
     world.register()
     assert world.known() == {}
@@ -135,7 +135,7 @@ def test_of_a_fenced_broker_the_last_volumes_count_until_it_is_back_or_unregiste
 def test_a_fenced_broker_that_never_had_a_snapshot_does_not_count_until_it_is_in_service() -> None:
     world = World("1")
     world.register("1", fenced="1")
-    world.passes(EXPIRY)
+    world.passes(DAY)
     assert world.known() == {}
     world.register("1")
     assert world.of("1").awaited
@@ -173,19 +173,19 @@ def test_log_dirs_that_were_offline_when_a_broker_died_are_not_unknown_while_it_
 
 
 @pytest.mark.proves("proposal-035.fallback")
-def test_in_the_strict_form_a_fenced_broker_is_unknown_after_validity_until_it_was_silent_for_expiry() -> None:
+def test_in_the_strict_form_a_fenced_broker_is_unknown_after_validity_until_it_is_unregistered() -> None:
     world = World("1", strict=True)
     world.publishes("1", 7)
     world.register("1", fenced="1")
     world.passes(VALIDITY)
     assert world.consumed("1") == 7
-    world.passes(EXPIRY - VALIDITY)
+    world.passes(DAY)
     assert world.of("1").problem
-    world.passes(1)
+    world.register()
     assert world.known() == {}
-    world.passes(GRACE)
     world.register("1")
-    world.passes(GRACE + 1)
+    world.publishes("1", 7)
+    world.passes(VALIDITY + 1)
     assert world.of("1").problem, "a broker in service is expected however long it is silent"
 
 

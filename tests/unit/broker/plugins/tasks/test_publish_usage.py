@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
+from quotahost.broker.plugins.tasks import publish_usage
 from quotahost.broker.plugins.tasks.publish_usage import PublishUsage
 from quotahost.kafka import publisher as module
 from quotahost.model import ClientUsage, QuotaType
@@ -17,7 +18,7 @@ from quotahost.records.clients import ClientKey
 from quotahost.records.usage import Usage, decode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.plugin_context import Clock, context, settings
+from tests.fakes.plugin_context import Clock, context
 from tests.fakes.quotas import Idle, change, quota, set_quotas
 
 LOST = KafkaError(KafkaError._MSG_TIMED_OUT)
@@ -122,8 +123,8 @@ def test_clients_without_a_cluster_wide_quota_are_left_out(world: World) -> None
     assert [each.key.principal for each in world.kafka.sent[0].clients] == ["bob"]
 
 
-def test_only_the_busiest_usage_clients_are_published(world: World) -> None:
-    world.context.settings = settings(usage__clients="1", **OWN)
+def test_only_the_busiest_clients_are_published(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publish_usage, "MOST", 1)
     world.run(use("dave", 9e6), use("bob", 2e6), use("alice", 1e6))
     assert [each.key.principal for each in world.kafka.sent[0].clients] == ["bob"]
 

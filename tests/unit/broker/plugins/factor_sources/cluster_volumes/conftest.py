@@ -8,7 +8,7 @@ import pytest
 
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
-from quotahost.broker.plugins.factor_sources.cluster_volumes import reader, source
+from quotahost.broker.plugins.factor_sources import cluster_record
 from tests.fakes.kafka import FakeThread
 from tests.fakes.plugin_context import monitor
 from tests.unit.broker.plugins.factor_sources.cluster_volumes.world import FULL, OWN, World
@@ -16,8 +16,7 @@ from tests.unit.broker.plugins.factor_sources.cluster_volumes.world import FULL,
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
-    monkeypatch.setattr(reader, "Follower", FakeThread)
-    monkeypatch.setattr(source, "RegisteredBrokers", FakeThread)
+    monkeypatch.setattr(cluster_record, "Follower", FakeThread)
     monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: DiskState((OWN,)))
     monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
     made: list[World] = []
@@ -28,7 +27,6 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
 
     yield new
     for each in made:
-        each.may_build.set()
         each.source.close()
         monitor(each.context).close()
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from quotahost.model import ClusterVolumes, Factor, Volume
+from quotahost.model import ClusterVolumes, Volume
 from tests.fakes.plugin_context import eventually, settings
 from tests.unit.broker.plugins.factor_sources.cluster_volumes.world import EMPTY, FULL, GIVEN, OWN, World
 
@@ -25,7 +23,7 @@ def test_it_is_built_after_half_of_validity_and_asked_after_validity(
     begun: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     begun.passes(30)
-    assert not begun.source._standby._instance
+    assert not begun.built
     begun.passes(1)
     begun.standby.answer = ClusterVolumes((OWN, EMPTY))
     begun.passes(29)
@@ -46,15 +44,9 @@ def test_it_is_built_after_half_of_validity_and_asked_after_validity(
 def test_until_the_standby_source_has_answered_the_last_record_holds_with_its_unknowns(begun: World) -> None:
     begun.publishes(FULL, stale=1, stale_brokers=("2",))
     unknown = ("broker 2: its newest snapshot is stale",)
-    begun.may_build.clear()
     begun.passes(61)
-    assert begun.read() == ClusterVolumes((OWN, FULL), unknown, "factor source snapshots is being built")
-    begun.may_build.set()
     standby = begun.standby
-    eventually(lambda: begun.read().waiting == "it reads")
     assert begun.read() == ClusterVolumes((OWN, FULL), unknown, "it reads")
-    standby.answer = None
-    assert begun.read() == ClusterVolumes((OWN, FULL), unknown, "factor source snapshots doesn't know")
     standby.answer = ClusterVolumes((OWN, EMPTY), ("broker 3: no snapshot",))
     assert begun.read() == standby.answer
     standby.answer = ClusterVolumes((EMPTY, OWN), waiting="again")
@@ -117,100 +109,11 @@ def test_a_topic_that_can_not_be_read_at_all_is_silent_too(world: World) -> None
     eventually(lambda: world.read() == ClusterVolumes((OWN, FULL)))
 
 
-def test_a_standby_source_of_another_kind_answers_as_it_can_and_this_brokers_disks_are_added(begun: World) -> None:
-    begun.passes(61)
-    begun.standby.answer = Factor(0.5)
-    eventually(lambda: begun.read() == Factor(0.5))
-    begun.standby.answer = 0.25
-    assert begun.read() == Factor(0.25, "factor source snapshots"), "a bare number is a factor, too"
-    begun.standby.answer = ClusterVolumes((FULL,), ("broker 3",))
-    assert begun.read() == ClusterVolumes((OWN, FULL), ("broker 3",))
-
-
-def test_without_a_standby_source_records_that_stop_are_unknown(make: Callable[..., World]) -> None:
-    world = make(factor__source__second="none")
-    world.started()
-    assert world.read() == ClusterVolumes(
-        (OWN,), waiting="topic __quotahost_cluster_volumes holds no record of this cluster yet"
-    )
-    world.publishes(FULL)
-    world.passes(61)
-    old = "the newest record of the cluster's volumes is older than validity (60 s)"
-    assert world.read() == ClusterVolumes((OWN,), (old,))
-    world.publishes(FULL)
-    assert world.read() == ClusterVolumes((OWN, FULL))
-    assert not world.built
-
-
-@pytest.mark.parametrize("failure", [ValueError("no"), SystemExit(3)])
-def test_a_standby_source_that_can_not_be_built_is_unknown_logged_once_and_tried_again(
-    begun: World, failure: BaseException, caplog: pytest.LogCaptureFixture
-) -> None:
-    begun.failure = failure
-    begun.passes(31)
-    eventually(lambda: begun.read() and begun.number("Failures", "snapshots") == 1)
-    assert begun.read() == ClusterVolumes((OWN, FULL)), "nothing is unknown yet"
-    begun.passes(30)
-    fails = "the standby factor source snapshots fails"
-    assert begun.read() == ClusterVolumes((OWN, FULL), (fails,)), "and what is known of the cluster still holds"
-    eventually(lambda: begun.passes(5) or (begun.number("Failures", "snapshots") or 0) > 2)
-    assert caplog.text.count(fails) == 1
-    begun.failure = None
-    eventually(lambda: begun.passes(1) or begun.built)
-    begun.standby.answer = ClusterVolumes((OWN, EMPTY))
-    eventually(lambda: begun.read() == ClusterVolumes((OWN, EMPTY)))
-    assert "factor source snapshots works again" in caplog.text
-
-
-def test_a_standby_source_that_fails_again_when_it_is_needed_again_is_logged_again(
-    begun: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    begun.failure = ValueError("no")
-    for times in (1, 2):
-        eventually(lambda n=times: begun.passes(5) or caplog.text.count("factor source snapshots fails; when") == n)
-        begun.publishes(FULL)
-        begun.passes(1)
-
-
-@pytest.mark.parametrize("answer", [ValueError("no"), SystemExit(3), 1.5, "open"])
-def test_a_standby_source_that_fails_or_answers_nonsense_is_unknown_and_logged_once(
-    begun: World, answer: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    begun.passes(61)
-    begun.standby.answer = ClusterVolumes((OWN, EMPTY))
-    eventually(lambda: EMPTY in begun.read().volumes)
-    begun.standby.answer = answer
-    for _ in range(3):
-        assert begun.read().unknown == ("the standby factor source snapshots fails",)
-    assert OWN in begun.read().volumes
-    assert begun.number("Failures", "snapshots") == 4
-    assert caplog.text.count("fails; when it should answer, fallback.action holds") == 1
-
-
-def test_another_standby_source_and_its_own_properties_take_effect_live(begun: World) -> None:
-    begun.passes(61)
-    first = begun.standby
-    first.answer = ClusterVolumes((OWN, EMPTY))
-    eventually(lambda: EMPTY in begun.read().volumes)
-    begun.context.settings = settings(**GIVEN, factor__source__second="local")
-    begun.read()
-    eventually(lambda: first.closed)
-    assert begun.standby.context.name == "local"
-    assert (begun.number("Answers", "snapshots"), begun.number("Answers", "local")) == (None, 1)
-    standby = begun.standby
-    begun.context.settings = settings(**GIVEN, factor__source__second="local", plugin__local__x="1")
-    begun.read()
-    eventually(lambda: standby.closed)
-    standby = begun.standby
-    begun.context.settings = settings(**GIVEN, factor__source__second="none")
-    begun.read()
-    eventually(lambda: standby.closed)
-    assert begun.number("Answers") == 1
-
-
 def test_the_settings_in_force_reach_the_standby_source(begun: World) -> None:
     begun.passes(61)
-    eventually(lambda: begun.read() and begun.standby.context.settings is begun.context.settings)
+    begun.context.settings = settings(**GIVEN)
+    begun.read()
+    assert begun.standby.context.settings is begun.context.settings
 
 
 def test_going_back_and_forth_counts_nothing_twice_and_leaves_no_numbers(begun: World) -> None:

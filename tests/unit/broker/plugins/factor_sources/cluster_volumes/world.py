@@ -1,19 +1,20 @@
-"""A broker with the factor source ``cluster-volumes``: its clocks, its topic and its standby source."""
+"""A broker with the factor source ``cluster-volumes``: its clocks, its topic and its standby."""
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
-from quotahost.api import Context, Metrics, Role
-from quotahost.api.context import LoadedPlugin
-from quotahost.broker.plugins.factor_sources.cluster_volumes.source import ClusterVolumesSource
+from quotahost.api import Context, Metrics
+from quotahost.broker.plugins.factor_sources.cluster_record import RecordReader
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Parts, Standby
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import WITHIN, Clock, context, eventually, monitor
+from tests.fakes.kafka import FakeThread
+from tests.fakes.plugin_context import Clock, context, monitor
 
 WALL = 1_700_000_000.0
 OWN = Volume("1", "/own", 100, 10)
@@ -26,16 +27,17 @@ GIVEN = {
 
 @dataclass
 class StandbySource:
-    """A standby source that answers, or raises, what the test sets."""
+    """A standby that answers what the test sets."""
 
     context: Context
-    metrics: Metrics
-    answer: Any = READS
+    answer: ClusterVolumes = READS
     closed: bool = False
 
-    def read(self) -> Any:
-        if isinstance(self.answer, BaseException):
-            raise self.answer
+    @property
+    def metrics(self) -> Metrics:
+        return self.context.metrics
+
+    def read(self) -> ClusterVolumes:
         return self.answer
 
     def close(self) -> None:
@@ -48,27 +50,20 @@ class World:
     def __init__(self, **more: str) -> None:
         self.clock, self.wall, self.broker = Clock(), Clock(WALL), FakeBroker()
         self.built: list[StandbySource] = []
-        self.may_build = threading.Event()
-        self.may_build.set()
-        self.failure: BaseException | None = None
         self.context = context(self.broker, "cluster-volumes", clock=self.clock, **(GIVEN | more))
-        self.context.factor_source = self.build
-        self.source = ClusterVolumesSource(self.context, self.wall, self.clock)
+        brokers: Any = partial(FakeThread, self.context)
+        reader = RecordReader(self.context, self.clock, self.wall)
+        parts = Parts(reader, Standby(self.context, self.build), brokers)
+        self.source = ClusterVolumesSource(self.context, self.wall, self.clock, parts)
         self.sequence = 0
 
-    def build(self, name: str, metrics: Metrics) -> LoadedPlugin:
-        assert self.may_build.wait(WITHIN)
-        if self.failure:
-            raise self.failure
-        own = context(name=name)
-        self.built.append(StandbySource(own, metrics))
-        return LoadedPlugin(Role.FACTOR_SOURCE, self.built[-1], own)
+    def build(self, context: Context) -> StandbySource:
+        self.built.append(StandbySource(context))
+        return self.built[-1]
 
     @property
     def standby(self) -> StandbySource:
-        """The standby source, once it is built."""
-        wanted = len(self.built) if self.built and not self.built[-1].closed else len(self.built) + 1
-        eventually(lambda: len(self.built) == wanted)
+        """The standby that was built last."""
         return self.built[-1]
 
     def started(self) -> None:

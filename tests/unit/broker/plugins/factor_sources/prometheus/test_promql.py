@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.broker.plugins.factor_sources.prometheus import promql
-from quotahost.broker.plugins.factor_sources.prometheus.http import MAX_BYTES
-from quotahost.broker.plugins.factor_sources.prometheus.promql import Credentials, PromQL, QueryFailed
+from quotahost.broker.plugins.factor_sources import promql
+from quotahost.broker.plugins.factor_sources.promql import MAX_BYTES, Credentials, PromQL, QueryFailed
 from tests.fakes.prometheus import FakePrometheus, Reply, Request, of_json, success
 from tests.skips import COULD_NOT_RUN
 
@@ -99,10 +98,8 @@ def test_a_histogram_has_no_number(server: FakePrometheus) -> None:
          "without labels"),
         (of_json({"status": "success", "data": {"resultType": "vector", "result": []}, "warnings": 3}),
          "warnings that are no list"),
-        (Reply(302, b"", {"Location": "ftp://localhost/x"}), "redirected to something else than http"),
-        (Reply(302, b"", {"Location": "file:///etc/passwd"}), "redirected to something else than http"),
-        (Reply(307, b"", {"Location": "/api/v1/query"}), "redirected more than 5 times"),
-        (Reply(302, b""), "redirected more than 5 times"),
+        (Reply(302, b"", {"Location": "https://other/"}), "redirects to https://other/; write as url where it answers"),
+        (Reply(308, b""), "redirects to nowhere"),
     ],
 )  # fmt: skip
 def test_what_is_no_answer_is_a_failure_with_a_sentence(server: FakePrometheus, reply: Reply, sentence: str) -> None:
@@ -217,33 +214,12 @@ def test_credentials_are_sent_as_http_says(
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_to_another_host_is_followed_without_credentials(
+def test_a_redirect_is_not_followed_since_the_credentials_are_the_configured_servers(
     server: FakePrometheus, other: FakePrometheus, status: int
 ) -> None:
-    server.replies["up"] = Reply(status, b"", {"Location": other.url + "/elsewhere"})
-    other.replies["up"] = success({("a", "/"): 1})
-
-    answer = PromQL(server.url, LONG, Credentials(token=SECRET)).query("up")
-
-    assert len(answer.series) == 1
-    assert server.asked[0].authorization == f"Bearer {SECRET}"
-    assert [(a.path, a.query, a.authorization) for a in other.asked] == [("/elsewhere", "up", None)]
-
-
-def test_a_redirect_on_the_same_server_keeps_the_credentials(server: FakePrometheus) -> None:
-    moved = Reply(307, b"", {"Location": "/prom/api/v1/query"})
-    server.answer = lambda asked, handler: moved if asked.path == "/api/v1/query" else success({})
-    PromQL(server.url, LONG, Credentials(token=SECRET)).query("up")
-    assert [asked.authorization for asked in server.asked] == [f"Bearer {SECRET}"] * 2
-
-
-def test_a_redirect_with_a_name_and_password_in_it_sends_neither(server: FakePrometheus, other: FakePrometheus) -> None:
-    target = other.url.replace("http://", "http://evil:pass@")
-    server.replies["up"] = Reply(302, b"", {"Location": target})
-    other.replies["up"] = Reply(403, b"")
-    sentence = failure(PromQL(server.url, LONG, Credentials(token=SECRET)))
-    assert "evil" not in sentence
-    assert other.asked[0].authorization is None
+    server.replies["up"] = Reply(status, b"", {"Location": other.url})
+    assert f"redirects to {other.url}" in failure(PromQL(server.url, LONG, Credentials(token=SECRET)))
+    assert not other.asked
 
 
 @pytest.mark.parametrize("padding", [0, 190])
@@ -296,14 +272,6 @@ def test_a_server_with_a_certificate_of_ca_location_is_trusted(secure: FakeProme
 def test_a_server_with_an_unknown_certificate_is_refused(secure: FakePrometheus) -> None:
     assert "certificate verify failed" in failure(PromQL(secure.url, LONG, Credentials(token=SECRET)))
     assert not secure.asked
-
-
-def test_a_redirect_from_https_to_http_is_refused(
-    secure: FakePrometheus, certificate: Path, other: FakePrometheus
-) -> None:
-    secure.replies["up"] = Reply(302, b"", {"Location": other.url})
-    assert "from https to http" in failure(PromQL(secure.url, LONG, ca=str(certificate)))
-    assert not other.asked
 
 
 def test_a_server_that_is_silent_in_the_tls_handshake_has_timeout_in_all() -> None:

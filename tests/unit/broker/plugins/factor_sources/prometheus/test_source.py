@@ -12,7 +12,7 @@ import pytest
 
 from harness.system.waiting import eventually
 from quotahost.api import Context, QuotaFactorSource, Role
-from quotahost.broker.plugins.factor_sources.prometheus.source import Prometheus
+from quotahost.broker.plugins.factor_sources.prometheus import Prometheus
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import SettingsError

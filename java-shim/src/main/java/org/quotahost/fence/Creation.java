@@ -16,7 +16,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Whether topics and partitions may be created on this controller: in a PAUSE only by those who pass a closed fence.
+ * Whether topics and partitions may be created on this controller: in a PAUSE only by those who pass a closed fence, if a
+ * volume is known to be at its hard limit.
  *
  * <p>A new replica may land on the very volume that is full, and takes index files there before its first record. Kafka
  * asks the controller's authorizer about each creation, also one that a broker forwards (with the client's principal
@@ -30,13 +31,13 @@ public final class Creation {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
     /** Kafka's clients give this to their caller at once and don't try again: a PAUSE may last for hours. */
     private static final RuntimeException REFUSED = Errors.POLICY_VIOLATION.exception(
-            "quotahost creates no topics and partitions in a PAUSE, since disks of this cluster are full or their"
-                    + " state is unknown; delete topics or shorten their retention, or try again later");
+            "quotahost creates no topics and partitions in a PAUSE, since a disk of this cluster is full; delete topics or"
+                    + " shorten their retention, or try again later");
 
     /** How many requests were refused since the start of this JVM, and would have been but for the factor in shadow. */
     public static final LongAdder refusals = new LongAdder(), shadowed = new LongAdder();
 
-    private static volatile boolean paused, allowed;
+    private static volatile boolean paused, full, allowed;
     /** Whose request was refused last, for the log; null once it was logged. */
     private static volatile AuthorizableRequestContext last;
     private static long logged;
@@ -46,7 +47,7 @@ public final class Creation {
 
     /** Whether any creation is refused at this moment. */
     public static boolean refused() {
-        return paused && !allowed;
+        return paused && full && !allowed;
     }
 
     /**
@@ -87,6 +88,11 @@ public final class Creation {
     /** A PAUSE begins or ends. */
     public static void pause(boolean on) {
         paused = on;
+    }
+
+    /** Whether the host knows of a volume at its hard limit. An unknown state is no full disk: then creations pass. */
+    public static void full(boolean on) {
+        full = on;
     }
 
     /** With pause.creation=allow nothing is refused. */

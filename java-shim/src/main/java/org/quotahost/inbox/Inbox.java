@@ -141,8 +141,8 @@ public final class Inbox {
         eventArrived();
     }
 
-    /** @param bound how many posted clients may wait (inbox.max) */
-    public void max(int bound) {
+    /** @param bound how many posted clients may wait, in tests */
+    void max(int bound) {
         max = bound;
     }
 

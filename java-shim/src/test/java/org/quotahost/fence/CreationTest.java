@@ -49,6 +49,7 @@ class CreationTest {
     @BeforeEach
     void paused() {
         Creation.pause(true);
+        Creation.full(true);
     }
 
     @AfterEach
@@ -71,6 +72,13 @@ class CreationTest {
         refusal(ApiKeys.CREATE_TOPICS, "alice", TOPIC);
         refusal(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
         Creation.pause(false);
+        passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
+        passes(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
+    }
+
+    @Test
+    void aPauseThatHoldsOnlySinceSomethingIsUnknownRefusesNone() {
+        Creation.full(false);
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         passes(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
     }

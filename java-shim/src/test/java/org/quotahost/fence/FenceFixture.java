@@ -99,6 +99,7 @@ public final class FenceFixture {
         Fence.state(false, null);
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE);
         Creation.pause(false);
+        Creation.full(false);
         Creation.allow(false);
         Creation.log();
         Creation.lines = new LineLimit(1);

@@ -3,9 +3,9 @@
 Every reader of our compacted topics has to answer the same question: how old is what I know? A record carries the
 time of the machine that wrote it, and that clock may be wrong or jump. So the age runs from the moment at which the
 record arrived, on this machine's monotonic clock, and begins with the delay from capture to writing, by the rule of
-:mod:`quotahost.records.age`. :class:`ArrivalClock` does that for any record; :class:`Newest` adds the order in which
-the pipeline's records replace each other. The factor source ``cluster-volumes`` and the supplier ``cluster-quota``
-use ``Newest``, the roster of ``snapshots`` only the clock.
+:mod:`quotahost.records.age`. :class:`ArrivalClock` does that for any record; :class:`LatestRecord` adds the order in
+which the pipeline's records replace each other. The factor source ``cluster-volumes`` and the supplier
+``cluster-quota`` use ``LatestRecord``, the roster of ``snapshots`` only the clock.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ _AHEAD_MS: Final = 3_600_000
 P = TypeVar("P", ClusterRecord, Shares)
 
 
-class Newest(Generic[P]):
+class LatestRecord(Generic[P]):
     """Keeps the record with the largest (run, sequence). Any thread may call.
 
     Once the kept record is older than ``validity``, the next record that arrives replaces it, whatever its run is: the

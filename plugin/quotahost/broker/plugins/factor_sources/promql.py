@@ -1,27 +1,33 @@
 """PromQL instant queries by Prometheus' HTTP API (``/api/v1/query``), bounded in time and size.
 
+A query is one POST. A socket's own timeout bounds each single wait, and a server that sends a byte now and then would
+hold its client for ever; so a timer bounds the whole, by shutting the socket down. A redirect is a failure that names
+the address to configure: whoever answers must be the configured server, since the credentials go there.
+
 The answer is read by hand and not by a schema, because each way in which a query or its answer can be wrong has a
-sentence of its own that says what to change. Credentials go to the configured server only, and into no message.
-``source`` asks; ``volumes`` turns two answers into volumes.
+sentence of its own that says what to change. Credentials go into no message. The source ``prometheus`` asks.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import socket
 import ssl
+import threading
 from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from http.client import HTTPException
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import urlencode, urlsplit
 
-from quotahost.broker.plugins.factor_sources.prometheus.http import Aborted, HttpClient, Response
 from quotahost.errors import QuotahostError
 from quotahost.text import redact
 
 MAX_SERIES: Final = 100_000
-MAX_REDIRECTS: Final = 5
+MAX_BYTES: Final = 16 * 1024 * 1024
 _MAX_TEXT: Final = 200  # characters that are quoted of a server's own words
 
 
@@ -72,15 +78,17 @@ class PromQL:
     """
 
     def __init__(self, url: str, timeout: float, credentials: Credentials | None = None, ca: str | None = None) -> None:
-        """Bound each query, with all its redirects, to ``timeout`` seconds; ``ca`` is a PEM file to trust.
+        """Bound each query to ``timeout`` seconds in all; ``ca`` is a PEM file to trust.
 
         Raises:
             OSError: the file can't be read, or contains no certificate.
         """
-        self._url, self._timeout = url.rstrip("/") + "/api/v1/query", timeout
+        self._server, self._timeout = urlsplit(url.rstrip("/") + "/api/v1/query"), timeout
         self._credentials = credentials or Credentials()
         # Once for all queries: the system's certificates take long to load.
-        self._http = HttpClient(ssl.create_default_context(cafile=ca))
+        self._tls = ssl.create_default_context(cafile=ca)
+        self._socket: socket.socket | None = None
+        self._aborted = False
 
     def query(self, expression: str) -> Answer:
         """The answer to an instant query, evaluated at the server's present time.
@@ -91,13 +99,11 @@ class PromQL:
         # The server is given the timeout, too, so that it doesn't go on with a query for which nobody waits.
         body = urlencode({"query": expression, "timeout": f"{self._timeout * 1000:.0f}ms"})
         try:
-            with self._http.limited(self._timeout):
-                response = self._post(body)
-            answer = _answer(response)
+            answer = _answer(*self._post(body))
         # `from None`, because the text of the first error is not cleaned: a server may repeat the credentials in it.
         except QueryFailed as error:
             raise self._failed(str(error)) from None
-        except (Aborted, TimeoutError):
+        except TimeoutError:
             raise self._failed(f"no whole answer within {self._timeout:g} s") from None
         except (OSError, HTTPException, ValueError) as error:
             raise self._failed(f"{type(error).__name__}: {error}") from None
@@ -105,7 +111,9 @@ class PromQL:
 
     def abort(self) -> None:
         """End the query under way, if any, and all later ones. Any thread may call."""
-        self._http.abort(for_good=True)
+        self._aborted = True
+        if (current := self._socket) is not None:
+            _shut(current)
 
     def _clean(self, text: str) -> str:
         # Secrets are hidden before the text is cut off: half a secret would not be found.
@@ -114,24 +122,61 @@ class PromQL:
     def _failed(self, text: str) -> QueryFailed:
         return QueryFailed(self._clean(text))
 
-    def _post(self, body: str) -> Response:
-        """The first response that is no redirect."""
-        url = self._url
-        for _ in range(MAX_REDIRECTS + 1):
-            response = self._http.post(url, body, self._headers(url))
-            if response.status not in (301, 302, 303, 307, 308):
-                return response
-            url = urljoin(url, response.location)
-            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-                raise QueryFailed("redirected to something else than http")
-            if self._url.startswith("https:") and not url.startswith("https:"):
-                raise QueryFailed("redirected from https to http")
-        raise QueryFailed(f"redirected more than {MAX_REDIRECTS} times")
+    def _connection(self) -> HTTPConnection:
+        host = self._server.hostname or ""
+        if self._server.scheme == "https":
+            return HTTPSConnection(host, self._server.port, timeout=self._timeout, context=self._tls)
+        return HTTPConnection(host, self._server.port, timeout=self._timeout)
 
-    def _headers(self, url: str) -> dict[str, str]:
-        """The credentials go to the configured scheme, host and port, wherever a redirect leads."""
-        header = self._credentials.header()
-        return {"Authorization": header} if header and _origin(url) == _origin(self._url) else {}
+    def _post(self, body: str) -> tuple[int, str, bytes]:
+        """Status, reason and content of the answer.
+
+        Raises:
+            TimeoutError: it has not come as a whole in time.
+            QueryFailed, OSError, HTTPException, ValueError: there is no answer, or it is of no use.
+        """
+        headers = {"Content-Type": "application/x-www-form-urlencoded", "Connection": "close"}
+        if header := self._credentials.header():
+            headers["Authorization"] = header
+        late = threading.Event()
+        with closing(self._connection()) as connection:
+            connection.connect()  # whose waits the socket's timeout bounds, TLS too
+            self._socket = connection.sock
+            timer = threading.Timer(self._timeout, partial(_shut, connection.sock, late))
+            timer.daemon = True
+            timer.start()
+            try:
+                # An abort that came while there was no socket yet.
+                if self._aborted:
+                    raise QueryFailed("the source is closed")
+                connection.request("POST", self._server.path, body, headers)
+                with connection.getresponse() as answer:
+                    # Bounded, because the answer may be endless and Content-Length may be absent or wrong.
+                    content = answer.read(MAX_BYTES + 1)
+            # A socket that is shut down ends in one of many exceptions, of TLS, of HTTP or its own.
+            except Exception:
+                if not late.is_set():
+                    raise
+            finally:
+                timer.cancel()
+                self._socket = None
+        if late.is_set():
+            raise TimeoutError
+        if len(content) > MAX_BYTES:
+            raise QueryFailed(f"the answer is larger than {MAX_BYTES // 1024**2} MiB")
+        if answer.status in (301, 302, 303, 307, 308):
+            to = answer.headers.get("Location", "nowhere")
+            raise QueryFailed(f"the server redirects to {to}; write as url where it answers itself")
+        return answer.status, answer.reason, content
+
+
+def _shut(connected: socket.socket, late: threading.Event | None = None) -> None:
+    """End a socket that another thread reads."""
+    if late is not None:
+        late.set()
+    with suppress(OSError):
+        # Past TLS, whose state belongs to the other thread.
+        socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
 def shorten(text: str) -> str:
@@ -141,22 +186,17 @@ def shorten(text: str) -> str:
     return line if len(line) <= _MAX_TEXT else line[:_MAX_TEXT] + "…"
 
 
-def _origin(url: str) -> tuple[str, str | None, int]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
-
-
-def _answer(response: Response) -> Answer:
+def _answer(status: int, reason: str, content: bytes) -> Answer:
     try:
-        reply = json.loads(response.body)
+        reply = json.loads(content)
     # Brackets that are nested by the thousand end in a RecursionError.
     except (ValueError, RecursionError):
         reply = None
     # The API reports errors as JSON, too, with another HTTP status.
     if isinstance(reply, dict) and reply.get("status") == "error":
         raise QueryFailed(f"the server says {reply.get('errorType')}: {reply.get('error')}")
-    if response.status != 200:
-        raise QueryFailed(f"HTTP status {response.status} {response.reason}".rstrip())
+    if status != 200:
+        raise QueryFailed(f"HTTP status {status} {reason}".rstrip())
     if not isinstance(reply, dict) or reply.get("status") != "success":
         raise QueryFailed("the answer is not the JSON of a Prometheus server")
     warnings = reply.get("warnings") or ()

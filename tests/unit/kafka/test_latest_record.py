@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.kafka.newest import Newest
+from quotahost.kafka.latest_record import LatestRecord
 from quotahost.records.cluster_volumes import ClusterRecord
 from tests.fakes.plugin_context import Clock
 
@@ -25,7 +25,7 @@ class World:
 
     def __init__(self) -> None:
         self.clock, self.wall = Clock(), Clock(WALL)
-        self.newest: Newest[ClusterRecord] = Newest(self.clock, self.wall)
+        self.newest: LatestRecord[ClusterRecord] = LatestRecord(self.clock, self.wall)
 
     def passes(self, seconds: float) -> None:
         self.clock.now += seconds

@@ -1,4 +1,4 @@
-"""Which brokers count, and how far: the one rule of all factor sources that ask more than one broker.
+"""Which brokers count as alive, and how far: the one rule of all factor sources that ask more than one broker.
 
 Only a broker that runs can fill a disk. So a broker is unknown if it runs and is silent, and not if it is fenced
 (Kafka's term for a registered broker that is not in service): then its last known volumes count, and a disk that was
@@ -19,7 +19,7 @@ from typing import Self
 from quotahost.settings.broker import Settings
 
 
-class Newest(Enum):
+class Freshness(Enum):
     """What is known of a broker's newest snapshot: it is within ``validity``, it is older, or there is none."""
 
     FRESH = "fresh"
@@ -47,21 +47,18 @@ class Patience:
     Attributes:
         validity: ``validity``.
         grace: ``startup.grace``.
-        expiry: ``snapshots.expiry``; it concerns the strict form only.
         strict: ``fenced.brokers=unknown``.
     """
 
     validity: float
     grace: float
-    expiry: float
     strict: bool = False
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """Those in force."""
-        times = (settings.validity, settings.startup_grace, settings.snapshots_expiry)
-        validity, grace, expiry = (time.total_seconds() for time in times)
-        return cls(validity, grace, expiry, settings.fenced_brokers == "unknown")
+        validity, grace = settings.validity.total_seconds(), settings.startup_grace.total_seconds()
+        return cls(validity, grace, settings.fenced_brokers == "unknown")
 
 
 class ExpectedBrokers:
@@ -92,37 +89,31 @@ class ExpectedBrokers:
         """The registered brokers that are not fenced."""
         return [broker for broker, fenced in (self.brokers or {}).items() if not fenced]
 
-    def standing(self, broker: str, newest: Newest, patience: Patience, since: float = -math.inf) -> Standing:
+    def standing(self, broker: str, newest: Freshness, patience: Patience, since: float = -math.inf) -> Standing:
         """What follows for a broker from what is known of its newest snapshot.
 
         Args:
             broker: its id.
             newest: what is known.
             patience: the settings.
-            since: when the newest snapshot arrived, or was first missed; monotonic.
+            since: when the snapshot was first missed; monotonic.
         """
         fenced = (self.brokers or {}).get(broker)
         if fenced is None:
             return Standing.IGNORED
-        if newest is Newest.FRESH:
+        if newest is Freshness.FRESH:
             return Standing.COUNTS
-        if fenced:
-            return self._fenced(newest, patience, since)
-        return self._silent(broker, newest, patience, since)
-
-    def _fenced(self, newest: Newest, patience: Patience, since: float) -> Standing:
+        if not fenced:
+            return self._silent(broker, newest, patience, since)
         # A broker that never had a snapshot can't take writes until it is in service.
-        if newest is Newest.NONE:
+        if newest is Freshness.NONE:
             return Standing.IGNORED
-        if not patience.strict:
-            return Standing.COUNTS
-        # Kafka keeps a broker that is gone for good registered: without an end it would be unknown for ever.
-        return Standing.IGNORED if self._clock() - since > patience.expiry else Standing.UNKNOWN
+        return Standing.UNKNOWN if patience.strict else Standing.COUNTS
 
-    def _silent(self, broker: str, newest: Newest, patience: Patience, since: float) -> Standing:
+    def _silent(self, broker: str, newest: Freshness, patience: Patience, since: float) -> Standing:
         """A broker in service without a fresh snapshot: waited for if it has just come, else unknown."""
         began = self._in_service_since.get(broker, self._clock())
-        if newest is Newest.NONE:
+        if newest is Freshness.NONE:
             waiting = self._clock() - max(since, began) <= patience.grace
             return Standing.AWAITED if waiting else Standing.UNKNOWN
         if self._clock() - began > patience.grace:

@@ -1,0 +1,274 @@
+"""What one broker makes of the pipeline's record of the cluster: reads it, and finds out what is missing from it.
+
+1. ``RecordReader`` follows the topic of the clusters' volumes on a thread of its own and keeps the newest record of
+   this broker's cluster. The pipeline writes one record for each cluster, with the cluster's id as its key.
+2. ``ClusterState`` turns that record into a ``ClusterView``: the volumes that matter to this broker, and what is
+   unknown. The record is the same for all brokers. This broker knows better which brokers are registered and fenced
+   (``liveness`` has the rule), which disks are its own, and for how long something has been unknown.
+
+The factor source ``cluster-volumes`` asks both at each read, on the host thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from quotahost.api import Context
+from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Patience, Standing
+from quotahost.kafka.follower import Follower
+from quotahost.kafka.latest_record import LatestRecord
+from quotahost.model import Volume
+from quotahost.records.cluster_volumes import ClusterRecord, decode
+from quotahost.records.codec import Refused
+from quotahost.text import printable
+
+_SILENCE: Final = 30.0  # seconds without any record after which the topic is read again; one is due every few seconds
+#: Texts to remember: they name runs, whose numbers come from the topic and must fill neither memory nor log.
+_MOST_LOGGED: Final = 100
+_HIDDEN: Final = ""  # the key of the gap that is about no broker in particular
+
+
+class RecordReader:
+    """Reads the whole topic at the start and then follows it; records of other clusters are passed over.
+
+    Attributes:
+        topic_read: whether all that was in the topic has been read, or the topic doesn't exist.
+    """
+
+    def __init__(self, context: Context[object], clock: Callable[[], float], wall: Callable[[], float]) -> None:
+        """It reads from ``follow`` on. ``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
+        self._context = context
+        self._newest: LatestRecord[ClusterRecord] = LatestRecord(clock, wall)
+        self._key = b""
+        self._follower: Follower | None = None
+        self._logged: set[str] = set()
+        self.topic_read = False
+
+    def follow(self, cluster_id: str) -> None:
+        """Begin to read, as soon as the cluster's id is known."""
+        if self._follower is None and cluster_id:
+            self._key = cluster_id.encode()
+            self._follower = Follower(self._context, self._topic, self, _SILENCE, self.absent)
+
+    def known(self) -> tuple[ClusterRecord | None, float]:
+        """The newest record and its age in seconds; see ``LatestRecord.known``."""
+        return self._newest.known()
+
+    def waits_for(self) -> str:
+        """A sentence about what is still missing before the reader knows a record, "" if nothing is."""
+        if self._follower is None:
+            return "the cluster's id is not read from the log directories yet"
+        if not self.topic_read:
+            return f"topic {self._topic} is not read yet"
+        return "" if self._newest.known()[0] else f"topic {self._topic} holds no record of this cluster yet"
+
+    def close(self) -> None:
+        """End the thread and the client."""
+        if self._follower:
+            self._follower.close()
+
+    # ---- the follower's thread ----
+
+    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
+        """See quotahost.kafka.follower.Reader."""
+        if key != self._key:
+            return
+        if value is None:
+            self._newest.remove()
+            return
+        try:
+            reason = self._take(decode(key, value), live, written_ms)
+        except Refused as refused:
+            reason = refused.reason
+            self._log_once(reason, "a record of %s was refused: %s", self._topic, refused)
+        if reason:
+            self._context.metrics.count("Refused", reason, "Records")
+
+    def caught_up(self) -> None:
+        """See quotahost.kafka.follower.Reader."""
+        if not self.topic_read:
+            self._context.log.info("topic %s is read", self._topic)
+        self.topic_read = True
+
+    def absent(self) -> None:
+        """The topic doesn't exist (yet)."""
+        # Nothing can be read, so the standby needn't wait for it.
+        self.topic_read = True
+
+    @property
+    def _topic(self) -> str:
+        return self._context.settings.cluster_volumes_topic
+
+    def _take(self, record: ClusterRecord, live: bool, written_ms: int | None) -> str:
+        """Keep the record if it is newer; "" or the reason why it is refused."""
+        validity = self._context.settings.validity.total_seconds()
+        # Judged before LatestRecord sees it: kept, it would count as fresh by its arrival.
+        if _behind(record) > validity:
+            text = "the pipeline is behind: the newest snapshot in its records is older than validity (%g s)"
+            self._log_once("behind", text, validity)
+            return "behind" if live else ""
+        reason = self._newest.take(record, live, validity, written_ms)
+        if reason == "other-pipeline":
+            text = "two pipelines run for this cluster: records of run %d are refused, those of a newer run are taken"
+            self._log_once(f"run {record.run}", text, record.run)
+        elif reason == "ahead":
+            text = "records of run %d are refused: a run is a time of launch in ms, and that one is still to come"
+            self._log_once("ahead", text, record.run)
+        return reason
+
+    def _log_once(self, what: str, text: str, *values: object) -> None:
+        if what not in self._logged and len(self._logged) < _MOST_LOGGED:
+            self._logged.add(what)
+            self._context.log.warning(text, *values)
+
+
+def _behind(record: ClusterRecord) -> float:
+    """The age in seconds of the newest snapshot in the record when the record was made.
+
+    A pipeline that has lost its place reads all snapshots again, and meanwhile publishes how the disks once were.
+    """
+    if not record.reporting or record.newest_snapshot_at is None:
+        return 0.0
+    return (record.computed_at - record.newest_snapshot_at).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """The cluster without this broker's own disks."""
+
+    volumes: tuple[Volume, ...] = ()
+    unknown: tuple[str, ...] = ()  # a sentence for each thing that is unknown
+    waiting: str = ""  # what is waited for since this broker started, "" for nothing
+    complete: bool = True  # False while a broker is missing that is still waited for, and so isn't unknown yet
+    stale: int = 0  # other brokers in service whose newest snapshot is older than validity
+    missing: int = 0  # other brokers in service without a snapshot
+    last_known: int = 0  # other brokers whose last known volumes count
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """Something that the record doesn't know."""
+
+    text: str
+    standing: Standing
+    newest: Freshness = Freshness.FRESH
+    brokers: int = 1  # how many the gap is about
+
+
+class ClusterState:
+    """Holds which brokers are registered, since when each gap has been there, and the last complete view.
+
+    Brokers that aren't registered are ignored, and so is how many entries a truncated list of the record omits. The
+    record also says how many brokers in service report; if more are in service than report or are listed, the others
+    are unknown.
+    """
+
+    def __init__(self, own: str, clock: Callable[[], float]) -> None:
+        """``own`` is this broker's id; ``clock`` monotonic, in seconds."""
+        self._own, self._clock = own, clock
+        self._expected = ExpectedBrokers(clock)
+        self._since: dict[str, float] = {}
+        self._complete = ClusterView()
+
+    def register(self, brokers: Mapping[str, bool]) -> None:
+        """These are the registered brokers now, and whether each is fenced. Any thread may call."""
+        self._expected.register(brokers)
+
+    def view(self, record: ClusterRecord | None, patience: Patience) -> ClusterView:
+        """The view of the newest record, empty without one."""
+        if record is None:
+            return ClusterView()
+        registered = self._expected.brokers
+        if registered is None:
+            # Who is missing is not known yet; a volume that is known must not wait for that.
+            return ClusterView(tuple(v for v in record.volumes if v.broker != self._own), complete=False)
+        silent = _silent(record)
+        self._remember(silent.keys() & registered.keys())
+        others = registered.keys() - {self._own}
+        gaps = {broker: self._gap(broker, silent[broker], patience) for broker in silent if broker in others}
+        found = [*gaps.values(), *_offline(record, others), *self._hidden(record, silent, patience)]
+        unknown = [gap for gap in found if gap.standing is Standing.UNKNOWN]
+        awaited = [gap for gap in found if gap.standing is Standing.AWAITED]
+        problems = [*unknown, *awaited]
+        counted = {broker for broker, gap in gaps.items() if gap.standing in (Standing.COUNTS, Standing.AWAITED)}
+        view = ClusterView(
+            (*_volumes(record, others), *_last_known(record, counted)),
+            tuple(gap.text for gap in unknown),
+            next((gap.text for gap in awaited if gap.newest is Freshness.STALE), ""),
+            all(gap.newest is Freshness.STALE for gap in awaited),
+            sum(gap.newest is Freshness.STALE for gap in problems),
+            sum(gap.brokers for gap in problems if gap.newest is Freshness.NONE),
+            sum(gap.standing is Standing.COUNTS for gap in gaps.values()),
+        )
+        return self._completed(view)
+
+    def _remember(self, keys: set[str]) -> None:
+        """Keep since when each gap has been there; one that has closed is forgotten, and waited for again later."""
+        now, hidden = self._clock(), self._since.get(_HIDDEN)
+        self._since = {key: self._since.get(key, now) for key in keys}
+        if hidden is not None:
+            self._since[_HIDDEN] = hidden
+
+    def _gap(self, broker: str, newest: Freshness, patience: Patience) -> _Gap:
+        standing = self._expected.standing(broker, newest, patience, self._since[broker])
+        what = "its newest snapshot is stale" if newest is Freshness.STALE else "no snapshot"
+        return _Gap(f"broker {printable(broker)}: {what}", standing, newest)
+
+    def _hidden(self, record: ClusterRecord, silent: Mapping[str, Freshness], patience: Patience) -> Iterator[_Gap]:
+        """Brokers that are in service, and of which the record says nothing: it names no healthy broker.
+
+        So its size doesn't grow with the cluster, and only numbers can be compared. Brokers that aren't in service are
+        in none of them, so that none can stand for one that should report.
+        """
+        in_service = self._expected.in_service()
+        hidden = len(in_service) - record.reporting - sum(broker in silent for broker in in_service)
+        if hidden <= 0:
+            self._since.pop(_HIDDEN, None)
+            return
+        waited = self._clock() - self._since.setdefault(_HIDDEN, self._clock())
+        standing = Standing.AWAITED if waited <= patience.grace else Standing.UNKNOWN
+        yield _Gap(f"{hidden} brokers run, of which the pipeline has no snapshot", standing, Freshness.NONE, hidden)
+
+    def _completed(self, view: ClusterView) -> ClusterView:
+        """While brokers are left out of which a snapshot is still awaited, their last volumes hold."""
+        if view.complete:
+            self._complete = view
+            return view
+        # A new pipeline has not read all snapshots yet: full disks of the brokers that it lacks must not be forgotten.
+        listed = {(volume.broker, volume.name) for volume in view.volumes}
+        last = (v for v in self._complete.volumes if (v.broker, v.name) not in listed)
+        return replace(view, volumes=(*view.volumes, *last))
+
+
+def _silent(record: ClusterRecord) -> dict[str, Freshness]:
+    """The brokers without a fresh snapshot that the record names.
+
+    The record lists the volumes of a silent broker for as long as the broker is registered, but not for ever its name.
+    """
+    silent = (*record.stale_brokers, *(filling.volume.broker for filling in record.silent))
+    return dict.fromkeys(record.missing_brokers, Freshness.NONE) | dict.fromkeys(silent, Freshness.STALE)
+
+
+def _volumes(record: ClusterRecord, others: set[str]) -> Iterator[Volume]:
+    listed = record.volumes
+    whole = len({(volume.broker, volume.name) for volume in listed}) >= record.volume_count
+    for volume in listed:
+        # In a truncated list a volume of this broker or a stranger stays: it may have taken the place of others that
+        # are not fuller, and so it stands for them.
+        if not whole or volume.broker in others:
+            yield volume
+
+
+def _last_known(record: ClusterRecord, counted: set[str]) -> Iterator[Volume]:
+    """What silent brokers last reported, as far as it counts: that of fenced brokers, and of those just back."""
+    return (filling.volume for filling in record.silent if filling.volume.broker in counted)
+
+
+def _offline(record: ClusterRecord, others: set[str]) -> Iterator[_Gap]:
+    for each in record.offline_dirs:
+        if each.broker in others:
+            # Not awaited: a directory is listed only because its broker has reported it as offline.
+            text = f"broker {printable(each.broker)}, log dir {printable(each.log_dir)}"
+            yield _Gap(text, Standing.UNKNOWN)

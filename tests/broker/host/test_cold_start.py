@@ -1,0 +1,115 @@
+"""A new or restarted cluster treats nobody worse than a stock one, and a disk that is full stays untouched."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from harness.kafka.admin import create_topic
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR
+from harness.system.waiting import eventually
+from tests.broker.support.node import OPEN, PAUSE, callback_node, callback_properties, gauge, state
+from tests.broker.support.numbers import attempt, end_offset
+
+pytestmark = pytest.mark.broker
+
+MIB: Final = 1024 * 1024
+
+
+class FirstRequests:
+    """Creates topics and writes to them from before the brokers listen until each broker has taken some."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._config = config | {"log_level": 0, "reconnect.backoff.max.ms": 100}
+        self.refusals: list[str] = []
+        self.created = 0
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> FirstRequests:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        tries = 0
+        while not self._end.is_set():
+            topic, tries = f"first-{tries}", tries + 1
+            if self._creates(topic):
+                self.created += 1
+                for partition in range(3):
+                    if (error := attempt(self._config, topic, partition)) is not None:
+                        self.refusals.append(f"record: {error}")
+
+    def _creates(self, topic: str) -> bool:
+        """Whether the topic was created. A cluster that doesn't answer yet refuses nothing."""
+        try:
+            # A client of its own: one that was there before the brokers waits ever longer between its tries.
+            admin = AdminClient(self._config)
+            admin.create_topics([NewTopic(topic, 3, 1)], request_timeout=5)[topic].result(10)
+        except TimeoutError:
+            return False
+        except KafkaException as failure:
+            error: KafkaError = failure.args[0]
+            # Errors below 0 are librdkafka's own: nobody answers. The other one: no broker is registered yet.
+            if error.code() >= 0 and error.name() != "INVALID_REPLICATION_FACTOR":
+                self.refusals.append(f"{error.name()}: {error.str()}")
+            return False
+        return True
+
+
+@pytest.mark.parametrize("source", ["snapshots", "cluster-volumes"])
+def test_topics_and_records_of_the_first_moment_are_taken_as_by_a_stock_cluster(tmp_path: Path, source: str) -> None:
+    settings = {"factor.source": source, "fence.authorizer": "none", "static.storage.hard.min-free-bytes": "1"}
+    properties = callback_properties(settings) | FENCE
+    cluster = Cluster(tmp_path, brokers=3, classpath=[JAR], properties=properties)
+    with FirstRequests(cluster.client_config(client_id="first")) as first, cluster:
+        eventually(lambda: first.created > 10)
+        assert first.refusals == []
+        assert [gauge(node, "Factor", "Transitions") for node in cluster.brokers] == [0, 0, 0]
+        eventually(lambda: [gauge(node, "Factor", "Unknown") for node in cluster.brokers] == [0, 0, 0])
+        assert first.refusals == []
+        for node in cluster.brokers:
+            assert state(node) == OPEN
+            assert "-> PAUSE" not in node.log_text()
+            assert "The fence is closed" not in node.log_text()
+
+
+def hammer(node: KafkaNode, topic: str) -> Producer:
+    config = node.client_config(client_id="p") | {"log_level": 0, "reconnect.backoff.max.ms": 100, "linger.ms": 0}
+    producer = Producer(config)
+    for _ in range(500):
+        producer.produce(topic, bytes(1000))
+    return producer
+
+
+def test_a_broker_whose_disk_is_full_when_it_starts_appends_no_byte(tmp_path: Path) -> None:
+    settings = {"factor.source": "local", "fence.authorizer": "none"}
+    node = callback_node(tmp_path, settings, properties=FENCE)
+    with node:
+        create_topic(node, "t")
+        assert attempt(node.client_config(client_id="p"), "t") is None
+        before = end_offset(node, "t")
+    node.properties |= callback_properties(settings | {"static.storage.hard": "1"})
+
+    producer = hammer(node, "t")
+    with node:
+        eventually(lambda: gauge(node, "Fence", "Rejections") > 0)
+        assert state(node) == PAUSE
+        assert end_offset(node, "t") == before
+        admin = AdminClient(node.client_config())
+        with pytest.raises(KafkaException, match="POLICY_VIOLATION"):
+            admin.create_topics([NewTopic("u", 1)])["u"].result(30)
+        producer.purge()
+        producer.flush(10)
