@@ -119,6 +119,8 @@ class FakeShim:
 
     def starting(self, timeout: float) -> None: ...
 
+    def built(self) -> None: ...
+
     def ready(self, live: Sequence[str]) -> None:
         self.live = live
 

@@ -63,7 +63,6 @@ class Host:
         self._changed = ChangedAnswers()
         self._notifier = Notifier(self._guard)
         self._scheduler = Scheduler(self._guard, shim.detach)
-        self._factor = FactorLoop(shim, self._guard, clock)
         self._missing_fence = MissingFenceWarning(shim, clock)
         self._plugins = PluginSet(())
         self._retry_at: float | None = None
@@ -107,6 +106,9 @@ class Host:
         self._workshop = Workshop(builder, self._guard, self._clock, strict=strict)
         # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
         self._workshop.stage(given, (settings, translation) if strict else None)
+        self._shim.built()
+        # Only now: the factor in force is read, and the host before this one may have changed it meanwhile.
+        self._factor = FactorLoop(self._shim, self._guard, self._clock)
         self._exporter = exporter(settings, self._shim)
         self._install(self._workshop.take(given))
         self._workshop.strict = False

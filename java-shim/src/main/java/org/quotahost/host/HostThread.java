@@ -9,7 +9,6 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.apache.kafka.common.config.ConfigException;
-import org.quotahost.inbox.Inbox;
 import org.quotahost.python.Interpreter;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.util.BrokerConfigs;
@@ -23,7 +22,7 @@ import org.slf4j.LoggerFactory;
  * start.timeout, which is one of them, until the plugins are built. When a life ends the next one begins: after a pause
  * that is longer from end to end, and short again once a life was a long one.
  */
-public final class HostThread {
+final class HostThread {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
     /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */
     private static final long STACK_BYTES = 16L << 20;
@@ -31,33 +30,39 @@ public final class HostThread {
     /** A life of so long had started well: its end is not the one before it once more. */
     private static final long LONG_LIFE_MS = 60_000;
 
-    private final Inbox inbox;
-    private final CompletableFuture<Long> startTimeoutMs = new CompletableFuture<>();
-    private final CompletableFuture<Void> ready = new CompletableFuture<>();
+    private final PythonHost host;
     private final CountDownLatch closing = new CountDownLatch(1);
     private volatile long restarts;
-    /** Why this life of Python cannot use its configuration, null if it can. */
-    private volatile String refusal;
+    private volatile boolean started;
+    private volatile Life life;
+    private volatile Calls calls;
     private Thread thread;
 
-    /** @param inbox what Python is told anew in each of its lives, and by which it hears of its end */
-    HostThread(Inbox inbox) {
-        this.inbox = inbox;
+    HostThread(PythonHost host) {
+        this.host = host;
     }
 
     // ---- start -----------------------------------------------------------------------------------------------
 
     /** Starts Python, and waits until its plugins are built. */
     void start(PythonEnvironment environment) {
-        thread = new Thread(null, () -> run(environment), "quotahost-host", STACK_BYTES);
+        Life first = begin();
+        thread = new Thread(null, () -> run(environment, first), "quotahost-host", STACK_BYTES);
         thread.setDaemon(true);
         thread.start();
-        await(CompletableFuture.anyOf(startTimeoutMs, ready), START_SECONDS * 1_000,
+        await(CompletableFuture.anyOf(first.starting, first.ready), START_SECONDS * 1_000,
                 "Python did not start and read its settings within " + START_SECONDS
                         + " s (-Dquotahost.python.start.seconds): the machine is too busy, or an import hangs");
-        long timeoutMs = startTimeoutMs.getNow(0L);
-        await(ready, timeoutMs, "the Python host was not ready in time (" + BrokerConfigs.PREFIX + "start.timeout="
+        long timeoutMs = first.starting.getNow(0L);
+        await(first.ready, timeoutMs, "the Python host was not ready in time (" + BrokerConfigs.PREFIX + "start.timeout="
                 + timeoutMs + " ms); a plugin hangs while it is imported or built. See the log above");
+        started = true;
+    }
+
+    private Life begin() {
+        life = new Life(host.hostQuestions.confirmed(), false);
+        calls = new Calls(host, life);
+        return life;
     }
 
     private static void await(CompletableFuture<?> step, long timeoutMs, String problem) {
@@ -74,50 +79,40 @@ public final class HostThread {
         }
     }
 
-    /** Python has read the settings; the broker's start waits this much longer for the plugins. */
-    public void starting(long timeoutMs) {
-        startTimeoutMs.complete(timeoutMs);
+    /** Whether the broker's start is over: a life that begins now is not the first of this JVM. */
+    boolean hasStarted() {
+        return started;
     }
 
-    /** The plugins are built, and the broker's start goes on. */
-    void ready() {
-        ready.complete(null);
-    }
-
-    /** The configuration cannot be used: the broker's start ends, a later start of Python alone is tried again. */
-    public void refuse(String problem) {
-        refusal = problem;
-        ready.completeExceptionally(new ConfigException(problem));
-    }
-
-    /** Whether the broker's start is over: the Python host that asks is not the first of this JVM. */
-    public boolean restarted() {
-        return ready.isDone();
+    /** What the Python of this life may call. */
+    Calls calls() {
+        return calls;
     }
 
     // ---- lives -----------------------------------------------------------------------------------------------
 
-    private void run(PythonEnvironment environment) {
+    private void run(PythonEnvironment environment, Life first) {
         long pauseMs = 0;
+        Life now = first;
         try {
             Interpreter.start(environment);
             while (!closing()) {
                 long begin = System.nanoTime();
-                refusal = null;
                 String problem = Interpreter.serve();
-                if (problem == null) problem = refusal != null ? refusal : "the Python host ended at once";
-                if (!ready.isDone()) refuse(problem);
-                if (closing() || ready.isCompletedExceptionally()) return;
+                problem = now.end(problem != null ? problem : "the Python host ended at once");
+                if (closing() || first.ready.isCompletedExceptionally()) return;
                 restarts = restarts + 1;
                 pauseMs = pause(pauseMs, TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begin));
                 LOG.error("The Python host ended; it starts again in {} ms. {}", pauseMs, problem);
+                now.giveBack(host.inbox);
                 if (closing.await(pauseMs, TimeUnit.MILLISECONDS)) return;
-                inbox.replay(); // the next Python knows nothing of the quotas and the cluster
+                host.inbox.replay(); // the next Python knows nothing of the quotas and the cluster
+                now = begin();
             }
         } catch (ConfigException e) {
-            ready.completeExceptionally(e);
+            now.refuse(e.getMessage());
         } catch (Throwable e) {
-            ready.completeExceptionally(e);
+            now.end(e.toString());
             LOG.error("The Python host's thread ends; fallback.action comes into force after validity", e);
         }
     }
@@ -135,15 +130,15 @@ public final class HostThread {
 
     // ---- end -------------------------------------------------------------------------------------------------
 
-    /** Whether the Python host has to end. */
-    public boolean closing() {
+    private boolean closing() {
         return closing.getCount() == 0;
     }
 
     /** Tells Python to end. It waits for nothing. */
     void end() {
         closing.countDown();
-        inbox.postEvent("closing", List.of());
+        if (life != null) life.close();
+        host.inbox.postEvent("closing", List.of()); // it wakes Python, which the next batch tells
     }
 
     /** Waits until the thread has ended, for so many ms at most. */

@@ -4,17 +4,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
-import org.quotahost.fence.Fence;
-import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
-import org.quotahost.internals.Keystores;
 import org.quotahost.metrics.ClientTable;
 import org.quotahost.metrics.Gauges;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.BrokerConfigs;
-import org.quotahost.util.Reply;
 import org.quotahost.util.Schedule;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -23,11 +19,10 @@ import org.slf4j.LoggerFactory;
  * The running Python host, one for all callbacks of this JVM.
  *
  * <p>A combined node has two callbacks (broker and controller). The first acquires a new host, which starts, and the
- * last one to release it closes it; the interpreter stays (Interpreter). Python runs on a thread of the host's
- * (HostThread).
+ * last one to release it closes it. HostThread runs Python: on itself, where the interpreter stays (Interpreter), or in a
+ * child process.
  *
- * <p>Java never calls Python. Python ({@code quotahost.broker.host.bridge}) asks for work with take() and calls what is public
- * here and in the parts.
+ * <p>Java never calls Python. Python asks for work, and for all else, by its calls (Calls).
  */
 public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
@@ -41,7 +36,7 @@ public final class PythonHost {
     public final QuotaTable table = new QuotaTable(inbox);
     public final Lease lease = new Lease(System::nanoTime, table::fallback);
     public final Gauges gauges = new Gauges();
-    public final HostThread thread = new HostThread(inbox);
+    final HostThread thread = new HostThread(this);
     public final TopicQuotas topicQuotas = new TopicQuotas();
     public final HostQuestions hostQuestions;
     public final Questions questions;
@@ -57,7 +52,7 @@ public final class PythonHost {
     /** How many callbacks use it; under the lock of this class. */
     private int references;
 
-    private PythonHost(BrokerConfigs config) {
+    PythonHost(BrokerConfigs config) {
         this.config = config;
         String node = config.broker().getOrDefault("node.id", "-1");
         hostQuestions = new HostQuestions(inbox, config.properties());
@@ -123,54 +118,19 @@ public final class PythonHost {
 
     // ---- Python ----------------------------------------------------------------------------------------------
 
-    /** The host that starts or runs. It takes no lock: acquire() has it while it waits for Python, which calls this. */
-    public static PythonHost current() {
-        return current;
-    }
-
-    /** Waits for work, at most timeoutMs. It renews the lease, since a Python that asks for work is alive. */
-    public Batch take(long timeoutMs) {
-        lease.renew();
-        Batch batch = inbox.take(timeoutMs);
-        lease.renew();
-        return batch;
-    }
-
-    /** The properties of quotahost that were confirmed last; names and values alternate. */
-    public String[] properties() {
-        return BrokerConfigs.flat(hostQuestions.confirmed());
-    }
-
-    /** Some of the broker's own properties, secrets among them; names and values alternate. */
-    public String[] broker() {
-        return BrokerConfigs.flat(config.broker());
+    /** Answers a call of the Python that runs in this process; any thread of it. */
+    public static byte[] call(byte[] message) {
+        return current.thread.calls().call(message);
     }
 
     /**
      * The plugins are built, and the broker's start goes on; these properties may change while it runs. Python calls it
      * again when other plugins have brought other properties.
      */
-    public void ready(String[] names) {
+    void ready(Life life, String[] names) {
         reconfigurable = Set.copyOf(List.of(names));
-        thread.ready();
-    }
-
-    /**
-     * Writes a log record of Python's to the broker's log, under the same logger's name.
-     *
-     * @param level Python's: 10 debug, 20 info, 30 warning, 40 and above error
-     */
-    public void log(String logger, int level, String message) {
-        Logger log = LoggerFactory.getLogger(logger);
-        if (level >= 40) log.error("{}", message);
-        else if (level >= 30) log.warn("{}", message);
-        else if (level >= 20) log.info("{}", message);
-        else log.debug("{}", message);
-    }
-
-    /** A Reply with what the keystores of these properties hold (Keystores.read). */
-    public String[] keystores(String[] ssl) {
-        return Reply.lines(() -> Keystores.read(ssl));
+        lease.renew(); // the start may have taken longer than validity
+        life.ready.complete(null);
     }
 
     // ---- start and end ---------------------------------------------------------------------------------------
