@@ -16,7 +16,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The thread that runs Python, from its start through its lives to its end.
+ * The thread that runs Python, on itself or in a process of its own, from its start through its lives to its end.
  *
  * <p>The broker's start waits for the first life: for a while until Python has read the settings, then for
  * start.timeout, which is one of them, until the plugins are built. When a life ends the next one begins: after a pause
@@ -27,6 +27,9 @@ final class HostThread {
     /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */
     private static final long STACK_BYTES = 16L << 20;
     private static final long SHORTEST_PAUSE_MS = 500, LONGEST_PAUSE_MS = 30_000;
+    private static final long KILL_MS = 500;
+    private static final String NO_CHILD = BrokerConfigs.PREFIX + "python.generation: a new value starts another Python beside"
+            + " the one that runs, which needs " + BrokerConfigs.PREFIX + "python.process=child; restart the broker instead";
     /** A life of so long had started well: its end is not the one before it once more. */
     private static final long LONG_LIFE_MS = 60_000;
 
@@ -35,6 +38,8 @@ final class HostThread {
     private volatile long restarts;
     private volatile boolean started;
     private volatile Life life;
+    /** Null where Python runs in this process. */
+    private volatile Children children;
     private volatile Calls calls;
     private Thread thread;
 
@@ -45,7 +50,9 @@ final class HostThread {
     // ---- start -----------------------------------------------------------------------------------------------
 
     /** Starts Python, and waits until its plugins are built. */
-    void start(PythonEnvironment environment) {
+    void start(BrokerConfigs config) {
+        PythonEnvironment environment = PythonEnvironment.of(config.executable(), config.inChild());
+        if (config.inChild()) children = new Children(host, environment);
         Life first = begin();
         thread = new Thread(null, () -> run(environment, first), "quotahost-host", STACK_BYTES);
         thread.setDaemon(true);
@@ -84,27 +91,55 @@ final class HostThread {
         return started;
     }
 
+    /** Another host has taken the place of the one that served. */
+    void goesOnWith(Life next) {
+        life = next;
+        if (closing()) next.close();
+    }
+
+    // ---- python.generation -----------------------------------------------------------------------------------
+
+    /** Whether a change of properties needs another Python host. */
+    private boolean upgrades(BrokerConfigs next) {
+        return !BrokerConfigs.generation(host.hostQuestions.confirmed()).equals(next.generation());
+    }
+
+    /** For an administrator's request: ConfigException if the new properties, or the new host, can't be used. */
+    void check(BrokerConfigs next) {
+        if (!upgrades(next)) host.hostQuestions.check(next);
+        else if (children != null) children.check(next);
+        else throw new ConfigException(NO_CHILD);
+    }
+
+    /** Has Python take over what Kafka has applied. It waits for nothing. */
+    void apply(BrokerConfigs next) {
+        boolean upgrades = upgrades(next);
+        if (upgrades && children == null) LOG.warn(NO_CHILD);
+        if (upgrades && children != null) children.apply(next);
+        else host.hostQuestions.apply(next);
+    }
+
+    // ---- lives -----------------------------------------------------------------------------------------------
+
     /** What the Python of this life may call. */
     Calls calls() {
         return calls;
     }
 
-    // ---- lives -----------------------------------------------------------------------------------------------
-
     private void run(PythonEnvironment environment, Life first) {
         long pauseMs = 0;
         Life now = first;
         try {
-            Interpreter.start(environment);
+            if (children == null) Interpreter.start(environment);
             while (!closing()) {
                 long begin = System.nanoTime();
-                String problem = Interpreter.serve();
+                String problem = children != null ? children.live(now) : Interpreter.serve();
                 problem = now.end(problem != null ? problem : "the Python host ended at once");
                 if (closing() || first.ready.isCompletedExceptionally()) return;
                 restarts = restarts + 1;
                 pauseMs = pause(pauseMs, TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begin));
                 LOG.error("The Python host ended; it starts again in {} ms. {}", pauseMs, problem);
-                now.giveBack(host.inbox);
+                if (children == null) now.giveBack(host.inbox);
                 if (closing.await(pauseMs, TimeUnit.MILLISECONDS)) return;
                 host.inbox.replay(); // the next Python knows nothing of the quotas and the cluster
                 now = begin();
@@ -138,6 +173,7 @@ final class HostThread {
     void end() {
         closing.countDown();
         if (life != null) life.close();
+        if (children != null) children.close();
         host.inbox.postEvent("closing", List.of()); // it wakes Python, which the next batch tells
     }
 
@@ -146,7 +182,11 @@ final class HostThread {
         if (thread == null) return;
         try {
             thread.join(atMostMs);
-            if (thread.isAlive()) LOG.warn("The Python host did not end within {} ms: a plugin hangs", atMostMs);
+            if (!thread.isAlive()) return;
+            LOG.warn("The Python host did not end within {} ms: a plugin hangs", atMostMs);
+            if (children == null) return;
+            children.kill();
+            thread.join(KILL_MS);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }

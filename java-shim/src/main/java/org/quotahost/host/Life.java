@@ -45,6 +45,11 @@ final class Life {
         return turn.getCount() > 0;
     }
 
+    /** How many ms its plugins may take; 0 until it says so. */
+    long startMs() {
+        return starting.isCompletedExceptionally() ? 0 : starting.getNow(0L);
+    }
+
     /** Its plugins are built; it waits for its turn. */
     void awaitTurn() throws InterruptedException {
         built.complete(null);

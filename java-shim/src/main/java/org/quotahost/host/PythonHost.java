@@ -7,7 +7,6 @@ import java.util.concurrent.TimeUnit;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.metrics.ClientTable;
 import org.quotahost.metrics.Gauges;
-import org.quotahost.python.PythonEnvironment;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.BrokerConfigs;
@@ -97,6 +96,11 @@ public final class PythonHost {
         return reconfigurable;
     }
 
+    /** For an administrator's request: ConfigException if the host refuses the properties or doesn't answer in time. */
+    public void check(BrokerConfigs next) {
+        thread.check(next);
+    }
+
     /**
      * Has the host take over what Kafka applies. Whatever is wrong with it, Kafka must not hear of it, since it would
      * drop its own dynamic configs: so this neither throws nor waits.
@@ -113,7 +117,7 @@ public final class PythonHost {
     private void take(BrokerConfigs next) {
         reconfigured = true;
         config = next;
-        hostQuestions.apply(next);
+        thread.apply(next);
     }
 
     // ---- Python ----------------------------------------------------------------------------------------------
@@ -140,12 +144,11 @@ public final class PythonHost {
     }
 
     private void open() {
-        PythonEnvironment environment = PythonEnvironment.of(config.executable());
         gauges.set("Host", "", "ConfigRefused", 0); // only here: these stay over a restart of Python
         gauges.set("Host", "", "EventErrors", 0);
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts);
         gauges.table("Clients", "Uses", new ClientTable(() -> hostQuestions.ask("clients-table", List.of(), TABLE_MS))::read);
-        thread.start(environment);
+        thread.start(config);
         Watch.start(watch, lease, table, StandardGauges.news(gauges, topicQuotas));
         topicSchedule.add("the reading of the topics' meters", TopicQuotas.IDLE_MS, topicQuotas::turn);
         socket.start();
