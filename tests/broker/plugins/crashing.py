@@ -12,7 +12,7 @@ RATE = 5_000_000.0
 
 
 class Crashing:
-    """Ends or stops its process, in the way that the file FAULT names, for clients whose client-id starts with "bad"."""
+    """Ends or stops its process, in the way that the file FAULT names, for client-ids that start with "bad"."""
 
     def __init__(self, context: Context) -> None:
         self._file = Path(os.environ["FAULT"])

@@ -1,7 +1,7 @@
 """Python's end of the protocol: makes calls of ``protocol`` of what the host asks of Java, and values of the answers.
 
-Where Python runs in the broker's own process the shim starts ``serve`` on its host thread (``serve.py`` in the jar); where
-it has a process of its own ``child`` makes the same JavaShim with another transport. Python calls Java, never the
+Where Python runs in the broker's own process the shim starts ``serve`` on its host thread (``serve.py`` in the jar);
+where it has a process of its own ``child`` makes the same JavaShim with another transport. Python calls Java, never the
 other way round: a call from Java into Python would need a proxy, which is slow under contention and leaks in some
 versions of JPype. Everything else of the host sees Java through the protocol ``shim.Shim``.
 """

@@ -1,12 +1,13 @@
 """The host in a process of its own: the way of its calls to the broker's JVM and back, and how it ends with the broker.
 
-The shim starts the process (``org.quotahost.host.Child``) and speaks with it by pipes, which ``child.py`` in the jar has
-moved away from standard input and output. Frames go both ways: a length (4 bytes), the number of the call (8 bytes; 0
-where nobody waits), a message of ``protocol``. Any thread calls; one reads the answers, and hands each to who waits for it.
+The shim starts the process (``org.quotahost.host.Child``) and speaks with it by pipes, which ``child.py`` in the jar
+has moved away from standard input and output. Frames go both ways: a length (4 bytes), the number of the call (8 bytes;
+0 where nobody waits), a message of ``protocol``. Any thread calls; one thread reads the answers, and hands each to the
+one that waits for it.
 
-The process ends when the host does, when the pipe ends, and on Linux when the broker's process or the shim's host thread
-ends, whatever Python does then. Signals that a terminal or systemd sends to all of the broker's processes are left to
-the broker, which ends the host.
+The process ends when the host does, when the pipe ends, and on Linux when the broker's process or the shim's host
+thread ends, whatever Python does then. Signals that a terminal or systemd sends to all of the broker's processes are
+left to the broker, which ends the host.
 """
 
 from __future__ import annotations

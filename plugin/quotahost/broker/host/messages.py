@@ -201,7 +201,9 @@ def _read(message: bytes, at: int) -> tuple[Any, int]:
     data = message[at:end]
     if typecode:
         return _big_endian(array(typecode, data)), end
-    return {b"S": bytes.decode, b"B": bytes}[kind](data), end
+    if kind not in (b"S", b"B"):
+        raise ValueError("no message: a value of no known type")
+    return data.decode() if kind == b"S" else data, end
 
 
 # ---- batches: org.quotahost.inbox.Batch ----

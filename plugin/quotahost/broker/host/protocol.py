@@ -69,7 +69,8 @@ _ALL: Final = (
         "configure",
         "table: [clients_max: long, idle_seconds: long, floor_bytes: double, factored: [text], all_in_shadow: bool, "
         "newcomers: doubles, measured: [text]], shadow: [text], "
-        "tap: [windows: long, window_ms: long, max_mute_ms: long], creation_allowed: bool, inbox_max: long, lease: [validity_ms: long, fallback: text], topics: [total: double, "
+        "tap: [windows: long, window_ms: long, max_mute_ms: long], creation_allowed: bool, inbox_max: long, "
+        "lease: [validity_ms: long, fallback: text], topics: [total: double, "
         "names: [text], rates: doubles, spared: [text], error: text, all_in_shadow: bool, in_shadow: [text]]",
         most=_MANY,
     ),

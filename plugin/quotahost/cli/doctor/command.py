@@ -23,7 +23,7 @@ from quotahost.cli.doctor.internals import check_internals
 from quotahost.cli.doctor.jar import check_jar
 from quotahost.cli.doctor.kafka import check_kafka
 from quotahost.cli.doctor.plugins import check_plugins
-from quotahost.cli.doctor.python import EXECUTABLE, OURS, Interpreter, InterpreterError, ask, check_python
+from quotahost.cli.doctor.python import EXECUTABLE, OURS, PROCESS, Interpreter, InterpreterError, ask, check_python
 from quotahost.cli.doctor.settings import check_settings
 from quotahost.cli.doctor.weaknesses import check_weaknesses
 from quotahost.records.topics import Party
@@ -68,10 +68,11 @@ def doctor(
     broker = None if properties is None else read_broker_file(properties)
     # python3 is the default of python.executable.
     configured = broker.get(EXECUTABLE) or "python3" if broker else sys.executable
+    in_child = broker is not None and broker.get(PROCESS) == "child"
     found: Interpreter | None = None
     try:
         found = ask(python or configured)
-        interpreter = list(_interpreter(found, python, configured))
+        interpreter = list(_interpreter(found, python, configured, in_child))
     except InterpreterError as error:
         interpreter = [wrong(str(error), f"{OURS}, which has this quotahost")]
     # By the prefix: the executables of several environments may be links to the same file.
@@ -90,7 +91,7 @@ def doctor(
         raise typer.Exit(_run_there(found.executable, properties, more))
     sections = [
         Section("Interpreter", interpreter),
-        Section("Jar", list(check_jar(kafka_home, found))),
+        Section("Jar", list(check_jar(kafka_home, found, in_child=in_child))),
         *([Section("Kafka", [*check_kafka(kafka_home), *check_internals(kafka_home)])] if kafka_home else []),
         check_plugins() if is_here else Section("Plugins", [_NO_PLUGINS]),
         *_properties(broker, is_here),
@@ -142,8 +143,8 @@ def _as_plugins(broker: BrokerFile, against: str, settings: Settings) -> Iterato
     yield from check_cluster(against, own, settings, Party.PLUGINS)
 
 
-def _interpreter(found: Interpreter, python: str | None, configured: str) -> Iterator[Finding]:
-    yield from check_python(found)
+def _interpreter(found: Interpreter, python: str | None, configured: str, in_child: bool) -> Iterator[Finding]:
+    yield from check_python(found, in_child=in_child)
     if python and python != configured:
         yield weak(
             f"the broker will start {configured}, not {python}, which was examined here", f"{EXECUTABLE}={python}"

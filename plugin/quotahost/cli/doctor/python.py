@@ -1,8 +1,8 @@
-"""Checks that the interpreter which the broker would start can run inside the broker's process.
+"""Checks that the interpreter which the broker would start can run inside the broker's process, or as a child of it.
 
 The interpreter is asked by ``broker.host.probe``, the script that the shim itself runs before it starts Python.
-What it needs: version 3.11 or newer, no free-threaded build (JPype doesn't support those), a shared libpython, and
-the packages quotahost and jpype1. Whether their versions fit the jar is a check of ``jar``.
+What it needs: version 3.11 or newer, no free-threaded build, and the packages quotahost and jpype1; inside the broker's
+process also a shared libpython. Whether their versions fit the jar is a check of ``jar``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from quotahost.settings.declaration import PREFIX
 from quotahost.text import printable
 
 EXECUTABLE: Final = f"{PREFIX}python.executable"
+PROCESS: Final = f"{PREFIX}python.process"
 OURS: Final = f"{EXECUTABLE}={sys.executable}"  # the property by which a broker uses this environment
 _OLDEST: Final = (3, 11)
 _TIMEOUT: Final = 30.0  # seconds, as the shim's
@@ -97,8 +98,11 @@ def _run(executable: str) -> str:
     return done.stdout
 
 
-def check_python(found: Interpreter) -> Iterator[Finding]:
-    """What the broker's start would find; packages and libpython only of a version that would do."""
+def check_python(found: Interpreter, *, in_child: bool = False) -> Iterator[Finding]:
+    """What the broker's start would find; packages and libpython only of a version that would do.
+
+    ``in_child``: the interpreter gets a process of its own (``python.process=child``).
+    """
     named = "" if found.named == found.executable else f" (as {found.named})"
     yield good(f"{found.executable}{named}")
     if not Path(found.named).is_absolute():
@@ -109,11 +113,11 @@ def check_python(found: Interpreter) -> Iterator[Finding]:
     if tuple(int(part) for part in found.version.split(".")[:2] if part.isdigit()) < _OLDEST:
         yield wrong(f"Python {found.version}; 3.11 or newer is needed", f"for example {OURS}")
     elif found.is_free_threaded:
-        text = f"Python {found.version} is a free-threaded build, which JPype does not support"
+        text = f"Python {found.version} is a free-threaded build, which quotahost does not support"
         yield wrong(text, "name an ordinary build of Python")
     else:
         yield good(f"Python {found.version}")
-        yield _libpython(found)
+        yield good("python.process=child: no shared libpython is needed") if in_child else _libpython(found)
         yield from _packages(found)
 
 
@@ -126,7 +130,7 @@ def _libpython(found: Interpreter) -> Finding:
     return wrong(
         f"no shared libpython found ({config})",
         f"Debian, Ubuntu: apt install libpython{minor}; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared pyenv "
-        f"install --force {found.version}; or name a Python of uv's or conda's, which have one",
+        f"install --force {found.version}; or name a Python of uv's or conda's, which have one; or set {PROCESS}=child",
     )
 
 
