@@ -68,10 +68,12 @@ class Pipe:
             self._out.flush()
 
     def _read(self) -> NoReturn:
-        while header := self._in.read(_HEADER.size):
-            length, number = _HEADER.unpack(header)
-            self._waiting.pop(number).put(self._in.read(length))
-        os._exit(0)  # the broker has ended, or closed its end
+        try:
+            while header := self._in.read(_HEADER.size):
+                length, number = _HEADER.unpack(header)
+                self._waiting.pop(number).put(self._in.read(length))
+        finally:
+            os._exit(0)  # the broker has ended, or closed its end
 
 
 def main(read: int, write: int, parent: int) -> NoReturn:

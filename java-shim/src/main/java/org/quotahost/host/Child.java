@@ -9,6 +9,7 @@ import java.io.DataOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -93,7 +94,7 @@ final class Child {
             byte[] header = new byte[HEADER];
             for (int got = in.readNBytes(header, 0, HEADER); got > 0; got = in.readNBytes(header, 0, HEADER)) {
                 if (got < HEADER) throw new EOFException();
-                var fields = java.nio.ByteBuffer.wrap(header);
+                var fields = ByteBuffer.wrap(header);
                 int length = fields.getInt();
                 if (length < 0 || length > MOST) throw new IllegalArgumentException("it sent a frame of " + length + " bytes");
                 byte[] message = new byte[length];
@@ -198,7 +199,13 @@ final class Child {
         process.destroyForcibly();
     }
 
-    /** After its end: gives back what it had, tells who waits for its start, and answers why it ended. */
+    /** It gets no turn: ends it, whenever that is. */
+    void discard() {
+        kill("it got no turn");
+        process.onExit().thenRun(this::end);
+    }
+
+    /** After its end: closes what it had, tells who waits for its start, and answers why it ended. */
     String end() {
         log();
         if (line.size() > 0) endLine();

@@ -3,8 +3,10 @@ package org.quotahost.host;
 import static org.quotahost.python.PythonEnvironment.START_SECONDS;
 
 import java.io.IOException;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -87,7 +89,7 @@ final class Children {
                 String why = serving.end();
                 if (!turn()) {
                     drop();
-                    if (serving.life.ready.isCompletedExceptionally()) environment = null;
+                    if (!serving.life.isReady()) environment = null;
                     serving.life.giveBack(host.inbox);
                     return why;
                 }
@@ -99,9 +101,9 @@ final class Children {
 
     private void killOverdue(Child child) {
         double limit = START_SECONDS + (child.life.starting.isDone() ? child.life.startMs() / 1e3 : 0);
-        if (child.life.ready.isDone()) {
+        if (child.life.isReady()) {
             if (host.lease.silent()) child.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
-        } else if (!(child.life.waits() && child.life.built.isDone()) && child.seconds() > limit) {
+        } else if (!(child.life.waits() && child.life.isBuilt()) && child.seconds() > limit) {
             child.kill("it was not ready in time, and killed; a plugin hangs while it is imported or built");
         }
     }
@@ -116,15 +118,19 @@ final class Children {
         try {
             if (next.child == null) {
                 Life life = new Life(next.config.properties(), true);
-                next.child = new Child(next.environment.join(), life, new Calls(host, life));
+                Child child = new Child(next.environment.join(), life, new Calls(host, life));
+                synchronized (this) {
+                    next.child = child;
+                    if (upgrade != next) child.discard();
+                }
             }
-        } catch (java.util.concurrent.CompletionException | IOException e) {
+        } catch (CompletionException | IOException e) {
             fail(next, e.getCause() == null ? e.getMessage() : e.getCause().getMessage());
             return;
         }
         if (next.child.ended(0)) {
             fail(next, next.child.end());
-        } else if (next.child.life.built.isDone()) {
+        } else if (next.child.life.isBuilt()) {
             next.verdict.complete("");
             if (next.applied) beginTurn(next);
             else if (next.child.seconds() > STAGED_SECONDS) drop();
@@ -137,7 +143,7 @@ final class Children {
         if (next.turnAt == 0) {
             next.turnAt = System.nanoTime();
             serving.life.close();
-            host.inbox.postEvent("closing", java.util.List.of()); // it wakes Python
+            host.inbox.postEvent("closing", List.of()); // it wakes Python
         } else if ((System.nanoTime() - next.turnAt) / 1e9 > END_SECONDS) {
             serving.kill("it did not end in time for the next one");
         }
@@ -180,7 +186,7 @@ final class Children {
 
     private synchronized void drop() {
         if (upgrade == null) return;
-        if (upgrade.child != null) upgrade.child.kill("it had no turn");
+        if (upgrade.child != null) upgrade.child.discard();
         upgrade.verdict.complete("another change came, or the host that served ended");
         upgrade = null;
     }

@@ -40,7 +40,6 @@ final class HostThread {
     private volatile Life life;
     /** Null where Python runs in this process. */
     private volatile Children children;
-    private volatile Calls calls;
     private Thread thread;
 
     HostThread(PythonHost host) {
@@ -68,7 +67,7 @@ final class HostThread {
 
     private Life begin() {
         life = new Life(host.hostQuestions.confirmed(), false);
-        calls = new Calls(host, life);
+        if (children == null) PythonHost.answerBy(new Calls(host, life));
         return life;
     }
 
@@ -120,11 +119,6 @@ final class HostThread {
     }
 
     // ---- lives -----------------------------------------------------------------------------------------------
-
-    /** What the Python of this life may call. */
-    Calls calls() {
-        return calls;
-    }
 
     private void run(PythonEnvironment environment, Life first) {
         long pauseMs = 0;

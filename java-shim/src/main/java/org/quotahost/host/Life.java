@@ -50,6 +50,14 @@ final class Life {
         return starting.isCompletedExceptionally() ? 0 : starting.getNow(0L);
     }
 
+    boolean isBuilt() {
+        return built.isDone() && !built.isCompletedExceptionally();
+    }
+
+    boolean isReady() {
+        return ready.isDone() && !ready.isCompletedExceptionally();
+    }
+
     /** Its plugins are built; it waits for its turn. */
     void awaitTurn() throws InterruptedException {
         built.complete(null);

@@ -30,6 +30,7 @@ public final class PythonHost {
     /** How long a reader of JMX waits for the table of clients. */
     private static final long TABLE_MS = 1_000;
     private static volatile PythonHost current;
+    private static volatile Calls calls;
 
     public final Inbox inbox = new Inbox();
     public final QuotaTable table = new QuotaTable(inbox);
@@ -122,9 +123,14 @@ public final class PythonHost {
 
     // ---- Python ----------------------------------------------------------------------------------------------
 
-    /** Answers a call of the Python that runs in this process; any thread of it. */
+    /** Answers a call of the Python that runs in this process; any thread of it, also while the host closes. */
     public static byte[] call(byte[] message) {
-        return current.thread.calls().call(message);
+        return calls.call(message);
+    }
+
+    /** A life of the Python in this process begins. */
+    static void answerBy(Calls next) {
+        calls = next;
     }
 
     /**
