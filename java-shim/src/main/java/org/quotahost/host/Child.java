@@ -163,10 +163,11 @@ final class Child {
     /** Writes to the log what has come by standard error. It does not wait: a process that outlives this one may have it open. */
     private void log() {
         try {
-            while (errors.available() > 0) {
-                int next = errors.read();
-                if (next == '\n' || line.size() == LONGEST_LINE) endLine();
-                if (next != '\n') line.write(next);
+            for (int some = errors.available(); some > 0; some = errors.available()) {
+                for (byte next : errors.readNBytes(Math.min(some, LONGEST_LINE))) {
+                    if (next == '\n' || line.size() == LONGEST_LINE) endLine();
+                    if (next != '\n') line.write(next);
+                }
             }
         } catch (IOException e) {
             LOG.debug("No more can be read of what the process {} prints", pid(), e);
