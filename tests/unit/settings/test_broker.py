@@ -14,6 +14,7 @@ from quotahost.settings.strimzi import names as strimzi_names
 from tests.unit.settings.properties import NAMES, read
 
 LIVE = [
+    "python.generation",
     "supplier",
     "supplier.combine",
     "static.produce",
@@ -66,6 +67,7 @@ LIVE = [
 NOT_LIVE = [
     "class",
     "python.executable",
+    "python.process",
     "clients.max",
     "clients.idle",
     "inbox.max",
