@@ -4,13 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 JAR := dist/quotahost.jar
-JAVA_SOURCES := $(shell find java-shim/src/main java-shim/pom.xml -type f) plugin/quotahost/broker/host/probe.py plugin/quotahost/cli/doctor/kafka_home.py
+JAVA_SOURCES := $(shell find java-shim/src/main java-shim/pom.xml -type f) plugin/quotahost/broker/host/probe.py plugin/quotahost/broker/host/protocol.py plugin/quotahost/cli/doctor/kafka_home.py
 CONNECTOR := plugin/quotahost/pipeline/spark/jars/.done
 WORKERS ?= 3
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
-.PHONY: help build wheel demo lock test test-java test-python test-pipeline test-long test-clients test-matrix lint format tables docs bench clean
+.PHONY: help build wheel demo lock test test-java test-python test-child test-pipeline test-long test-clients test-matrix lint format tables docs bench clean
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ test-java: $(VENV)/.done
 # The order is kept, as the broker's files come first and take longest.
 test-python: $(JAR) $(CONNECTOR)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests examples
+
+test-child: $(JAR) ## Tests of failing plugins, starts, stops, live changes and client quotas, with Python in a process of its own; half an hour
+	@PROCESS=child $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/broker/host tests/broker/quotas
 
 test-pipeline: $(JAR) $(CONNECTOR) ## Tests that `make test` leaves out: Spark drivers killed, doubled, robbed of their checkpoint, and three brokers; minutes
 	@$(BIN)/python -m pytest -q -m driver tests/pipeline

@@ -9,6 +9,7 @@ from typing import Final
 from bench import (
     broker,
     callback,
+    child,
     logs,
     logs_way,
     names,
@@ -47,6 +48,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "sensors": lambda args: sensors.main(),
     "newclients": lambda args: newclients.report(newclients.run()),
     "broker": lambda args: broker.pairs(args.pairs),
+    "child": lambda args: child.main(args.pairs),
     "names": lambda args: "\n\n".join(names.main(scope) for scope in ("user", "client")),
     "flood": lambda args: broker.flood(args.clients),
     "logs": lambda args: f"{logs.main()}\n\n{logs_way.main()}",
@@ -84,7 +86,7 @@ def main() -> None:
     parser.add_argument(
         "which", nargs="*", choices=[*RUNS, []], default=[each for each in RUNS if each != _BY_NAME_ONLY]
     )
-    parser.add_argument("--pairs", type=int, default=3, help="number of pairs of the bench broker")
+    parser.add_argument("--pairs", type=int, default=3, help="number of pairs of the benches broker and child")
     parser.add_argument("--clients", type=int, default=1_000_000, help="number of clients of the bench flood")
     parser.add_argument(
         "--runs", type=int, help="number of runs for each plugin of the benches tap, recovery, latency and rolling"

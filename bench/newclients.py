@@ -12,10 +12,13 @@ from bench.markdown import table
 COUNT: Final = 20_000
 
 
-def run() -> dict[str, float]:
-    """Milliseconds by name: the host's start, bursts of new clients, and percentiles of single new clients."""
+def run(*more: str) -> dict[str, float]:
+    """Milliseconds by name: the host's start, bursts of new clients, and percentiles of single new clients.
+
+    ``more`` are further properties, ``name=value``.
+    """
     _, path = class_path()
-    settings = ["static.produce=1M", "clients.max=100000"]
+    settings = ["static.produce=1M", "clients.max=100000", *more]
     command = ["java", "-cp", path, "NewClients", sys.executable, str(COUNT), *settings]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     figures = (line.split() for line in lines if line.endswith(" ms"))

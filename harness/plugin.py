@@ -7,6 +7,7 @@ are the only ones of the harness that know quotahost.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,9 @@ PREFIX: Final = "client.quota.callback."
 CALLBACK: Final = "org.quotahost.PythonQuotaCallback"
 # The broker property that installs the fence.
 FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
+# PROCESS=child in the environment: Python runs in a child process of the broker, and not in the broker's own.
+PROCESS: Final = {"python.process": os.environ["PROCESS"]} if os.environ.get("PROCESS") else {}
+IN_CHILD: Final = os.environ.get("PROCESS") == "child"
 # What the gauge State of the bean QuotaTable shows as 0, 1 and 2.
 STATES: Final = ("OPEN", "THROTTLE", "PAUSE")
 
@@ -29,4 +33,4 @@ def prefixed(settings: Mapping[str, str]) -> dict[str, str]:
 
 def plugin_properties(settings: Mapping[str, str], callback: str = CALLBACK) -> dict[str, str]:
     """Broker properties that load the callback with this process's Python, and the settings (without prefix)."""
-    return prefixed({"class": callback, "python.executable": sys.executable, **settings})
+    return prefixed({"class": callback, "python.executable": sys.executable, **PROCESS, **settings})

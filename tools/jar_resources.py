@@ -1,4 +1,4 @@
-"""Makes the files that the jar has beside its classes: the attach libraries, org.jpype, and a list of versions.
+"""Makes the files that the jar has beside its classes: attach libraries, org.jpype, versions, and the host's protocol.
 
 ``python tools/jar_resources.py`` writes build/jar-resources and build/org.jpype.jar; the Maven build packs them.
 The compiler is zig, from the PyPI package ziglang, because it builds for all platforms on one machine. A library is
@@ -19,6 +19,7 @@ import zipfile
 from importlib import metadata
 from pathlib import Path
 
+from quotahost.broker.host import protocol
 from quotahost.cli.doctor.kafka_home import TRIED
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -120,6 +121,7 @@ def main() -> None:
     natives()
     versions(jpype())
     notices()
+    (RESOURCES / "META-INF/quotahost/host-protocol.properties").write_text(protocol.resource())
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from quotahost import metrics
+from quotahost.broker.host import protocol
 from quotahost.records import topics
 from quotahost.settings import broker
 from quotahost.settings.strimzi import names
@@ -24,6 +25,7 @@ TABLES: Final[dict[Path, tuple[str, Callable[[], str]]]] = {
     DOCS / "reference/properties.md": ("properties", broker.properties_table),
     DOCS / "reference/metrics.md": ("metrics", metrics.table),
     DOCS / "reference/records.md": ("records", records.reference),
+    DOCS / "reference/host-protocol.md": ("protocol", protocol.table),
     DOCS / "strimzi.md": ("strimzi", names.table),
     DOCS / "security.md": ("topics", topics.table),
     DOCS / "conformance.md": ("conformance", conformance.table),

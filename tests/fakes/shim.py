@@ -121,6 +121,8 @@ class FakeShim:
 
     def starting(self, timeout: float) -> None: ...
 
+    def built(self) -> None: ...
+
     def ready(self, live: Sequence[str]) -> None:
         self.live = live
 

@@ -12,7 +12,7 @@ from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
-from harness.plugin import PREFIX
+from harness.plugin import IN_CHILD, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.explain import explain_client
 from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has_own_quota, table_row
@@ -20,6 +20,7 @@ from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has
 pytestmark = pytest.mark.broker
 
 VALIDITY = "5s"  # a busy machine may stall for some of it
+KILLED = pytest.mark.skipif(IN_CHILD, reason="a process of its own is killed then, which test_child.py sees")
 MODES = ("raise", "exit", "interrupt", "nan", "negative", "zero", "text", "bad-quota")
 
 
@@ -107,6 +108,7 @@ def test_a_supplier_without_an_answer_has_not_failed(node: KafkaNode, fault: Pat
     assert gauge(node, "Plugin,name=faulty", "Errors") == before
 
 
+@KILLED
 def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(node: KafkaNode, fault: Path) -> None:
     settle(node)
     fault.write_text("sleep")
@@ -128,6 +130,7 @@ def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(node
     assert gauge(node, "Lease", "FallbackApplied") == applied + 1
 
 
+@KILLED
 def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until_it_answers(
     node: KafkaNode, fault: Path
 ) -> None:
@@ -145,6 +148,7 @@ def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until
     check_produce_and_fetch(node, "settled")
 
 
+@KILLED
 def test_a_plugin_that_holds_the_gil_stops_no_request(node: KafkaNode, fault: Path) -> None:
     fault.write_text("gil")
     introduce_clients(node, ["faulty-gil"])

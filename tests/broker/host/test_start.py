@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from harness.kafka.node import StartFailed
+from harness.plugin import IN_CHILD
 from tests.broker.support.node import PLUGINS, callback_node, gauge
 from tests.fakes.packages import plant
 
 pytestmark = pytest.mark.broker
+IN_THE_BROKER = pytest.mark.skipif(IN_CHILD, reason="a process of its own needs no libpython and no JPype")
 
 
 def start_error(directory: Path, settings: dict[str, str]) -> str:
@@ -68,11 +70,15 @@ def test_a_wrong_property_is_named_with_its_remedy(
 @pytest.mark.parametrize(
     ("lines", "expected_words"),
     [
-        ("version=3.11.4\nquotahost={v}\njpype=1.7.1\nlibpython=\nexecutable=x", "no shared libpython"),
+        pytest.param(
+            "version=3.11.4\nquotahost={v}\njpype=1.7.1\nlibpython=\nexecutable=x",
+            "no shared libpython",
+            marks=IN_THE_BROKER,
+        ),
         pytest.param(
             "version=3.11.4\nquotahost={v}\njpype=1.6.0\nlibpython=/x\nexecutable=x",
             "jpype 1.6.0, this jar needs 1.7.1",
-            marks=pytest.mark.long,
+            marks=[pytest.mark.long, IN_THE_BROKER],
         ),
         pytest.param(
             "version=3.11.4\nquotahost=\njpype=1.7.1\nlibpython=/x\nexecutable=x",

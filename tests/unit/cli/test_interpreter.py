@@ -135,3 +135,7 @@ def test_an_interpreter_finds_the_packages_of_its_user_and_a_virtual_environment
 
     assert ask(base).quotahost == "0.1.0"
     assert ask(str(tmp_path / "venv" / "bin" / "python")).quotahost == ""
+
+
+def test_in_a_process_of_its_own_it_needs_no_shared_library() -> None:
+    assert {finding.level for finding in check_python(python(libpython=""), in_child=True)} == {Level.GOOD}

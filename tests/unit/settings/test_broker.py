@@ -16,6 +16,7 @@ from quotahost.settings.strimzi import names as strimzi_names
 from tests.unit.settings.properties import NAMES, read
 
 LIVE = [
+    "python.generation",
     "supplier",
     "supplier.combine",
     "static.produce",
@@ -64,6 +65,7 @@ LIVE = [
 NOT_LIVE = [
     "class",
     "python.executable",
+    "python.process",
     "clients.max",
     "clients.idle",
     "snapshots.topic",

@@ -1,203 +1,212 @@
-"""The only module that knows JPype: Python's end of ``org.quotahost.host.PythonHost``.
+"""Python's end of the protocol: makes calls of ``protocol`` of what the host asks of Java, and values of the answers.
 
-The shim starts ``serve`` on its host thread (``serve.py`` in the jar). Python calls Java, never the other way round: a
-call from Java into Python would need a proxy, which is slow under contention and leaks in some versions of JPype.
-Everything else of the host sees Java through the protocol ``shim.Shim``.
+Where Python runs in the broker's own process the shim starts ``serve`` on its host thread (``serve.py`` in the jar);
+where it has a process of its own ``child`` makes the same JavaShim with another transport. Python calls Java, never the
+other way round: a call from Java into Python would need a proxy, which is slow under contention and leaks in some
+versions of JPype. Everything else of the host sees Java through the protocol ``shim.Shim``.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
-
-import jpype
+from importlib import metadata
+from typing import Any, Protocol
 
 from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.loop import Host
-from quotahost.broker.host.messages import Answers, Batch, ConfigRow, parse
+from quotahost.broker.host.messages import Answers, Batch, ConfigRow, decode, encode, parse
+from quotahost.broker.host.protocol import CALLS, VERSION
 from quotahost.model import Factor, LogDir, QuotaType
 from quotahost.model.affected import Affected
 from quotahost.settings.broker import Settings
 from quotahost.throttling.quota_window import quota_windows
 
-#: The shim's methods take whole milliseconds, Python's settings and clocks are in seconds.
+#: The shim's calls take whole milliseconds, Python's settings and clocks are in seconds.
 _MILLIS = 1000
 #: How many sets of client-ids are remembered, at most; one is enough but where quotas name clients of many users.
 _KNOWN_IDS = 4096
 
 
-class JavaShim:
-    """``quotahost.broker.host.shim.Shim`` by way of JPype."""
+class Transport(Protocol):
+    """The way of messages to Java and back. Any thread may use it, several at once."""
 
-    def __init__(self) -> None:
-        self._host: Any = jpype.JClass("org.quotahost.host.PythonHost").current()
-        self._table: Any = self._host.table
-        self._strings: Any = jpype.JArray(jpype.JString)
-        self._ints: Any = jpype.JArray(jpype.JInt)
-        self._doubles: Any = jpype.JArray(jpype.JDouble)
-        self._booleans: Any = jpype.JArray(jpype.JBoolean)
-        self._ids: Any = jpype.JClass("org.quotahost.table.QuotaTable").clientIds
-        self._id_sets: Any = jpype.JArray(jpype.JClass("java.util.Set"))
-        self._known_ids: dict[frozenset[str], Any] = {}
-        # JPype makes a Python class of each Java class on its first use. All uses begin here, on the host thread: two
-        # threads that make one at the same time, or one that does so while the JVM shuts down, crash the broker.
-        self._host_thread, self._questions = self._host.thread, self._host.questions
-        self._host_questions, self._admin = self._host.hostQuestions, self._host.admin
-        self._inbox, self._lease, self._topics = self._host.inbox, self._host.lease, self._host.topicQuotas
-        self._gauges: Any = self._host.gauges
-        self._fence: Any = jpype.JClass("org.quotahost.fence.Fence")
-        self._exemptions: Any = jpype.JClass("org.quotahost.fence.Exemptions")
-        self._creation: Any = jpype.JClass("org.quotahost.fence.Creation")
-        self._beans: Any = jpype.JClass("org.quotahost.internals.KafkaBeans")
-        self._in_force: Any = self._table.factorInForce()
-        self._thread: Any = jpype.JClass("java.lang.Thread")
-        # A Java exception that crosses to Python becomes a Python class in the same way.
-        for name in ("Exception", "RuntimeException", "IllegalArgumentException", "NullPointerException"):
-            jpype.JClass(f"java.lang.{name}")
-        # Only the host calls it, with arguments that Java takes as they are, so it needs no method here.
-        self.log = self._host.log
+    def ask(self, message: bytes) -> bytes:
+        """Send a call and wait for its answer."""
+
+    def tell(self, message: bytes) -> None:
+        """Send a call that has no answer."""
+
+    def detach(self) -> None:
+        """The calling thread ends."""
+
+
+class JavaShim:
+    """``quotahost.broker.host.shim.Shim`` by any transport."""
+
+    def __init__(self, transport: Transport) -> None:
+        """Introduce this Python.
+
+        Raises:
+            ConnectionError: Java speaks another version of the protocol.
+        """
+        self._transport = transport
+        self._known_ids: dict[frozenset[str], bytes] = {}
+        self._closing = False
+        self.detach = transport.detach
+        self._call("hello", VERSION, metadata.version("quotahost"))
+
+    def _call(self, name: str, *arguments: object) -> Any:
+        """The answer to a call, or None at once if it has none.
+
+        Raises:
+            ConnectionError: Java answers with a problem.
+            ValueError: the call has more bytes than it may have; it is not sent.
+        """
+        call, message = CALLS[name], encode([name, *arguments])
+        if len(message) > call.most:
+            raise ValueError(f"the call {name} has {len(message):,} bytes, and may have {call.most:,}")
+        if not call.waits:
+            self._transport.tell(message)
+            return None
+        problem, answer = decode(self._transport.ask(message))
+        if problem is not None:
+            raise ConnectionError(problem)
+        return answer
 
     def properties(self) -> dict[str, str]:
-        return _pairs(self._host.properties())
+        return _pairs(self._call("properties"))
 
     def broker(self) -> dict[str, str]:
-        return _pairs(self._host.broker())
+        return _pairs(self._call("broker"))
 
     def starting(self, timeout: float) -> None:
-        self._host_thread.starting(int(timeout * _MILLIS))
+        self._call("starting", int(timeout * _MILLIS))
+
+    def built(self) -> None:
+        self._call("built")
 
     def ready(self, live: Sequence[str]) -> None:
-        self._host.ready(self._strings(list(live)))
+        self._call("ready", list(live))
 
     def refuse(self, problem: str) -> None:
-        self._host_thread.refuse(_unicode(problem))
+        self._call("refuse", problem)
 
     def verdict(self, ticket: str, problem: str | None) -> None:
-        self._host_questions.answer(ticket, _unicode(problem or ""))
+        self.answer(ticket, problem or "")
 
     def restarted(self) -> bool:
-        return bool(self._host_thread.restarted())
+        return bool(self._call("restarted"))
 
     def closing(self) -> bool:
-        return bool(self._host_thread.closing())
+        return self._closing
 
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
-        newcomers, shadow = settings.newcomers, settings.in_shadow
+        newcomers, shadow, topics = settings.newcomers, settings.in_shadow, settings.topics
         rates = (newcomers.produce, newcomers.fetch, newcomers.request, newcomers.controller_mutation)
-        self._table.configure(
-            settings.clients_max,
-            int(settings.clients_idle.total_seconds()),
-            settings.floor_bytes,
-            self._strings([t.value for t in settings.factor_quota_types]),
-            shadow.everything,
-            # A double[] has no null, so NaN is unlimited.
-            self._doubles([math.nan if rate is None else rate for rate in rates]),
-            self._strings(sorted(measured)),
-        )
-        self._table.shadow(self._strings(shadow.names()))
         windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
-        self._table.configureTap(windows.number, windows.size * _MILLIS, int(max_mute * _MILLIS))
-        self._creation.allow(settings.pause_creation == "allow")
-        self._lease.configure(int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action))
-        self._configure_topics(settings)
-
-    def _configure_topics(self, settings: Settings) -> None:
-        topics, shadow = settings.topics, settings.in_shadow
-        self._topics.configure(
-            math.nan if topics.total is None else topics.total,
-            self._strings([topic for topic, _ in topics.thresholds]),
-            self._doubles([rate for _, rate in topics.thresholds]),
-            self._strings(settings.spared_topics),
-            topics.reject_error,
-            shadow.all_topics,
-            self._strings(sorted(shadow.topics)),
-        )
+        factored = [quota_type.value for quota_type in settings.factor_quota_types]
+        self._call(
+            "configure",
+            [
+                settings.clients_max, int(settings.clients_idle.total_seconds()), float(settings.floor_bytes), factored,
+                shadow.everything, array("d", map(_rate, rates)), sorted(measured),
+            ],
+            shadow.names(),
+            [windows.number, int(windows.size * _MILLIS), int(max_mute * _MILLIS)],
+            settings.pause_creation == "allow",
+            [int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action)],
+            [
+                _rate(topics.total), [topic for topic, _ in topics.thresholds],
+                array("d", [rate for _, rate in topics.thresholds]), list(settings.spared_topics), topics.reject_error,
+                shadow.all_topics, sorted(shadow.topics),
+            ],
+        )  # fmt: skip
 
     def take(self, timeout: float) -> Batch:
-        return _batch(self._host.take(int(timeout * _MILLIS)))
+        number, what, self._closing = self._call("take", int(timeout * _MILLIS))
+        return parse(what, number)
 
     def ask_again(self, principal: str | None, client_id: str | None) -> None:
-        self._table.askAgain(principal and _unicode(principal), client_id and _unicode(client_id))
+        self._call("ask_again", principal, client_id)
 
     def ask_again_the_failed(self) -> None:
-        self._table.askAgainTheFailed()
+        self._call("ask_again_the_failed")
 
     def publish(self, batch: Batch, answers: Answers) -> int:
-        # One call with flat arrays for the whole batch: measured, that takes about 1 us for each client.
-        # Java finds the clients by position in its own batch, so no name has to survive the way into Python and back.
-        changed = self._table.publish(
-            batch.handle,
-            self._ints(answers.rows),
-            self._ints(answers.codes),
-            self._doubles(answers.rates),
-            self._strings(_all_unicode(answers.groups)),
-            self._ints(answers.sources),
-            self._strings(_all_unicode(answers.suppliers)),
-            self._ints(answers.distinct),
-            self._id_sets([self._java_ids(ids) for ids in answers.distinct_ids]),
-            self._strings(_all_unicode(answers.shadows)),
+        # One call with flat arrays for the whole batch. Java finds the clients by position in its own batch, so no name
+        # has to survive the way into Python and back.
+        changed = self._call(
+            "publish",
+            batch.number,
+            array("i", answers.rows),
+            array("i", answers.codes),
+            array("d", answers.rates),
+            list(answers.groups),
+            array("i", answers.sources),
+            list(answers.suppliers),
+            array("i", answers.distinct),
+            [self._ids(ids) for ids in answers.distinct_ids],
+            answers.shadows,
         )
         return int(changed)
 
-    def _java_ids(self, ids: frozenset[str]) -> Any:
-        """Java's copy of a set, made once: a supplier may return the same large set for every principal."""
+    def _ids(self, ids: frozenset[str]) -> bytes:
+        """A set on its way, made once: a supplier may return the same large set for every principal."""
         if len(self._known_ids) > _KNOWN_IDS:
             self._known_ids.clear()
         if (known := self._known_ids.get(ids)) is None:
-            known = self._known_ids[ids] = self._ids(self._strings(_all_unicode(ids)))
+            known = self._known_ids[ids] = encode(sorted(ids))
         return known
 
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
-        self._exemptions.set(self._strings(list(principals)), self._strings(list(client_ids)), internal_client_ids)
+        self._call("exempt", list(principals), list(client_ids), internal_client_ids)
 
     def spare(self, topics: Sequence[str]) -> None:
-        self._exemptions.spare(self._strings(list(topics)))
+        self._call("spare", list(topics))
 
     def fence(self) -> bool:
-        return bool(self._fence.installed())
+        return bool(self._call("fence"))
 
     def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
-        return _pairs(_lines(self._host.keystores(self._flat(ssl))))
+        return _pairs(self._call("keystores", _flat(ssl)))
 
     def connect(self, client: Mapping[str, str]) -> None:
-        self._admin.configure(self._flat(client))
+        self._call("connect", _flat(client))
 
     def cluster(self) -> tuple[str, dict[int, bool]]:
-        cluster_id, *rows = _lines(self._admin.brokers())
-        pairs = (row.split("\t") for row in rows)
-        return cluster_id, {int(broker): fenced == "1" for broker, fenced in pairs}
+        cluster_id, brokers = self._call("cluster")
+        return cluster_id, dict(brokers)
 
     def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
-        lines = _lines(self._admin.configs(type, self._strings(_all_unicode(names))))
-        return [ConfigRow(*line.split("\t", 3)) for line in lines]
+        return [ConfigRow(*row) for row in self._call("configs", type, list(names))]
 
     def registered(self) -> dict[int, bool]:
         return self.cluster()[1]
 
-    def _flat(self, pairs: Mapping[str, str]) -> Any:
-        return self._strings([text for pair in pairs.items() for text in pair])
-
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
-        rows = (str(row).split("\t") for row in _lines(self._admin.logDirs(self._ints(list(brokers)))))
-        return [LogDir(int(b), path, _size(total), _size(usable), error) for b, path, total, usable, error in rows]
+        return [LogDir(*row) for row in self._call("log_dirs", array("i", brokers))]
 
     def offline_log_dirs(self) -> tuple[str, ...]:
-        return tuple(str(path) for path in self._beans.offlineLogDirs())
+        return tuple(self._call("offline_log_dirs"))
 
     def ask(self, *words: str) -> Any:
-        answer = json.loads(str(self._questions.answer(self._strings(_all_unicode(words)))))
+        answer = json.loads(self._call("ask", words))
         if isinstance(answer, dict) and "error" in answer:
             raise ConnectionError(answer["error"])
         return answer
 
     def answer(self, ticket: str, text: str) -> None:
-        self._host_questions.answer(ticket, _unicode(text))
+        self._call("answer", ticket, text)
 
     def held(self, text: str) -> None:
-        self._questions.held(_unicode(text))
+        self._call("held", text)
+
+    def log(self, logger: str, level: int, message: str) -> None:
+        self._call("log", logger, level, message)
 
     def plugin(self, name: str) -> None:
         self.count("Plugin", name, "Errors", 0.0)
@@ -205,34 +214,43 @@ class JavaShim:
     def plugin_failed(self, name: str) -> None:
         self.count("Plugin", name, "Errors")
 
-    # Plugins call these three, and may pass arguments by name, which a Java method doesn't take.
-
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        self._gauges.set(type, _unicode(name), attribute, value)
+        self._call("gauge", type, name, attribute, float(value))
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        self._gauges.count(type, _unicode(name), attribute, by)
+        self._call("count", type, name, attribute, float(by))
 
     def forget(self, type: str, name: str) -> None:
-        self._gauges.forget(type, _unicode(name))
+        self._call("forget", type, name)
 
     def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
-        self._creation.full(full)
-        if affected is None:
-            self._table.factor(value, _unicode(cause))
-            return
-        topics = list(affected.places)
-        self._table.factor(
-            value,
-            _unicode(cause),
-            self._strings(_all_unicode(topics)),
-            self._strings(_all_unicode(affected.places.values())),
-            self._booleans([topic in affected.held for topic in topics]),
-        )
+        whom = None
+        if affected is not None:
+            topics = list(affected.places)
+            whom = [topics, list(affected.places.values()), [topic in affected.held for topic in topics]]
+        self._call("set_factor", float(value), cause, whom, full)
 
     def factor(self) -> Factor:
-        last = self._in_force.hostFactor()
-        return Factor(float(last.value()), str(last.cause()))
+        return Factor(*self._call("factor"))
+
+
+class _InProcess:
+    """The transport by JPype, where Python runs in the broker's own process: one method of Java's.
+
+    It answers with bytes and throws nothing: JPype makes a Python class of each Java class that it meets, and two
+    threads that make one at the same time, or one that does so while the JVM shuts down, crash the broker.
+    """
+
+    def __init__(self, jpype: Any) -> None:
+        # On the host thread, as the only one: the classes are made here.
+        self._call = jpype.JClass("org.quotahost.host.PythonHost").call
+        self._thread = jpype.JClass("java.lang.Thread")
+
+    def ask(self, message: bytes) -> bytes:
+        return bytes(memoryview(self._call(message)))
+
+    def tell(self, message: bytes) -> None:
+        self._call(message)
 
     def detach(self) -> None:
         with suppress(RuntimeError):  # the JVM has ended, and nothing is attached any more
@@ -240,48 +258,27 @@ class JavaShim:
 
 
 def serve() -> None:
-    """Run the host until the broker closes it. The shim calls this on its host thread."""
-    shim = JavaShim()
+    """Run the host in the broker's own process until the broker closes it. The shim calls this on its host thread."""
+    import jpype  # here, since a host in a process of its own has no JVM to join
+
+    run(_InProcess(jpype), in_jvm=True)
+
+
+def run(transport: Transport, in_jvm: bool) -> None:
+    """Run the host by this transport until the broker closes it."""
+    shim = JavaShim(transport)
     # The log ends last, so that what the host's end logs still arrives.
     with Logs(shim):
-        Host(shim).run()
+        Host(shim, in_jvm=in_jvm).run()
 
 
-def _unicode(text: str) -> str:
-    """The text as Java can take it: half a surrogate pair, as in names of files that are not UTF-8, is escaped.
-
-    JPype raises an exception for one, and what a plugin writes in a cause or a group must not end the host.
-    """
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+def _rate(rate: float | None) -> float:
+    return math.nan if rate is None else rate  # doubles have no null
 
 
-def _all_unicode(texts: Iterable[str]) -> list[str]:
-    return [_unicode(text) for text in texts]
+def _flat(pairs: Mapping[str, str]) -> list[str]:
+    return [text for pair in pairs.items() for text in pair]
 
 
-def _pairs(flat: Any) -> dict[str, str]:
-    # JPype starts without convertStrings (bootstrap.py), so Java's strings arrive as Java objects.
-    texts = [str(text) for text in flat]
-    return dict(zip(texts[::2], texts[1::2], strict=True))
-
-
-def _lines(reply: Any) -> list[str]:
-    """The lines of an org.quotahost.util.Reply after the first, which is a problem or "".
-
-    Raises:
-        ConnectionError: Java reports a problem.
-    """
-    # Java sends a text and no exception: JPype would make a Python class of the exception's class on this thread,
-    # and that crashes a JVM which is shutting down.
-    problem, *rest = (str(line) for line in reply)
-    if problem:
-        raise ConnectionError(problem)
-    return rest
-
-
-def _size(text: str) -> int | None:
-    return None if text == "-1" else int(text)  # -1: the broker doesn't report it (ClusterAdmin.logDirs)
-
-
-def _batch(java: Any) -> Batch:
-    return parse(bytes(memoryview(java.bytes())), java)
+def _pairs(flat: Sequence[str]) -> dict[str, str]:
+    return dict(zip(flat[::2], flat[1::2], strict=True))

@@ -4,8 +4,8 @@ HotSpot handles SIGSEGV itself: compiled Java code relies on that for its null c
 handler of its own in that place, and the broker ends at the next null check. The shim starts Python isolated, so
 PYTHONFAULTHANDLER and PYTHONDEVMODE have no effect, but a plugin may enable it, or a library that it imports.
 
-1. Before and after the plugins are built, :func:`refuse` ends the broker's start.
-2. Later :class:`Disabling` disables it again each second, which gives HotSpot its handler back, and logs that.
+1. Before and after the plugins are built, :meth:`FaultHandler.refuse` ends the broker's start.
+2. Later :meth:`FaultHandler.tick` disables it again each second, which gives HotSpot its handler back, and logs that.
 """
 
 from __future__ import annotations
@@ -25,26 +25,31 @@ class FaultHandlerEnabled(QuotahostError):
     """Python's faulthandler is enabled in the broker's process."""
 
 
-def refuse(by: str) -> None:
-    """Disable faulthandler and refuse the start if it is enabled; ``by`` says who may have done it.
+class FaultHandler:
+    """Looks whether faulthandler is enabled where it does harm: in the broker's own process."""
 
-    Raises:
-        FaultHandlerEnabled: it was.
-    """
-    if faulthandler.is_enabled():
-        faulthandler.disable()
-        raise FaultHandlerEnabled(f"Python's faulthandler was enabled by {by}: {_WHY}; take faulthandler.enable() out")
+    def __init__(self, in_jvm: bool) -> None:
+        """``in_jvm``: whether Python runs in the broker's process; in a process of its own it may do as it likes."""
+        self._in_jvm, self._fault = in_jvm, LoggedOnce(log)
 
+    def refuse(self, by: str) -> None:
+        """Disable it and refuse the start if it is enabled; ``by`` says who may have done it.
 
-class Disabling:
-    """Disables faulthandler when somebody has enabled it while the broker runs."""
-
-    def __init__(self) -> None:
-        """Nobody has yet."""
-        self._fault = LoggedOnce(log)
+        Raises:
+            FaultHandlerEnabled: it was.
+        """
+        if self._disabled():
+            raise FaultHandlerEnabled(
+                f"Python's faulthandler was enabled by {by}: {_WHY}; take faulthandler.enable() out"
+            )
 
     def tick(self) -> None:
-        """Look, and disable it."""
-        if faulthandler.is_enabled():
-            faulthandler.disable()
+        """Disable it again, if somebody has enabled it since the start."""
+        if self._disabled():
             self._fault.report("a plugin has enabled Python's faulthandler, which is disabled again: %s", _WHY)
+
+    def _disabled(self) -> bool:
+        found = self._in_jvm and faulthandler.is_enabled()
+        if found:
+            faulthandler.disable()
+        return found

@@ -27,7 +27,7 @@ from quotahost.broker.host.cluster_look import ClusterLook
 from quotahost.broker.host.exemptions import Exemptions, node_id
 from quotahost.broker.host.exporter import Exporter, exporter
 from quotahost.broker.host.factor import FactorLoop, MissingFenceWarning
-from quotahost.broker.host.fault_handler import Disabling, FaultHandlerEnabled, refuse
+from quotahost.broker.host.fault_handler import FaultHandler, FaultHandlerEnabled
 from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.looks import uses
 from quotahost.broker.host.measured import measured
@@ -58,8 +58,8 @@ RETRY: Final = 5.0  # seconds between questions for clients whose supplier faile
 class Host:
     """One life of the Python host, on the shim's host thread."""
 
-    def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` in seconds, monotonic."""
+    def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic, in_jvm: bool = True) -> None:
+        """``clock`` in seconds, monotonic; ``in_jvm``: whether Python runs in the broker's own process."""
         self._shim, self._clock = shim, clock
         self._guard = Guard(shim)
         self._changed = ChangedAnswers()
@@ -76,7 +76,7 @@ class Host:
             partial(uses, shim.ask), shim.answer, partial(start_daemon, at_end=shim.detach)
         )
         self._tick_at = clock()
-        self._fault_handler = Disabling()
+        self._fault_handler = FaultHandler(in_jvm)
         self._logged: set[Note | Problem] = set()
         self._workshop: Workshop | None = None
         self._disks: DiskMonitor | None = None
@@ -97,7 +97,7 @@ class Host:
             self._close()
 
     def _start(self) -> None:
-        refuse("Python's start")
+        self._fault_handler.refuse("Python's start")
         given, strict = self._shim.properties(), not self._shim.restarted()
         # Later than at the broker's start an unknown name can only be one that Kafka has stored.
         settings, translation = read_properties(given) if strict else without_unknown(given, read_properties, [])
@@ -107,14 +107,16 @@ class Host:
         self._broker = HostBroker(self._shim, settings)
         self._roles = NodeRoles(self._broker.properties())
         disks = self._open_disks()
-        self._factor = FactorLoop(self._shim, self._guard, self._clock, self._pause_memory)
         builder = Builder(self._broker, self._shim, self._changed.add, disks, self._guard)
         self._workshop = Workshop(builder, self._guard, self._clock, strict=strict)
         # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
         self._workshop.stage(given, (settings, translation) if strict else None)
+        self._shim.built()
+        # Only now: the factor in force is read, and the host before this one may have changed it meanwhile.
+        self._factor = FactorLoop(self._shim, self._guard, self._clock, self._pause_memory)
         self._exporter = exporter(settings, self._shim)
         self._install(self._workshop.take(given))
-        refuse("a plugin")
+        self._fault_handler.refuse("a plugin")
         self._workshop.strict = False
         gc.collect()  # else freeze() would keep what the imports left behind, too
         gc.freeze()  # imported modules stay: no full collection needs to look at them again

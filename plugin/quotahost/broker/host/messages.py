@@ -1,8 +1,11 @@
-"""The values that the host and Java hand to each other, and how to read them from the form in which Java sends them.
+"""The values that the host and Java hand to each other, and their form on the way.
+
+``encode`` makes bytes of a call or an answer, ``decode`` reads them; ``org.quotahost.host.Wire`` is the same in Java. A
+value is one letter for its type and then, big-endian, its content; texts, bytes and lists begin with their length.
 
 Batches of clients and events come out of Java's inbox, answers go back into its table. Names may contain anything that
-a client sends, so a batch is lengths and text, not separators. ``bridge`` parses and sends these values; nothing here
-knows JPype.
+a client sends, so a batch is lengths and text, not separators (``parse``). ``bridge`` sends and reads these values;
+nothing here knows JPype.
 """
 
 from __future__ import annotations
@@ -28,6 +31,12 @@ ALONE: Final = -2  # the answer is for this client alone
 assert max(kind.value for kind in ScopeKind) < GROUP
 
 _U32: Final = struct.Struct(">I")
+_SIZED: Final = struct.Struct(">cI")
+_LONG: Final = struct.Struct(">cq")
+_DOUBLE: Final = struct.Struct(">cd")
+_CONSTANTS: Final[dict[bytes, bool | None]] = {b"N": None, b"F": False, b"T": True}
+#: The arrays that have a type of their own: the letter on the way, the array's typecode here, bytes of an item.
+_ARRAYS: Final = {b"i": ("i", 4), b"d": ("d", 8)}
 
 
 class Reason(StrEnum):
@@ -48,11 +57,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Clients to resolve and events, as taken from the inbox; ``handle`` is the shim's own object."""
+    """Clients to resolve and events, as taken from the inbox; Java finds the clients again by the ``number``."""
 
     clients: Sequence[Client]
     events: Sequence[Event] = ()
-    handle: Any = None
+    number: int = 0
 
 
 @dataclass(slots=True)
@@ -107,7 +116,100 @@ class ConfigRow(NamedTuple):
     value: str
 
 
-def parse(data: bytes, handle: Any) -> Batch:
+# ---- calls and answers: org.quotahost.host.Wire ----
+
+
+def encode(value: object) -> bytes:
+    """The bytes of None, a bool, int, float, text, bytes, an array of ints or doubles, or a list or tuple of these.
+
+    Half a surrogate pair in a text, as in names of files that are not UTF-8, is escaped: what a plugin writes in a
+    cause or a group must not end the host.
+
+    Raises:
+        TypeError: it is no such value.
+    """
+    parts: list[bytes] = []
+    _write(value, parts)
+    return b"".join(parts)
+
+
+def _write(value: object, parts: list[bytes]) -> None:
+    if isinstance(value, str):
+        utf8 = value.encode("utf-8", "backslashreplace")
+        parts += (_SIZED.pack(b"S", len(utf8)), utf8)
+    elif isinstance(value, bool) or value is None:
+        parts.append(b"N" if value is None else b"T" if value else b"F")
+    elif isinstance(value, int):
+        parts.append(_LONG.pack(b"I", value))
+    elif isinstance(value, float):
+        parts.append(_DOUBLE.pack(b"D", value))
+    elif isinstance(value, list | tuple):
+        parts.append(_SIZED.pack(b"L", len(value)))
+        for item in value:
+            _write(item, parts)
+    elif isinstance(value, bytes):
+        parts += (_SIZED.pack(b"B", len(value)), value)
+    elif isinstance(value, array):
+        parts += (_SIZED.pack(value.typecode.encode(), len(value)), _big_endian(value).tobytes())
+    else:
+        raise TypeError(f"{type(value).__name__} has no form on the way to Java")
+
+
+def _big_endian(numbers: array[Any]) -> array[Any]:
+    # A copy, since byteswap() changes its array.
+    swapped = numbers[:]
+    if sys.byteorder == "little":
+        swapped.byteswap()
+    return swapped
+
+
+def decode(message: bytes) -> Any:
+    """The value of these bytes; lists come as lists, arrays as arrays.
+
+    Raises:
+        ValueError: they are not one value.
+    """
+    try:
+        value, end = _read(message, 0)
+    except (struct.error, KeyError) as error:
+        raise ValueError(f"no message: {error!r}") from None
+    if end != len(message):
+        raise ValueError(f"no message: {len(message) - end} bytes too many")
+    return value
+
+
+def _read(message: bytes, at: int) -> tuple[Any, int]:
+    kind = message[at : at + 1]
+    if kind in _CONSTANTS:
+        return _CONSTANTS[kind], at + 1
+    if kind == b"I":
+        return _LONG.unpack_from(message, at)[1], at + _LONG.size
+    if kind == b"D":
+        return _DOUBLE.unpack_from(message, at)[1], at + _DOUBLE.size
+    (size,) = _U32.unpack_from(message, at + 1)
+    at += _SIZED.size
+    if kind == b"L":
+        values = []
+        for _ in range(size):
+            value, at = _read(message, at)
+            values.append(value)
+        return values, at
+    typecode, width = _ARRAYS.get(kind, ("", 1))
+    end = at + size * width
+    if end > len(message):
+        raise ValueError(f"no message: cut by {end - len(message)} bytes")
+    data = message[at:end]
+    if typecode:
+        return _big_endian(array(typecode, data)), end
+    if kind not in (b"S", b"B"):
+        raise ValueError("no message: a value of no known type")
+    return data.decode() if kind == b"S" else data, end
+
+
+# ---- batches: org.quotahost.inbox.Batch ----
+
+
+def parse(data: bytes, number: int) -> Batch:
     """A batch from the bytes of org.quotahost.inbox.Batch, which documents the layout."""
     (count,) = _U32.unpack_from(data)
     lengths = array("I", data[_U32.size : (1 + count) * _U32.size])
@@ -119,7 +221,7 @@ def parse(data: bytes, handle: Any) -> Batch:
     texts = (text[start:end] for start, end in pairwise(accumulate(lengths, initial=0)))
     # map() is lazy, so next() takes the first text, which is the number of clients, before the first pair is read.
     clients = list(islice(map(Client._make, zip(texts, texts, strict=False)), int(next(texts))))
-    return Batch(clients, list(_events(texts)), handle)
+    return Batch(clients, list(_events(texts)), number)
 
 
 def _events(texts: Iterator[str]) -> Iterator[Event]:

@@ -20,13 +20,19 @@ class Shim(Protocol):
     """The calls that the host makes into Java."""
 
     def properties(self) -> dict[str, str]:
-        """The broker properties under ``client.quota.callback.`` that were confirmed last, secrets included."""
+        """The properties under ``client.quota.callback.`` with which this host has to start, secrets included."""
 
     def broker(self) -> dict[str, str]:
         """The broker's own properties that say what it is and how brokers and clients connect; they contain secrets."""
 
     def starting(self, timeout: float) -> None:
         """The settings are valid: the broker waits for ``ready`` at most this many seconds more."""
+
+    def built(self) -> None:
+        """All plugins are built. A host that is to follow another one waits here until that one has ended.
+
+        Until then it must not have done anything that the other one could notice.
+        """
 
     def ready(self, live: Sequence[str]) -> None:
         """All plugins are built, and the broker may go on; these properties can be changed live."""
@@ -38,7 +44,7 @@ class Shim(Protocol):
         """Whether the broker has started already, and so another Python host of this JVM came before this one."""
 
     def closing(self) -> bool:
-        """Whether the broker is closing the host."""
+        """Whether the host has to end: with the batch that was taken last the shim has said so."""
 
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
         """Hand over those settings that Java itself applies.

@@ -19,7 +19,7 @@ import typer
 
 from quotahost.broker.discovery.entry_points import survey
 from quotahost.cli.console import Finding, Section, console, good, note, say, show, table, weak, wrong
-from quotahost.cli.doctor.interpreter import EXECUTABLE, OURS, Interpreter, InterpreterError, ask, check_python
+from quotahost.cli.doctor.interpreter import EXECUTABLE, OURS, PROCESS, Interpreter, InterpreterError, ask, check_python
 from quotahost.cli.doctor.kafka_home import check_internals, check_jar, check_java, check_kafka
 from quotahost.cli.doctor.settings import check_settings, check_weaknesses
 from quotahost.cli.doctor.topics import check_cluster
@@ -67,10 +67,11 @@ def doctor(
     broker = None if properties is None else read_broker_file(properties)
     # python3 is the default of python.executable.
     configured = broker.get(EXECUTABLE) or "python3" if broker else sys.executable
+    in_child = broker is not None and broker.get(PROCESS) == "child"
     interpreter: Interpreter | None = None
     try:
         interpreter = ask(python or configured)
-        of_interpreter = list(check_python(interpreter))
+        of_interpreter = list(check_python(interpreter, in_child))
     except InterpreterError as error:
         of_interpreter = [wrong(str(error), f"{OURS}, which has this quotahost")]
     if interpreter and python and python != configured:
@@ -91,7 +92,7 @@ def doctor(
         raise typer.Exit(interpreter.run_doctor([*options, *([str(properties)] if properties else [])]))
     sections = [
         Section("Interpreter", of_interpreter),
-        Section("Jar", list(check_jar(kafka_home, interpreter))),
+        Section("Jar", list(check_jar(kafka_home, interpreter, in_child))),
         *_kafka(kafka_home),
         check_plugins() if is_here else Section("Plugins", [_NO_PLUGINS]),
         *_properties(broker, is_here),

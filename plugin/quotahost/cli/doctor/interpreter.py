@@ -1,8 +1,8 @@
-"""Checks that the interpreter which the broker would start can run inside the broker's process.
+"""Checks that the interpreter which the broker would start can run inside the broker's process, or as a child of it.
 
 The interpreter is asked by ``broker.host.probe``, the script that the shim itself runs before it starts Python.
-What it needs: version 3.11 or newer, no free-threaded build (JPype doesn't support those), a shared libpython, and
-the packages quotahost and jpype1. Whether their versions fit the jar is a check of ``kafka_home``.
+What it needs: version 3.11 or newer, no free-threaded build, and the packages quotahost and jpype1; inside the broker's
+process also a shared libpython. Whether their versions fit the jar is a check of ``kafka_home``.
 
 The plugins of a broker are installed in the environment of the broker's interpreter, which may be another than the
 one that runs this command. Then the doctor of that environment looks instead (:meth:`Interpreter.run_doctor`). Both
@@ -28,6 +28,7 @@ from quotahost.settings.declaration import PREFIX
 from quotahost.text import printable
 
 EXECUTABLE: Final = f"{PREFIX}python.executable"
+PROCESS: Final = f"{PREFIX}python.process"
 OURS: Final = f"{EXECUTABLE}={sys.executable}"  # the property by which a broker uses this environment
 _OLDEST: Final = (3, 11)
 _TIMEOUT: Final = 30.0  # seconds, as the shim's
@@ -124,8 +125,11 @@ def _run(executable: str) -> str:
     return done.stdout
 
 
-def check_python(interpreter: Interpreter) -> Iterator[Finding]:
-    """What the broker's start would find; packages and libpython only of a version that would do."""
+def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[Finding]:
+    """What the broker's start would find; packages and libpython only of a version that would do.
+
+    ``in_child``: the interpreter gets a process of its own (``python.process=child``).
+    """
     for name in filter(os.environ.get, _FAULT_HANDLERS):
         yield note(
             f"{name} is set here. The broker's Python is started isolated and ignores it: Python's faulthandler would "
@@ -142,11 +146,11 @@ def check_python(interpreter: Interpreter) -> Iterator[Finding]:
     if tuple(int(part) for part in interpreter.version.split(".")[:2] if part.isdigit()) < _OLDEST:
         yield wrong(f"Python {interpreter.version}; 3.11 or newer is needed", f"for example {OURS}")
     elif interpreter.is_free_threaded:
-        text = f"Python {interpreter.version} is a free-threaded build, which JPype does not support"
+        text = f"Python {interpreter.version} is a free-threaded build, which quotahost does not support"
         yield wrong(text, "name an ordinary build of Python")
     else:
         yield good(f"Python {interpreter.version}")
-        yield _libpython(interpreter)
+        yield good(f"{PROCESS}=child: no shared libpython is needed") if in_child else _libpython(interpreter)
         yield from _packages(interpreter)
 
 
@@ -159,7 +163,8 @@ def _libpython(interpreter: Interpreter) -> Finding:
     return wrong(
         f"no shared libpython found ({config})",
         f"Debian, Ubuntu: apt install libpython{minor}; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared pyenv "
-        f"install --force {interpreter.version}; or name a Python of uv's or conda's, which have one",
+        f"install --force {interpreter.version}; or name a Python of uv's or conda's, which have one; "
+        f"or set {PROCESS}=child",
     )
 
 

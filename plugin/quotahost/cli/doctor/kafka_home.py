@@ -1,8 +1,10 @@
 """Checks a Kafka in its folder: quotahost's jar in its ``libs``, its version, and what quotahost uses of its insides.
 
 The jar carries Java's half and JPype's Java classes. Both must be of the versions that are installed for the
-interpreter, or the broker's start fails. ``org.quotahost.internals.Internals``, in a JVM with Kafka's jars and
-quotahost's, says what the broker's log would say at its start.
+interpreter, or the broker's start fails. A Python in a process of its own (``python.process=child``) needs no Java
+classes, and may be of another release that has the same protocol, which its first call tells.
+``org.quotahost.internals.Internals``, in a JVM with Kafka's jars and quotahost's,
+says what the broker's log would say at its start.
 """
 
 from __future__ import annotations
@@ -36,18 +38,19 @@ _JVM_OPTIONS: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS",
 # ---- the jar ---------------------------------------------------------------------------------------------------
 
 
-def check_jar(kafka_home: Path | None, interpreter: Interpreter | None) -> Iterator[Finding]:
+def check_jar(kafka_home: Path | None, interpreter: Interpreter | None, in_child: bool = False) -> Iterator[Finding]:
     """The jar in Kafka's ``libs``, or without a Kafka the one that this package carries.
 
     Args:
         kafka_home: the folder that Kafka was unpacked to.
         interpreter: the broker's, None if it doesn't answer; then no versions are compared.
+        in_child: whether it gets a process of its own.
     """
     if kafka_home is None:
         yield note("the broker's classpath is not checked", "give --kafka-home DIR")
         try:
             with carried_jar() as jar:
-                yield from _versions(jar, interpreter, "pip install --force-reinstall quotahost")
+                yield from _versions(jar, interpreter, "pip install --force-reinstall quotahost", in_child)
         except NoJar as error:
             yield note(str(error))
         return
@@ -60,13 +63,17 @@ def check_jar(kafka_home: Path | None, interpreter: Interpreter | None) -> Itera
         names = ", ".join(jar.path.name for jar in jars)
         yield wrong(f"more than one jar of quotahost's in {libs}: {names}", f"{install}, which leaves one")
     else:
-        yield from _versions(jars[0], interpreter, install)
+        yield from _versions(jars[0], interpreter, install, in_child)
 
 
-def _versions(jar: Jar, interpreter: Interpreter | None, remedy: str) -> Iterator[Finding]:
+def _versions(jar: Jar, interpreter: Interpreter | None, remedy: str, in_child: bool) -> Iterator[Finding]:
     yield good(f"{jar.path}, of quotahost {jar.quotahost} with jpype {jar.jpype}")
     if interpreter is None or not interpreter.quotahost:
         return  # that quotahost isn't installed there is a finding of the interpreter
+    if in_child:
+        if jar.quotahost != interpreter.quotahost:
+            yield note(f"Python has quotahost {interpreter.quotahost}: it has to have the same protocol, or is refused")
+        return
     pairs = (("quotahost", jar.quotahost, interpreter.quotahost), ("jpype1", jar.jpype, interpreter.jpype))
     for name, needed, installed in pairs:
         # Exactly: JPype's Java classes work with the native module of their own version only.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
@@ -40,6 +40,12 @@ class PluginSettings(Frozen):
     """Kafka's own: the class that it loads."""
     python_executable: Text = declare("python.executable", default="python3", live=False)
     """Interpreter of the environment in which `quotahost` and your plugins are installed; give the full path."""
+    python_process: Literal["broker", "child"] = declare("python.process", default="broker", live=False)
+    """Where Python runs: in the broker's own process, or in a child of it, whose crash ends no broker, and which can be
+    replaced without a restart."""
+    python_generation: str = declare("python.generation", default="")
+    """Any text. With `python.process=child` a new value starts a new Python from `python.executable` as it is then,
+    which takes the place of the one that runs once it has built its plugins; if it can't, the change is refused."""
     supplier: SomeNames = declare("supplier", default="client-quotas,static")
     """Suppliers in the order in which they are asked; the first answer is the client's quota."""
     supplier_combine: Combination = declare("supplier.combine", default="first")

@@ -1,49 +1,112 @@
-"""What goes through the bridge, as JPype would take it."""
+"""Calls on their way to Java: what the host hands over arrives, and what Java answers comes back, by any transport."""
 
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quotahost.broker.host.bridge import JavaShim
+from quotahost.broker.host.messages import Answers, Batch, decode, encode
+from quotahost.broker.host.protocol import CALLS, VERSION
+from quotahost.model import Client
+from quotahost.settings.broker import Settings
+
+TEXTS = st.text(st.characters(codec="utf-8"))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | TEXTS | st.binary(),
+    st.lists,
+)
+#: The same in WireTest.java: what one language writes the other one reads.
+GOLDEN: list[Any] = [
+    "ask", None, True, -2, 0.5, "é客𝄞", b"\x00\xff", array("i", [1, -1]), array("d", [1.5]), ["", []]
+]  # fmt: skip
+GOLDEN_HEX = (
+    "4c0000000a530000000361736b4e5449fffffffffffffffe443fe00000000000005300000009c3a9e5aea2f09d849e420000000200ff"
+    "690000000200000001ffffffff64000000013ff80000000000004c0000000253000000004c00000000"
+)
 
 
-class Questions:
-    """Answers as org.quotahost.host.Questions does."""
+class Java:
+    """A transport that keeps what it is told, and answers by the call's name."""
 
-    def answer(self, words: list[str]) -> str:
-        return json.dumps({"error": "no"} if words == ["fail"] else words)
+    def __init__(self, **answers: Any) -> None:
+        self.answers, self.calls = answers, list[list[Any]]()
+
+    def ask(self, message: bytes) -> bytes:
+        self.tell(message)
+        answer = self.answers.get(self.calls[-1][0])
+        return encode([str(answer), None] if isinstance(answer, Exception) else [None, answer])
+
+    def tell(self, message: bytes) -> None:
+        self.calls.append(decode(message))
+
+    def detach(self) -> None: ...
+
+
+@given(VALUES)
+def test_a_value_comes_out_as_it_went_in(value: Any) -> None:
+    assert decode(encode(value)) == value
+
+
+@given(VALUES, st.data())
+def test_a_message_that_is_cut_or_goes_on_is_no_value(value: Any, data: st.DataObject) -> None:
+    message = encode(value)
+    for wrong in (message[: data.draw(st.integers(0, len(message) - 1))], message + b"N"):
+        with pytest.raises(ValueError, match="no message"):
+            decode(wrong)
+
+
+def test_java_reads_and_writes_the_same_bytes() -> None:
+    assert encode(GOLDEN).hex() == GOLDEN_HEX
+    assert decode(bytes.fromhex(GOLDEN_HEX)) == GOLDEN
+
+
+def test_the_first_call_tells_the_version() -> None:
+    java = Java()
+    JavaShim(java)
+    assert java.calls[0][:2] == ["hello", VERSION]
+    with pytest.raises(ConnectionError, match="another release"):
+        JavaShim(Java(hello=ConnectionError("another release")))
 
 
 def test_a_question_is_answered_by_values_or_an_error() -> None:
-    shim = JavaShim.__new__(JavaShim)
-    shim._questions, shim._strings = Questions(), list
-    assert shim.ask("client", "alice", "\ud800") == ["client", "alice", "\\ud800"]
+    java = Java(ask=json.dumps(["alice", 1]))
+    shim = JavaShim(java)
+    assert shim.ask("client", "alice", "\ud800") == ["alice", 1]
+    assert java.calls[-1] == ["ask", ["client", "alice", "\\ud800"]]
+    java.answers["ask"] = json.dumps({"error": "no"})
     with pytest.raises(ConnectionError, match="no"):
         shim.ask("fail")
 
 
-class Java:
-    """Stands for every Java object: takes any call, and texts only as JPype does."""
+def test_a_problem_of_javas_is_a_connection_error() -> None:
+    shim = JavaShim(Java(cluster=ConnectionError("TimeoutException: nobody")))
+    with pytest.raises(ConnectionError, match="TimeoutException: nobody"):
+        shim.registered()
 
-    def __init__(self) -> None:
-        self.texts: list[str] = []
 
-    def __getattr__(self, method: str) -> Callable[..., Any]:
-        return self.call
-
-    def call(self, *arguments: object) -> Any:
-        for each in arguments:
-            if isinstance(each, str):
-                each.encode()  # JPype: UnicodeEncodeError for half a surrogate pair
-                self.texts.append(each)
-        return self
-
-    def bytes(self) -> bytes:
-        return b""
+def test_rows_of_the_cluster_become_values() -> None:
+    answers = {
+        "cluster": ["id", [[1, False], [2, True]]],
+        "configs": [["t", "retention.ms", "DEFAULT_CONFIG", "1"]],
+        "log_dirs": [[1, "/data\t1", 10, None, ""]],
+        "factor": [0.5, "full"],
+        "take": [7, bytes.fromhex("0000000100000001") + b"0", True],
+    }
+    shim = JavaShim(Java(**answers))
+    assert shim.cluster() == ("id", {1: False, 2: True})
+    assert shim.configs("TOPIC", ["t"])[0].value == "1"
+    assert (shim.log_dirs([1])[0].path, shim.log_dirs([1])[0].usable) == ("/data\t1", None)
+    assert shim.factor().value == 0.5
+    assert not shim.closing()
+    assert shim.take(0.1) == Batch([], [], 7)
+    assert shim.closing()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +121,34 @@ class Java:
     ],
 )
 def test_a_text_of_a_plugin_that_is_no_unicode_reaches_java_escaped(hand_over: Callable[[JavaShim], None]) -> None:
-    shim, java = JavaShim.__new__(JavaShim), Java()
-    shim._host_thread = shim._host_questions = shim._table = shim._gauges = shim._creation = java
-    hand_over(shim)
-    assert r"/data/\udcff is full" in java.texts
+    java = Java()
+    hand_over(JavaShim(java))
+    assert r"/data/\udcff is full" in java.calls[-1]
+
+
+def test_a_call_that_is_too_large_fails_alone_and_is_not_sent() -> None:
+    java = Java()
+    shim = JavaShim(java)
+    with pytest.raises(ValueError, match=r"the call gauge has [\d,]+ bytes, and may have [\d,]+"):
+        shim.gauge("Volume", "x" * CALLS["gauge"].most, "Consumed", 1)
+    shim.gauge("Volume", "x", "Consumed", 1)
+    assert [call[0] for call in java.calls] == ["hello", "gauge"]
+
+
+def test_answers_go_as_arrays_and_a_set_of_client_ids_as_bytes() -> None:
+    java = Java(publish=2)
+    ids = frozenset({"b", "a"})
+    answers = Answers([0, 0], [1] * 4, [1.0] * 4, [-1] * 4, [0], [ids], shadows=[""])
+    assert JavaShim(java).publish(Batch([Client("u", "c")] * 2, number=3), answers) == 2
+    name, number, rows, *_ = java.calls[-1]
+    assert (name, number, rows) == ("publish", 3, array("i", [0, 0]))
+    assert decode(java.calls[-1][9][0]) == ["a", "b"]
+
+
+def test_settings_go_with_nan_for_what_has_no_limit() -> None:
+    java = Java(broker=[])
+    JavaShim(java).configure(Settings.from_properties({}), [])
+    name, table, *_, topics = java.calls[-1]
+    assert name == "configure"
+    assert table[0] == 50_000
+    assert topics[0] != topics[0]

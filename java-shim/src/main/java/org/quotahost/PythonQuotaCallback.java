@@ -142,7 +142,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     @Override
     public void validateReconfiguration(Map<String, ?> configs) {
         PythonHost now = host();
-        if (now != null && Caller.isAdministrator()) now.hostQuestions.check(BrokerConfigs.of(configs));
+        if (now != null && Caller.isAdministrator()) now.check(BrokerConfigs.of(configs));
     }
 
     @Override

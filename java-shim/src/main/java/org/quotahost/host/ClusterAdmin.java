@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -18,14 +19,13 @@ import org.apache.kafka.clients.admin.DescribeClusterOptions;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
-import org.quotahost.util.Reply;
 
 /**
  * Asks the cluster with Java's Admin client, as whom Python says: librdkafka lists neither fenced brokers (KIP-1073)
  * nor log directories, and cannot log in by each mechanism by which brokers can.
  *
- * <p>Python calls it on threads other than the host's: a call waits up to TIMEOUT_MS. Every answer is a Reply: its
- * first line is empty, or the only one and says what went wrong. Fields of a line are separated by tabs.
+ * <p>Python calls it on threads other than the host's: a call waits up to TIMEOUT_MS. An answer is a list for Wire; what
+ * goes wrong is an exception.
  */
 public final class ClusterAdmin {
     private static final int TIMEOUT_MS = 10_000;
@@ -38,10 +38,6 @@ public final class ClusterAdmin {
 
     ClusterAdmin(String clientId) {
         this.clientId = clientId;
-    }
-
-    private interface Question {
-        Stream<String> ask(Admin admin) throws Exception;
     }
 
     /** @param client a Java client's configuration, names and values in turn, without bootstrap.servers if there is none */
@@ -57,68 +53,55 @@ public final class ClusterAdmin {
         config = next;
     }
 
-    /**
-     * The cluster's id, then a line for each registered broker: its id, and 1 if it is fenced (Kafka's term: not in
-     * service) or else 0.
-     */
-    public String[] brokers() {
-        return reply(admin -> {
-            var answer = admin.describeCluster(new DescribeClusterOptions().includeFencedBrokers(true));
-            return Stream.concat(Stream.of(get(answer.clusterId())),
-                    get(answer.nodes()).stream().map(node -> line(node.id(), node.isFenced() ? 1 : 0)));
-        });
+    /** The cluster's id, and each registered broker: its id, and whether it is fenced (Kafka's term: not in service). */
+    public List<Object> brokers() throws Exception {
+        var answer = admin().describeCluster(new DescribeClusterOptions().includeFencedBrokers(true));
+        return List.of(get(answer.clusterId()),
+                get(answer.nodes()).stream().map(node -> List.of(node.id(), node.isFenced())).toList());
     }
 
     /**
-     * A line for each log directory of these brokers: broker, path, capacity and usable bytes (-1 if the broker does
-     * not report them), error ("" for none). A broker that does not answer has one line with its error and no path.
+     * Each log directory of these brokers: broker, path, capacity and usable bytes (null if the broker does not report
+     * them), error ("" for none). A broker that does not answer has one row with its error and no path.
      */
-    public String[] logDirs(int[] brokers) {
-        return reply(admin -> {
-            List<String> lines = new ArrayList<>();
-            var asked = IntStream.of(brokers).boxed().toList();
-            for (var answer : admin.describeLogDirs(asked).descriptions().entrySet()) {
-                Integer broker = answer.getKey();
-                try {
-                    get(answer.getValue()).forEach((path, found) -> lines.add(line(broker, path.replace("\t", " "),
-                            found.totalBytes().orElse(-1), found.usableBytes().orElse(-1), error(found.error()))));
-                } catch (ExecutionException | TimeoutException e) {
-                    lines.add(line(broker, "", -1, -1, error(e.getCause() == null ? e : e.getCause())));
-                }
+    public List<Object> logDirs(int[] brokers) throws Exception {
+        List<Object> rows = new ArrayList<>();
+        var asked = IntStream.of(brokers).boxed().toList();
+        for (var answer : admin().describeLogDirs(asked).descriptions().entrySet()) {
+            Integer broker = answer.getKey();
+            try {
+                get(answer.getValue()).forEach((path, found) -> rows.add(new Object[] {broker, path,
+                        size(found.totalBytes()), size(found.usableBytes()), error(found.error())}));
+            } catch (ExecutionException | TimeoutException e) {
+                rows.add(new Object[] {broker, "", null, null, error(e.getCause() == null ? e : e.getCause())});
             }
-            return lines.stream();
-        });
+        }
+        return rows;
+    }
+
+    private static Long size(OptionalLong bytes) {
+        return bytes.isPresent() ? bytes.getAsLong() : null;
     }
 
     /**
-     * A line for each property of these topics or brokers: whose it is, its name, its source (ConfigEntry.ConfigSource)
-     * and its value ("" for null, and for a secret). A topic that does not exist has none.
+     * Each property of these topics or brokers: whose it is, its name, its source (ConfigEntry.ConfigSource) and its value
+     * ("" for null, and for a secret). A topic that does not exist has none.
      *
      * @param type TOPIC or BROKER
      */
-    public String[] configs(String type, String[] names) {
-        return reply(admin -> {
-            List<String> lines = new ArrayList<>();
-            var kind = ConfigResource.Type.valueOf(type);
-            var asked = Stream.of(names).map(name -> new ConfigResource(kind, name)).toList();
-            for (var answer : admin.describeConfigs(asked).values().entrySet()) {
-                try {
-                    get(answer.getValue()).entries().forEach(entry -> lines.add(line(answer.getKey().name(),
-                            entry.name(), entry.source(), entry.value() == null ? "" : entry.value())));
-                } catch (ExecutionException e) {
-                    if (!(e.getCause() instanceof UnknownTopicOrPartitionException)) throw e;
-                }
+    public List<Object> configs(String type, String[] names) throws Exception {
+        List<Object> rows = new ArrayList<>();
+        var kind = ConfigResource.Type.valueOf(type);
+        var asked = Stream.of(names).map(name -> new ConfigResource(kind, name)).toList();
+        for (var answer : admin().describeConfigs(asked).values().entrySet()) {
+            try {
+                get(answer.getValue()).entries().forEach(entry -> rows.add(List.of(answer.getKey().name(),
+                        entry.name(), entry.source().name(), entry.value() == null ? "" : entry.value())));
+            } catch (ExecutionException e) {
+                if (!(e.getCause() instanceof UnknownTopicOrPartitionException)) throw e;
             }
-            return lines.stream();
-        });
-    }
-
-    private String[] reply(Question question) {
-        return Reply.lines(() -> question.ask(admin()).toArray(String[]::new));
-    }
-
-    private static String line(Object... fields) {
-        return String.join("\t", Stream.of(fields).map(String::valueOf).toList());
+        }
+        return rows;
     }
 
     private static String error(Throwable e) {

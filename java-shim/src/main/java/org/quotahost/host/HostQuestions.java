@@ -65,7 +65,7 @@ public final class HostQuestions {
     }
 
     /** For an administrator's request: ConfigException if the host refuses the properties or doesn't answer in time. */
-    public void check(BrokerConfigs config) {
+    void check(BrokerConfigs config) {
         String problem = ask("validate", fields(config), CHECK_MS);
         if (problem == null) {
             throw new ConfigException("the Python host did not check the change within " + CHECK_MS
@@ -86,12 +86,17 @@ public final class HostQuestions {
         return confirmed;
     }
 
+    /** A host that has started with these properties serves. */
+    void confirm(Map<String, String> properties) {
+        confirmed = properties;
+    }
+
     /**
      * The host's answer; one that comes too late is for nobody.
      *
      * @param text of properties why they are refused, "" if they are not
      */
-    public void answer(String ticket, String text) {
+    void answer(String ticket, String text) {
         Long number = Long.valueOf(ticket);
         CompletableFuture<String> waiting = open.get(number);
         if (waiting != null) waiting.complete(text);

@@ -81,6 +81,11 @@ public final class Lease {
         return (nanoClock.getAsLong() - renewedAt) / 1e9;
     }
 
+    /** Whether it was not renewed for validity; the fallback is in force by then. */
+    boolean silent() {
+        return ageSeconds() * 1_000 >= validityMs;
+    }
+
     boolean expired() {
         return expired;
     }

@@ -4,17 +4,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
-import org.quotahost.fence.Fence;
-import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
-import org.quotahost.internals.Keystores;
 import org.quotahost.metrics.ClientTable;
 import org.quotahost.metrics.Gauges;
-import org.quotahost.python.PythonEnvironment;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.BrokerConfigs;
-import org.quotahost.util.Reply;
 import org.quotahost.util.Schedule;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -23,11 +18,10 @@ import org.slf4j.LoggerFactory;
  * The running Python host, one for all callbacks of this JVM.
  *
  * <p>A combined node has two callbacks (broker and controller). The first acquires a new host, which starts, and the
- * last one to release it closes it; the interpreter stays (Interpreter). Python runs on a thread of the host's
- * (HostThread).
+ * last one to release it closes it. HostThread runs Python: on itself, where the interpreter stays (Interpreter), or in a
+ * child process.
  *
- * <p>Java never calls Python. Python ({@code quotahost.broker.host.bridge}) asks for work with take() and calls what is public
- * here and in the parts.
+ * <p>Java never calls Python. Python asks for work, and for all else, by its calls (Calls).
  */
 public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
@@ -36,12 +30,13 @@ public final class PythonHost {
     /** How long a reader of JMX waits for the table of clients. */
     private static final long TABLE_MS = 1_000;
     private static volatile PythonHost current;
+    private static volatile Calls calls;
 
     public final Inbox inbox = new Inbox();
     public final QuotaTable table = new QuotaTable(inbox);
     public final Lease lease = new Lease(System::nanoTime, table::fallback);
     public final Gauges gauges = new Gauges();
-    public final HostThread thread = new HostThread(inbox);
+    final HostThread thread = new HostThread(this);
     public final TopicQuotas topicQuotas = new TopicQuotas();
     public final HostQuestions hostQuestions;
     public final Questions questions;
@@ -57,7 +52,7 @@ public final class PythonHost {
     /** How many callbacks use it; under the lock of this class. */
     private int references;
 
-    private PythonHost(BrokerConfigs config) {
+    PythonHost(BrokerConfigs config) {
         this.config = config;
         String node = config.broker().getOrDefault("node.id", "-1");
         hostQuestions = new HostQuestions(inbox, config.properties());
@@ -102,6 +97,11 @@ public final class PythonHost {
         return reconfigurable;
     }
 
+    /** For an administrator's request: ConfigException if the host refuses the properties or doesn't answer in time. */
+    public void check(BrokerConfigs next) {
+        thread.check(next);
+    }
+
     /**
      * Has the host take over what Kafka applies. Whatever is wrong with it, Kafka must not hear of it, since it would
      * drop its own dynamic configs: so this neither throws nor waits.
@@ -118,59 +118,29 @@ public final class PythonHost {
     private void take(BrokerConfigs next) {
         reconfigured = true;
         config = next;
-        hostQuestions.apply(next);
+        thread.apply(next);
     }
 
     // ---- Python ----------------------------------------------------------------------------------------------
 
-    /** The host that starts or runs. It takes no lock: acquire() has it while it waits for Python, which calls this. */
-    public static PythonHost current() {
-        return current;
+    /** Answers a call of the Python that runs in this process; any thread of it, also while the host closes. */
+    public static byte[] call(byte[] message) {
+        return calls.call(message);
     }
 
-    /** Waits for work, at most timeoutMs. It renews the lease, since a Python that asks for work is alive. */
-    public Batch take(long timeoutMs) {
-        lease.renew();
-        Batch batch = inbox.take(timeoutMs);
-        lease.renew();
-        return batch;
-    }
-
-    /** The properties of quotahost that were confirmed last; names and values alternate. */
-    public String[] properties() {
-        return BrokerConfigs.flat(hostQuestions.confirmed());
-    }
-
-    /** Some of the broker's own properties, secrets among them; names and values alternate. */
-    public String[] broker() {
-        return BrokerConfigs.flat(config.broker());
+    /** A life of the Python in this process begins. */
+    static void answerBy(Calls next) {
+        calls = next;
     }
 
     /**
      * The plugins are built, and the broker's start goes on; these properties may change while it runs. Python calls it
      * again when other plugins have brought other properties.
      */
-    public void ready(String[] names) {
+    void ready(Life life, String[] names) {
         reconfigurable = Set.copyOf(List.of(names));
-        thread.ready();
-    }
-
-    /**
-     * Writes a log record of Python's to the broker's log, under the same logger's name.
-     *
-     * @param level Python's: 10 debug, 20 info, 30 warning, 40 and above error
-     */
-    public void log(String logger, int level, String message) {
-        Logger log = LoggerFactory.getLogger(logger);
-        if (level >= 40) log.error("{}", message);
-        else if (level >= 30) log.warn("{}", message);
-        else if (level >= 20) log.info("{}", message);
-        else log.debug("{}", message);
-    }
-
-    /** A Reply with what the keystores of these properties hold (Keystores.read). */
-    public String[] keystores(String[] ssl) {
-        return Reply.lines(() -> Keystores.read(ssl));
+        lease.renew(); // the start may have taken longer than validity
+        life.ready.complete(null);
     }
 
     // ---- start and end ---------------------------------------------------------------------------------------
@@ -180,12 +150,11 @@ public final class PythonHost {
     }
 
     private void open() {
-        PythonEnvironment environment = PythonEnvironment.of(config.executable());
         gauges.set("Host", "", "ConfigRefused", 0); // only here: these stay over a restart of Python
         gauges.set("Host", "", "EventErrors", 0);
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts);
         gauges.table("Clients", "Uses", new ClientTable(() -> hostQuestions.ask("clients-table", List.of(), TABLE_MS))::read);
-        thread.start(environment);
+        thread.start(config);
         Watch.start(watch, lease, table, StandardGauges.news(gauges, topicQuotas));
         topicSchedule.add("the reading of the topics' meters", TopicQuotas.IDLE_MS, topicQuotas::turn);
         socket.start();

@@ -65,7 +65,7 @@ public final class Interpreter {
     }
 
     /** A text as a Python string literal in plain ASCII. */
-    static String literal(String text) {
+    public static String literal(String text) {
         return text.codePoints()
                 .mapToObj(c -> c >= ' ' && c < 127 && c != '"' && c != '\\' ? Character.toString(c)
                         : String.format("\\U%08x", c))
@@ -73,7 +73,7 @@ public final class Interpreter {
     }
 
     /** A text file of this package in the jar. */
-    static String resource(String name) {
+    public static String resource(String name) {
         try (InputStream in = Interpreter.class.getResourceAsStream(name)) {
             return new String(in.readAllBytes(), StandardCharsets.UTF_8);
         } catch (IOException e) {

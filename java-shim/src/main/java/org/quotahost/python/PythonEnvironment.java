@@ -3,6 +3,7 @@ package org.quotahost.python;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -29,12 +30,30 @@ public record PythonEnvironment(String executable, String libpython, String vers
      */
     public static final long START_SECONDS = Math.max(1, Long.getLong("quotahost.python.start.seconds", 30));
 
-    /** Asks the interpreter about itself; ConfigException if it cannot work. */
-    public static PythonEnvironment of(String executable) {
-        return of(executable, START_SECONDS);
+    /**
+     * Asks the interpreter about itself; ConfigException if it cannot work.
+     *
+     * @param inChild whether it is to run in a process of its own: then it needs no shared library and no JPype, and another
+     *     release of quotahost may be there, as the first call tells its protocol (Calls)
+     */
+    public static PythonEnvironment of(String executable, boolean inChild) {
+        return of(inChild ? fixed(executable) : executable, inChild, START_SECONDS);
     }
 
-    static PythonEnvironment of(String executable, long seconds) {
+    /**
+     * The executable by the real path of its directory: a link there may lead to another environment later, and a Python that
+     * runs must go on with its own. The file itself may be a link out of the environment, to the Python that made it.
+     */
+    private static String fixed(String executable) {
+        Path file = Path.of(executable);
+        try {
+            return file.getParent() == null ? executable : file.getParent().toRealPath().resolve(file.getFileName()).toString();
+        } catch (IOException e) {
+            return executable; // the probe says what is wrong
+        }
+    }
+
+    static PythonEnvironment of(String executable, boolean inChild, long seconds) {
         Map<String, String> facts = new HashMap<>();
         List<String> path = new ArrayList<>();
         for (String line : probe(executable, seconds).split("\n")) {
@@ -43,7 +62,7 @@ public record PythonEnvironment(String executable, String libpython, String vers
             if (line.startsWith("path=")) path.add(line.substring(5).strip());
             else facts.put(line.substring(0, at), line.substring(at + 1).strip());
         }
-        check(executable, facts);
+        check(executable, facts, inChild);
         return new PythonEnvironment(facts.get("executable"), facts.get("libpython"), facts.get("version"), path);
     }
 
@@ -59,7 +78,7 @@ public record PythonEnvironment(String executable, String libpython, String vers
     }
 
     /** Throws ConfigException if the interpreter with these facts (the lines of probe.py) cannot work. */
-    static void check(String executable, Map<String, String> facts) {
+    static void check(String executable, Map<String, String> facts, boolean inChild) {
         Properties built = built();
         String install = "; run: " + executable + " -m pip install quotahost==" + built.getProperty("quotahost");
         String version = facts.getOrDefault("version", "");
@@ -69,11 +88,12 @@ public record PythonEnvironment(String executable, String libpython, String vers
             throw wrong(executable, " is Python " + version + "; 3.11 or newer is needed");
         }
         if ("true".equals(facts.get("free-threaded"))) {
-            throw wrong(executable, " is a free-threaded build, which JPype does not support; name another");
+            throw wrong(executable, " is a free-threaded build, which quotahost does not support; name another");
         }
         if (facts.getOrDefault("quotahost", "").isEmpty()) {
             throw wrong(executable, ": quotahost is not installed there" + install);
         }
+        if (inChild) return;
         for (String what : List.of("quotahost", "jpype")) {
             String installed = facts.getOrDefault(what, "");
             String needed = built.getProperty(what);

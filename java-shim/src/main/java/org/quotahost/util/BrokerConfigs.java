@@ -48,6 +48,20 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
         return properties.getOrDefault(PREFIX + "python.executable", "python3");
     }
 
+    /** Whether Python gets a process of its own (python.process). */
+    public boolean inChild() {
+        return properties.getOrDefault(PREFIX + "python.process", "").equals("child");
+    }
+
+    /** A new value of it has another Python start beside the one that runs (python.generation). */
+    public String generation() {
+        return generation(properties);
+    }
+
+    public static String generation(Map<String, String> properties) {
+        return properties.getOrDefault(PREFIX + "python.generation", "");
+    }
+
     /** A map as Python gets it: names and values alternate. */
     public static String[] flat(Map<String, String> map) {
         return map.entrySet().stream().flatMap(e -> List.of(e.getKey(), e.getValue()).stream()).toArray(String[]::new);

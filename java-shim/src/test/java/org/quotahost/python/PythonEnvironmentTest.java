@@ -25,14 +25,14 @@ class PythonEnvironmentTest {
             "quotahost", BUILT.getProperty("quotahost"), "jpype", BUILT.getProperty("jpype")));
 
     private String refusal() {
-        return assertThrows(ConfigException.class, () -> PythonEnvironment.check("/opt/q/bin/python", facts)).getMessage();
+        return assertThrows(ConfigException.class, () -> PythonEnvironment.check("/opt/q/bin/python", facts, false)).getMessage();
     }
 
     @Test
     void theRightOneIsTaken() {
-        PythonEnvironment.check("/opt/q/bin/python", facts);
+        PythonEnvironment.check("/opt/q/bin/python", facts, false);
         facts.put("version", "3.14.0rc1");
-        PythonEnvironment.check("/opt/q/bin/python", facts);
+        PythonEnvironment.check("/opt/q/bin/python", facts, false);
     }
 
     @Test
@@ -64,7 +64,7 @@ class PythonEnvironmentTest {
 
     @Test
     void aProgramThatIsNotThereIsNamed() {
-        String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of("/no/such/python")).getMessage();
+        String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of("/no/such/python", false)).getMessage();
 
         assertTrue(message.contains("python.executable=/no/such/python could not be run"), message);
     }
@@ -73,7 +73,7 @@ class PythonEnvironmentTest {
     void aProgramThatFailsIsQuoted(@TempDir Path folder) throws Exception {
         String script = script(folder, "echo broken interpreter >&2; exit 3");
 
-        String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(script)).getMessage();
+        String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(script, false)).getMessage();
 
         assertTrue(message.contains("is no working Python 3.11+: broken interpreter"), message);
     }
@@ -83,7 +83,7 @@ class PythonEnvironmentTest {
     void aProgramWhoseOutputStaysOpenIsNotWaitedForForEver(@TempDir Path folder) throws Exception {
         String script = script(folder, "sleep 60 &\necho $! > " + folder.resolve("pid") + "\necho version=3.11.2\nsleep 0.5");
         try {
-            String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(script, 1)).getMessage();
+            String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(script, false, 1)).getMessage();
 
             assertTrue(message.contains("did not answer within 1 s"), message);
         } finally {
@@ -97,7 +97,7 @@ class PythonEnvironmentTest {
         facts.forEach((key, value) -> lines.append("echo '").append(key).append('=').append(value).append("'\n"));
         lines.append("echo 'path=/a=b'\necho 'path=/c d'\n");
 
-        PythonEnvironment environment = PythonEnvironment.of(script(folder, lines.toString()));
+        PythonEnvironment environment = PythonEnvironment.of(script(folder, lines.toString()), false);
 
         assertEquals(new PythonEnvironment("/opt/q/bin/python", "/usr/lib/libpython3.11.so.1.0", "3.11.2", List.of("/a=b", "/c d")),
                 environment);

@@ -1,0 +1,262 @@
+package org.quotahost.host;
+
+import static java.util.Map.entry;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.Set;
+import org.apache.kafka.common.config.ConfigException;
+import org.quotahost.fence.Creation;
+import org.quotahost.fence.Exemptions;
+import org.quotahost.fence.Fence;
+import org.quotahost.inbox.Batch;
+import org.quotahost.internals.KafkaBeans;
+import org.quotahost.internals.Keystores;
+import org.quotahost.table.FactorInForce;
+import org.quotahost.table.QuotaTable;
+import org.quotahost.util.BrokerConfigs;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * What Python may call, in one of its lives. Python declares the calls (quotahost.broker.host.protocol), and the jar has the
+ * declaration as a resource; what each of them does is told there, or in shim.py.
+ *
+ * <p>A call is a list of its name and its arguments, its answer a list of a problem, or null, and a value (Wire). Nothing
+ * here throws: JPype makes a Python class of each kind of Java exception on the thread that meets it first, and if the JVM is
+ * shutting down at that moment, this crashes it. Python raises an error of its own instead.
+ */
+final class Calls {
+    /** What the declaration says of a call: its size in bytes at most, whether anybody waits, whether it may take long. */
+    record Declared(int most, boolean waits, boolean blocks) {}
+
+    static final int VERSION;
+    static final Map<String, Declared> DECLARED;
+    /** How many sets of client-ids are remembered, at most: a supplier may return the same large one for every principal. */
+    private static final int MOST_IDS = 4_096;
+
+    static {
+        Properties declared = new Properties();
+        try (InputStream in = Calls.class.getResourceAsStream("/META-INF/quotahost/host-protocol.properties")) {
+            declared.load(in);
+        } catch (IOException | NullPointerException e) {
+            throw new ConfigException("the jar's host-protocol.properties cannot be read: " + e);
+        }
+        VERSION = Integer.parseInt(declared.getProperty("version"));
+        Map<String, Declared> calls = new HashMap<>();
+        for (String key : declared.stringPropertyNames()) {
+            if (!key.startsWith("call.")) continue;
+            List<String> words = List.of(declared.getProperty(key).split(" "));
+            calls.put(key.substring(5), new Declared(Integer.parseInt(words.get(0)), words.contains("waits"), words.contains("blocks")));
+        }
+        DECLARED = Map.copyOf(calls);
+    }
+
+    private interface Handler {
+        Object answer(Arguments arguments) throws Exception;
+    }
+
+    /** The arguments of a call; one that is missing or of another type is an exception. */
+    private record Arguments(List<?> all) {
+        String text(int at) {
+            return (String) all.get(at);
+        }
+
+        long number(int at) {
+            return (Long) all.get(at);
+        }
+
+        double real(int at) {
+            return (Double) all.get(at);
+        }
+
+        boolean is(int at) {
+            return (Boolean) all.get(at);
+        }
+
+        int[] ints(int at) {
+            return (int[]) all.get(at);
+        }
+
+        double[] reals(int at) {
+            return (double[]) all.get(at);
+        }
+
+        Arguments list(int at) {
+            return new Arguments((List<?>) all.get(at));
+        }
+
+        String[] texts(int at) {
+            return list(at).all.toArray(String[]::new);
+        }
+    }
+
+    /** A call that was read and not made yet. */
+    record Request(String name, Declared declared, List<?> arguments) {}
+
+    private final PythonHost host;
+    private final Life life;
+    private final Map<ByteBuffer, Set<String>> ids = new HashMap<>();
+    final Map<String, Handler> handlers;
+
+    Calls(PythonHost host, Life life) {
+        this.host = host;
+        this.life = life;
+        QuotaTable table = host.table;
+        handlers = Map.ofEntries(
+                entry("hello", a -> hello(a.number(0), a.text(1))),
+                entry("properties", a -> BrokerConfigs.flat(life.properties)),
+                entry("broker", a -> BrokerConfigs.flat(host.config().broker())),
+                entry("starting", a -> life.starting.complete(a.number(0))),
+                entry("built", a -> done(life::awaitTurn)),
+                entry("ready", a -> done(() -> host.ready(life, a.texts(0)))),
+                entry("refuse", a -> done(() -> life.refuse(a.text(0)))),
+                entry("restarted", a -> host.thread.hasStarted()),
+                entry("configure", this::configure),
+                entry("take", a -> take(a.number(0))),
+                entry("ask_again", a -> done(() -> table.askAgain(a.text(0), a.text(1)))),
+                entry("ask_again_the_failed", a -> done(table::askAgainTheFailed)),
+                entry("publish", this::publish),
+                entry("fence", a -> Fence.installed()),
+                entry("keystores", a -> Keystores.read(a.texts(0))),
+                entry("connect", a -> done(() -> host.admin.configure(a.texts(0)))),
+                entry("cluster", a -> host.admin.brokers()),
+                entry("configs", a -> host.admin.configs(a.text(0), a.texts(1))),
+                entry("log_dirs", a -> host.admin.logDirs(a.ints(0))),
+                entry("offline_log_dirs", a -> KafkaBeans.offlineLogDirs()),
+                entry("ask", a -> host.questions.answer(a.texts(0))),
+                entry("answer", a -> done(() -> host.hostQuestions.answer(a.text(0), a.text(1)))),
+                entry("held", a -> done(() -> host.questions.held(a.text(0)))),
+                entry("gauge", a -> done(() -> host.gauges.set(a.text(0), a.text(1), a.text(2), a.real(3)))),
+                entry("count", a -> done(() -> host.gauges.count(a.text(0), a.text(1), a.text(2), a.real(3)))),
+                entry("forget", a -> done(() -> host.gauges.forget(a.text(0), a.text(1)))),
+                entry("factor", a -> factor()),
+                entry("set_factor", this::setFactor),
+                entry("exempt", a -> done(() -> Exemptions.set(a.texts(0), a.texts(1), a.text(2)))),
+                entry("spare", a -> done(() -> Exemptions.spare(a.texts(0)))),
+                entry("log", a -> done(() -> log(LoggerFactory.getLogger(a.text(0)), a.number(1), a.text(2)))));
+    }
+
+    private interface Act {
+        void run() throws Exception;
+    }
+
+    private static Object done(Act act) throws Exception {
+        act.run();
+        return null;
+    }
+
+    // ---- messages --------------------------------------------------------------------------------------------
+
+    /** The answer to a message. */
+    byte[] call(byte[] message) {
+        try {
+            return answer(read(message));
+        } catch (Throwable e) {
+            return Wire.encode(new Object[] {problem(e), null});
+        }
+    }
+
+    /** Reads a message; IllegalArgumentException if it is no call that is declared, or larger than it may be. */
+    static Request read(byte[] message) {
+        if (!(Wire.decode(message) instanceof List<?> call) || call.isEmpty()) throw new IllegalArgumentException("a message is no call");
+        Declared declared = DECLARED.get(String.valueOf(call.get(0)));
+        if (declared == null) throw new IllegalArgumentException("there is no call " + call.get(0));
+        if (message.length > declared.most) throw new IllegalArgumentException("the call " + call.get(0) + " has " + message.length + " bytes");
+        return new Request((String) call.get(0), declared, call.subList(1, call.size()));
+    }
+
+    /** Makes a call, and answers its answer. */
+    byte[] answer(Request request) {
+        try {
+            return Wire.encode(new Object[] {null, handlers.get(request.name).answer(new Arguments(request.arguments))});
+        } catch (Throwable e) {
+            return Wire.encode(new Object[] {problem(e), null});
+        }
+    }
+
+    /** What went wrong, in one line: the first cause. */
+    static String problem(Throwable e) {
+        if (e instanceof InterruptedException) Thread.currentThread().interrupt();
+        Throwable cause = e;
+        while (cause.getCause() != null && cause.getCause() != cause) cause = cause.getCause();
+        return (cause.getClass().getSimpleName() + ": " + cause.getMessage()).replaceAll("\\s+", " ");
+    }
+
+    // ---- what a call does, where it is more than one of Java's --------------------------------------------------
+
+    private Object hello(long version, String quotahost) {
+        if (version == VERSION) return null;
+        String problem = "quotahost " + quotahost + " of " + BrokerConfigs.PREFIX + "python.executable speaks version " + version
+                + " of the host's protocol, and this jar version " + VERSION + "; install the jar and quotahost of one release";
+        life.refuse(problem);
+        throw new IllegalArgumentException(problem);
+    }
+
+    /** It renews the lease, since a Python that asks for work is alive. */
+    private Object take(long timeoutMs) {
+        host.lease.renew();
+        Batch batch = life.closing() ? new Batch(List.of(), List.of()) : host.inbox.take(timeoutMs);
+        host.lease.renew();
+        return new Object[] {life.take(batch), batch.bytes(), life.closing()};
+    }
+
+    private Object configure(Arguments a) {
+        Arguments table = a.list(0), tap = a.list(2), lease = a.list(4), topics = a.list(5);
+        host.table.configure((int) table.number(0), table.number(1), table.real(2), table.texts(3), table.is(4),
+                table.reals(5), table.texts(6));
+        host.table.shadow(a.texts(1));
+        host.table.configureTap((int) tap.number(0), tap.number(1), tap.number(2));
+        Creation.allow(a.is(3));
+        host.lease.configure(lease.number(0), lease.text(1));
+        host.topicQuotas.configure(topics.real(0), topics.texts(1), topics.reals(2), topics.texts(3), topics.text(4),
+                topics.is(5), topics.texts(6));
+        return null;
+    }
+
+    private Object publish(Arguments a) {
+        @SuppressWarnings({"unchecked", "rawtypes"})
+        Set<String>[] distinct = a.list(8).all.stream().map(each -> ids((byte[]) each)).toArray(Set[]::new);
+        return host.table.publish(life.answered(a.number(0)), a.ints(1), a.ints(2), a.reals(3), a.texts(4), a.ints(5),
+                a.texts(6), a.ints(7), distinct, a.texts(9));
+    }
+
+    /** The set that these bytes, a list of client-ids, have made before, or a new one. Only the host thread publishes. */
+    private synchronized Set<String> ids(byte[] list) {
+        if (ids.size() > MOST_IDS) ids.clear();
+        return ids.computeIfAbsent(ByteBuffer.wrap(list),
+                bytes -> QuotaTable.clientIds(((List<?>) Wire.decode(list)).toArray(String[]::new)));
+    }
+
+    private Object factor() {
+        FactorInForce.Factor last = host.table.factorInForce().hostFactor();
+        return new Object[] {last.value(), last.cause()};
+    }
+
+    private Object setFactor(Arguments a) {
+        Creation.full(a.is(3));
+        if (a.all.get(2) == null) {
+            host.table.factor(a.real(0), a.text(1));
+            return null;
+        }
+        Arguments affected = a.list(2);
+        List<?> held = affected.list(2).all;
+        boolean[] isHeld = new boolean[held.size()];
+        for (int i = 0; i < isHeld.length; i++) isHeld[i] = (Boolean) held.get(i);
+        host.table.factor(a.real(0), a.text(1), affected.texts(0), affected.texts(1), isHeld);
+        return null;
+    }
+
+    /** Writes a record of Python's to the broker's log, under the same logger's name; Python's levels: 10, 20, 30, 40. */
+    private static void log(Logger log, long level, String message) {
+        if (level >= 40) log.error("{}", message);
+        else if (level >= 30) log.warn("{}", message);
+        else if (level >= 20) log.info("{}", message);
+        else log.debug("{}", message);
+    }
+}

@@ -1,0 +1,225 @@
+package org.quotahost.host;
+
+import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.Closeable;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import org.quotahost.python.Interpreter;
+import org.quotahost.python.PythonEnvironment;
+import org.quotahost.util.LineLimit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * A Python host in a process of its own: one life of it, from the start of the process to its end.
+ *
+ * <p>Calls come by its standard output and answers go to its standard input, as frames: a length (4 bytes), a number by which
+ * the answer finds its call (8 bytes; 0 where nobody waits), and a message (Calls). One thread reads the frames and makes
+ * the calls that are quick; those that may take long have threads of their own, which all children share. What is no
+ * frame ends the process. What it writes to its standard error, and so what plugins print, goes to the broker's log.
+ *
+ * <p>No request thread, and no turn of Watch, ever writes to a process: one that does not read stops nobody but itself.
+ */
+final class Child {
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.python");
+    private static final int HEADER = Integer.BYTES + Long.BYTES;
+    private static final int MOST = Calls.DECLARED.values().stream().mapToInt(Calls.Declared::most).max().orElseThrow();
+    /** How many calls that may take long go on at once, of one child; beside the one by which it waits for work. */
+    private static final int SLOW_CALLS = 8;
+    /** How many calls of a child that waits for its turn are kept. */
+    private static final int MOST_HELD = 10_000;
+    private static final int LONGEST_LINE = 4_096;
+    private static final int LINES_PER_MINUTE = 100;
+    private static final Map<Integer, String> SIGNALS = Map.of(4, "SIGILL", 6, "SIGABRT", 7, "SIGBUS", 8, "SIGFPE",
+            9, "SIGKILL", 11, "SIGSEGV", 15, "SIGTERM");
+    private static final ThreadPoolExecutor SLOW = new ThreadPoolExecutor(0, Integer.MAX_VALUE, 10, TimeUnit.SECONDS,
+            new SynchronousQueue<>(), work -> daemon(work, "quotahost-call"));
+
+    final Life life;
+    private final Calls calls;
+    private final Process process;
+    private final InputStream errors;
+    private final DataOutputStream out;
+    private final Semaphore slow = new Semaphore(SLOW_CALLS);
+    /** Calls that nobody waits for, until it has its turn; then null. */
+    private List<Calls.Request> held = new ArrayList<>();
+    private final ByteArrayOutputStream line = new ByteArrayOutputStream();
+    private final LineLimit lines = new LineLimit(LINES_PER_MINUTE);
+    private volatile long since = System.nanoTime();
+    private volatile String problem;
+
+    /** Starts the process; it ends with the calling thread, or when this JVM ends (prctl in child.py). */
+    Child(PythonEnvironment environment, Life life, Calls calls) throws IOException {
+        this.life = life;
+        this.calls = calls;
+        String path = environment.path().stream().map(Interpreter::literal).collect(Collectors.joining(", ", "[", "]"));
+        String code = Interpreter.resource("child.py").replace("{path}", path)
+                .replace("{parent}", Long.toString(ProcessHandle.current().pid()));
+        // Isolated: it must not run what lies in the working directory, nor start as PYTHON* variables say.
+        process = new ProcessBuilder(environment.executable(), "-I", "-c", code).start();
+        errors = process.getErrorStream();
+        out = new DataOutputStream(new BufferedOutputStream(process.getOutputStream(), 1 << 16));
+        daemon(this::read, "quotahost-child").start();
+    }
+
+    private static Thread daemon(Runnable work, String name) {
+        Thread thread = new Thread(work, name);
+        thread.setDaemon(true);
+        return thread;
+    }
+
+    long pid() {
+        return process.pid();
+    }
+
+    // ---- calls -----------------------------------------------------------------------------------------------
+
+    private void read() {
+        try (var in = new DataInputStream(new BufferedInputStream(process.getInputStream(), 1 << 16))) {
+            byte[] header = new byte[HEADER];
+            for (int got = in.readNBytes(header, 0, HEADER); got > 0; got = in.readNBytes(header, 0, HEADER)) {
+                if (got < HEADER) throw new EOFException();
+                var fields = ByteBuffer.wrap(header);
+                int length = fields.getInt();
+                if (length < 0 || length > MOST) throw new IllegalArgumentException("it sent a frame of " + length + " bytes");
+                byte[] message = new byte[length];
+                in.readFully(message);
+                take(fields.getLong(), Calls.read(message));
+            }
+        } catch (EOFException e) {
+            kill("its last frame was cut");
+        } catch (IOException | RuntimeException | OutOfMemoryError e) {
+            kill("what it sent cannot be read: " + Calls.problem(e));
+        }
+    }
+
+    private void take(long number, Calls.Request request) {
+        if (!request.declared().waits() && holds(request)) return;
+        if (!request.declared().blocks()) {
+            answer(number, calls.answer(request));
+            return;
+        }
+        boolean counts = !request.name().equals("take") && !request.name().equals("built");
+        if (counts && !slow.tryAcquire()) {
+            answer(number, Wire.encode(new Object[] {"too many such calls go on (" + SLOW_CALLS + ")", null}));
+            return;
+        }
+        SLOW.execute(() -> {
+            try {
+                answer(number, calls.answer(request));
+            } finally {
+                if (counts) slow.release();
+            }
+        });
+    }
+
+    /** Keeps what nobody waits for until the process has its turn: another one still serves. Only its log is written. */
+    private synchronized boolean holds(Calls.Request request) {
+        if (held == null || !life.waits() || request.name().equals("log")) return false;
+        if (held.size() == MOST_HELD) throw new IllegalArgumentException("it made " + MOST_HELD + " calls before its turn");
+        return held.add(request);
+    }
+
+    /** The process before it has ended. */
+    synchronized void takeTurn() {
+        held.forEach(calls::answer);
+        held = null;
+        since = System.nanoTime();
+        life.takeTurn();
+    }
+
+    private void answer(long number, byte[] message) {
+        if (number == 0) return;
+        byte[] fits = message.length <= MOST ? message : Wire.encode(new Object[] {"the answer is too large", null});
+        try {
+            synchronized (out) {
+                out.writeInt(fits.length);
+                out.writeLong(number);
+                out.write(fits);
+                out.flush();
+            }
+        } catch (IOException e) {
+            LOG.debug("The process {} does not read any more", pid(), e); // its end says more
+        }
+    }
+
+    // ---- what it prints --------------------------------------------------------------------------------------
+
+    /** Writes to the log what has come by standard error. It does not wait: a process that outlives this one may have it open. */
+    private void log() {
+        try {
+            for (int some = errors.available(); some > 0; some = errors.available()) {
+                for (byte next : errors.readNBytes(Math.min(some, LONGEST_LINE))) {
+                    if (next == '\n' || line.size() == LONGEST_LINE) endLine();
+                    if (next != '\n') line.write(next);
+                }
+            }
+        } catch (IOException e) {
+            LOG.debug("No more can be read of what the process {} prints", pid(), e);
+        }
+    }
+
+    private void endLine() {
+        String text = line.toString(StandardCharsets.UTF_8).replaceAll("\\p{Cntrl}", "?");
+        line.reset();
+        long before = text.isBlank() ? LineLimit.NO : lines.pass();
+        if (before != LineLimit.NO) LOG.info("{}{}", text, before == 0 ? "" : " (" + before + " lines were left out before)");
+    }
+
+    // ---- its end ---------------------------------------------------------------------------------------------
+
+    /** Whether it has ended within so many ms; meanwhile what it printed is logged. */
+    boolean ended(long waitMs) throws InterruptedException {
+        boolean ended = process.waitFor(waitMs, TimeUnit.MILLISECONDS);
+        log();
+        return ended;
+    }
+
+    /** For how many seconds it has run, or had its turn. */
+    double seconds() {
+        return (System.nanoTime() - since) / 1e9;
+    }
+
+    void kill(String why) {
+        if (problem == null) problem = why;
+        process.destroyForcibly();
+    }
+
+    /** It gets no turn: ends it, whenever that is. */
+    void discard() {
+        kill("it got no turn");
+        process.onExit().thenRun(this::end);
+    }
+
+    /** After its end: closes what it had, tells who waits for its start, and answers why it ended. */
+    String end() {
+        log();
+        if (line.size() > 0) endLine();
+        for (Closeable each : List.<Closeable>of(out, errors)) {
+            try {
+                each.close();
+            } catch (IOException e) {
+                LOG.debug("A pipe of the process {} cannot be closed", pid(), e);
+            }
+        }
+        int code = process.exitValue(); // Java has 128 + the signal
+        String signal = code > 128 ? SIGNALS.getOrDefault(code - 128, "signal " + (code - 128)) : null;
+        String how = "the process " + pid() + " ended " + (signal != null ? "by " + signal : "with exit code " + code);
+        return life.end(problem == null ? how : how + ": " + problem);
+    }
+}

@@ -1,0 +1,14 @@
+# The shim (Child.java) runs this in a process of its own. It is a template: the words in braces are replaced.
+import os
+import sys
+
+# First of all: what any import prints must not get among the frames, and what it reads is empty.
+pipes = os.dup(0), os.dup(1)
+os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+os.dup2(2, 1)
+# probe.py has printed this path.
+sys.path[:] = {path}
+
+from quotahost.broker.host.child import main
+
+main(*pipes, parent={parent})

@@ -1,0 +1,82 @@
+package org.quotahost.host;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.quotahost.inbox.Batch;
+import org.quotahost.inbox.Inbox;
+import org.quotahost.util.BrokerConfigs;
+
+/** What Python may call; broker tests see what the calls do. */
+class CallsTest {
+    private final Life life = new Life(Map.of("client.quota.callback.static.produce", "1M"), false);
+    private final PythonHost host = new PythonHost(new BrokerConfigs(Map.of(), Map.of("node.id", "7")));
+    private final Calls calls = new Calls(host, life);
+
+    private List<?> call(Object... call) {
+        return (List<?>) Wire.decode(calls.call(Wire.encode(call)));
+    }
+
+    @Test
+    void everyCallThatPythonDeclaresIsAnsweredAndNoOther() {
+        assertEquals(Calls.DECLARED.keySet(), calls.handlers.keySet());
+    }
+
+    @Test
+    void anAnswerIsAValueOrAProblemAndNeverAnException() {
+        assertEquals(List.of("node.id", "7"), call("broker").get(1));
+        assertEquals(List.of("client.quota.callback.static.produce", "1M"), call("properties").get(1));
+        for (Object[] wrong : new Object[][] {{"gauge"}, {"gauge", 1, 2, 3, 4}, {"nonsense"}, {}, {"ready", List.of(1)}}) {
+            assertTrue(call(wrong).get(0) instanceof String, String.valueOf(call(wrong)));
+        }
+        assertTrue(Wire.decode(calls.call(new byte[] {'?'})) instanceof List<?> answer && answer.get(0) instanceof String);
+    }
+
+    @Test
+    void aPythonOfAnotherProtocolIsRefusedWithARemedy() {
+        assertEquals(null, call("hello", Calls.VERSION, "1.0").get(0));
+        String problem = String.valueOf(call("hello", Calls.VERSION + 1, "9.9").get(0));
+        assertTrue(problem.contains("quotahost 9.9") && problem.contains("one release"), problem);
+        assertTrue(life.ready.isCompletedExceptionally());
+    }
+
+    @Test
+    void aCallThatIsLargerThanDeclaredIsNotRead() {
+        byte[] large = Wire.encode(List.of("fence", "x".repeat(Calls.DECLARED.get("fence").most())));
+        assertThrows(IllegalArgumentException.class, () -> Calls.read(large));
+    }
+
+    @Test
+    void aBatchIsKnownByItsNumberUntilItIsAnswered() {
+        host.inbox.postClient("alice", "app");
+        List<?> taken = (List<?>) call("take", 0).get(1);
+        assertEquals(List.of(1L, false), List.of(taken.get(0), taken.get(2)));
+
+        life.close();
+        assertEquals(true, ((List<?>) call("take", 60_000).get(1)).get(2));
+        life.giveBack(host.inbox);
+
+        Batch again = host.inbox.take(0);
+        assertEquals(List.of("alice"), again.clients().stream().map(Batch.Lookup::principal).toList());
+        assertTrue(again.clients().get(0).posted());
+        life.giveBack(host.inbox);
+        assertEquals(List.of(), host.inbox.take(0).clients());
+        assertEquals(0, life.answered(1).clients().size());
+    }
+
+    @Test
+    void aHostThatIsToFollowAnotherOneWaitsForItsTurn() throws Exception {
+        Life next = new Life(Map.of(), true);
+        Thread python = new Thread(() -> new Calls(host, next).call(Wire.encode(List.of("built"))));
+        python.start();
+        next.built.get();
+        assertTrue(next.waits() && python.isAlive());
+        next.takeTurn();
+        python.join(10_000);
+        assertTrue(!python.isAlive() && !next.waits());
+    }
+}

@@ -1,0 +1,151 @@
+package org.quotahost.host;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.apache.kafka.common.config.ConfigException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.quotahost.python.PythonEnvironment;
+import org.quotahost.util.BrokerConfigs;
+
+/** A process in Python's place, which a shell plays: its frames, its end, and what is left of it. */
+class ChildTest {
+    private final PythonHost host = new PythonHost(new BrokerConfigs(Map.of(), Map.of("node.id", "1")));
+    private Life life = new Life(Map.of(), false);
+
+    @TempDir
+    Path folder;
+
+    private Child start(String script) throws Exception {
+        Path file = folder.resolve("python");
+        if (!Files.exists(file)) {
+            Files.writeString(file, "#!/bin/sh\n" + script + "\n");
+            assertTrue(file.toFile().setExecutable(true));
+        }
+        var environment = new PythonEnvironment(file.toString(), "", "3.11.2", List.of("/a"));
+        return new Child(environment, life, new Calls(host, life));
+    }
+
+    private static String end(Child child) throws Exception {
+        assertTrue(child.ended(20_000));
+        return child.end();
+    }
+
+    /** A shell's words that write this frame. */
+    private static String frame(int length, long number, byte[] message) {
+        StringBuilder octal = new StringBuilder("printf '");
+        var bytes = java.nio.ByteBuffer.allocate(12 + message.length).putInt(length).putLong(number).put(message);
+        for (byte each : bytes.array()) octal.append(String.format("\\%03o", each & 0xff));
+        return octal.append("'").toString();
+    }
+
+    private static String frame(long number, Object... call) {
+        byte[] message = Wire.encode(call);
+        return frame(message.length, number, message);
+    }
+
+    @Test
+    void theEndNamesTheSignalOrTheExitCode() throws Exception {
+        assertTrue(end(start("kill -SEGV $$")).matches("the process \\d+ ended by SIGSEGV"));
+        Files.delete(folder.resolve("python"));
+        assertTrue(end(start("exit 3")).endsWith("ended with exit code 3"));
+    }
+
+    @Test
+    void aCallIsAnsweredAndOneThatNobodyWaitsForIsMade() throws Exception {
+        Child child = start(frame(0, "gauge", "Test", "", "Value", 4.5) + "; " + frame(7, "factor") + "; head -c 30 > "
+                + folder.resolve("answer"));
+        end(child);
+        byte[] answer = Files.readAllBytes(folder.resolve("answer"));
+        assertEquals(7, java.nio.ByteBuffer.wrap(answer).getLong(4));
+        assertEquals(4.5, host.gauges.all().stream().filter(each -> each.type().equals("Test")).findAny().orElseThrow()
+                .value().getAsDouble());
+    }
+
+    @Test
+    void whatIsCutTooLargeOrNoFrameEndsTheProcessWithAReason() throws Exception {
+        for (var wrong : Map.of(frame(1_000_000_000, 1, new byte[] {'N'}), "a frame of 1000000000 bytes",
+                frame(-1, 1, new byte[0]), "a frame of -1 bytes", frame(50, 1, new byte[3]) + "; exec >&-", "was cut",
+                frame(1, 1, new byte[] {'?'}), "cannot be read", frame(1, "nonsense"), "no call nonsense").entrySet()) {
+            Files.deleteIfExists(folder.resolve("python"));
+            String why = end(start(wrong.getKey() + "; sleep 30"));
+            assertTrue(why.contains("SIGKILL") && why.contains(wrong.getValue()), why);
+        }
+    }
+
+    @Test
+    void whatItPrintsDoesNotStopIt() throws Exception {
+        assertTrue(end(start("head -c 1000000 /dev/zero >&2; exit 5")).endsWith("exit code 5"));
+    }
+
+    @Test
+    void aProcessThatDoesNotReadIsKilledAllTheSame() throws Exception {
+        String many = frame(1, "properties");
+        life = new Life(Map.of("client.quota.callback.x", "x".repeat(100_000)), false);
+        Child child = start(many + "; " + many + "; " + many + "; sleep 30");
+        assertFalse(child.ended(500));
+        child.kill("it hangs");
+        assertTrue(end(child).endsWith("ended by SIGKILL: it hangs"));
+    }
+
+    @Test
+    void oneThatWaitsForItsTurnChangesNothingUntilThen() throws Exception {
+        life = new Life(Map.of(), true);
+        Child child = start(frame(0, "gauge", "Turn", "", "Value", 1.0) + "; " + frame(1, "built") + "; head -c 12 > /dev/null");
+        life.built.get(20, TimeUnit.SECONDS);
+        assertTrue(host.gauges.all().stream().noneMatch(each -> each.type().equals("Turn")));
+        assertFalse(child.ended(100));
+        child.takeTurn();
+        assertTrue(host.gauges.all().stream().anyMatch(each -> each.type().equals("Turn")));
+        end(child);
+    }
+
+    @Test
+    void thousandProcessesLeaveNoThreadAndNoOpenFileBehind() throws Exception {
+        for (int i = 0; i < 20; i++) end(start("echo broken >&2; exit 1"));
+        long threads = threads();
+        long files = files();
+        for (int i = 0; i < 1_000; i++) end(start(""));
+        for (int i = 0; i < 200 && threads() > threads; i++) Thread.sleep(50);
+        assertTrue(threads() <= threads + 2, threads + " threads became " + threads());
+        assertTrue(files() <= files + 10, files + " open files became " + files());
+    }
+
+    private static long threads() {
+        return Thread.getAllStackTraces().keySet().stream().filter(each -> each.getName().startsWith("quotahost")).count();
+    }
+
+    private static long files() throws Exception {
+        try (Stream<Path> open = Files.list(Path.of("/proc/self/fd"))) {
+            return open.count();
+        }
+    }
+
+    @Test
+    void withPythonInTheBrokerANewGenerationIsRefusedWithAReason() {
+        var next = new HashMap<>(Map.of("client.quota.callback.python.generation", "2"));
+        String message = assertThrows(ConfigException.class, () -> host.check(new BrokerConfigs(next, Map.of()))).getMessage();
+        assertTrue(message.contains("python.process=child"), message);
+    }
+
+    @Test
+    void aLinkOnTheWayToAnEnvironmentIsFollowedAndTheOneInItIsNot() throws Exception {
+        Path bin = Files.createDirectories(folder.resolve("v1/bin"));
+        Path python = Files.writeString(folder.resolve("base"), "#!/bin/sh\necho version=3.11.2\necho quotahost=0\necho executable=$0\n");
+        assertTrue(python.toFile().setExecutable(true));
+        Files.createSymbolicLink(bin.resolve("python3"), python);
+        Files.createSymbolicLink(folder.resolve("current"), folder.resolve("v1"));
+        assertEquals(bin.toRealPath().resolve("python3").toString(),
+                PythonEnvironment.of(folder.resolve("current/bin/python3").toString(), true).executable());
+    }
+}

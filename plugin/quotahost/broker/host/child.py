@@ -1,0 +1,105 @@
+"""The host in a process of its own: the way of its calls to the broker's JVM and back, and how it ends with the broker.
+
+The shim starts the process (``org.quotahost.host.Child``) and speaks with it by pipes, which ``child.py`` in the jar
+has moved away from standard input and output. Frames go both ways: a length (4 bytes), the number of the call (8 bytes;
+0 where nobody waits), a message of ``protocol``. Any thread calls; one thread reads the answers, and hands each to the
+one that waits for it.
+
+The process ends when the host does, when the pipe ends, and on Linux when the broker's process or the shim's host
+thread ends, whatever Python does then. Signals that a terminal or systemd sends to all of the broker's processes are
+left to the broker, which ends the host.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import signal
+import struct
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final, NoReturn
+
+from quotahost.broker.host.bridge import run
+from quotahost.broker.host.messages import encode
+
+_HEADER: Final = struct.Struct(">Iq")
+_PR_SET_PDEATHSIG: Final = 1
+#: Where memory runs out, the kernel ends this process first: the broker goes on without it.
+_OOM_SCORE: Final = "500"
+
+
+class Pipe:
+    """The transport by a pair of pipes (``bridge.Transport``)."""
+
+    def __init__(self, read: int, write: int) -> None:
+        """Take the file descriptors over and start the thread that reads."""
+        # A process that a plugin forks must not hold the shim's end of them open.
+        os.register_at_fork(after_in_child=lambda: os.closerange(min(read, write), max(read, write) + 1))
+        self._in, self._out = os.fdopen(read, "rb"), os.fdopen(write, "wb")
+        self._numbers = count(1)
+        self._waiting: dict[int, SimpleQueue[bytes]] = {}
+        self._sends = threading.Lock()
+        threading.Thread(target=self._read, name="quotahost-answers", daemon=True).start()
+
+    def ask(self, message: bytes) -> bytes:
+        """See Transport."""
+        number, answer = next(self._numbers), SimpleQueue[bytes]()
+        self._waiting[number] = answer
+        self._send(number, message)
+        return answer.get()
+
+    def tell(self, message: bytes) -> None:
+        """See Transport."""
+        self._send(0, message)
+
+    def detach(self) -> None:
+        """See Transport: no thread is attached to anything."""
+
+    def _send(self, number: int, message: bytes) -> None:
+        with self._sends:
+            self._out.write(_HEADER.pack(len(message), number) + message)
+            self._out.flush()
+
+    def _read(self) -> NoReturn:
+        try:
+            while header := self._in.read(_HEADER.size):
+                length, number = _HEADER.unpack(header)
+                self._waiting.pop(number).put(self._in.read(length))
+        finally:
+            os._exit(0)  # the broker has ended, or closed its end
+
+
+def main(read: int, write: int, parent: int) -> NoReturn:
+    """Run the host until the broker closes it, and end the process; ``parent`` is the broker's process id."""
+    _die_with(parent)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is a TextIOWrapper
+    # A stack of each thread, should native code crash: the shim logs what comes by standard error.
+    faulthandler.enable()
+    for sent_to_all in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sent_to_all, lambda *_: None)
+    with suppress(OSError):  # there is no /proc, or it is read-only
+        Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
+    pipe = Pipe(read, write)
+    code = 0
+    try:
+        run(pipe, in_jvm=False)
+    except BaseException:
+        pipe.ask(encode(["refuse", traceback.format_exc()]))
+        code = 1
+    # Without the end of the interpreter, which waits for threads that a plugin has left behind.
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def _die_with(parent: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before that
+        os._exit(1)

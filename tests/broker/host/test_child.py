@@ -1,0 +1,214 @@
+"""Python in a process of its own: its death in any way harms no client, and it is replaced without a restart."""
+
+from __future__ import annotations
+
+import os
+import signal
+import site
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copytree
+from typing import Final
+
+import pytest
+
+from harness.clients.many_clients import introduce_clients
+from harness.clients.producer import ProducerLoad
+from harness.java.helper import HelperError
+from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.node import KafkaNode
+from harness.plugin import PREFIX
+from harness.system.waiting import eventually
+from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has_own_quota, table_row
+
+pytestmark = pytest.mark.broker
+
+GENERATION: Final = PREFIX + "python.generation"
+#: The supplier's versions, by the rate that each gives; the broken one gives none.
+RATES: Final = {"v1": "5000000.0", "v2": "7000000.0", "broken": ""}
+
+
+def environment(folder: Path, version: str) -> None:
+    """Makes an environment with quotahost as it is here, and the supplier of this version."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    packages = next(folder.glob("lib/python*/site-packages"))
+    # Its own folder is first: a plugin of another version elsewhere has no say.
+    (packages / "ours.pth").write_text(f"import site; site.addsitedir({site.getsitepackages()[0]!r})\n")
+    copytree(PLUGINS / "crashing-1.0.dist-info", packages / "crashing-1.0.dist-info")
+    code = (PLUGINS / "crashing.py").read_text().replace("RATE = 5_000_000.0", f"RATE = {RATES[version] or '1 / 0'}")
+    (packages / "crashing.py").write_text(code)
+
+
+@pytest.fixture(scope="module")
+def current(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A link to the environment that a new Python comes from; the others are beside it."""
+    folder = tmp_path_factory.mktemp("environments")
+    for version in RATES:
+        environment(folder / version, version)
+    (folder / "current").symlink_to("v1")
+    return folder / "current"
+
+
+@pytest.fixture(scope="module")
+def fault(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("fault") / "mode"
+    file.write_text("fine")
+    return file
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory, current: Path, fault: Path) -> Iterator[KafkaNode]:
+    settings = {
+        "supplier": "crashing",
+        "validity": "5s",
+        "python.process": "child",
+        "python.executable": str(current / "bin/python3"),
+    }
+    with callback_node(tmp_path_factory.mktemp("node"), settings, env={"FAULT": str(fault)}) as node:
+        create_topic(node, "t")
+        yield node
+
+
+@pytest.fixture(scope="module")
+def load(node: KafkaNode) -> Iterator[ProducerLoad]:
+    """A client with a quota that it uses up, whatever happens to Python."""
+    with ProducerLoad(node.client_config(client_id="good"), "t") as load:
+        eventually(lambda: has_own_quota(node, ANYONE, "good"))
+        yield load
+
+
+@pytest.fixture(autouse=True)
+def _the_client_keeps_its_quota(node: KafkaNode, load: ProducerLoad) -> Iterator[None]:
+    yield
+    before = load.meter.bytes
+    eventually(lambda: load.meter.bytes > before)
+    assert load.errors == []
+    assert table_row(node, ANYONE, "good")["state"] == "known"
+
+
+def children(pid: int) -> list[int]:
+    """The processes that this one has started, of a Python that serves or is to serve."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_text()
+        except OSError:  # it has ended
+            continue
+        if stat.rpartition(")")[2].split()[1] == str(pid) and "broker.host.child" in command:
+            found.append(int(folder.name))
+    return found
+
+
+def runs(pid: int) -> bool:
+    """Whether a process has not ended; one that nobody has waited for has no command any more."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
+
+
+def known_again(node: KafkaNode, *client_ids: str) -> None:
+    """Waits until these clients have a quota of their own."""
+    introduce_clients(node, client_ids)
+    for client_id in client_ids:
+        eventually(lambda c=client_id: has_own_quota(node, ANYONE, c), what=client_id)
+
+
+def lead(current: Path, version: str) -> None:
+    current.unlink()
+    current.symlink_to(version)
+
+
+def test_a_kill_under_load_fails_no_request_and_new_clients_are_answered_again(node: KafkaNode, current: Path) -> None:
+    start, before = node.log.end(), gauge(node, "Host", "Restarts")
+    lead(current, "broken")  # who dies comes back as it was
+    os.kill(children(node.pid)[0], signal.SIGKILL)
+    introduce_clients(node, [f"new-{n}" for n in range(100)])
+    known_again(node, *(f"new-{n}" for n in (0, 50, 99)))
+    node.wait_for_log(
+        r"The Python host ended; it starts again in 500 ms. the process \d+ ended by SIGKILL", start=start
+    )
+    assert gauge(node, "Host", "Restarts") == before + 1
+    assert len(children(node.pid)) == 1
+    lead(current, "v1")
+
+
+@pytest.mark.parametrize(
+    ("mode", "ended"), [("segfault", "by SIGSEGV"), ("abort", "by SIGABRT"), ("exit", "with exit code 3")]
+)
+def test_a_crash_of_native_code_ends_python_alone_and_who_was_asked_for_is_answered_by_the_next(
+    node: KafkaNode, fault: Path, mode: str, ended: str
+) -> None:
+    start = node.log.end()
+    fault.write_text(mode)
+    known_again(node, f"bad-{mode}")
+    node.wait_for_log(f"it starts again .* ended {ended}", start=start)
+    if mode != "exit":
+        node.wait_for_log("crashing.py", start=start)  # where it was: a stack by faulthandler
+
+
+def test_what_a_plugin_prints_goes_to_the_log_and_what_it_reads_is_empty(node: KafkaNode, fault: Path) -> None:
+    start, before = node.log.end(), gauge(node, "Host", "Restarts")
+    fault.write_text("print")
+    known_again(node, "bad-print")
+    node.wait_for_log(r"printed by a plugin \?+ +x+", start=start)
+    node.wait_for_log("written to descriptor 1", start=start)
+    assert max(map(len, node.log_text(start).splitlines())) < 5_000
+    assert gauge(node, "Host", "Restarts") == before
+
+
+def test_a_plugin_that_hangs_beyond_validity_is_killed_with_its_process(node: KafkaNode, fault: Path) -> None:
+    start = node.log.end()
+    fault.write_text("gil")
+    introduce_clients(node, ["bad-gil"])
+    node.wait_for_log(f"ended by SIGKILL: it was silent for {PREFIX}validity, and killed", start=start)
+    eventually(lambda: has_own_quota(node, ANYONE, "bad-gil"))
+    eventually(lambda: gauge(node, "Lease", "Expired") == 0)
+
+
+def test_a_plugin_is_upgraded_under_load_and_back_without_a_restart(node: KafkaNode, current: Path) -> None:
+    restarts = gauge(node, "Host", "Restarts")
+    for version in ("v2", "v1"):
+        before = children(node.pid)
+        lead(current, version)
+        alter_broker_config(node, {GENERATION: version})
+
+        def answers(version: str = version) -> bool:
+            row = table_row(node, ANYONE, "good")
+            assert row["state"] == "known", "it was never a newcomer"
+            return row["base"] == RATES[version]
+
+        eventually(answers, what=version)
+        eventually(lambda before=before: len(children(node.pid)) == 1 and children(node.pid) != before)
+        known_again(node, f"after-{version}")
+    assert gauge(node, "Host", "Restarts") == restarts
+
+
+def test_a_version_that_can_not_be_built_is_refused_with_the_reason_and_the_old_one_stays(
+    node: KafkaNode, current: Path
+) -> None:
+    before = children(node.pid)
+    lead(current, "broken")
+    with pytest.raises(HelperError, match="ZeroDivisionError"):
+        alter_broker_config(node, {GENERATION: "broken"})
+    eventually(lambda: children(node.pid) == before)
+    known_again(node, "after-broken")
+    lead(current, "v1")
+
+
+def test_a_broker_leaves_no_process_behind(tmp_path: Path, current: Path, fault: Path) -> None:
+    settings = {"supplier": "crashing", "python.process": "child", "python.executable": str(current / "bin/python3")}
+    with callback_node(tmp_path, settings, env={"FAULT": str(fault)}) as other:
+        last = children(other.pid)
+        assert len(last) == 1
+        os.kill(other.pid, signal.SIGKILL)  # it alone
+        eventually(lambda: not runs(last[0]), 1)
+        other.kill()
+        other.start()
+        last = children(other.pid)
+        assert other.stop() == 143
+        assert (other.data_dirs[0] / ".kafka_cleanshutdown").exists()
+        assert not runs(last[0])
+        assert "did not end" not in other.log_text()
