@@ -7,6 +7,8 @@ import java.lang.reflect.Modifier;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Properties;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.slf4j.Logger;
@@ -15,6 +17,7 @@ import org.slf4j.LoggerFactory;
 /** Whether this jar was made for this Kafka: by its version, and by what its interfaces demand. */
 final class KafkaVersion {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.internals");
+    private static final Pattern LINE = Pattern.compile("(\\d+)\\.(\\d+)");
     private static boolean warned;
 
     private KafkaVersion() {}
@@ -40,8 +43,8 @@ final class KafkaVersion {
     }
 
     private static int number(String version) {
-        String[] parts = version.split("\\.");
-        return Integer.parseInt(parts[0]) * 1_000 + Integer.parseInt(parts[1]);
+        Matcher line = LINE.matcher(version);
+        return line.lookingAt() ? Integer.parseInt(line.group(1)) * 1_000 + Integer.parseInt(line.group(2)) : 0;
     }
 
     /** Kafka's own reader of its version has moved between 4.3 and 4.4, the resource has not. */

@@ -141,7 +141,7 @@ class InternalsTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"3.9.2", "4.5.0", "4.10.0", "5.0.0", "8.0.0-ccs"})
+    @CsvSource({"3.9.2", "4.5.0", "4.10.0", "5.0.0", "8.0.0-ccs", "4.5-IV1", "trunk"})
     void aVersionThatWasNeverTestedIsOneLine(String version) {
         assertEquals("quotahost was never tested with Kafka " + version + ", only with 4.0 to 4.4",
                 KafkaVersion.untested(version, "4.0 4.4"));
