@@ -226,7 +226,7 @@ def test_what_a_batch_has_read_is_known_until_the_next_one(world: World) -> None
 
 def test_a_query_that_is_to_begin_again_does_so_from_its_checkpoint_and_without_a_failure(world: World) -> None:
     before = world.query
-    world.supervisor.begin_again("volumes", "never started")
+    world.supervisor.begin_again("volumes")
     assert before.stopped
     world.look()
     assert world.query is not before

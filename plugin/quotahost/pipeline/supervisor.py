@@ -14,6 +14,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -36,6 +37,32 @@ _ANOTHER_FORM: Final = re.compile(
 SPARE_ROWS: Final = 1000
 
 
+@dataclass
+class _Query:
+    """A query that is kept running, and what happened to it."""
+
+    start: Callable[[], StreamingQuery]
+    rebuilt_from_topics: bool  # it may begin anew
+    running: StreamingQuery | None = None
+    due: float = 0.0  # when it is started again
+    pause: float = _FIRST_PAUSE  # after its next failure
+    failures: int = 0  # since its last batch
+    anew_without_batch: bool = False
+    anew_with_backlog: bool = False  # it hasn't read all that there was when it began anew
+    rows: int = 0  # of the state, when it had
+    crowded: bool = False
+
+    def has_batches(self) -> None:
+        """It has reported progress since its start, so its next failure begins with the shortest pause."""
+        self.due, self.pause, self.failures, self.anew_without_batch = 0.0, _FIRST_PAUSE, 0, False
+
+    def stop(self) -> None:
+        """Stop it; the next look starts it."""
+        if self.running is not None:
+            self.running.stop()
+            self.running = None
+
+
 class Supervisor:
     """Runs the query of the volumes first, and the others as soon as that one has read all there was at the start."""
 
@@ -52,15 +79,7 @@ class Supervisor:
             clock: in seconds, monotonic.
         """
         self._progress, self._set_aside, self._clock = progress, set_aside, clock
-        self._starts: dict[str, Callable[[], StreamingQuery]] = {}
-        self._rebuilt_from_topics: set[str] = set()  # queries that may begin anew
-        self._running: dict[str, StreamingQuery] = {}
-        self._pauses: dict[str, tuple[float, float]] = {}  # when a query is due again, and its next pause
-        self._failures: dict[str, int] = {}  # since its last batch
-        self._without: set[str] = set()  # queries that began anew and have had no batch since
-        self._anew: set[str] = set()  # queries that began anew and haven't read all that there was
-        self._rows: dict[str, int] = {}  # of the state, when such a query had
-        self._crowded: set[str] = set()  # queries that began anew because they remembered too many brokers
+        self._queries: dict[str, _Query] = {}
         self._answered_at = 0.0
         self._all_begun = False
 
@@ -69,19 +88,16 @@ class Supervisor:
 
         ``rebuilt_from_topics`` is False where a lost checkpoint would cost more than the query's own state.
         """
-        self._starts[name] = start
-        if rebuilt_from_topics:
-            self._rebuilt_from_topics.add(name)
+        self._queries[name] = _Query(start, rebuilt_from_topics)
 
     def crowded(self, name: str) -> bool:
         """Whether a query has begun anew because it remembered many more brokers than there are."""
-        return name in self._crowded
+        return self._queries[name].crowded
 
     def begin_again(self, *names: str) -> None:
         """Stop these queries; the next look starts them from their checkpoints, as they are described by then."""
         for name in names:
-            if name in self._running:
-                self._running.pop(name).stop()
+            self._queries[name].stop()
 
     def kafka_answers(self) -> None:
         """The cluster has just answered a question."""
@@ -91,13 +107,12 @@ class Supervisor:
         """Start what is due, and report the progress of what runs."""
         # While a backlog is read, the other queries would take the cores from the volumes.
         self._all_begun = self._all_begun or self.caught_up()
-        for name in self._starts if self._all_begun else (self.FIRST,):
-            self._keep(name)
+        for name in self._queries if self._all_begun else (self.FIRST,):
+            self._keep(name, self._queries[name])
 
     def caught_up(self) -> bool:
         """Whether the last batch of the volumes that has ended read all records that there were."""
-        query = self._running.get(self.FIRST)
-        last = query.lastProgress if query is not None else None
+        last = self._last_of_volumes()
         return last is not None and not any(map(behind, last["sources"]))
 
     def read_up_to(self, batch: int) -> Offsets:
@@ -105,8 +120,7 @@ class Supervisor:
 
         Empty unless it is the last batch that has ended.
         """
-        query = self._running.get(self.FIRST)
-        last = query.lastProgress if query is not None else None
+        last = self._last_of_volumes()
         # A look that found nothing bears the number of the next batch.
         if last is None or int(last["batchId"]) != batch + idle(last):
             return {}
@@ -114,92 +128,83 @@ class Supervisor:
 
     def close(self) -> None:
         """Stop the queries."""
-        for query in self._running.values():
+        for query in self._queries.values():
             query.stop()
 
-    def _keep(self, name: str) -> None:
-        query = self._running.get(name)
-        if query is not None and query.isActive:
-            self._report(name, query)
-            return
-        if query is not None:
-            del self._running[name]
-            self._failed(name, str(query.exception() or "it ended"))
-        due, _ = self._pauses.get(name, (0.0, _FIRST_PAUSE))
-        if self._clock() >= due:
-            self._start(name)
+    def _last_of_volumes(self) -> Any:
+        volumes = self._queries.get(self.FIRST)
+        return None if volumes is None or volumes.running is None else volumes.running.lastProgress
 
-    def _start(self, name: str) -> None:
-        try:
-            self._running[name] = self._starts[name]()
-        except Exception as problem:  # a checkpoint of which not even the names can be read
-            self._failed(name, str(getattr(problem, "java_exception", problem)))
+    def _keep(self, name: str, query: _Query) -> None:
+        if query.running is not None:
+            if query.running.isActive:
+                self._report(name, query, query.running)
+                return
+            problem = str(query.running.exception() or "it ended")
+            query.running = None
+            self._failed(name, query, problem)
+        if self._clock() >= query.due:
+            try:
+                query.running = query.start()
+            except Exception as problem:  # a checkpoint of which not even the names can be read
+                self._failed(name, query, str(getattr(problem, "java_exception", problem)))
 
-    def _report(self, name: str, query: StreamingQuery) -> None:
-        last = query.lastProgress
+    def _report(self, name: str, query: _Query, running: StreamingQuery) -> None:
+        last = running.lastProgress
         if last is None:
             return
         # Reading recentProgress costs more; it is needed only where several batches ended since the last look.
-        for each in [last] if self._progress.follows(name, last) else query.recentProgress:
-            self._progress.batch(name, each)
-        # It has reported progress since its start, so its next failure begins with the shortest pause.
-        self._pauses.pop(name, None)
-        self._failures.pop(name, None)
-        self._without.discard(name)
-        if why := self._reason_to_rebuild(name, last):
+        for progress in [last] if self._progress.follows(name, last) else running.recentProgress:
+            self._progress.batch(name, progress)
+        query.has_batches()
+        if why := self._reason_to_rebuild(query, last):
             query.stop()
-            del self._running[name]
-            self._rebuild(name, why)
+            self._rebuild(name, query, why)
 
-    def _reason_to_rebuild(self, name: str, last: Mapping[str, Any]) -> str:
-        if name not in self._rebuilt_from_topics:
+    def _reason_to_rebuild(self, query: _Query, last: Mapping[str, Any]) -> str:
+        if not query.rebuilt_from_topics:
             return ""
         if places := [place for source in last["sources"] for place in lost(source)]:
             return f"{', '.join(places)} ends before the place up to which the query has read it"
-        rows = sum(each["numRowsTotal"] for each in last["stateOperators"])
-        if name in self._anew:
+        rows = sum(operator["numRowsTotal"] for operator in last["stateOperators"])
+        if query.anew_with_backlog:
             if not any(map(behind, last["sources"])):
-                self._anew.discard(name)
-                self._rows[name] = rows
+                query.anew_with_backlog, query.rows = False, rows
             return ""
         known = self._progress.brokers_known
-        if known is not None and rows > 2 * max(known, self._rows.get(name, 0)) + SPARE_ROWS:
-            self._crowded.add(name)
+        if known is not None and rows > 2 * max(known, query.rows) + SPARE_ROWS:
+            query.crowded = True
             return f"it remembers {rows:,} brokers, and knows {known:,} by now"
         return ""
 
-    def _failed(self, name: str, problem: str) -> None:
+    def _failed(self, name: str, query: _Query, problem: str) -> None:
         self._progress.failed(name, _reason(problem))
-        _, pause = self._pauses.get(name, (0.0, _FIRST_PAUSE))
-        self._pauses[name] = self._clock() + pause, min(2 * pause, _LONGEST_PAUSE)
-        self._failures[name] = self._failures.get(name, 0) + 1
-        rebuilds = name in self._rebuilt_from_topics and name not in self._without
-        if rebuilds and _ANOTHER_FORM.search(problem):
+        query.due, query.pause = self._clock() + query.pause, min(2 * query.pause, _LONGEST_PAUSE)
+        query.failures += 1
+        if query.rebuilt_from_topics and not query.anew_without_batch and _ANOTHER_FORM.search(problem):
             # The next attempt would end in the same way, whatever Kafka does.
-            self._rebuild(name, "another version has written its state")
+            self._rebuild(name, query, "another version has written its state")
             return
         kafka_answers = self._clock() - self._answered_at < _ANSWERED_WITHIN
-        if self._failures[name] < ATTEMPTS or not kafka_answers or name in self._without:
+        if query.failures < ATTEMPTS or not kafka_answers or query.anew_without_batch:
             return
-        if name in self._rebuilt_from_topics:
-            self._rebuild(name, f"it has failed {self._failures[name]} times in a row")
-        elif self._failures[name] == ATTEMPTS:
+        if query.rebuilt_from_topics:
+            self._rebuild(name, query, f"it has failed {query.failures} times in a row")
+        elif query.failures == ATTEMPTS:
             log.error(
                 "query %s has failed %d times in a row; it is tried again. If its checkpoint can't be read, move its "
                 "whole directory away: the query begins a new one", name, ATTEMPTS,
             )  # fmt: skip
 
-    def _rebuild(self, name: str, why: str) -> None:
+    def _rebuild(self, name: str, query: _Query, why: str) -> None:
         """Let a query begin anew; not again before it has had a batch, as its checkpoint is not what is wrong then."""
-        self._without.add(name)
+        query.anew_without_batch = True
         try:
             aside = self._set_aside(name)
         except Exception as problem:  # of Hadoop's file systems, of any kind
             log.error("the checkpoint of query %s can't be set aside: %s", name, problem)
             return
-        self._failures.pop(name, None)
-        self._pauses.pop(name, None)
-        self._anew.add(name)
+        query.failures, query.due, query.pause, query.anew_with_backlog = 0, 0.0, _FIRST_PAUSE, True
         log.warning("query %s begins anew from the topics, because %s; its checkpoint is kept as %s", name, why, aside)
 
 

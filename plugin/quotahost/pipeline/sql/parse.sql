@@ -14,7 +14,10 @@ read AS (
     r -> if(r._corrupt IS NULL OR octet_length(text) > {max_bytes}, r, from_json({plainly}, '{schema}', {json_options})))) AS s
   FROM texts),
 timed AS (
-  SELECT *, if(s.snapshotAt RLIKE '{date_time}', try_to_timestamp(s.snapshotAt), NULL) AS at FROM read)
+  SELECT *, if(s.snapshotAt RLIKE '{date_time}', try_to_timestamp(s.snapshotAt), NULL) AS at,
+    -- Here and not below, where it would stand twice: Spark plans each batch anew.
+    if(s._corrupt IS NULL AND octet_length(text) <= {max_bytes} AND ({suspect}), {misread}, NULL) AS misread
+  FROM read)
 SELECT topic, partition, offset, timestamp, broker, value, at,
   -- By Kafka's clock: a snapshot of a clock that is ahead would stay the newest, one of a clock that is behind be stale.
   {seen_at} AS seen,
@@ -47,7 +50,7 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
       OR size(s.offlineLogDirs) > 0
         AND exists(s.offlineLogDirs, name -> coalesce(length(name) > {max_name}, TRUE)) THEN 'schema'
     -- from_json takes the number 7 for the text "7", and text after the closing brace; brokers take neither.
-    WHEN ({suspect}) AND {misread} IS NOT NULL THEN {misread}
+    WHEN misread IS NOT NULL THEN misread
     WHEN broker <> s.brokerId THEN 'key'
     WHEN size(s.volumes) > 1 AND size(array_distinct(s.volumes.volumeName)) < size(s.volumes) THEN 'volumes'
     WHEN {bad_soft} OR {bad_hard}
