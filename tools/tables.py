@@ -14,7 +14,7 @@ from typing import Final
 from quotahost import metrics
 from quotahost.records import topics
 from quotahost.settings import broker
-from quotahost.settings.strimzi import names
+from quotahost.settings import strimzi as names
 from tools import conformance, differences
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
