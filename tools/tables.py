@@ -15,7 +15,7 @@ from quotahost import metrics
 from quotahost.broker.host import protocol
 from quotahost.records import topics
 from quotahost.settings import broker
-from quotahost.settings.strimzi import names
+from quotahost.settings import strimzi as names
 from tools import conformance, differences, records
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"

@@ -24,8 +24,7 @@ from quotahost.settings.properties.records import RecordSettings
 from quotahost.settings.reader import configured_names, read
 from quotahost.settings.secrets import property_names
 from quotahost.settings.shadow import EVERYTHING, SUPPLIER, Shadow
-from quotahost.settings.strimzi.names import SYNONYMS, live_names
-from quotahost.settings.strimzi.translation import Translation, translate
+from quotahost.settings.strimzi import SYNONYMS, Translation, live_names, translate
 from quotahost.text import nearest
 from quotahost.units.show import show_duration
 

@@ -21,7 +21,7 @@ from quotahost.pipeline.monitoring import Progress
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, declared
 from quotahost.settings.reader import REMOVED
-from quotahost.settings.strimzi.names import PROPERTIES
+from quotahost.settings.strimzi import PROPERTIES
 from tests.unit.docs.test_documents import DOCUMENTS, ROOT, name_of
 
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -9,10 +9,10 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from quotahost.model import QuotaType, State
+from quotahost.settings import strimzi as strimzi_names
 from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.reader import REMOVED
-from quotahost.settings.strimzi import names as strimzi_names
 from tests.unit.settings.properties import NAMES, read
 
 LIVE = [

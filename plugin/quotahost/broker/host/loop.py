@@ -46,7 +46,7 @@ from quotahost.broker.host.workshop import Configuration, Workshop, without_unkn
 from quotahost.model import Cluster
 from quotahost.settings.broker import read_properties
 from quotahost.settings.declaration import Problem, SettingsError
-from quotahost.settings.strimzi.translation import Note, Translation
+from quotahost.settings.strimzi import Note, Translation
 
 log = logging.getLogger("quotahost.host")
 

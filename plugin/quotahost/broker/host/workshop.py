@@ -18,7 +18,7 @@ from quotahost.broker.host.plugins.builder import Builder
 from quotahost.broker.host.plugins.plugin_set import PluginSet, Sections, close
 from quotahost.settings.broker import Settings, read_properties
 from quotahost.settings.declaration import Problem, SettingsError
-from quotahost.settings.strimzi.translation import Translation
+from quotahost.settings.strimzi import Translation
 
 STAGED_FOR: Final = 30.0  # seconds; Kafka applies a change within a second of the verdict, or never
 

@@ -6,7 +6,7 @@ import pytest
 
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.strimzi.translation import translate
+from quotahost.settings.strimzi import translate
 
 BYTES = "static.storage.per.volume.limit.min.available.bytes"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from quotahost.settings.declaration import SettingsError
 from quotahost.settings.display import describe
-from quotahost.settings.strimzi.translation import Note
+from quotahost.settings.strimzi import Note
 from tests.unit.settings.strimzi.files import ADMIN, BYTES, FALLBACK, INTERVAL, RATIO, SECRET, VALIDITY, notes, read
 
 SECRETS = {

@@ -73,10 +73,6 @@ def test_a_fallback_that_the_file_states_is_the_one(stated: dict[str, str], acti
     assert read({**OF_0_4, FALLBACK: "0.0"}).fallback_action is State.PAUSE
 
 
-def test_a_limit_of_theirs_beside_an_equal_one_of_the_proposal_is_theirs() -> None:
-    assert read({BYTES: "10000", f"{HARD}.min-free-bytes": "10K"}).fallback_action is State.OPEN
-
-
 def test_an_interval_of_0_turns_protection_off_in_both_eras() -> None:
     for file in (OF_0_2, OF_0_4):
         off = {**file, INTERVAL: "0"}

@@ -14,8 +14,7 @@ from quotahost.broker.host.loop import Host
 from quotahost.cli.main import app
 from quotahost.settings.broker import live_properties
 from quotahost.settings.declaration import PREFIX
-from quotahost.settings.strimzi.names import PROPERTIES, table
-from quotahost.settings.strimzi.translation import Translation, translate
+from quotahost.settings.strimzi import PROPERTIES, Translation, table, translate
 from tests.fakes.shim import FakeShim
 from tests.unit.settings.strimzi.files import (
     ADMIN,

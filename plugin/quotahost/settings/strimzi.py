@@ -1,38 +1,202 @@
-"""Translates the properties of Strimzi's quotas plugin into ours, so that its users change only the callback's class.
+"""The properties of Strimzi's quotas plugin, read as ours, so that its users change only the callback's class.
 
-If a broker's file has at least one name of Strimzi's own, every property of Strimzi's that the file leaves out gets
-Strimzi's default, unless the file sets our property for it. But a file whose limits have proposal 035's names
-(``static.storage.hard``; Strimzi's plugin had them up to 0.2) follows the proposal, and its fallback is PAUSE.
-``settings.broker.read_properties`` translates before anything is parsed. The notes explain in the broker's log, and in
-``doctor``, what each name means here.
+1. One table has all names, as ``StaticQuotaConfig`` of io.strimzi:kafka-quotas-plugin 0.3.1 defines them (Kafka's
+   ConfigDef: INT, LONG, DOUBLE as Java parses them), with what each is read as. The document's table follows from it.
+2. ``translate`` replaces them in a broker's file before anything is parsed (``settings.broker.read_properties``). If
+   the file has at least one name of Strimzi's own, every property of Strimzi's that it leaves out gets Strimzi's
+   default, unless the file sets our property for it. A file that sets both a name of Strimzi's and ours for the same
+   thing is refused. But a file whose limits have proposal 035's names (``static.storage.hard``; Strimzi's plugin had
+   them up to 0.2) follows the proposal, and its fallback is PAUSE.
+3. Notes say in the broker's log, and in ``doctor``, what each name means here.
+
+Names in here are without ``client.quota.callback.``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Final
 
+from quotahost.model import State
 from quotahost.settings.declaration import PREFIX, Problem
-from quotahost.settings.strimzi.names import (
-    ADMIN,
-    AVAILABLE_BYTES,
-    AVAILABLE_RATIO,
-    CHECK_INTERVAL,
-    CLIENT_ID_PREFIX,
-    FALLBACK,
-    OWN,
-    PROPERTIES,
-    VALIDITY,
-    StrimziProperty,
-    share,
-)
 from quotahost.text import printable
+from quotahost.units.parse import parse_duration
 
+ADMIN: Final = "static.kafka.admin."
+SAME: Final = "the same"
+_WHOLE: Final = re.compile(r"[+-]?[0-9]+")
+# Java's Double.parseDouble takes a suffix of the type, as in 0.05d.
+_DOUBLE: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?")
 _HARD: Final = "static.storage.hard"
 _LIMITS_OF_035: Final = ("static.storage.soft", _HARD)
 _SOURCE: Final = "factor.source"
 _LOG_DIRS: Final = "log-dirs"
+
+
+@dataclass(frozen=True, slots=True)
+class StrimziProperty:
+    """One property of Strimzi's plugin.
+
+    Attributes:
+        name: as Strimzi has it; one that ends in ``*`` stands for a family.
+        default: as Strimzi has it.
+        ours: the property of ours that it is read as, ``SAME`` if we have its name, "" if it is not used.
+        doc: what it means here, for the document.
+        read: from Strimzi's text to ours; raises a ValueError with a remedy.
+        means: what a property of both plugins is, for a note.
+    """
+
+    name: str
+    default: str
+    ours: str
+    doc: str
+    read: Callable[[str], str] = str
+    means: str = ""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether only Strimzi's plugin has this name, so that it must be replaced."""
+        return self.ours != SAME
+
+
+def share(text: str) -> float:
+    """A number from 0 to 1, as Java parses a double.
+
+    Raises:
+        ValueError: anything else.
+    """
+    match = _DOUBLE.fullmatch(text)
+    value = float(match[1]) if match else -1.0
+    if not 0 <= value <= 1:
+        raise ValueError("must be a number from 0 to 1, such as 0.05")
+    return value
+
+
+def _whole(text: str, unit: str, least: int, most: int) -> int:
+    if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
+        raise ValueError(f"must be a whole number of {unit} from {least} to {most}, without a unit")
+    return int(text)
+
+
+def _read_bytes(text: str) -> str:
+    return str(_whole(text, "bytes", 0, 2**63 - 1))
+
+
+def _read_ratio(text: str) -> str:
+    # Without an exponent, which our shares don't take.
+    return f"{Decimal(repr(abs(share(text)))):f}"
+
+
+def _read_interval(text: str) -> str:
+    """ "" for off: Strimzi's plugin looks at the disks only if the interval is above 0."""
+    seconds = _whole(text, "seconds", -(2**31), 2**31 - 1)
+    return f"{seconds}s" if seconds > 0 else ""
+
+
+def _read_fallback(text: str) -> str:
+    # Our fallback knows no factor between 0 and 1, so anything less than all is read as the safer one.
+    return State.OPEN if share(text) == 1 else State.PAUSE
+
+
+def _read_validity(text: str) -> str:
+    # Our own property also takes 30s, which Java's Duration.parse refuses.
+    if not text.upper().startswith("P"):
+        raise ValueError("must be an ISO 8601 duration, such as PT5M")
+    parse_duration(text)
+    return text
+
+
+def _rate(kind: str, doc: str, unit: str = "") -> StrimziProperty:
+    means = f"the {kind} rate of the supplier static{unit}"
+    return StrimziProperty(f"static.{kind}", "unlimited", SAME, doc, means=means)
+
+
+AVAILABLE_BYTES: Final = StrimziProperty(
+    "static.storage.per.volume.limit.min.available.bytes",
+    "none",
+    "static.storage.hard.min-free-bytes",
+    "Producers are stopped at it, now to `floor.bytes`. Without a `factor.source` it means `log-dirs`.",
+    _read_bytes,
+)
+AVAILABLE_RATIO: Final = StrimziProperty(
+    "static.storage.per.volume.limit.min.available.ratio",
+    "none",
+    "static.storage.hard.min-free-percent",
+    "The same. Both together are an error.",
+    _read_ratio,
+)
+CHECK_INTERVAL: Final = StrimziProperty(
+    "static.storage.check-interval",
+    "60",
+    "plugin.log-dirs.interval",
+    "Whole seconds; 0 or less is no `factor.source`. 1 means 1, where theirs protects nothing.",
+    _read_interval,
+)
+FALLBACK: Final = StrimziProperty(
+    "static.throttle.factor.fallback",
+    "1.0",
+    "fallback.action",
+    "1 is OPEN, 0 is PAUSE, anything between is PAUSE, the safer, with a warning.",
+    _read_fallback,
+)
+VALIDITY: Final = StrimziProperty(
+    "static.throttle.factor.validity.duration",
+    "PT5M",
+    "validity",
+    "ISO 8601, above zero. It is the lease of the host as well.",
+    _read_validity,
+)
+CLIENT_ID_PREFIX: Final = StrimziProperty(
+    "static.kafka.clientIdPrefix", "__strimzi", "", "Not used: own clients are named `quotahost-NODE`."
+)
+PROPERTIES: Final = (
+    _rate("produce", "One total for all clients of a broker (`static.scope`)."),
+    _rate("fetch", "The same for fetches."),
+    _rate("request", "The same for requests, in percent of one thread's time.", ", in percent"),
+    StrimziProperty(
+        "static.excluded.principal.name.list",
+        "none",
+        SAME,
+        "Excluded whichever supplier answers, client quotas too.",
+        means="the list of principals that nothing throttles",
+    ),
+    AVAILABLE_BYTES,
+    AVAILABLE_RATIO,
+    CHECK_INTERVAL,
+    FALLBACK,
+    VALIDITY,
+    StrimziProperty(
+        f"{ADMIN}*",
+        "",
+        SAME,
+        "The Java client's names, handed to plugins that need a Kafka client, in librdkafka's names, keystores as PEM; "
+        "`kafka.*` wins. `log-dirs` needs none. All values are secrets.",
+    ),
+    CLIENT_ID_PREFIX,
+)
+OWN: Final = tuple(each.name for each in PROPERTIES if each.is_own)
+SYNONYMS: Final = (*OWN, f"{ADMIN}bootstrap.servers")  # to suggest for a misspelt name
+
+
+def live_names() -> list[str]:
+    """Full names of Strimzi's own properties whose change takes effect without a restart."""
+    return [PREFIX + each.name for each in PROPERTIES if each.is_own and each.ours]
+
+
+def table() -> str:
+    """All of Strimzi's properties as a Markdown table, names without ``client.quota.callback.``."""
+    lines = ["| Strimzi's property | its default | read as | here |", "|---|---|---|---|"]
+    for each in PROPERTIES:
+        ours = f"`{each.ours}`" if each.is_own and each.ours else each.ours
+        default = f"`{each.default}`" if each.default else ""
+        lines.append(f"| `{each.name}` | {default} | {ours} | {each.doc} |")
+    return "\n".join(lines) + "\n"
+
+
+# ---- the translation of one file ----
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +286,12 @@ class _Translator:
             excluded = f"{PREFIX}{limits[0].name}, as in Strimzi's plugin"
             self._problem(limits[1], f"excludes {excluded}; keep one of them")
         elif limits:
-            # Ours has three hard limits; whichever of the other two is set, only one of both can be meant.
-            hard = {_HARD, AVAILABLE_BYTES.ours, AVAILABLE_RATIO.ours} - {limits[0].ours}
-            others = [name for name in sorted(hard) if self._given.get(name, "none").strip() != "none"]
-            for name in others:
-                self._contradicts(limits[0], name)
-            if not others:
+            # Ours has three hard limits; whichever of them is set, only one of both can be meant.
+            hard = sorted((_HARD, AVAILABLE_BYTES.ours, AVAILABLE_RATIO.ours))
+            beside = [name for name in hard if self._given.get(name, "none").strip() != "none"]
+            for name in beside:
+                self._mixed(limits[0], name)
+            if not beside:
                 self._put(limits[0])
         return limits[0] if limits else None
 
@@ -199,17 +363,16 @@ class _Translator:
     # ---- how ----
 
     def _put(self, theirs: StrimziProperty, why: str = "", warns: bool = False) -> None:
-        """Set our property to the value of Strimzi's; where the file sets ours too, both must mean the same."""
-        text, own = self._texts.get(theirs.name), self._given.get(theirs.ours)
+        """Set our property to the value of Strimzi's."""
+        text = self._texts.get(theirs.name)
         if text is None:
             return
-        if own is None:
-            self._set(theirs, theirs.ours, text)
-            self._note(f"{self._line(theirs)} read as {theirs.ours}={text}{why}", warns)
-        elif _differ(theirs, own, text):
-            self._contradicts(theirs, theirs.ours)
-        else:
-            self._note(f"{self._line(theirs)} means the same as {theirs.ours}={printable(own)}")
+        # A limit that is none is no limit, and its caller has looked for others.
+        if self._given.get(theirs.ours, "none").strip() != "none":
+            self._mixed(theirs, theirs.ours)
+            return
+        self._set(theirs, theirs.ours, text)
+        self._note(f"{self._line(theirs)} read as {theirs.ours}={text}{why}", warns)
 
     def _default(self, theirs: StrimziProperty, why: str = "", warns: bool = False) -> None:
         """Set Strimzi's default where the file has neither name."""
@@ -223,9 +386,9 @@ class _Translator:
         self._made.properties[PREFIX + ours] = text
         self._made.origins[PREFIX + ours] = PREFIX + theirs.name
 
-    def _contradicts(self, theirs: StrimziProperty, ours: str) -> None:
+    def _mixed(self, theirs: StrimziProperty, ours: str) -> None:
         own = f"{PREFIX}{ours}={printable(self._given[ours])}"
-        self._problem(theirs, f"contradicts {own}; keep one of them")
+        self._problem(theirs, f"is read as what {own} is, too; keep one of them")
 
     def _problem(self, theirs: StrimziProperty, wrong: str) -> None:
         # The value may be shown: only the Admin client's properties carry secrets, and they never come here.
@@ -237,12 +400,3 @@ class _Translator:
     def _line(self, theirs: StrimziProperty) -> str:
         """The property as the operator wrote it."""
         return f"{theirs.name}={printable(self._given[theirs.name].strip())}"
-
-
-def _differ(theirs: StrimziProperty, own: str, text: str) -> bool:
-    """Whether two texts of ours mean different things; a wrong value of ours is reported as ours, by the reader."""
-    try:
-        # By their values: 10G and 10000000000 agree.
-        return bool(theirs.parse(own) != theirs.parse(text))
-    except ValueError:
-        return False
