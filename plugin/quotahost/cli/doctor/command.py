@@ -18,6 +18,7 @@ import typer
 from quotahost.cli.broker_file import BrokerFile, read_broker_file
 from quotahost.cli.console import Finding, Section, good, note, show, weak, wrong
 from quotahost.cli.doctor.client_file import read_client_config
+from quotahost.cli.doctor.client_software import check_client_software
 from quotahost.cli.doctor.cluster import check_cluster
 from quotahost.cli.doctor.internals import check_internals
 from quotahost.cli.doctor.jar import check_jar
@@ -126,6 +127,7 @@ def _cluster(
         settings = read_properties(broker.properties)[0] if broker else None
     config = {} if client_config is None else read_client_config(client_config)
     yield Section("Topics", list(check_cluster(against, config, settings, party)))
+    yield Section("Clients", list(check_client_software()))
     if broker and settings and settings.kafka and not client_config:
         yield Section("Topics, as the brokers' plugins", list(_as_plugins(broker, against, settings)))
 
