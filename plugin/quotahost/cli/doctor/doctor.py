@@ -19,6 +19,7 @@ import typer
 
 from quotahost.broker.discovery.entry_points import survey
 from quotahost.cli.console import Finding, Section, console, good, note, say, show, table, weak, wrong
+from quotahost.cli.doctor.client_software import check_client_software
 from quotahost.cli.doctor.interpreter import EXECUTABLE, OURS, PROCESS, Interpreter, InterpreterError, ask, check_python
 from quotahost.cli.doctor.kafka_home import check_internals, check_jar, check_java, check_kafka
 from quotahost.cli.doctor.settings import check_settings, check_weaknesses
@@ -153,6 +154,7 @@ def _cluster(
     with suppress(SettingsError):  # another section shows it
         settings = read_properties(broker.properties)[0] if broker else None
     yield Section("Topics", list(check_cluster(against, read_client_config(client_config), settings, party)))
+    yield Section("Clients", list(check_client_software()))
     if broker and settings and settings.kafka and not client_config:
         yield Section("Topics, as the brokers' plugins", list(_as_plugins(broker, against, settings)))
 
