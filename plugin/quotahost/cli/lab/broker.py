@@ -167,10 +167,9 @@ class Broker:
         for replica in plan.replicas:
             if self.alive(replica):
                 self.disks[replica].append(plan.batch)
-        limit, tags = self.limit(client), self.slowing.tags(plan.name, now)
-        tags.seen = now
-        tags.rate.record(plan.batch, now)
-        mute = tags.rate.throttle_ms(limit, now, cast=False)
+        rate, limit = self.slowing.use(plan.name, now).rate, self.limit(client)
+        rate.record(plan.batch, now)
+        mute = rate.throttle_ms(limit, now, cast=False)
         self.watcher.appended(self, client, limit, mute)
         return mute
 

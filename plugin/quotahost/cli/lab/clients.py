@@ -141,10 +141,15 @@ class Slowing:
     def tags(self, client: str, now: int) -> Tags:
         """The tags that a client has now; the slowed ones are new if unused for as long as Kafka looks back."""
         slows = self.slows(client)
-        kept = self._slowed if slows else self._own
-        tags = kept.get(client)
+        tags = (self._slowed if slows else self._own).get(client)
         if tags is None or (slows and not self._recent(tags, now)):
-            tags = kept[client] = Tags(self._rate(), now if slows else None, now)
+            return Tags(self._rate(), now if slows else None, now)
+        return tags
+
+    def use(self, client: str, now: int) -> Tags:
+        """The same, which Kafka knows from now on."""
+        tags = (self._slowed if self.slows(client) else self._own)[client] = self.tags(client, now)
+        tags.seen = now
         return tags
 
     def share(self, tags: Tags, now: int) -> float:

@@ -79,36 +79,29 @@ class Disk:
             events.at(ms, partial(self.flow, "", rate))
         for ms, size in plan.cleanups:
             events.at(ms, partial(self._free, size))
-        self._check()
+        self._check(plan.used)
 
     def used(self) -> int:
-        """Bytes consumed now."""
-        now = self._events.now
-        if self._rate and now > self._settled_at:
-            seconds = (now - self._settled_at) / 1000
-            self._used += self._rate * seconds
-            self._flown += (self._rate - self._rates.get("", 0.0)) * seconds
-            self._settled_at = now
-            self._check()
-        return int(self._used)
+        """Bytes consumed now; to look changes nothing of a run."""
+        used = int(self._used + self._rate * (self._events.now - self._settled_at) / 1000)
+        self._check(used)
+        return used
 
     def append(self, size: int) -> None:
         """A client's bytes, or a copy of them."""
-        self.used()
-        self._used += size
+        self._add(size)
         self._flown += size
-        self._check()
         if self.full_since is not None:
             self.appended_full += size
 
     def flow(self, client: str, rate: float) -> None:
         """A client writes steadily from now on, at so many bytes/s; "" is whoever has no quota."""
-        self.used()
+        self._add(0)
         self._rates[client] = rate
-        self._rate, self._settled_at = sum(self._rates.values()), self._events.now
+        self._rate = sum(self._rates.values())
 
     def _retention(self) -> None:
-        self.used()
+        self._add(0)
         lump = self._plan.drain * self._plan.lump / 1000
         if self._plan.kept:
             self._written.append(self._flown)
@@ -118,11 +111,23 @@ class Disk:
         self._events.after(self._plan.lump, self._retention)
 
     def _free(self, size: int) -> None:
-        self._used = max(0.0, self.used() - float(size))
-        self._check()
+        self._add(0)
+        self._used = max(0.0, int(self._used) - float(size))
+        self._check(int(self._used))
 
-    def _check(self) -> None:
-        now, used = self._events.now, int(self._used)
+    def _add(self, size: int) -> None:
+        """What has flown in until now, and so many bytes."""
+        seconds = (self._events.now - self._settled_at) / 1000
+        self._used += self._rate * seconds
+        self._flown += (self._rate - self._rates.get("", 0.0)) * seconds
+        self._settled_at = self._events.now
+        self._check(int(self._used))
+        if size:
+            self._used += size
+            self._check(int(self._used))
+
+    def _check(self, used: int) -> None:
+        now = self._events.now
         if used < self.bounds.hard:
             self.full_since, self.appended_full = None, 0
         elif self.full_since is None:

@@ -226,7 +226,6 @@ def _draw(played: Recording, title: str, file: Path) -> None:
 
 def _play(seed: int, plot: Path | None) -> None:
     """The scene of a seed with its checks; exits with 1 if one of them found something."""
-    # Without samples, so that it is to the ms what the tests have played.
     found = violations(seed)
     for violation in found:
         typer.echo(str(violation))
