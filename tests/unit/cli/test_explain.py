@@ -387,7 +387,7 @@ def test_without_a_limit_for_mutations_the_controller_is_not_mentioned() -> None
 def test_the_delay_of_requests_is_said_to_contain_that_of_mutations() -> None:
     facts = dict(quota_facts(answer(), quota(type=REQUEST, rate=0.1, delay=4000.0)))
     assert facts["measured"] == (
-        "0.1 %, delayed by 4,000 ms of late (partition mutations that were forwarded are delayed here, too)"
+        "0.1 %, recently delayed by 4,000 ms on average (partition mutations that were forwarded are delayed here, too)"
     )
 
 
@@ -425,7 +425,7 @@ def test_a_quota_is_shown_with_its_sharers_and_its_supplier() -> None:
         "quota": "5,000,000 bytes/s (5M), shared by user alice",
         "from": "supplier client-quotas",
         "limit": "5,000,000 bytes/s (5M)",
-        "measured": "4,937,421 bytes/s, delayed by 212 ms of late",
+        "measured": "4,937,421 bytes/s, recently delayed by 212 ms on average",
     }
     group = dict(quota_facts(answer(), quota(user="<group team%20a%2F%C3%BC>")))
     assert group["quota"].endswith("shared by group team a/ü")

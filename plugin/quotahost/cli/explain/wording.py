@@ -200,7 +200,7 @@ def _is_lowered(answer: Answer, quota: QuotaState) -> bool:
 def _measured(quota: QuotaState) -> str:
     if quota.rate is None:
         return "nothing yet"
-    delay = f"delayed by {quota.delay:,.0f} ms of late" if quota.delay else "not delayed"
+    delay = f"recently delayed by {quota.delay:,.0f} ms on average" if quota.delay else "not delayed"
     if quota.delay and quota.type is QuotaType.REQUEST:
         delay += " (partition mutations that were forwarded are delayed here, too)"
     if quota.user in TOGETHER:

@@ -44,7 +44,7 @@ from quotahost.records.watch import MOST_SECONDS, VolumeOf, Watch
 from quotahost.text import printable
 
 _RENEW: Final = MOST_SECONDS / 3  # seconds
-_AGAIN: Final = 2.0  # seconds, while nobody answers
+_AGAIN: Final = 2.0  # seconds, while nobody answers, or not yet what was asked
 _STALE: Final = 15.0  # seconds after which a broker counts as silent: it publishes every 2 s, later if it is busy
 _PATIENCE: Final = 10.0  # seconds to wait for all brokers' first looks, or their answers to a question
 _STEP: Final = 0.1  # seconds
@@ -137,10 +137,10 @@ class Cluster:
 
         with self._lock, self._asking(Watch(self._name, MOST_SECONDS, volume=volume)):
             self._read(lambda: measured() is not None)
-            answer = measured()
+            answer, crowd = measured(), self._crowd()
         if answer is None:
             raise Unanswered(
-                f"broker {printable(volume.broker)} doesn't tell what fills {printable(volume.name)}{self._crowd()}",
+                f"broker {printable(volume.broker)} doesn't tell what fills {printable(volume.name)}{crowd}",
                 "try again in a minute, or quotahost explain --volume on the broker's machine",
             )
         return answer
@@ -158,8 +158,10 @@ class Cluster:
             self._watch, self._asked_at = Watch(self._name, MOST_SECONDS), 0.0  # asked at the next look
 
     def _renew(self) -> None:
-        # A broker that has just started follows the topic from then on, and takes no older record for a question.
-        if time.monotonic() - self._asked_at >= (_RENEW if self._fresh() else _AGAIN):
+        # A broker that has just started follows the topic from then on, and takes no older record for a question. Of
+        # too many who ask, a broker answers those who asked last.
+        in_a_hurry = not self._fresh() or (self._watch.client, self._watch.volume) != (None, None)
+        if time.monotonic() - self._asked_at >= (_AGAIN if in_a_hurry else _RENEW):
             self._watching.ask(self._watch)
             self._asked_at = time.monotonic()
 
