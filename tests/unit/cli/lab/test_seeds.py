@@ -48,10 +48,15 @@ def test_in_ten_thousand_scenes_nothing_goes_wrong() -> None:
 
 def end(seed: int, watched: bool) -> tuple[object, ...]:
     world = World(scene_of_seed(seed))
+
+    def look() -> None:
+        for disk in world.disks:
+            disk.used()
+
     if watched:
         Checks(world)
         for ms in range(0, world.scene.ms, 100):
-            world.events.at(ms, lambda: [disk.used() for disk in world.disks])
+            world.events.at(ms, look)
     world.run()
     brokers = [(broker.factor, broker.cause, broker.tap.value) for broker in world.brokers]
     return brokers, [client.sent for client in world.clients], [disk.used() for disk in world.disks]

@@ -61,30 +61,15 @@ final class Calls {
         Object answer(Arguments arguments) throws Exception;
     }
 
-    /** The arguments of a call; one that is missing or of another type is an exception. */
+    /** The arguments of a call; one that is missing or of another type than its use wants is an exception. */
     private record Arguments(List<?> all) {
-        String text(int at) {
-            return (String) all.get(at);
+        @SuppressWarnings("unchecked")
+        <T> T get(int at) {
+            return (T) all.get(at);
         }
 
-        long number(int at) {
-            return (Long) all.get(at);
-        }
-
-        double real(int at) {
-            return (Double) all.get(at);
-        }
-
-        boolean is(int at) {
-            return (Boolean) all.get(at);
-        }
-
-        int[] ints(int at) {
-            return (int[]) all.get(at);
-        }
-
-        double[] reals(int at) {
-            return (double[]) all.get(at);
+        int number(int at) {
+            return Math.toIntExact((Long) all.get(at));
         }
 
         Arguments list(int at) {
@@ -109,37 +94,37 @@ final class Calls {
         this.life = life;
         QuotaTable table = host.table;
         handlers = Map.ofEntries(
-                entry("hello", a -> hello(a.number(0), a.text(1))),
+                entry("hello", a -> hello(a.get(0), a.get(1))),
                 entry("properties", a -> BrokerConfigs.flat(life.properties)),
                 entry("broker", a -> BrokerConfigs.flat(host.config().broker())),
-                entry("starting", a -> life.starting.complete(a.number(0))),
+                entry("starting", a -> life.starting.complete(a.get(0))),
                 entry("built", a -> done(life::awaitTurn)),
                 entry("ready", a -> done(() -> host.ready(life, a.texts(0)))),
-                entry("refuse", a -> done(() -> life.refuse(a.text(0)))),
+                entry("refuse", a -> done(() -> life.refuse(a.get(0)))),
                 entry("restarted", a -> host.thread.hasStarted()),
                 entry("configure", this::configure),
-                entry("take", a -> take(a.number(0))),
-                entry("ask_again", a -> done(() -> table.askAgain(a.text(0), a.text(1)))),
+                entry("take", a -> take(a.get(0))),
+                entry("ask_again", a -> done(() -> table.askAgain(a.get(0), a.get(1)))),
                 entry("ask_again_the_failed", a -> done(table::askAgainTheFailed)),
                 entry("publish", this::publish),
                 entry("fence", a -> Fence.installed()),
                 entry("keystores", a -> Keystores.read(a.texts(0))),
                 entry("connect", a -> done(() -> host.admin.configure(a.texts(0)))),
                 entry("cluster", a -> host.admin.brokers()),
-                entry("configs", a -> host.admin.configs(a.text(0), a.texts(1))),
-                entry("log_dirs", a -> host.admin.logDirs(a.ints(0))),
+                entry("configs", a -> host.admin.configs(a.get(0), a.texts(1))),
+                entry("log_dirs", a -> host.admin.logDirs(a.get(0))),
                 entry("offline_log_dirs", a -> KafkaBeans.offlineLogDirs()),
                 entry("ask", a -> host.questions.answer(a.texts(0))),
-                entry("answer", a -> done(() -> host.hostQuestions.answer(a.text(0), a.text(1)))),
-                entry("held", a -> done(() -> host.questions.held(a.text(0)))),
-                entry("gauge", a -> done(() -> host.gauges.set(a.text(0), a.text(1), a.text(2), a.real(3)))),
-                entry("count", a -> done(() -> host.gauges.count(a.text(0), a.text(1), a.text(2), a.real(3)))),
-                entry("forget", a -> done(() -> host.gauges.forget(a.text(0), a.text(1)))),
+                entry("answer", a -> done(() -> host.hostQuestions.answer(a.get(0), a.get(1)))),
+                entry("held", a -> done(() -> host.questions.held(a.get(0)))),
+                entry("gauge", a -> done(() -> host.gauges.set(a.get(0), a.get(1), a.get(2), a.get(3)))),
+                entry("count", a -> done(() -> host.gauges.count(a.get(0), a.get(1), a.get(2), a.get(3)))),
+                entry("forget", a -> done(() -> host.gauges.forget(a.get(0), a.get(1)))),
                 entry("factor", a -> factor()),
                 entry("set_factor", this::setFactor),
-                entry("exempt", a -> done(() -> Exemptions.set(a.texts(0), a.texts(1), a.text(2)))),
+                entry("exempt", a -> done(() -> Exemptions.set(a.texts(0), a.texts(1), a.get(2)))),
                 entry("spare", a -> done(() -> Exemptions.spare(a.texts(0)))),
-                entry("log", a -> done(() -> log(LoggerFactory.getLogger(a.text(0)), a.number(1), a.text(2)))));
+                entry("log", a -> done(() -> log(a.get(0), a.get(1), a.get(2)))));
     }
 
     private interface Act {
@@ -208,22 +193,22 @@ final class Calls {
 
     private Object configure(Arguments a) {
         Arguments table = a.list(0), tap = a.list(2), lease = a.list(4), topics = a.list(5);
-        host.table.configure((int) table.number(0), table.number(1), table.real(2), table.texts(3), table.is(4),
-                table.reals(5), table.texts(6));
+        host.table.configure(table.number(0), table.get(1), table.get(2), table.texts(3), table.get(4),
+                table.get(5), table.texts(6));
         host.table.shadow(a.texts(1));
-        host.table.configureTap((int) tap.number(0), tap.number(1), tap.number(2));
-        Creation.allow(a.is(3));
-        host.lease.configure(lease.number(0), lease.text(1));
-        host.topicQuotas.configure(topics.real(0), topics.texts(1), topics.reals(2), topics.texts(3), topics.text(4),
-                topics.is(5), topics.texts(6));
+        host.table.configureTap(tap.number(0), tap.get(1), tap.get(2));
+        Creation.allow(a.get(3));
+        host.lease.configure(lease.get(0), lease.get(1));
+        host.topicQuotas.configure(topics.get(0), topics.texts(1), topics.get(2), topics.texts(3), topics.get(4),
+                topics.get(5), topics.texts(6));
         return null;
     }
 
     private Object publish(Arguments a) {
         @SuppressWarnings({"unchecked", "rawtypes"})
         Set<String>[] distinct = a.list(8).all.stream().map(each -> ids((byte[]) each)).toArray(Set[]::new);
-        return host.table.publish(life.answered(a.number(0)), a.ints(1), a.ints(2), a.reals(3), a.texts(4), a.ints(5),
-                a.texts(6), a.ints(7), distinct, a.texts(9));
+        return host.table.publish(life.answered(a.get(0)), a.get(1), a.get(2), a.get(3), a.texts(4), a.get(5),
+                a.texts(6), a.get(7), distinct, a.texts(9));
     }
 
     /** The set that these bytes, a list of client-ids, have made before, or a new one. Only the host thread publishes. */
@@ -239,21 +224,22 @@ final class Calls {
     }
 
     private Object setFactor(Arguments a) {
-        Creation.full(a.is(3));
+        Creation.full(a.get(3));
         if (a.all.get(2) == null) {
-            host.table.factor(a.real(0), a.text(1));
+            host.table.factor(a.get(0), a.get(1));
             return null;
         }
         Arguments affected = a.list(2);
         List<?> held = affected.list(2).all;
         boolean[] isHeld = new boolean[held.size()];
         for (int i = 0; i < isHeld.length; i++) isHeld[i] = (Boolean) held.get(i);
-        host.table.factor(a.real(0), a.text(1), affected.texts(0), affected.texts(1), isHeld);
+        host.table.factor(a.get(0), a.get(1), affected.texts(0), affected.texts(1), isHeld);
         return null;
     }
 
     /** Writes a record of Python's to the broker's log, under the same logger's name; Python's levels: 10, 20, 30, 40. */
-    private static void log(Logger log, long level, String message) {
+    private static void log(String logger, long level, String message) {
+        Logger log = LoggerFactory.getLogger(logger);
         if (level >= 40) log.error("{}", message);
         else if (level >= 30) log.warn("{}", message);
         else if (level >= 20) log.info("{}", message);

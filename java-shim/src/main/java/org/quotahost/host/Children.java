@@ -88,10 +88,8 @@ final class Children {
             if (serving.ended(LOOK_MS)) {
                 String why = serving.end();
                 if (!turn()) {
-                    drop();
                     if (!serving.life.isReady()) environment = null;
-                    serving.life.giveBack(host.inbox);
-                    return why;
+                    return why; // an upgrade that is being built goes on, and comes to its turn in the next life
                 }
             }
             killOverdue(serving);
@@ -187,7 +185,7 @@ final class Children {
     private synchronized void drop() {
         if (upgrade == null) return;
         if (upgrade.child != null) upgrade.child.discard();
-        upgrade.verdict.complete("another change came, or the host that served ended");
+        upgrade.verdict.complete("another change has taken the place of this one");
         upgrade = null;
     }
 

@@ -133,7 +133,7 @@ final class HostThread {
                 restarts = restarts + 1;
                 pauseMs = pause(pauseMs, TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begin));
                 LOG.error("The Python host ended; it starts again in {} ms. {}", pauseMs, problem);
-                if (children == null) now.giveBack(host.inbox);
+                life.giveBack(host.inbox);
                 if (closing.await(pauseMs, TimeUnit.MILLISECONDS)) return;
                 host.inbox.replay(); // the next Python knows nothing of the quotas and the cluster
                 now = begin();
