@@ -25,6 +25,8 @@ def test_a_disk_at_its_hard_limit_stops_producers_by_the_record_that_spark_makes
     spark: SparkSession, tmp_path: Path
 ) -> None:
     with callback_node(tmp_path / "node", SETTINGS) as node:
+        # Until Spark answers the standby source does, so the broker is in service.
+        eventually(lambda: state(node) == OPEN, PATIENCE)
         running = Running(spark, node, tmp_path / "pipeline")
         try:
             for hard, expected in ((None, OPEN), ("1", PAUSE), (None, OPEN)):
