@@ -76,11 +76,12 @@ def plainly(json: str) -> str:
     """
     # A DOUBLE has no digits to run out of, where a DECIMAL of 1e999999999 would take gigabytes.
     whole = f"abs(try_cast(t AS DOUBLE)) <= {MAX_EXACT} AND try_cast(t AS DOUBLE) = floor(try_cast(t AS DOUBLE))"
-    # Brokers take NaN where nobody reads it; no field takes 0.5. The blanks keep it apart from what stands beside it.
+    # Brokers take NaN and any number where nobody reads it. No field takes 0.5, which a VARIANT keeps as it is: it
+    # rounds others or makes texts of them. The blanks keep 0.5 apart from what stands beside it.
     number = (
         f"CASE WHEN t IN ('NaN', 'Infinity', '-Infinity') THEN ' 0.5 ' "
-        f"WHEN t RLIKE '[.eE]' AND t RLIKE '{_NUMBER}' AND {whole} THEN string(bigint(try_cast(t AS DOUBLE))) "
-        "ELSE t END"
+        f"WHEN t RLIKE '[.eE]' AND t RLIKE '{_NUMBER}' "
+        f"THEN if({whole}, string(bigint(try_cast(t AS DOUBLE))), ' 0.5 ') ELSE t END"
     )
     numbers = f"array_join(transform(regexp_extract_all({json}, '{_TOKENS}', 0), t -> {number}), '')"
     # With spark.sql.variant.allowDuplicateKeys.
