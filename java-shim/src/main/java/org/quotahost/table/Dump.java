@@ -125,10 +125,10 @@ public final class Dump {
             Map<Scope, Double> rates = new IdentityHashMap<>();
             for (Scope scope : recent()) rates.put(scope, scope.rate(type));
             table.principals.forEach(entry -> {
-                boolean isRecent = now - entry.seen() <= RECENT_BEATS;
+                boolean isRecent = entry.idle(now) <= RECENT_BEATS;
                 if (isRecent) hold(all, rates, entry, entry.sample, true, entry, entry.all[of], of);
                 for (Client client : entry.clients.values()) {
-                    if (now - client.seen() > RECENT_BEATS) continue;
+                    if (client.idle(now) > RECENT_BEATS) continue;
                     hold(all, rates, entry, client.clientId, false, client, client.tags(of).scope, of);
                 }
             });

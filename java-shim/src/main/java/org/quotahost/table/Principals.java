@@ -82,9 +82,14 @@ final class Principals {
             return true;
         }
 
-        /** The beat at which Kafka asked for it last; right for some 300 days. */
+        /** As much of the beat at which Kafka asked for it last as is kept. */
         final int seen() {
             return seen >> QuotaTable.TYPES;
+        }
+
+        /** For how many beats Kafka has not asked for it; right for some 300 days. */
+        final int idle(int now) {
+            return (now << QuotaTable.TYPES) - (seen & -1 << QuotaTable.TYPES) >> QuotaTable.TYPES;
         }
     }
 

@@ -340,10 +340,10 @@ public final class QuotaTable {
         Set<Scope> had = Collections.newSetFromMap(new IdentityHashMap<>());
         principals.forEach(entry -> {
             for (Client client : entry.clients.values()) {
-                if (at - client.seen() > longest) principals.remove(entry, client);
+                if (client.idle(at) > longest) principals.remove(entry, client);
                 else for (int type = 0; type < TYPES; type++) had.add(client.tags(type).scope);
             }
-            if (entry.clients.isEmpty() && at - entry.seen() > longest) principals.remove(entry);
+            if (entry.clients.isEmpty() && entry.idle(at) > longest) principals.remove(entry);
             else for (Scope[] some : new Scope[][] {entry.all, entry.unknown, entry.former}) Collections.addAll(had, some);
         });
         counters.evicted.add(before - principals.size());
