@@ -156,11 +156,11 @@ def test_a_pause_for_another_volume_is_over_as_soon_as_that_one_is() -> None:
 
 
 def test_of_two_volumes_the_one_that_fills_faster_decides_and_the_other_knows_its_own_demand() -> None:
-    wide, tight = scenes.producers(2 * DRAIN), scenes.producers(10 * DRAIN, 1, ((2 * scenes.HOUR, 0.0),))
-    course = scenes.play("setpoint", 4, [scenes.disk(DRAIN, 75), scenes.disk(DRAIN, 75)], [wide, tight])
-    assert fmean(course.factors[HOUR : 2 * HOUR]) == pytest.approx(0.1, rel=0.1)
-    assert course.places[0][2 * HOUR - 1] < 0, "it drains while it is slowed for the other one's sake"
-    assert fmean(course.factors[-HOUR:]) == pytest.approx(0.5, rel=0.05)
+    wide, tight = scenes.producers(2 * DRAIN), scenes.producers(10 * DRAIN, 1, ((scenes.HOUR, 0.0),))
+    course = scenes.play("setpoint", 3.5, [scenes.disk(DRAIN, 75), scenes.disk(DRAIN, 75)], [wide, tight])
+    assert fmean(course.factors[HOUR // 2 : HOUR]) == pytest.approx(0.1, rel=0.1)
+    assert course.places[0][HOUR - 1] < 0, "it drains while it is slowed for the other one's sake"
+    assert fmean(course.factors[-HOUR // 2 :]) == pytest.approx(0.5, rel=0.05)
     assert pauses(course.factors) == 0
 
 
