@@ -11,7 +11,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -182,11 +182,15 @@ def through_a_pause(directory: Path, rides: Sequence[Ride], seconds: float) -> d
     """Has all rides send through one PAUSE; those that this machine can't install are left out."""
     libraries = runnable(list(dict.fromkeys(ride.library for ride in rides)))
     rides = [ride for ride in rides if ride.library in libraries]
-    with broker(directory, [ride.topic for ride in rides]) as node:
-        running = {ride: Running.start(node, ride.library, ride.topic, settings=ride.settings) for ride in rides}
+    with broker(directory, [ride.topic for ride in rides]) as node, ExitStack() as stack:
+        running = {
+            ride: stack.enter_context(Running.start(node, ride.library, ride.topic, settings=ride.settings))
+            for ride in rides
+        }
         with _progress(running) as say:
             say("all send")
-            eventually(lambda: all(len(driver.acked) >= _WARM for driver in running.values()), 240)
+            for driver in running.values():
+                eventually(lambda d=driver: len(d.acked) >= _WARM, 240, f"{driver.name} sends")  # type: ignore[misc]
             paused = set_factor(node, 0)
             say(f"a PAUSE of {seconds:g} s")
             time.sleep(max(0, paused / 1000 + seconds - time.time()))  # the time is what is measured

@@ -7,6 +7,7 @@ here. A library that this machine can't install is left out, with the reason.
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -49,10 +50,10 @@ def test_nothing_acknowledged_is_lost_in_a_pause_and_who_gives_up_says_so(tmp_pa
 
 def test_in_a_throttle_each_library_sends_what_its_limit_allows_and_fails_nothing(tmp_path: Path) -> None:
     libraries = runnable(LIBRARIES)
-    with broker(tmp_path, [f"{library.slug}-default" for library in libraries]) as node:
+    with broker(tmp_path, [f"{library.slug}-default" for library in libraries]) as node, ExitStack() as stack:
         set_factor(node, 0.01)
         running = [
-            Running.start(node, library, f"{library.slug}-default", rate=1_000, outstanding=500)
+            stack.enter_context(Running.start(node, library, f"{library.slug}-default", rate=1_000, outstanding=500))
             for library in libraries
         ]
         if SARAMA in libraries:
@@ -75,8 +76,8 @@ def test_a_refused_topic_is_an_error_of_all_admins_but_two(tmp_path: Path) -> No
         set_factor(node, 0)
         said = {}
         for library in libraries:
-            driver = Running.start(node, library, f"refused-by-{library.slug}", create=True)
-            driver.finish()
+            with Running.start(node, library, f"refused-by-{library.slug}", create=True) as driver:
+                driver.finish()
             said[library.name] = driver.admin
     keep("refused", [Told(name, _of_a_refusal(event)) for name, event in said.items()])
     assert {name for name, event in said.items() if event["event"] == "created"} == SILENT & said.keys()
