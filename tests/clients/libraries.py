@@ -137,7 +137,7 @@ def _run(command: list[str], cwd: Path | None = None) -> None:
 
 @dataclass(slots=True)
 class Running:
-    """A driver that runs, and what it has printed so far."""
+    """A driver that runs, and what it has printed so far; it is killed at the end of a ``with`` block."""
 
     library: Library
     settings: str
@@ -187,6 +187,14 @@ class Running:
         running._reader.start()
         return running
 
+    def __enter__(self) -> Self:
+        """It runs already."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Kills what has not ended."""
+        kill_group(self.process)
+
     @property
     def name(self) -> str:
         """The library, and its settings if they are not the default."""
@@ -223,7 +231,6 @@ class Running:
         if self.process.poll() is None:
             self.process.stdin.close()
         self._reader.join(timeout)
-        kill_group(self.process)
 
 
 def now_ms() -> float:
