@@ -197,7 +197,7 @@ final class Child {
 
     void kill(String why) {
         if (problem == null) problem = why;
-        process.destroyForcibly();
+        process.toHandle().destroyForcibly(); // Process's own would wait for who writes to the process
     }
 
     private void close(Closeable pipe) {
