@@ -197,7 +197,15 @@ final class Child {
 
     void kill(String why) {
         if (problem == null) problem = why;
-        process.destroyForcibly();
+        process.toHandle().destroyForcibly(); // Process's own would wait for who writes to the process
+    }
+
+    private void close(Closeable pipe) {
+        try {
+            pipe.close();
+        } catch (IOException e) {
+            LOG.debug("A pipe of the process {} cannot be closed", pid(), e);
+        }
     }
 
     /** It gets no turn: ends it, whenever that is. */
@@ -210,13 +218,8 @@ final class Child {
     String end() {
         log();
         if (line.size() > 0) endLine();
-        for (Closeable each : List.<Closeable>of(out, errors)) {
-            try {
-                each.close();
-            } catch (IOException e) {
-                LOG.debug("A pipe of the process {} cannot be closed", pid(), e);
-            }
-        }
+        // Not here: if a process that it has started holds a pipe open, whoever writes to it may wait.
+        SLOW.execute(() -> List.<Closeable>of(errors, out).forEach(this::close));
         int code = process.exitValue(); // Java has 128 + the signal
         String signal = code > 128 ? SIGNALS.getOrDefault(code - 128, "signal " + (code - 128)) : null;
         String how = "the process " + pid() + " ended " + (signal != null ? "by " + signal : "with exit code " + code);
