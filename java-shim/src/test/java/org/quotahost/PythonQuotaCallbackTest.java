@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
@@ -75,6 +76,7 @@ class PythonQuotaCallbackTest {
 
     @Test
     void aFailedStartIsOneConfigExceptionNamingThePropertyEachTime() {
+        Set<Thread> before = Thread.getAllStackTraces().keySet(); // other tests' children may still be on their way out
         Map<String, String> configs = Map.of("client.quota.callback.python.executable", "/no/such/python");
         for (int start = 0; start < 2; start++) {
             String message = assertThrows(ConfigException.class, () -> callback.configure(configs)).getMessage();
@@ -83,6 +85,7 @@ class PythonQuotaCallbackTest {
 
         itAnswersEveryQuestionOfARequest(ClientQuotaType.FETCH);
         callback.close();
-        assertTrue(Thread.getAllStackTraces().keySet().stream().noneMatch(t -> t.getName().startsWith("quotahost-")));
+        assertEquals(List.of(), Thread.getAllStackTraces().keySet().stream().filter(thread -> !before.contains(thread))
+                .map(Thread::getName).filter(name -> name.startsWith("quotahost-")).toList());
     }
 }
