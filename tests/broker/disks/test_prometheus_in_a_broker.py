@@ -47,7 +47,6 @@ MAY_BE_EMPTY: Final = {
     "cluster_record_sequence": _CLUSTER,
     "factor_source_answers": _CLUSTER,
     "factor_source_switches_total": _CLUSTER,
-    "factor_source_failures_total": _CLUSTER,
     "cluster_quotas": _SHARES,
     "cluster_quotas_read": _SHARES,
     "usage_clients": _SHARES,

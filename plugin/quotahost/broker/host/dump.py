@@ -324,7 +324,7 @@ def _turned_back(state: BrokerState, row: Row, alone: bool) -> Bound | None:
     Of several clients it is told if one of them was turned back lately. A closed fence holds one client ``alone`` also
     before it sends anything.
     """
-    lately, mark = row["turned_back"], row["mark"]
+    lately, mark = row["turned_back"], row.get("mark")  # of a scope of several clients there is no one mark
     if state.fence_closed and not state.fence_counts_only:
         concerned = not state.is_for_topics or (mark is not None and mark["held"])
         if concerned and not row["passes"] if alone else lately == "fence":

@@ -138,7 +138,8 @@ public final class KafkaBeans {
             Object leader = SERVER.getAttribute(new ObjectName("kafka.server:type=raft-metrics"), "current-leader");
             return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
         } catch (JMException | RuntimeException e) {
-            Internals.CONTROLLER.failed(e.toString()); // metrics.jmx.exclude may leave the MBean out, too
+            // metrics.jmx.exclude may leave the MBean out, too; a broker that starts doesn't have it yet.
+            if (System.nanoTime() - LOADED > START_NANOS) Internals.CONTROLLER.failed(e.toString());
             return "";
         }
     }
