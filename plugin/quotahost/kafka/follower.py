@@ -177,7 +177,9 @@ class Follower:
 
     def _grown(self, consumer: Consumer, partitions: set[int]) -> bool:
         try:
-            return not self._partitions(consumer) <= partitions
+            found = self._partitions(consumer)
+            self._connection.works()  # in an empty topic no record ever shows that a fault is over
+            return not found <= partitions
         except KafkaException:  # reading goes on, and shows by itself whether the topic or the cluster is gone
             return False
 
