@@ -14,7 +14,7 @@ from harness.system.waiting import eventually
 from tests.broker.support.node import OPEN, PAUSE, callback_node, gauge, state
 from tests.pipeline.test_job import PATIENCE, Running
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.driver]  # two minutes: a broker and a driver
 HARD: Final = PREFIX + "static.storage.hard"
 SETTINGS: Final = {
     "factor.source": "cluster-volumes", "fence.authorizer": "none", "validity": "15s", "snapshots.period": "1s",
