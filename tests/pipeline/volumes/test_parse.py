@@ -299,6 +299,7 @@ def test_odd_json_is_taken_or_refused_as_by_the_brokers(spark: SparkSession) -> 
     assert differently(spark, ODD_RECORDS) == []
 
 
+@pytest.mark.long
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @drawn_from(st.lists(odd_records, min_size=200, max_size=400))
 def test_any_odd_json_is_taken_or_refused_as_by_the_brokers(spark: SparkSession, values: list[bytes]) -> None:

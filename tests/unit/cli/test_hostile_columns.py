@@ -191,7 +191,7 @@ def test_whoever_forgets_to_escape_a_text_is_helped() -> None:
 
 
 #: Commands that are other packages' own; they print tables through ``console`` as well.
-OTHERS: Final = ("quotas", "simulate", "replay", "report", "pipeline.py")
+OTHERS: Final = ("quotas", "lab", "pipeline.py")
 
 
 def modules() -> Iterator[Path]:

@@ -32,7 +32,9 @@ class Run:
 
 def settings(**properties: str) -> Settings:
     """Of these properties, dots as two underscores."""
-    return Settings.from_properties({PREFIX + name.replace("__", "."): text for name, text in properties.items()})
+    return Settings.from_properties(
+        {PREFIX + name.replace("__", ".").replace("_", "-"): text for name, text in properties.items()}
+    )
 
 
 def two_brokers(policy: str, seconds: int = 240, **properties: str) -> Scene:
