@@ -1,4 +1,4 @@
-"""Fixtures: a folder in which quotahost is installed, its package, and a Kafka."""
+"""Fixtures: a folder in which quotahost is installed, its package, a Kafka, and a broker that answers by its socket."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from quotahost.cli import install
+from quotahost.cli.explain import broker_socket
+from tests.fakes.admin_socket import FakeAdminSocket, short_directory
 from tests.fakes.packages import distribute, distribute_quotahost
 
 PLUGIN_FOLDER = Path(install.__file__).parents[2]
@@ -44,3 +46,19 @@ def kafka(tmp_path: Path) -> Path:
     home = tmp_path / "kafka"
     (home / "libs").mkdir(parents=True)
     return home
+
+
+@pytest.fixture
+def directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The directory of the sockets; other brokers that may run on this machine are not looked for."""
+    with short_directory() as made:
+        monkeypatch.setattr(broker_socket, "_candidates", lambda: iter(made.glob("*")))
+        yield made
+
+
+@pytest.fixture
+def broker(directory: Path) -> Iterator[FakeAdminSocket]:
+    """Broker 1, in the process of the test."""
+    made = FakeAdminSocket(directory)
+    yield made
+    made.close()

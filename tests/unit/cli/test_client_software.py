@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from quotahost.cli.console import Level
 from quotahost.cli.doctor.client_software import check_client_software
-from quotahost.cli.explain import broker_socket as brokers
-from tests.fakes.admin_socket import FakeAdminSocket, short_directory
-
-
-@pytest.fixture
-def directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with short_directory() as made:
-        monkeypatch.setattr(brokers, "_candidates", lambda: iter(made.glob("*")))
-        yield made
-
-
-@pytest.fixture
-def broker(directory: Path) -> Iterator[FakeAdminSocket]:
-    made = FakeAdminSocket(directory)
-    yield made
-    made.close()
+from tests.fakes.admin_socket import FakeAdminSocket
 
 
 def impatient(software: str, connections: float) -> list[str]:

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -494,22 +493,6 @@ def test_the_documents_show_what_is_printed_of_partition_mutations(capsys: pytes
 
 
 # ---- the command ----
-
-
-@pytest.fixture
-def directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The directory of the sockets; other brokers that may run on this machine are not looked for."""
-    with short_directory() as made:
-        monkeypatch.setattr(brokers, "_candidates", lambda: iter(made.glob("*")))
-        yield made
-
-
-@pytest.fixture
-def broker(directory: Path) -> Iterator[FakeAdminSocket]:
-    """Broker 1, in the process of the test."""
-    made = FakeAdminSocket(directory)
-    yield made
-    made.close()
 
 
 @dataclass
