@@ -18,17 +18,25 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 JAVA: Final = ROOT / "java-shim/src/test/java"
 _PROVES: Final = re.compile(r"@Proves\(([^)]*)\)(?:\s|@\w+(?:\([^)]*\))?)*(?:public\s+)?(?:void|boolean)\s+(\w+)")
 _MOUNTS: Final = re.compile(r"\b(small_volume|NO_VOLUME)\b")
-_COMMANDS: Final = {"driver": "make test-pipeline", "long": "make test-long"}
+PARTS: Final = {"broker": "broker", "pipeline": "Spark", "clients": "eight client libraries"}
+_CLUSTER: Final = re.compile(r"\bcluster\b|\bCluster\(")
+_COMMANDS: Final = {"driver": "make test-pipeline", "long": "make test-long", "clients": "make test-clients"}
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A test, the command that runs it if it isn't ``make test``, and whether it has to mount a file system for it."""
+    """A test: the command that runs it if it isn't ``make test``, and what it has to have.
+
+    Attributes:
+        mounts: it mounts a file system.
+        cluster: it runs on several brokers.
+    """
 
     path: Path
     name: str
     command: str = ""
     mounts: bool = False
+    cluster: bool = False
 
     def link(self, up: str) -> str:
         """As a link in words, from a document that lies ``up`` below the root, such as ``../``."""
@@ -37,6 +45,13 @@ class Proof:
         return f"[{words}]({up}{self.path.relative_to(ROOT)})" + (
             f" ({', '.join(self._conditions())})" if self._conditions() else ""
         )
+
+    def seen_on(self) -> str:
+        """The largest real part that the test runs on; ``snippet`` if it is code of quotahost alone."""
+        folders = self.path.relative_to(ROOT).parts
+        if folders[0] == "tests" and folders[1] in PARTS:
+            return "three brokers" if self.cluster and folders[1] == "broker" else PARTS[folders[1]]
+        return "snippet"
 
     def _conditions(self) -> list[str]:
         return [f"`{self.command}`"] * bool(self.command) + ["skipped where mounting isn't allowed"] * self.mounts
@@ -64,9 +79,10 @@ def _python(path: Path) -> Iterator[tuple[str, Proof]]:
         marks = [mark for decorator in function.decorator_list for mark in _marks(decorator)]
         kinds = everywhere | {name for name, _ in marks}
         command = next((text for kind, text in _COMMANDS.items() if kind in kinds), "")
+        proof = Proof(path, function.name, command, mounts, bool(_CLUSTER.search(ast.unparse(function))))
         for name, texts in marks:
             if name == "proves":
-                yield from ((requirement, Proof(path, function.name, command, mounts)) for requirement in texts)
+                yield from ((requirement, proof) for requirement in texts)
 
 
 def _is_pytestmark(node: ast.stmt) -> bool:

@@ -30,5 +30,6 @@ def test_a_test_that_make_test_leaves_out_is_shown_with_its_command() -> None:
         "",
         "make test-long",
         "make test-pipeline",
+        "make test-clients",
     }
     assert "(`make test-long`)" in table()
