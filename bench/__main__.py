@@ -28,6 +28,7 @@ from bench import (
     windows,
 )
 from bench.disks import (
+    cold,
     following,
     held,
     latency,
@@ -71,6 +72,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "following": lambda args: following.main(),
     "recovery": lambda args: recovery.main(args.runs),
     "rolling": lambda args: rolling.main(args.runs),
+    "cold": lambda args: cold.main(args.runs),
     "pipeline": lambda args: pipeline.main(),
     "bytes": lambda args: pipeline.bytes_read(),
     "shares": lambda args: shares.main(),
