@@ -32,7 +32,7 @@ from harness.kafka.node import KafkaNode, StartFailed
 from harness.kafka.quotas import enforced_quotas
 from harness.system.waiting import eventually
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.long]  # all other tests use the harness, too
 
 SPECIAL_NAME = 'a:"b\tü\n *?=,#\\'
 PASSWORDS = {"alice": 'p"1\\ =x', SPECIAL_NAME: "pässwörd:2"}

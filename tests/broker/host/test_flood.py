@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.clients.load import QUICK_QUOTAS
 from harness.clients.raw import RawClient
 from harness.clients.rawbatch import record_batch
 from harness.kafka.admin import create_topic, set_quota
@@ -35,7 +36,9 @@ def node(tmp_path_factory: pytest.TempPathFactory, factor: Path) -> Iterator[Kaf
     settings = {"supplier": "client-quotas,static", "static.produce": "1G", "max.mute": "1h"}
     settings |= {"factor.source": "from-file", "factor.interval": "100ms"}
     env = {"PYTHONPATH": str(PLUGINS), "FAULT": "/dev/null", "FACTOR": str(factor)}
-    with callback_node(tmp_path_factory.mktemp("node"), settings, env=env) as node:
+    # With Kafka's own windows each step of the factor takes eleven seconds.
+    quick = dict(QUICK_QUOTAS)
+    with callback_node(tmp_path_factory.mktemp("node"), settings, properties=quick, env=env) as node:
         create_topic(node, "t")
         produce_as_each(node)
         eventually(lambda: gauge(node, "QuotaTable", "Clients") >= CLIENTS, what="a place for each client")

@@ -54,7 +54,9 @@ class World:
         self.task_hangs.unlink(missing_ok=True)
 
     def fill(self, thousandths: int) -> None:
-        (self.folder / "consumed").write_text(str(thousandths))
+        new = self.folder / "consumed.new"
+        new.write_text(str(thousandths))
+        new.replace(self.folder / "consumed")  # the source may read it at any moment
 
     def errors(self, plugin: str) -> float:
         return gauge(self.node, f"Plugin,name={'outsider-task' if plugin == 'task' else 'outsider'}", "Errors")

@@ -253,7 +253,7 @@ def connected(node: KafkaNode) -> Iterator[Cluster]:
         yield connected
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(
     {Entity(name): {"producer_byte_rate": 1.0} for name in ("<default>", "%", '"', "ä ö", "a,b=c/d\\", "\x00", "..")}
 )
