@@ -6,11 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from quotahost.throttling.kip_599_diff import RevisionDiffRate
-from quotahost.throttling.kip_599_v15 import Version15Rate, samples_of_burst
-from quotahost.throttling.sampled_rate import SampledRate
-from quotahost.throttling.spread_rate import SpreadRate
-from quotahost.throttling.token_bucket import TokenBucket
+from quotahost.throttling import RevisionDiffRate, SampledRate, SpreadRate, TokenBucket, Version15Rate, samples_of_burst
 
 SECOND = 1000
 NOW = 1_700_000_000_000

@@ -27,7 +27,7 @@ from quotahost.model import Client, ClientUsage, Cluster, Quota, QuotaType, Scop
 from quotahost.records.clients import ClientKey
 from quotahost.records.codec import Refused
 from quotahost.records.shares import decode, partition_of
-from quotahost.throttling.quota_window import quota_window
+from quotahost.throttling import quota_window
 
 _EVERY: Final = 0.5  # seconds between looks
 _REST: Final = 9  # times the length of a look, the pause after it: a look may take a tenth of the time

@@ -19,7 +19,7 @@ from quotahost.records.shares import Share, Shares, encode
 from quotahost.settings.declaration import SettingsError
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.host import FakeHost
-from quotahost.throttling.sampled_rate import SampledRate
+from quotahost.throttling import SampledRate
 from tests.fakes.plugin_context import eventually
 from tests.fakes.quotas import Idle, change, quota, remove, set_quotas
 
