@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.disks.measured import OTHERS, largest, look, topic_of, written
+from quotahost.broker.disks.topics import OTHERS, largest, look, topic_of, written
 from quotahost.broker.host.messages import Gauge
 from quotahost.cli.console import lines_of
 from quotahost.cli.explain import retention

@@ -8,8 +8,6 @@ from the disk itself. It never writes: the directories are Kafka's. It can't see
 unless the kernel has made the file system read-only, nor a dead one whose controller answers from a cache of its own.
 """
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os

@@ -5,8 +5,6 @@ The host makes one monitor and hands it to every plugin that asks (``context.dis
 ``file_stores`` does the looking.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import threading

@@ -20,7 +20,7 @@ from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Final
 
-from quotahost.broker.disks.measured import Look
+from quotahost.broker.disks.topics import Look
 
 SHARES: Final = (2, 4)  # a cut to a half and to a quarter
 _ENTRY: Final = struct.Struct(">qi")

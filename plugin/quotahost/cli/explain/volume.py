@@ -2,7 +2,7 @@
 
 1. The broker says what it knows (:func:`ask_volumes`): its log directories, its volumes' limits, who writes.
 2. Two looks at the log directories, some seconds apart, say what takes room and grows
-   (``quotahost.broker.disks.measured``). They are made in this process, as the broker's user, so a slow disk holds up
+   (``quotahost.broker.disks.topics``). They are made in this process, as the broker's user, so a slow disk holds up
    no thread of the broker.
 3. The broker says how long the largest topics are kept, and ``retention`` works out what less of it would free.
 
@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 from quotahost.broker.disks.file_stores import read_disks
-from quotahost.broker.disks.measured import measure
+from quotahost.broker.disks.topics import measure
 from quotahost.broker.host.dump import Ask, of_this_version, state_of
 from quotahost.broker.host.looks import gauges, marks, numbers_of, usage
 from quotahost.cli.console import console, one_line, show_facts, shown, table

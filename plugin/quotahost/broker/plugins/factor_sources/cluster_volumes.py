@@ -12,8 +12,6 @@ record switches back at once, unless it is incomplete: the first record of a new
 the pipeline has not read a snapshot yet. Then the standby goes on, and is closed after the first complete record.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import threading
@@ -22,11 +20,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from quotahost.api import Context, Metrics
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, ClusterView, RecordReader
-from quotahost.broker.plugins.factor_sources.liveness import Patience
+from quotahost.broker.plugins.factor_sources.liveness import show_brokers
 from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.model import ClusterVolumes, Volume
@@ -34,7 +32,7 @@ from quotahost.records.cluster_volumes import ClusterRecord
 
 _NAME: Final = "snapshots"  # of the standby, in logs and metrics
 _CLOSE_WITHIN: Final = 2.0  # seconds
-_OF_THE_ANSWERER: Final = {"Brokers"}  # numbers that both sources show: those of the one that answers are shown
+_OF_THE_ANSWERER: Final = "Brokers"  # numbers that both sources show: those of the one that answers are shown
 
 #: Counters by type, name and attribute, and the largest value to which any standby has counted them.
 Counted = dict[tuple[str, str, str], float]
@@ -113,6 +111,7 @@ class StandbyMetrics:
     def __init__(self, metrics: Metrics, counted: Counted) -> None:
         """``metrics`` are the broker's; ``counted`` outlives the standby."""
         self._metrics, self._most = metrics, counted
+        # Held while a number is passed on: after withdraw() a late thread must show none that nobody would forget.
         self._lock = threading.Lock()
         self._counted: Counted = {}
         self._shown: set[tuple[str, str]] = set()
@@ -122,11 +121,10 @@ class StandbyMetrics:
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """See ``quotahost.api.Metrics``."""
         with self._lock:
-            # Shown under the lock: after withdraw() a late thread must not show a number that nobody would forget.
-            if self._withdrawn or (type in _OF_THE_ANSWERER and not self.answers):
+            if self._withdrawn or (type == _OF_THE_ANSWERER and not self.answers):
                 return
             # Those of the answerer stay when the standby ends: cluster-volumes shows them on.
-            if type not in _OF_THE_ANSWERER:
+            if type != _OF_THE_ANSWERER:
                 self._shown.add((type, name))
             self._metrics.gauge(type, name, attribute, value)
 
@@ -137,11 +135,11 @@ class StandbyMetrics:
             if self._withdrawn:
                 return
             self._counted[key] = now = self._counted.get(key, 0.0) + by
-            most = self._most.get(key, 0.0)
-            self._most[key] = max(now, most)
+            beyond = now - self._most.get(key, 0.0)
             # Adding 0 shows a counter.
-            if now > most or not by:
-                self._metrics.count(*key, now - most if by else 0.0)
+            if beyond > 0 or not by:
+                self._most[key] = max(now, self._most.get(key, 0.0))
+                self._metrics.count(*key, max(0.0, beyond) if by else 0.0)
 
     def forget(self, type: str, name: str) -> None:
         """See ``quotahost.api.Metrics``."""
@@ -158,18 +156,6 @@ class StandbyMetrics:
                 self._metrics.forget(type, name)
 
 
-class _Source(Protocol):
-    """What the standby is: ``Snapshots``."""
-
-    def read(self) -> ClusterVolumes:
-        """See Snapshots."""
-        ...
-
-    def close(self) -> None:
-        """See Snapshots; it may wait for its threads."""
-        ...
-
-
 class Standby:
     """The source ``snapshots`` while it is needed: built when it is, read, and closed on a thread of its own.
 
@@ -177,11 +163,11 @@ class Standby:
         ready: whether it has answered without waiting for anything since it was built.
     """
 
-    def __init__(self, context: Context, build: Callable[[Context], _Source]) -> None:
+    def __init__(self, context: Context, build: Callable[[Context], Snapshots]) -> None:
         """Nothing is built yet; ``context`` is that of ``cluster-volumes``."""
         self._context, self._build = context, build
         self._counted: Counted = {}
-        self._source: _Source | None = None
+        self._source: Snapshots | None = None
         self._closing: list[threading.Thread] = []
         self.ready = False
 
@@ -190,8 +176,8 @@ class Standby:
         if needed and self._source is None:
             log = logging.getLogger(f"quotahost.plugin.{_NAME}")
             self._metrics = StandbyMetrics(self._context.metrics, self._counted)
-            self._own = replace(self._context, name=_NAME, section=None, log=log, metrics=self._metrics)
-            self._source = self._build(self._own)
+            self._standby_context = replace(self._context, name=_NAME, section=None, log=log, metrics=self._metrics)
+            self._source = self._build(self._standby_context)
         elif not needed and self._source is not None:
             source, self._source, self.ready = self._source, None, False
             self._metrics.withdraw()
@@ -204,7 +190,7 @@ class Standby:
         assert self._source is not None
         self._metrics.answers = answers
         # The host hands a live change to its own plugins only, and the standby is none of them.
-        self._own.settings = self._context.settings
+        self._standby_context.settings = self._context.settings
         answer = self._source.read()
         self.ready = self.ready or not answer.waiting
         return answer
@@ -245,8 +231,8 @@ class ClusterVolumesSource:
         parts: Parts | None = None,
     ) -> None:
         """Begin to read. ``wall`` in seconds since the epoch, ``clock`` monotonic; without ``parts`` from Kafka."""
-        self._context, self._clock, self._own = context, clock, str(context.node_id)
-        self._state = ClusterState(self._own, clock)
+        self._context, self._clock = context, clock
+        self._state = ClusterState(str(context.node_id), clock)
         parts = parts or Parts(
             RecordReader(context, clock, wall),
             Standby(context, partial(Snapshots, wall=wall, clock=clock)),
@@ -277,7 +263,7 @@ class ClusterVolumesSource:
 
     def _answer(self) -> ClusterVolumes:
         record, age = self._reader.known()
-        view = self._state.view(record, Patience.of(self._context.settings))
+        view = self._state.view(record, self._context.settings)
         answerer = self._failover.decide(age, self._reader.topic_read, view.complete)
         self._show(record, age, None if answerer is Answerer.STANDBY else view)
         self._standby.keep(answerer is not Answerer.RECORD)
@@ -296,7 +282,7 @@ class ClusterVolumesSource:
         """This broker's own disks, and what the view says of the others'."""
         own = self._disks.known()
         waiting = waiting or self._waits_for() or view.waiting or own.waiting
-        others = tuple(self._as_full_as_now(each, own.volumes) for each in view.volumes)
+        others = tuple(self._as_full_as_now(volume, own.volumes) for volume in view.volumes)
         # The standby may say the same sentence of the same disk.
         unknown = tuple(dict.fromkeys(own.unknown + view.unknown))
         return ClusterVolumes(own.volumes + others, unknown, waiting)
@@ -307,12 +293,12 @@ class ClusterVolumesSource:
         The record is older than the look at the disk, and a volume that is there twice, full and not full, would be
         out of its PAUSE at once (``quotahost.broker.host.pauses``).
         """
-        storage = self._context.settings
-        for each in own:
-            kind = each.broker, each.name, each.capacity
-            limits = each.soft or storage.storage_soft, each.hard or storage.storage_hard
+        settings = self._context.settings
+        for volume in own:
+            kind = volume.broker, volume.name, volume.capacity
+            limits = volume.soft or settings.storage_soft, volume.hard or settings.storage_hard
             if kind == (listed.broker, listed.name, listed.capacity) and limits == (listed.soft, listed.hard):
-                return replace(listed, consumed=max(listed.consumed, each.consumed))
+                return replace(listed, consumed=max(listed.consumed, volume.consumed))
         return listed
 
     def _waits_for(self) -> str:
@@ -333,6 +319,4 @@ class ClusterVolumesSource:
             for attribute, value in (("Age", age), ("Run", record.run), ("Sequence", record.sequence)):
                 metrics.gauge("ClusterRecord", "", attribute, value)
         if view is not None:
-            metrics.gauge("Brokers", "", "Stale", view.stale)
-            metrics.gauge("Brokers", "", "Missing", view.missing)
-            metrics.gauge("Brokers", "", "LastKnown", view.last_known)
+            show_brokers(metrics, view.stale, view.missing, view.last_known)

@@ -13,38 +13,54 @@ Without ``expected`` a broker whose exporter is gone looks like one that was tak
 gives no series for it, and nothing is unknown. If Prometheus stopped scraping without noticing, it answers with
 samples of up to five minutes ago (its ``--query.lookback-delta``).
 
-A thread asks two queries every ``interval`` and pairs their series by broker and volume. Whatever doesn't fit together
-may be a full disk; so it is unknown, with a sentence, and ``fallback.action`` holds for it. ``read`` answers from
-memory: the last volumes, which are unknown once they are older than ``validity``.
+1. Every ``interval`` a thread asks two instant queries by Prometheus' HTTP API (``/api/v1/query``, :class:`PromQL`),
+   bounded in time and size. A redirect is a failure that names the address to configure: whoever answers must be the
+   configured server, since the credentials go there. Credentials go into no message.
+2. :class:`Volumes` pairs the series of both by broker and volume. Whatever doesn't fit together may be a full disk; so
+   it is unknown, with a sentence, and ``fallback.action`` holds for it.
+3. ``read`` answers from memory: the last volumes, which are unknown once they are older than ``validity``.
 """
 
-from __future__ import annotations
-
+import base64
+import json
 import re
+import socket
+import ssl
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing, suppress
 from datetime import timedelta
-from typing import Annotated, Any, Final, Self
-from urllib.parse import urlsplit
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Annotated, Any, Final, NamedTuple, Self
+from urllib.parse import urlencode, urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from quotahost.api import Context
 from quotahost.background import Periodic
-from quotahost.broker.plugins.factor_sources.promql import Answer, Credentials, PromQL, QueryFailed, shorten
+from quotahost.errors import QuotahostError
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings.types import Text, distinct, split
+from quotahost.text import redact
 from quotahost.units import Duration
 
+MAX_SERIES: Final = 100_000
+MAX_BYTES: Final = 16 * 1024 * 1024  # of an answer
 MAX_SENTENCES: Final = 20
+_MAX_TEXT: Final = 200  # characters that are quoted of a server's own words
 _CLOSE_WITHIN: Final = 2.0  # seconds; only a server that can't be connected holds the thread for longer
-_MAX_BYTES: Final = 2.0**63  # Kafka reports the sizes of volumes as Java's long
+_MAX_SIZE: Final = 2.0**63  # bytes of a volume; Kafka reports them as Java's long
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _HEADER: Final = re.compile(r"[!-~]+")  # characters that can't break out of an HTTP header
 
 Place = tuple[str, str]
 """A broker and a volume, by the values of their labels."""
+
+
+# ---- its properties ----
 
 
 def _parse_url(value: object) -> str:
@@ -124,6 +140,199 @@ class PrometheusSettings(BaseModel):
         return self
 
 
+# ---- asking ----
+
+
+class QueryFailed(QuotahostError):
+    """The query has no usable answer; the message says why, in one line and without secrets."""
+
+
+class Series(NamedTuple):
+    """One element of an instant vector; its value is NaN where the server gave no number."""
+
+    labels: Mapping[str, str]
+    value: float
+
+
+class Answer(NamedTuple):
+    """An instant vector, and the server's warnings."""
+
+    series: tuple[Series, ...]
+    warnings: tuple[str, ...] = ()
+
+
+class PromQL:
+    """Asks one Prometheus server, one query at a time.
+
+    It uses no proxy of the process' environment: the properties alone decide where credentials go. A socket's own
+    timeout bounds each single wait, and a server that sends a byte now and then would hold its client for ever; so a
+    timer bounds the whole, by shutting the socket down.
+    """
+
+    def __init__(self, section: PrometheusSettings) -> None:
+        """Nothing is asked yet.
+
+        Raises:
+            ValueError: ``ca-location`` can't be read, or contains no certificate.
+        """
+        self._server = urlsplit(section.url + "/api/v1/query")
+        self._timeout = section.timeout.total_seconds()
+        token = section.bearer_token.get_secret_value() if section.bearer_token else ""
+        password = section.password.get_secret_value() if section.password else ""
+        basic = base64.b64encode(f"{section.username}:{password}".encode()).decode() if section.username else ""
+        self._authorization = f"Bearer {token}" if token else f"Basic {basic}" if basic else ""
+        self._secrets = (token, password, basic)
+        try:
+            # Once for all queries: the system's certificates take long to load.
+            self._tls = ssl.create_default_context(cafile=section.ca_location)
+        except OSError as error:
+            raise ValueError(f"ca-location can't be read: {error.strerror or type(error).__name__}") from None
+        self._socket: socket.socket | None = None
+        self._aborted = False
+
+    def query(self, expression: str) -> Answer:
+        """The answer to an instant query, evaluated at the server's present time.
+
+        Raises:
+            QueryFailed: there is no usable answer.
+        """
+        # The server is given the timeout, too, so that it doesn't go on with a query for which nobody waits.
+        body = urlencode({"query": expression, "timeout": f"{self._timeout * 1000:.0f}ms"})
+        try:
+            answer = _answer(*self._post(body))
+        except QueryFailed as error:
+            failure = str(error)
+        except TimeoutError:
+            failure = f"no whole answer within {self._timeout:g} s"
+        except (OSError, HTTPException, ValueError) as error:
+            failure = f"{type(error).__name__}: {error}"
+        else:
+            return Answer(answer.series, tuple(map(self._clean, answer.warnings)))
+        # Not within `except`: the text of the first error is not cleaned, and a server may repeat credentials in it.
+        raise QueryFailed(self._clean(failure))
+
+    def abort(self) -> None:
+        """End the query under way, if any, and all later ones. Any thread may call."""
+        self._aborted = True
+        if (current := self._socket) is not None:
+            _shut(current)
+
+    def _clean(self, text: str) -> str:
+        # Secrets are hidden before the text is cut off: half a secret would not be found.
+        return shorten(redact(text, self._secrets))
+
+    def _post(self, body: str) -> tuple[int, str, bytes]:
+        """Status, reason and content of the answer.
+
+        Raises:
+            TimeoutError: it has not come as a whole in time.
+            QueryFailed, OSError, HTTPException, ValueError: there is no answer, or it is of no use.
+        """
+        headers = {"Content-Type": "application/x-www-form-urlencoded", "Connection": "close"}
+        if self._authorization:
+            headers["Authorization"] = self._authorization
+        host, port = self._server.hostname or "", self._server.port
+        tls = self._server.scheme == "https"
+        connection = (
+            HTTPSConnection(host, port, timeout=self._timeout, context=self._tls)
+            if tls
+            else HTTPConnection(host, port, timeout=self._timeout)
+        )
+        late = threading.Event()
+        with closing(connection):
+            connection.connect()  # whose waits the socket's timeout bounds, TLS too
+            self._socket = connection.sock
+            timer = threading.Timer(self._timeout, partial(_shut, connection.sock, late))
+            timer.daemon = True
+            timer.start()
+            try:
+                # An abort that came while there was no socket yet.
+                if self._aborted:
+                    raise QueryFailed("the source is closed")
+                connection.request("POST", self._server.path, body, headers)
+                with connection.getresponse() as answer:
+                    # Bounded, because the answer may be endless and Content-Length may be absent or wrong.
+                    content = answer.read(MAX_BYTES + 1)
+            # A socket that is shut down ends in one of many exceptions, of TLS, of HTTP or its own.
+            except Exception:
+                if not late.is_set():
+                    raise
+            finally:
+                timer.cancel()
+                self._socket = None
+        if late.is_set():
+            raise TimeoutError
+        if len(content) > MAX_BYTES:
+            raise QueryFailed(f"the answer is larger than {MAX_BYTES // 1024**2} MiB")
+        if answer.status in (301, 302, 303, 307, 308):
+            to = answer.headers.get("Location", "nowhere")
+            raise QueryFailed(f"the server redirects to {to}; write as url where it answers itself")
+        return answer.status, answer.reason, content
+
+
+def _shut(connected: socket.socket, late: threading.Event | None = None) -> None:
+    """End a socket that another thread reads."""
+    if late is not None:
+        late.set()
+    with suppress(OSError):
+        # Past TLS, whose state belongs to the other thread.
+        socket.socket.shutdown(connected, socket.SHUT_RDWR)
+
+
+def shorten(text: str) -> str:
+    """One printable line of at most 200 characters."""
+    # Cut off first: the text may be as long as a whole answer. A line break in it would fake a line of the log.
+    line = "".join(c if c.isprintable() else " " for c in text[: _MAX_TEXT + 1])
+    return line if len(line) <= _MAX_TEXT else line[:_MAX_TEXT] + "…"
+
+
+def _answer(status: int, reason: str, content: bytes) -> Answer:
+    """Read by hand and not by a schema: each way in which it can be wrong has a sentence that says what to change."""
+    try:
+        reply = json.loads(content)
+    # Brackets that are nested by the thousand end in a RecursionError.
+    except (ValueError, RecursionError):
+        reply = None
+    # The API reports errors as JSON, too, with another HTTP status.
+    if isinstance(reply, dict) and reply.get("status") == "error":
+        raise QueryFailed(f"the server says {reply.get('errorType')}: {reply.get('error')}")
+    if status != 200:
+        raise QueryFailed(f"HTTP status {status} {reason}".rstrip())
+    if not isinstance(reply, dict) or reply.get("status") != "success":
+        raise QueryFailed("the answer is not the JSON of a Prometheus server")
+    warnings = reply.get("warnings") or ()
+    if not isinstance(warnings, list | tuple):
+        raise QueryFailed("the answer has warnings that are no list")
+    return Answer(_vector(reply.get("data")), tuple(map(str, warnings)))
+
+
+def _vector(data: Any) -> tuple[Series, ...]:
+    kind = data.get("resultType") if isinstance(data, dict) else None
+    if kind != "vector":
+        raise QueryFailed(f"the query makes a {kind}; write one that makes an instant vector")
+    result = data.get("result")
+    if not isinstance(result, list):
+        raise QueryFailed("the answer has no list of series")
+    if len(result) > MAX_SERIES:
+        raise QueryFailed(f"the answer has {len(result):,} series; at most {MAX_SERIES:,} are read")
+    return tuple(map(_series, result))
+
+
+def _series(element: Any) -> Series:
+    labels = element.get("metric") if isinstance(element, dict) else None
+    if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
+        raise QueryFailed("the answer has a series without labels")
+    try:
+        _, text = element["value"]
+        value = float(text)
+    except (KeyError, TypeError, ValueError):  # a histogram has no single value
+        value = float("nan")
+    return Series(labels, value)
+
+
+# ---- pairing ----
+
+
 class Volumes:
     """Pairs the series of two queries by broker and volume."""
 
@@ -169,7 +378,7 @@ class Volumes:
                 problems.append(f"a series of the {query} query has no label {lacking!r}")
                 continue
             count[broker, volume] += 1
-            sound = 0 <= series.value < _MAX_BYTES  # False for NaN
+            sound = 0 <= series.value < _MAX_SIZE  # False for NaN
             found[broker, volume] = int(series.value) if sound else None
             if not sound:
                 problems.append(f"{_named((broker, volume))} has {series.value:g} as {query}")
@@ -221,14 +430,14 @@ class Prometheus:
         Raises:
             ValueError: ``interval`` is not below ``validity``, or ``ca-location`` can't be read.
         """
-        own = context.section
+        section = context.section
         # Otherwise every answer would be too old before the next one came.
-        if own.interval >= context.settings.validity:
+        if section.interval >= context.settings.validity:
             raise ValueError(f"plugin.{context.name}.interval must be below validity; set it lower")
-        self._context, self._own, self._clock = context, own, clock
-        self._client = _client(own)
-        self._volumes = Volumes(own.broker_label, own.volume_label, own.expected)
-        self._host = urlsplit(own.url).hostname
+        self._context, self._section, self._clock = context, section, clock
+        self._client = PromQL(section)
+        self._volumes = Volumes(section.broker_label, section.volume_label, section.expected)
+        self._host = urlsplit(section.url).hostname
         self._last: tuple[float, ClusterVolumes] | None = None  # replaced as one, so it needs no lock
         self._reason, self._logged = "", ""
         self._pause = 0.0
@@ -261,18 +470,18 @@ class Prometheus:
             self._loop.close(_CLOSE_WITHIN)
 
     def _work(self) -> None:
-        begin, interval = time.monotonic(), self._own.interval.total_seconds()
+        begin, interval = time.monotonic(), self._section.interval.total_seconds()
         self._ask()
         # A server that takes longer than the interval still gets some rest.
         self._pause = max(interval - (time.monotonic() - begin), interval / 10)
 
     def _ask(self) -> None:
-        own = self._own
+        section = self._section
         asked_at = self._clock()  # before the question, so that the answer is no younger than it seems
         try:
-            capacity = self._client.query(own.capacity)
-            used = self._client.query(own.available or own.consumed or "")
-            volumes = self._volumes.of(capacity, used, available=own.available is not None)
+            capacity = self._client.query(section.capacity)
+            used = self._client.query(section.available or section.consumed or "")
+            volumes = self._volumes.of(capacity, used, available=section.available is not None)
         except QueryFailed as error:
             self._failed(str(error))
         except Exception as error:  # the thread must outlive any answer; the error's text may contain anything
@@ -297,13 +506,3 @@ class Prometheus:
             log.error("prometheus %s does not know all volumes: %s", self._host, reason)
         else:
             log.warning("prometheus %s knows all volumes again", self._host)
-
-
-def _client(own: PrometheusSettings) -> PromQL:
-    token = own.bearer_token.get_secret_value() if own.bearer_token else ""
-    password = own.password.get_secret_value() if own.password else ""
-    credentials = Credentials(token, own.username or "", password)
-    try:
-        return PromQL(own.url, own.timeout.total_seconds(), credentials, own.ca_location)
-    except OSError as error:
-        raise ValueError(f"ca-location can't be read: {error.strerror or type(error).__name__}") from None

@@ -5,8 +5,6 @@ What it has added stands in a second one, ``plugin.cordon.added``, which Kafka c
 first: so a restart forgets nothing, and only what this task has added is ever taken away.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from datetime import timedelta

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from quotahost.api import Context, QuotaFactorSource
-from quotahost.broker.plugins.factor_sources.fixed import Fixed
+from quotahost.broker.plugins.factor_sources.direct import Fixed
 from quotahost.model import State
 from quotahost.settings.broker import Settings
 from quotahost.testing.broker import FakeBroker

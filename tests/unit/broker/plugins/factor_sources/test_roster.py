@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.plugins.factor_sources.liveness import Patience
 from quotahost.broker.plugins.factor_sources.snapshots import KnownBroker, Roster
 from quotahost.model import Volume
 from quotahost.records.snapshot import Snapshot
-from tests.fakes.plugin_context import Clock
+from tests.fakes.plugin_context import Clock, patience
 
 VALIDITY, GRACE, DAY, HOUR = 60.0, 30.0, 86_400.0, 3600.0
 WALL = 1_700_000_000.0
@@ -27,7 +26,7 @@ class World:
     """A roster, this broker's two clocks, and publishers whose clocks may be wrong."""
 
     def __init__(self, *registered: str, strict: bool = False) -> None:
-        self.patience = Patience(VALIDITY, GRACE, strict)
+        self.settings = patience(strict)
         self.clock, self.wall = Clock(), Clock(WALL)
         self.roster = Roster(self.clock, self.wall)
         if registered:
@@ -46,7 +45,7 @@ class World:
         return self.roster.take(snapshot(broker, true + ahead, consumed), live, VALIDITY)
 
     def known(self) -> dict[str, KnownBroker]:
-        return {each.broker: each for each in self.roster.known(self.patience)}
+        return {each.broker: each for each in self.roster.known(self.settings)}
 
     def of(self, broker: str) -> KnownBroker:
         return self.known()[broker]

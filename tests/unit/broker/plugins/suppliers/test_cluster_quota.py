@@ -11,8 +11,8 @@ import pytest
 
 from quotahost.api import Role
 from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
-from quotahost.broker.plugins.suppliers import cluster_quota as module
-from quotahost.broker.plugins.suppliers.cluster_quota import ClusterQuota
+from quotahost.broker.plugins.cluster_quota import shares as module
+from quotahost.broker.plugins.cluster_quota.shares import ClusterQuota
 from quotahost.model import ClientUsage, QuotaType, Scope
 from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares, encode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quotahost.broker.plugins.cluster_quota.demand import Demands, key_of
+from quotahost.broker.plugins.cluster_quota.usage import Demands, key_of
 from quotahost.model import ClientUsage, QuotaType
 
 WINDOW = 12.0

@@ -9,17 +9,18 @@ import pytest
 
 from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
-from quotahost.broker.plugins.cluster_quota.share_book import Conditions, ShareBook
+from quotahost.broker.plugins.cluster_quota.shares import GivenRates
 from quotahost.model import ClientUsage, QuotaType
 from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares
-from tests.fakes.plugin_context import Clock, context
+from tests.fakes.plugin_context import Clock, context, settings
 from tests.fakes.quotas import Idle, quota, remove, set_quotas
 
 KEY = ClientKey("alice", "app", QuotaType.PRODUCE)
 QUOTA = 3e6
 WINDOW, MUTE = 12.0, 30.0
 STEP = WINDOW / (WINDOW + MUTE)
+SETTINGS = settings(validity="60s", floor__bytes="35000", max__mute="30s")
 WALL = datetime(2026, 11, 21, tzinfo=UTC)
 
 
@@ -29,7 +30,7 @@ class World:
         self.quotas = ClusterQuotas(context())
         set_quotas(self.quotas, quota("alice", None, 3e6))
         self.wall = Clock(WALL.timestamp())
-        self.book = ShareBook(WINDOW, self.clock, self.wall)
+        self.book = GivenRates(WINDOW, self.clock, self.wall)
         self.book.brokers = 3
         self.sequence = 0
 
@@ -53,7 +54,7 @@ class World:
     def look(self, rate: float | None = None, idle: float = 0.0, after: float = 0.5) -> list[ClientKey]:
         self.clock.now += after
         used = [] if rate is None else [ClientUsage(*KEY, rate, self.given, 0.0, idle)]
-        return self.book.look(self.quotas, used, Conditions(60, 35e3, MUTE))
+        return self.book.look(self.quotas, used, SETTINGS)
 
     def active(self, share: float, rate: float) -> None:
         """The client uses so much, and its share is there."""

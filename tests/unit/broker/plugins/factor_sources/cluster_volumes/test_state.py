@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, ClusterView
-from quotahost.broker.plugins.factor_sources.liveness import Patience
 from quotahost.model import LimitType, Volume
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
-from tests.fakes.plugin_context import Clock
+from tests.fakes.plugin_context import Clock, patience
 
 GRACE, HOUR = 30.0, 3600.0
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -35,11 +34,7 @@ class World:
     def view(self, *fullest: Volume, count: int | None = None, **fields: Any) -> ClusterView:
         fields = {"reporting": 3, "volume_count": len(fullest) if count is None else count} | fields
         listed = tuple(map(Filling, fullest))
-        return self.state.view(ClusterRecord("c", 1, 1, NOW, fullest=listed, **fields), self.patience)
-
-    @property
-    def patience(self) -> Patience:
-        return Patience(60.0, GRACE, self.strict)
+        return self.state.view(ClusterRecord("c", 1, 1, NOW, fullest=listed, **fields), patience(self.strict))
 
     def silent(self, broker: str, *volumes: Volume) -> ClusterView:
         """A record in which this broker is stale, and had these volumes."""

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from quotahost.broker.plugins.factor_sources.prometheus import MAX_SENTENCES, Volumes
-from quotahost.broker.plugins.factor_sources.promql import Answer, Series
+from quotahost.broker.plugins.factor_sources.prometheus import MAX_SENTENCES, Answer, Series, Volumes
 from quotahost.model import ClusterVolumes, Volume
 
 Rows = list[tuple[str, str, float]]
