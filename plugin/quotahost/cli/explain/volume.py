@@ -113,8 +113,10 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
         if topics := [topic for topic in topics if "(" not in topic][:_MOST_CUTS]:
             kept, problem = _retention(asked, topics)
             note = _CLOSED + (f"\n  Retention is not known: {one_line(problem)}" if problem else "")
-            rows = [cut_row(cut(topic, kept[topic], look)) for topic in topics]
-            _titled(screen, "What a shorter retention would free", _CUTS, rows, note)
+            cuts = [cut(topic, kept[topic], look) for topic in topics]
+            _titled(
+                screen, "What a shorter retention would free", _CUTS, map(cut_row, cuts), note + stalled_uploads(cuts)
+            )
     return 0
 
 
@@ -269,6 +271,16 @@ def client_rows(broker: BrokerVolumes) -> Iterable[Sequence[str]]:
         rate = f"{show_bytes(rates[client])}/s" if client in rates else ""
         name = f"user {printable(client.principal)}, client-id {printable(client.client_id)}"
         yield name, rate, printable(topics[client]) if client in topics else ""
+
+
+def stalled_uploads(cuts: Iterable[Cut]) -> str:
+    """A line for each tiered topic whose closed segments outlive their retention; such segments a cut doesn't free."""
+    return "".join(
+        f"\n  {printable(cut.topic)}: {show_bytes(cut.overdue)} are past the local retention and still here. Tiered "
+        "storage deletes nothing before it is uploaded, so uploads are late, and a cut frees less than is shown."
+        for cut in cuts
+        if cut.overdue
+    )
 
 
 def cut_row(cut: Cut) -> Sequence[str]:
