@@ -1,7 +1,5 @@
 """The examples of KIP-13 and "Broker side quota (V1)", with the documents' own numbers."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

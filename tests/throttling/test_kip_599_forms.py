@@ -1,7 +1,5 @@
 """The three forms of KIP-599 with the numbers of their own documents: 7 topics of 80 partitions, 5 a second, 100 s."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

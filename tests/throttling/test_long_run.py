@@ -1,7 +1,5 @@
 """The three forms of KIP-599 in the long run: how many mutations pass, and when the next one is admitted."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

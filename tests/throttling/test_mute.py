@@ -1,7 +1,5 @@
 """A limit that falls by one step mutes no client that kept to it for longer than ``max.mute``."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import settings as hypothesis_settings

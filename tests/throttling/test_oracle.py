@@ -1,7 +1,5 @@
 """The models give the numbers of Kafka's and yammer's own classes for the same records."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 

@@ -48,7 +48,7 @@ def topics(directories: Iterable[str]) -> frozenset[str] | None:
 
     No client can write to the metadata's own topic, which is left out.
     """
-    found: set[str] = set()
+    names: set[str] = set()
     left = MAX_ENTRIES
     for directory in directories:
         try:
@@ -57,13 +57,13 @@ def topics(directories: Iterable[str]) -> frozenset[str] | None:
                     left -= 1
                     topic, stays = topic_of(entry.name)
                     if stays:
-                        found.add(topic)
-                    if left < 0 or len(found) > MAX_TOPICS + 1:  # one more: the metadata's topic is taken out below
+                        names.add(topic)
+                    if left < 0 or len(names) > MAX_TOPICS + 1:  # one more: the metadata's topic is taken out below
                         return None
         except OSError:
             return None
-    found.discard(_METADATA)
-    return frozenset(found) if len(found) <= MAX_TOPICS else None
+    names.discard(_METADATA)
+    return frozenset(names) if len(names) <= MAX_TOPICS else None
 
 
 class TopicsByVolume:
@@ -77,7 +77,7 @@ class TopicsByVolume:
     def of(self, wanted: Mapping[str, tuple[str, ...]]) -> dict[str, frozenset[str] | None]:
         """The topics of the wanted volumes, which are given with their log directories; the others are forgotten."""
         self._listed = {name: self._of(name, directories) for name, directories in wanted.items()}
-        return {name: found for name, (_, _, found) in self._listed.items()}
+        return {name: topics for name, (_, _, topics) in self._listed.items()}
 
     def _of(self, name: str, directories: tuple[str, ...]) -> tuple[float, tuple[str, ...], frozenset[str] | None]:
         now, before = self._clock(), self._listed.get(name)
@@ -108,36 +108,36 @@ class Look:
 
 def look(directories: Iterable[str]) -> Look:
     """List the log directories. It waits for the disk for as long as that takes."""
-    found = Look(time.monotonic())
+    seen = Look(time.monotonic())
     for directory in directories:
-        for entry in _entries(directory, found):
-            _add(entry, found)
-    return found
+        for entry in _entries(directory, seen):
+            _add(entry, seen)
+    return seen
 
 
-def _add(entry: os.DirEntry[str], found: Look) -> None:
+def _add(entry: os.DirEntry[str], seen: Look) -> None:
     if not entry.is_dir(follow_symlinks=False):
-        found.used[OTHERS] += _used(entry)
+        seen.used[OTHERS] += _used(entry)
         return
     topic, stays = topic_of(entry.name)
     if stays:
-        found.partitions[topic].append(entry.path)
-    for file in _entries(entry.path, found):
-        found.used[topic] += _used(file)
+        seen.partitions[topic].append(entry.path)
+    for file in _entries(entry.path, seen):
+        seen.used[topic] += _used(file)
         if stays and file.name.endswith(_LOG):
-            found.logs[file.path] = topic, _length(file)
+            seen.logs[file.path] = topic, _length(file)
 
 
-def _entries(directory: str, found: Look) -> Iterator[os.DirEntry[str]]:
+def _entries(directory: str, seen: Look) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(directory) as entries:
             yield from entries
     except FileNotFoundError:  # a partition was deleted meanwhile
         if Path(directory).parent.exists():
             return
-        found.unread.append(f"{directory}: it is gone")
+        seen.unread.append(f"{directory}: it is gone")
     except OSError as error:
-        found.unread.append(f"{directory}: {error.strerror or error}")
+        seen.unread.append(f"{directory}: {error.strerror or error}")
 
 
 def _used(file: os.DirEntry[str]) -> int:

@@ -1,7 +1,5 @@
 """This broker's file stores, and the monitor that looks at them: volumes, unknown directories, a disk that hangs."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

@@ -213,9 +213,9 @@ class ClusterQuota:
         context, settings = self._context, self._context.settings
         silence = 3 * settings.validity.total_seconds()
         # All other brokers' shares would come along otherwise: with a thousand of them tens of megabytes a second.
-        own = partial(partition_of, str(context.node_id))
+        own_partition = partial(partition_of, str(context.node_id))
         self._quotas = ClusterQuotas(context)
-        self._follower = Follower(context, settings.shares_topic, self, silence, partition_of=own)
+        self._follower = Follower(context, settings.shares_topic, self, silence, partition_of=own_partition)
         self._registered_brokers = RegisteredBrokers(context, self._on_registered_brokers)
         self._looks = Periodic(f"{context.name}-steps", self._try_to_look, lambda: self._pause, context.start_thread)
 

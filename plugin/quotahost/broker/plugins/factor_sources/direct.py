@@ -143,8 +143,8 @@ class LogDirs:
         for directory in directories:
             if directory.path and not directory.error:
                 answered.setdefault(directory.broker, []).append(directory)
-        last = self._last | {broker: (self._clock(), found) for broker, found in answered.items()}
-        self._last = {broker: found for broker, found in last.items() if broker in brokers}
+        last = self._last | {broker: (self._clock(), theirs) for broker, theirs in answered.items()}
+        self._last = {broker: answer for broker, answer in last.items() if broker in brokers}
 
 
 def _volumes(directories: list[LogDir], unknown: list[str]) -> ClusterVolumes:

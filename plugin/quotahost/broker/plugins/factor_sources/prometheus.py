@@ -23,6 +23,8 @@ samples of up to five minutes ago (its ``--query.lookback-delta``).
 
 import base64
 import json
+import logging
+import math
 import re
 import socket
 import ssl
@@ -37,10 +39,10 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Annotated, Any, Final, NamedTuple, Self
 from urllib.parse import urlencode, urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from quotahost.api import Context
-from quotahost.background import Periodic
+from quotahost.background import LoggedOnce, Periodic
 from quotahost.errors import QuotahostError
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings.types import Text, distinct, split
@@ -51,7 +53,6 @@ MAX_SERIES: Final = 100_000
 MAX_BYTES: Final = 16 * 1024 * 1024  # of an answer
 MAX_SENTENCES: Final = 20
 _MAX_TEXT: Final = 200  # characters that are quoted of a server's own words
-_CLOSE_WITHIN: Final = 2.0  # seconds; only a server that can't be connected holds the thread for longer
 _MAX_SIZE: Final = 2.0**63  # bytes of a volume; Kafka reports them as Java's long
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _HEADER: Final = re.compile(r"[!-~]+")  # characters that can't break out of an HTTP header
@@ -63,8 +64,8 @@ Place = tuple[str, str]
 # ---- its properties ----
 
 
-def _parse_url(value: object) -> str:
-    text = str(value).strip().rstrip("/")
+def _base_url(text: str) -> str:
+    text = text.rstrip("/")
     if "@" in text:
         return text  # refused by the model, whose errors don't show the value: it may contain a password
     parts = urlsplit(text)
@@ -77,28 +78,22 @@ def _parse_url(value: object) -> str:
     return text
 
 
-def _parse_label(value: object) -> str:
-    text = str(value).strip()
+def _label(text: str) -> str:
     if not _LABEL.fullmatch(text):
         raise ValueError("is no label name; write letters, digits and _, such as instance")
     return text
 
 
-def _parse_brokers(value: object) -> tuple[str, ...]:
-    return distinct([part for part in split(value, ",") if part])
-
-
-def _check_header(value: Any) -> Any:
-    text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
-    if not _HEADER.fullmatch(text):
+def _token(secret: SecretStr) -> SecretStr:
+    if not _HEADER.fullmatch(secret.get_secret_value()):
         raise ValueError("must be visible ASCII characters, without blanks")
-    return value
+    return secret
 
 
-_Url = Annotated[str, BeforeValidator(_parse_url)]
-_Label = Annotated[str, BeforeValidator(_parse_label)]
-_Brokers = Annotated[tuple[str, ...], BeforeValidator(_parse_brokers)]
-_Token = Annotated[SecretStr, BeforeValidator(_check_header)]
+_Label = Annotated[Text, AfterValidator(_label)]
+_Brokers = Annotated[
+    tuple[str, ...], BeforeValidator(lambda value: distinct([part for part in split(value, ",") if part]))
+]
 
 
 class PrometheusSettings(BaseModel):
@@ -106,7 +101,9 @@ class PrometheusSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    url: _Url = Field(description="base URL of the server, such as http://prometheus:9090")
+    url: Annotated[Text, AfterValidator(_base_url)] = Field(
+        description="base URL of the server, such as http://prometheus:9090"
+    )
     capacity: Text = Field(description="PromQL for the capacity of each volume in bytes")
     available: Text | None = Field(None, description="PromQL for the bytes available; or set consumed")
     consumed: Text | None = Field(None, description="PromQL for the bytes consumed; or set available")
@@ -119,7 +116,7 @@ class PrometheusSettings(BaseModel):
     timeout: Duration = Field(
         timedelta(seconds=5), le=timedelta(minutes=1), description="how long one query may take in all"
     )
-    bearer_token: _Token | None = Field(None, description="token to send")
+    bearer_token: Annotated[SecretStr, AfterValidator(_token)] | None = Field(None, description="token to send")
     username: str | None = Field(None, min_length=1, pattern="^[^:]+$", description="user name to send")
     password: SecretStr | None = Field(None, description="password to send")
     ca_location: Text | None = Field(None, description="file with the certificates to trust, PEM")
@@ -162,11 +159,10 @@ class Answer(NamedTuple):
 
 
 class PromQL:
-    """Asks one Prometheus server, one query at a time.
+    """Asks one Prometheus server; it uses no proxy of the process' environment, to which credentials would go.
 
-    It uses no proxy of the process' environment: the properties alone decide where credentials go. A socket's own
-    timeout bounds each single wait, and a server that sends a byte now and then would hold its client for ever; so a
-    timer bounds the whole, by shutting the socket down.
+    A socket's own timeout bounds each single wait, and a server that sends a byte now and then would hold its client
+    for ever; so a timer bounds the whole, by shutting the socket down.
     """
 
     def __init__(self, section: PrometheusSettings) -> None:
@@ -180,15 +176,20 @@ class PromQL:
         token = section.bearer_token.get_secret_value() if section.bearer_token else ""
         password = section.password.get_secret_value() if section.password else ""
         basic = base64.b64encode(f"{section.username}:{password}".encode()).decode() if section.username else ""
-        self._authorization = f"Bearer {token}" if token else f"Basic {basic}" if basic else ""
+        self._headers = {"Content-Type": "application/x-www-form-urlencoded", "Connection": "close"}
+        if token or basic:
+            self._headers["Authorization"] = f"Bearer {token}" if token else f"Basic {basic}"
         self._secrets = (token, password, basic)
         try:
             # Once for all queries: the system's certificates take long to load.
-            self._tls = ssl.create_default_context(cafile=section.ca_location)
+            tls = ssl.create_default_context(cafile=section.ca_location)
         except OSError as error:
             raise ValueError(f"ca-location can't be read: {error.strerror or type(error).__name__}") from None
-        self._socket: socket.socket | None = None
-        self._aborted = False
+        where = {"host": self._server.hostname or "", "port": self._server.port, "timeout": self._timeout}
+        https = self._server.scheme == "https"
+        self._connect: Callable[[], HTTPConnection] = (
+            partial(HTTPSConnection, **where, context=tls) if https else partial(HTTPConnection, **where)
+        )
 
     def query(self, expression: str) -> Answer:
         """The answer to an instant query, evaluated at the server's present time.
@@ -211,12 +212,6 @@ class PromQL:
         # Not within `except`: the text of the first error is not cleaned, and a server may repeat credentials in it.
         raise QueryFailed(self._clean(failure))
 
-    def abort(self) -> None:
-        """End the query under way, if any, and all later ones. Any thread may call."""
-        self._aborted = True
-        if (current := self._socket) is not None:
-            _shut(current)
-
     def _clean(self, text: str) -> str:
         # Secrets are hidden before the text is cut off: half a secret would not be found.
         return shorten(redact(text, self._secrets))
@@ -228,28 +223,14 @@ class PromQL:
             TimeoutError: it has not come as a whole in time.
             QueryFailed, OSError, HTTPException, ValueError: there is no answer, or it is of no use.
         """
-        headers = {"Content-Type": "application/x-www-form-urlencoded", "Connection": "close"}
-        if self._authorization:
-            headers["Authorization"] = self._authorization
-        host, port = self._server.hostname or "", self._server.port
-        tls = self._server.scheme == "https"
-        connection = (
-            HTTPSConnection(host, port, timeout=self._timeout, context=self._tls)
-            if tls
-            else HTTPConnection(host, port, timeout=self._timeout)
-        )
         late = threading.Event()
-        with closing(connection):
+        with closing(self._connect()) as connection:
             connection.connect()  # whose waits the socket's timeout bounds, TLS too
-            self._socket = connection.sock
             timer = threading.Timer(self._timeout, partial(_shut, connection.sock, late))
             timer.daemon = True
             timer.start()
             try:
-                # An abort that came while there was no socket yet.
-                if self._aborted:
-                    raise QueryFailed("the source is closed")
-                connection.request("POST", self._server.path, body, headers)
+                connection.request("POST", self._server.path, body, self._headers)
                 with connection.getresponse() as answer:
                     # Bounded, because the answer may be endless and Content-Length may be absent or wrong.
                     content = answer.read(MAX_BYTES + 1)
@@ -259,7 +240,6 @@ class PromQL:
                     raise
             finally:
                 timer.cancel()
-                self._socket = None
         if late.is_set():
             raise TimeoutError
         if len(content) > MAX_BYTES:
@@ -270,10 +250,9 @@ class PromQL:
         return answer.status, answer.reason, content
 
 
-def _shut(connected: socket.socket, late: threading.Event | None = None) -> None:
+def _shut(connected: socket.socket, late: threading.Event) -> None:
     """End a socket that another thread reads."""
-    if late is not None:
-        late.set()
+    late.set()
     with suppress(OSError):
         # Past TLS, whose state belongs to the other thread.
         socket.socket.shutdown(connected, socket.SHUT_RDWR)
@@ -293,29 +272,24 @@ def _answer(status: int, reason: str, content: bytes) -> Answer:
     # Brackets that are nested by the thousand end in a RecursionError.
     except (ValueError, RecursionError):
         reply = None
+    reply = reply if isinstance(reply, dict) else {}
     # The API reports errors as JSON, too, with another HTTP status.
-    if isinstance(reply, dict) and reply.get("status") == "error":
+    if reply.get("status") == "error":
         raise QueryFailed(f"the server says {reply.get('errorType')}: {reply.get('error')}")
     if status != 200:
         raise QueryFailed(f"HTTP status {status} {reason}".rstrip())
-    if not isinstance(reply, dict) or reply.get("status") != "success":
+    if reply.get("status") != "success":
         raise QueryFailed("the answer is not the JSON of a Prometheus server")
-    warnings = reply.get("warnings") or ()
-    if not isinstance(warnings, list | tuple):
-        raise QueryFailed("the answer has warnings that are no list")
-    return Answer(_vector(reply.get("data")), tuple(map(str, warnings)))
-
-
-def _vector(data: Any) -> tuple[Series, ...]:
+    data, warnings = reply.get("data"), reply.get("warnings") or []
     kind = data.get("resultType") if isinstance(data, dict) else None
     if kind != "vector":
         raise QueryFailed(f"the query makes a {kind}; write one that makes an instant vector")
     result = data.get("result")
-    if not isinstance(result, list):
-        raise QueryFailed("the answer has no list of series")
+    if not isinstance(result, list) or not isinstance(warnings, list):
+        raise QueryFailed("the answer has no list of series or warnings")
     if len(result) > MAX_SERIES:
         raise QueryFailed(f"the answer has {len(result):,} series; at most {MAX_SERIES:,} are read")
-    return tuple(map(_series, result))
+    return Answer(tuple(map(_series, result)), tuple(map(str, warnings)))
 
 
 def _series(element: Any) -> Series:
@@ -323,11 +297,9 @@ def _series(element: Any) -> Series:
     if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
         raise QueryFailed("the answer has a series without labels")
     try:
-        _, text = element["value"]
-        value = float(text)
-    except (KeyError, TypeError, ValueError):  # a histogram has no single value
-        value = float("nan")
-    return Series(labels, value)
+        return Series(labels, float(element["value"][1]))
+    except (LookupError, TypeError, ValueError):  # a histogram has no single value
+        return Series(labels, math.nan)
 
 
 # ---- pairing ----
@@ -369,7 +341,7 @@ class Volumes:
         """Bytes by place, None where they are unknown; each such place gets a sentence in ``problems``."""
         # A warning may mean that a part of the series is missing, and with it a full disk.
         problems += [f"the {query} query came with a warning: {warning}" for warning in answer.warnings]
-        found: dict[Place, int | None] = {}
+        sizes: dict[Place, int | None] = {}
         count: Counter[Place] = Counter()
         for series in answer.series:
             broker, volume = (series.labels.get(label, "") for label in self._labels)
@@ -379,15 +351,15 @@ class Volumes:
                 continue
             count[broker, volume] += 1
             sound = 0 <= series.value < _MAX_SIZE  # False for NaN
-            found[broker, volume] = int(series.value) if sound else None
+            sizes[broker, volume] = int(series.value) if sound else None
             if not sound:
                 problems.append(f"{_named((broker, volume))} has {series.value:g} as {query}")
         # Nothing says which of several series is right, so none is taken.
         for place, times in count.items():
             if times > 1:
-                found[place] = None
+                sizes[place] = None
                 problems.append(f"{_named(place)} is {times} times in the {query} query")
-        return found
+        return sizes
 
 
 def _volume(place: Place, size: int, other: int, available: bool, problems: list[str]) -> list[Volume]:
@@ -439,10 +411,10 @@ class Prometheus:
         self._volumes = Volumes(section.broker_label, section.volume_label, section.expected)
         self._host = urlsplit(section.url).hostname
         self._last: tuple[float, ClusterVolumes] | None = None  # replaced as one, so it needs no lock
-        self._reason, self._logged = "", ""
+        self._reason = "no reason yet"
+        self._silence, self._lack = (LoggedOnce(context.log, logging.ERROR) for _ in range(2))
         self._pause = 0.0
         self._loop: Periodic | None = None
-        self._closed = False
 
     def read(self) -> ClusterVolumes | None:
         """The last volumes, None before the first answer. Once they are older than ``validity`` they are unknown."""
@@ -457,17 +429,13 @@ class Prometheus:
         if self._clock() - asked_at <= validity:
             return volumes
         # The sentence names no age: the cause of the factor would be a new one every second.
-        long = f"has not answered for more than validity ({validity:g} s)"
-        silent = f"prometheus {self._host} {long}: {self._reason or 'no reason yet'}"
+        silent = f"prometheus {self._host} has not answered for more than validity ({validity:g} s): {self._reason}"
         return ClusterVolumes(volumes.volumes, (silent,))
 
     def close(self) -> None:
-        """End the thread; a query under way is aborted."""
-        # Set first, so that the query which abort() ends is not logged as a fault.
-        self._closed = True
-        self._client.abort()
+        """End the thread; one that waits for the server is left to end by itself, within ``timeout``."""
         if self._loop is not None:
-            self._loop.close(_CLOSE_WITHIN)
+            self._loop.close()
 
     def _work(self) -> None:
         begin, interval = time.monotonic(), self._section.interval.total_seconds()
@@ -488,21 +456,14 @@ class Prometheus:
             self._failed(f"{type(error).__name__} while reading the answer")
         else:
             self._last = (asked_at, volumes)
-            self._log("unknown" if volumes.unknown else "", "; ".join(volumes.unknown))
+            answers_again = self._silence.healed()
+            if volumes.unknown:
+                text = "prometheus %s does not know all volumes: %s"
+                self._lack.report(text, self._host, "; ".join(volumes.unknown))
+            elif self._lack.healed() or answers_again:
+                self._context.log.warning("prometheus %s knows all volumes again", self._host)
 
     def _failed(self, reason: str) -> None:
         self._reason = reason
-        self._log("failed", reason)
-
-    def _log(self, fault: str, reason: str) -> None:
-        """Log a kind of fault once, until there is another kind or none."""
-        # By the kind of fault, as its words may change with each answer.
-        if fault == self._logged or self._closed:
-            return
-        self._logged, log = fault, self._context.log
-        if fault == "failed":
-            log.error("prometheus %s gives no answer; the last holds for validity: %s", self._host, reason)
-        elif fault:
-            log.error("prometheus %s does not know all volumes: %s", self._host, reason)
-        else:
-            log.warning("prometheus %s knows all volumes again", self._host)
+        text = "prometheus %s gives no answer; the last holds for validity: %s"
+        self._silence.report(text, self._host, reason)

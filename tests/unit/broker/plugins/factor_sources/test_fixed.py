@@ -1,7 +1,5 @@
 """The factor source ``fixed``: reports the factor of its property."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

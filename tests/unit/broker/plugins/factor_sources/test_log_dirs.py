@@ -1,7 +1,5 @@
 """The factor source ``log-dirs``: the volumes that the brokers report, and what is unknown of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Both sources that read snapshots come to the same view of the other brokers, from the same facts."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from hypothesis import given

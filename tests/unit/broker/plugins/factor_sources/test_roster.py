@@ -1,7 +1,5 @@
 """The roster knows each broker right, whatever the order, the delay or the clock of its snapshots."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

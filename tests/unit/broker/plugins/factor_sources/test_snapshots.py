@@ -1,7 +1,5 @@
 """The factor source ``snapshots`` puts the snapshots of all brokers and this broker's own disks together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

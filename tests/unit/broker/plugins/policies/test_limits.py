@@ -1,7 +1,5 @@
 """The policy ``limits``: the ramp between soft and hard, whatever types of limits make it."""
 
-from __future__ import annotations
-
 import logging
 import tomllib
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The policy ``setpoint``, mostly in a closed loop: a disk that fills at the factor times the demand."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field

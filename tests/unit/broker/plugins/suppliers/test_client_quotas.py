@@ -3,8 +3,6 @@
 The model is written from the rules of Kafka 4.3.1's DefaultQuotaCallback, in tags, as Kafka has them.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from typing import TypeAlias

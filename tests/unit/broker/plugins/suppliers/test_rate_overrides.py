@@ -1,7 +1,5 @@
 """The suppliers ``overrides`` (KIP-13) and ``controller-mutation`` (KIP-599), by their properties."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

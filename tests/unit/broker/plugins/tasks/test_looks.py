@@ -1,7 +1,5 @@
 """Looks are published while somebody watches, and else not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace

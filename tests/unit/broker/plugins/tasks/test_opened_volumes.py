@@ -1,7 +1,5 @@
 """A volume that somebody opens is measured on a thread of its own, and told once it is."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Sequence

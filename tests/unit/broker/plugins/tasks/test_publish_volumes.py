@@ -1,7 +1,5 @@
 """The task ``publish-volumes``: what it publishes and when, and that it publishes nothing old as news."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from dataclasses import replace

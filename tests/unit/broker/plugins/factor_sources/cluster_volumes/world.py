@@ -1,7 +1,5 @@
 """A broker with the factor source ``cluster-volumes``: its clocks, its topic and its standby."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial

@@ -1,7 +1,5 @@
 """PromQL queries over HTTP: faults of the server end in one sentence, and credentials go nowhere else."""
 
-from __future__ import annotations
-
 import math
 import shutil
 import socket
@@ -14,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.system.waiting import eventually
 from quotahost.broker.plugins.factor_sources import prometheus as promql
 from quotahost.broker.plugins.factor_sources.prometheus import MAX_BYTES, PrometheusSettings, PromQL, QueryFailed
 from tests.fakes.prometheus import FakePrometheus, Reply, Request, of_json, success
@@ -103,7 +100,7 @@ def test_a_histogram_has_no_number(server: FakePrometheus) -> None:
         (of_json({"status": "success", "data": {"resultType": "vector", "result": [{"metric": {"a": 1}}]}}),
          "without labels"),
         (of_json({"status": "success", "data": {"resultType": "vector", "result": []}, "warnings": 3}),
-         "warnings that are no list"),
+         "no list of series"),
         (Reply(302, b"", {"Location": "https://other/"}), "redirects to https://other/; write as url where it answers"),
         (Reply(308, b""), "redirects to nowhere"),
     ],
@@ -181,23 +178,6 @@ def test_a_slow_server_has_the_timeout_in_all_and_not_for_each_byte(
     server._server.ended = server.ended  # type: ignore[attr-defined]
     server.answer = silent if start is None else dripping(start)  # type: ignore[assignment]
     assert failure(promql_client(server.url, "300ms")) == "no whole answer within 0.3 s"
-
-
-def test_abort_ends_a_query_and_all_later_ones(server: FakePrometheus) -> None:
-    server.answer = silent
-    client = promql_client(server.url)
-    ended: list[str] = []
-    thread = threading.Thread(target=lambda: ended.append(failure(client)))
-    thread.start()
-    eventually(lambda: server.asked, what="the query")
-
-    client.abort()
-    thread.join(LONG / 2)
-
-    assert len(ended) == 1
-    server.answer = lambda asked, handler: success({})
-    assert failure(client)
-    assert len(server.asked) == 1
 
 
 # ---- credentials ---------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Two vectors become volumes: a volume is sound in both of them, and anything else is unknown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The task ``publish-usage``: which clients it publishes, with which numbers, and when."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The demand of a client: all it can get where it is held back, nothing where it is silent, else a bit more."""
 
-from __future__ import annotations
-
 import pytest
 
 from quotahost.broker.plugins.cluster_quota.usage import Demands, key_of

@@ -1,7 +1,5 @@
 """The supplier ``cluster-quota``: the quota that it gives, and the changes of shares and brokers that it announces."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Iterator

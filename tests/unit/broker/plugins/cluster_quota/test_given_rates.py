@@ -1,7 +1,5 @@
 """The rate that a client is given: its newest share, in steps, and an equal part without shares."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime, timedelta
 
