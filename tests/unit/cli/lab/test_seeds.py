@@ -13,7 +13,7 @@ from quotahost.broker.host.factor import FactorInForce, FactorLoop
 from quotahost.broker.host.pauses import Pauses
 from quotahost.broker.host.scope import Scoped
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, Gap
-from quotahost.broker.plugins.factor_sources.cluster_volumes import Failover
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource
 from quotahost.broker.plugins.factor_sources.liveness import Liveness
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.policies.setpoint import Setpoint
@@ -189,7 +189,7 @@ def empty_windows_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def old_record_answers_for_ever(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Failover, "_silent", lambda self, *arguments: False)
+    patch.setattr(ClusterVolumesSource, "_is_silent", lambda self, *arguments: False)
 
 
 def pipeline_forgets_silent_brokers(patch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,9 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from quotahost.api import Context, Metrics
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, ClusterView, RecordReader
@@ -36,66 +35,6 @@ _OF_THE_ANSWERER: Final = "Brokers"  # numbers that both sources show: those of 
 
 #: Counters by type, name and attribute, and the largest value to which any standby has counted them.
 Counted = dict[tuple[str, str, str], float]
-
-
-class Answerer(Enum):
-    """The one that answers now."""
-
-    RECORD = "the record"
-    RECORD_FOR_NOW = "the record, but it is late, so the standby is built meanwhile"
-    STANDBY = "the standby"
-
-
-class Failover:
-    """Switches to the standby when records are overdue, and back; logs, counts and shows each switch."""
-
-    def __init__(self, context: Context[object], clock: Callable[[], float]) -> None:
-        """``clock`` monotonic, in seconds."""
-        self._context, self._clock, self._started = context, clock, clock()
-        self._by_standby = False
-        for name in (context.name, _NAME):
-            context.metrics.count("FactorSource", name, "Switches", 0)
-        self._show()
-
-    def decide(self, age: float, topic_read: bool, complete: bool) -> Answerer:
-        """Decide who answers now.
-
-        Args:
-            age: of the newest record in seconds, infinite if there is none.
-            topic_read: whether all that was in the topic at the start has been read, or the topic doesn't exist.
-            complete: whether the newest record knows all brokers; only such a record switches back.
-        """
-        validity = self._context.settings.validity.total_seconds()
-        # The first record of a new pipeline may leave out brokers, and with them full disks that the standby knows.
-        back = age <= validity and complete
-        by_standby = self._silent(age, topic_read, validity) or (self._by_standby and not back)
-        if by_standby != self._by_standby:
-            self._switch(by_standby)
-        if by_standby:
-            return Answerer.STANDBY
-        return Answerer.RECORD_FOR_NOW if self._silent(age, topic_read, validity / 2) else Answerer.RECORD
-
-    def _silent(self, age: float, topic_read: bool, seconds: float) -> bool:
-        """Whether no record has come for so long. While the topic is still read, the time runs from the start."""
-        # Without a record the age is infinite; a topic that was not read yet may still hold a fresh one.
-        return age > seconds and (topic_read or self._clock() - self._started > seconds)
-
-    def _switch(self, by_standby: bool) -> None:
-        self._by_standby = by_standby
-        log, settings = self._context.log, self._context.settings
-        if by_standby:
-            silence = f"within validity ({settings.validity.total_seconds():g} s)"
-            text = "no record of this cluster in %s %s: factor source %s answers"
-            log.warning(text, settings.cluster_volumes_topic, silence, _NAME)
-        else:
-            log.info("factor source %s answers again", self._context.name)
-        self._context.metrics.count("FactorSource", _NAME if by_standby else self._context.name, "Switches", 1)
-        self._show()
-
-    def _show(self) -> None:
-        gauge = self._context.metrics.gauge
-        gauge("FactorSource", self._context.name, "Answers", float(not self._by_standby))
-        gauge("FactorSource", _NAME, "Answers", float(self._by_standby))
 
 
 class StandbyMetrics:
@@ -202,19 +141,12 @@ class Standby:
             thread.join(_CLOSE_WITHIN)
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What connects the source to Kafka; the simulator of the loop has its own.
+class Parts(NamedTuple):
+    """What connects the source to Kafka; the simulator of the loop has its own."""
 
-    Attributes:
-        reader: of the pipeline's records.
-        standby: answers while none come.
-        brokers: makes what hands on the registered brokers.
-    """
-
-    reader: RecordReader
-    standby: Standby
-    brokers: Callable[[Callable[[Mapping[str, bool]], None]], RegisteredBrokers]
+    reader: RecordReader  # of the pipeline's records
+    standby: Standby  # answers while none come
+    brokers: Callable[[Callable[[Mapping[str, bool]], None]], RegisteredBrokers]  # makes what hands on the brokers
 
 
 class ClusterVolumesSource:
@@ -231,7 +163,7 @@ class ClusterVolumesSource:
         parts: Parts | None = None,
     ) -> None:
         """Begin to read. ``wall`` in seconds since the epoch, ``clock`` monotonic; without ``parts`` from Kafka."""
-        self._context, self._clock = context, clock
+        self._context, self._clock, self._started = context, clock, clock()
         self._state = ClusterState(str(context.node_id), clock)
         parts = parts or Parts(
             RecordReader(context, clock, wall),
@@ -239,11 +171,14 @@ class ClusterVolumesSource:
             partial(RegisteredBrokers, context),
         )
         self._reader, self._standby = parts.reader, parts.standby
-        self._failover = Failover(context, clock)
         self._disks = context.disks
         self._registered_brokers = parts.brokers(self._state.register)
         self._show_at = clock()
         self._last: ClusterVolumes | None = None
+        self._by_standby = False
+        for name in (context.name, _NAME):
+            context.metrics.count("FactorSource", name, "Switches", 0)
+        self._show_answerer()
         self._reader.follow(self._disks.cluster_id)
 
     def read(self) -> ClusterVolumes:
@@ -262,21 +197,49 @@ class ClusterVolumesSource:
         self._standby.close()
 
     def _answer(self) -> ClusterVolumes:
+        settings = self._context.settings
+        validity = settings.validity.total_seconds()
         record, age = self._reader.known()
-        view = self._state.view(record, self._context.settings)
-        answerer = self._failover.decide(age, self._reader.topic_read, view.complete)
-        self._show(record, age, None if answerer is Answerer.STANDBY else view)
-        self._standby.keep(answerer is not Answerer.RECORD)
-        if answerer is Answerer.RECORD:
+        view = self._state.view(record, settings)
+        # The first record of a new pipeline may leave out brokers, and with them full disks that the standby knows.
+        complete = age <= validity and view.complete
+        by_standby = self._is_silent(age, validity) or (self._by_standby and not complete)
+        if by_standby != self._by_standby:
+            self._switch(by_standby)
+        self._show(record, age, None if by_standby else view)
+        needs_standby = by_standby or self._is_silent(age, validity / 2)
+        self._standby.keep(needs_standby)
+        if not needs_standby:
             return self._by_record(view)
         # While the record still answers, the standby is read only so that it is ready in time.
-        answer = self._standby.read(answers=answerer is Answerer.STANDBY)
-        if answerer is Answerer.RECORD_FOR_NOW:
+        answer = self._standby.read(answers=by_standby)
+        if not by_standby:
             return self._by_record(view)
         if self._standby.ready:
             return answer
         # Until the standby knows enough, the last record holds, so that no full disk is forgotten in between.
         return self._by_record(replace(view, unknown=view.unknown + answer.unknown), answer.waiting)
+
+    def _is_silent(self, age: float, seconds: float) -> bool:
+        """Whether no record has come for so long. While the topic is still read, the time runs from the start."""
+        # Without a record the age is infinite; a topic that was not read yet may still hold a fresh one.
+        return age > seconds and (self._reader.topic_read or self._clock() - self._started > seconds)
+
+    def _switch(self, by_standby: bool) -> None:
+        self._by_standby = by_standby
+        log, settings = self._context.log, self._context.settings
+        if by_standby:
+            text = "no record of this cluster in %s within validity (%g s): factor source %s answers"
+            log.warning(text, settings.cluster_volumes_topic, settings.validity.total_seconds(), _NAME)
+        else:
+            log.info("factor source %s answers again", self._context.name)
+        self._context.metrics.count("FactorSource", _NAME if by_standby else self._context.name, "Switches", 1)
+        self._show_answerer()
+
+    def _show_answerer(self) -> None:
+        gauge = self._context.metrics.gauge
+        gauge("FactorSource", self._context.name, "Answers", float(not self._by_standby))
+        gauge("FactorSource", _NAME, "Answers", float(self._by_standby))
 
     def _by_record(self, view: ClusterView, waiting: str = "") -> ClusterVolumes:
         """This broker's own disks, and what the view says of the others'."""
