@@ -66,15 +66,6 @@ def test_a_snapshot_is_fresh_until_it_is_older_than_validity() -> None:
     assert not world.of("1").awaited
 
 
-def test_the_sentence_of_a_stale_broker_stays_the_same_as_time_goes_by() -> None:
-    world = World("1")
-    world.publishes("1")
-    world.passes(VALIDITY + 1)
-    before = world.of("1").problem
-    world.passes(100)
-    assert world.of("1").problem == before
-
-
 def test_a_registered_broker_without_a_snapshot_is_waited_for_and_then_missing() -> None:
     world = World("1")
     assert world.of("1") == KnownBroker("1", None, None, "broker 1: no snapshot", awaited=True)
@@ -184,13 +175,6 @@ def test_in_the_strict_form_a_fenced_broker_is_unknown_after_validity_until_it_i
     world.publishes("1", 7)
     world.passes(VALIDITY + 1)
     assert world.of("1").problem, "a broker in service is expected however long it is silent"
-
-
-def test_a_fenced_broker_is_as_it_was_while_its_snapshot_is_fresh() -> None:
-    world = World("1")
-    world.publishes("1", 7)
-    world.register("1", fenced="1")
-    assert world.consumed("1") == 7
 
 
 def test_a_duplicate_or_an_older_snapshot_is_late_and_makes_nothing_fresh() -> None:
