@@ -264,6 +264,7 @@ def test_top_shows_who_uses_what_as_explain_does(node: KafkaNode) -> None:
         cut = [json.loads(top(node, "--json", "--most", most))["left_out"] for most in ("1", "1000")]
     assert (shared["scope"], shared["client_id"], shared["quota"]) == ("user", "", 2e6)
     assert (own["scope"], own["client_id"], own["quota"]) == ("client", "app", 3e6)
+    assert own["address"] == shared["address"] == "127.0.0.1", "the authorizer saw from where they wrote"
     assert lines[0].startswith(f"broker {NODE_ID} (pid {node.pid})  OPEN  factor 1  fence open")
     assert "left out" not in lines[-1]
     assert last == "more clients, less busy, are left out"
