@@ -185,11 +185,10 @@ class PromQL:
             tls = ssl.create_default_context(cafile=section.ca_location)
         except OSError as error:
             raise ValueError(f"ca-location can't be read: {error.strerror or type(error).__name__}") from None
-        where = {"host": self._server.hostname or "", "port": self._server.port, "timeout": self._timeout}
-        https = self._server.scheme == "https"
-        self._connect: Callable[[], HTTPConnection] = (
-            partial(HTTPSConnection, **where, context=tls) if https else partial(HTTPConnection, **where)
-        )
+        host, port, timeout = self._server.hostname or "", self._server.port, self._timeout
+        self._connect: Callable[[], HTTPConnection] = partial(HTTPConnection, host, port, timeout=timeout)
+        if self._server.scheme == "https":
+            self._connect = partial(HTTPSConnection, host, port, timeout=timeout, context=tls)
 
     def query(self, expression: str) -> Answer:
         """The answer to an instant query, evaluated at the server's present time.
@@ -281,8 +280,8 @@ def _answer(status: int, reason: str, content: bytes) -> Answer:
     if reply.get("status") != "success":
         raise QueryFailed("the answer is not the JSON of a Prometheus server")
     data, warnings = reply.get("data"), reply.get("warnings") or []
-    kind = data.get("resultType") if isinstance(data, dict) else None
-    if kind != "vector":
+    data = data if isinstance(data, dict) else {}
+    if (kind := data.get("resultType")) != "vector":
         raise QueryFailed(f"the query makes a {kind}; write one that makes an instant vector")
     result = data.get("result")
     if not isinstance(result, list) or not isinstance(warnings, list):

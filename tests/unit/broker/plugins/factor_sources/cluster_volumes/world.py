@@ -50,8 +50,9 @@ class World:
         self.built: list[StandbySource] = []
         self.context = context(self.broker, "cluster-volumes", clock=self.clock, **(GIVEN | more))
         brokers: Any = partial(FakeThread, self.context)
+        build: Any = self.build  # the standby's stand-in
         reader = RecordReader(self.context, self.clock, self.wall)
-        parts = Parts(reader, Standby(self.context, self.build), brokers)
+        parts = Parts(reader, Standby(self.context, build), brokers)
         self.source = ClusterVolumesSource(self.context, self.wall, self.clock, parts)
         self.sequence = 0
 
