@@ -216,7 +216,7 @@ def test_a_user_with_a_slash_is_split_at_the_last_one_and_the_broker_is_found_by
     code, text = explain("--client", "CN=d/e/app", "--broker-id", NODE_ID)
     assert code == 0, text
     assert field(text, "broker") == f"{NODE_ID} (pid {node.pid})"
-    assert field(text, "client") == "user CN=d/e, client-id app"
+    assert field(text, "client").startswith("user CN=d/e, client-id app")
     assert all(each in text for each in ("PRODUCE\n", "FETCH\n", "REQUEST\n", "CONTROLLER_MUTATION\n"))
 
 

@@ -90,6 +90,11 @@ final class Principals {
             if (!now.equals(address)) address = now;
         }
 
+        /** It takes the place of another, whose address it keeps. */
+        final void follows(Known before) {
+            if (before != null) address = before.address;
+        }
+
         /** In digits; "" if none is known. */
         final String address() {
             InetAddress last = address;
@@ -153,6 +158,7 @@ final class Principals {
                 Set<String> distinct, String sample, Answer answer, boolean failed) {
             super(isComplete(all) && distinct.isEmpty() && !isAnonymous(name) ? all : new Scope[QuotaTable.TYPES], answer,
                     before == null ? now : before.seen());
+            follows(before);
             this.name = name;
             user = before == null ? Sanitized.tag(name) : before.user;
             clients = before == null ? new ConcurrentHashMap<>(2) : before.clients;

@@ -119,6 +119,8 @@ class DumpTest {
         fence.authorize(FenceFixture.from(ApiKeys.FETCH, "bob", "other"), FenceFixture.write("orders"));
         assertEquals(List.of("127.0.0.1", "127.0.0.1"), column(dump.uses(2), "address"), "of a user, whatever the client-id");
         assertEquals("", dump.client("stranger", "x").get("address"));
+        client("alice", "app", Scopes.CLIENT, 2_000);
+        assertEquals("127.0.0.1", dump.client("alice", "app").get("address"), "another quota is no other client");
     }
 
     @Test
