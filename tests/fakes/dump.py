@@ -22,6 +22,7 @@ _ROW: Final[dict[str, Any]] = {
     "type": "PRODUCE", "user": "alice", "client_id": "app", "base": 1e6, "limit": 1e6, "slowed_limit": 1e6,
     "stand_in": None, "newcomers": 4e6, "exempt": False, "rate": 1000.0, "delay_ms": 0.0, "slowed_rate": None,
     "slowed_delay_ms": None, "tokens": None, "idle_ms": 100, "turned_back": "", "mark": None, "passes": False,
+    "address": "",
 }  # fmt: skip
 
 

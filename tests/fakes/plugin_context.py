@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from quotahost.api import Context
@@ -56,3 +57,9 @@ def eventually(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < end, "the condition never became true"
         time.sleep(0.005)
+
+
+@cache
+def patience(strict: bool = False) -> Settings:
+    """Settings with a ``validity`` of 60 s and a ``startup.grace`` of 30 s; strict with ``fenced.brokers=unknown``."""
+    return settings(validity="60s", startup__grace="30s", **({"fenced__brokers": "unknown"} if strict else {}))

@@ -4,8 +4,6 @@ The design note "Broker side quota (V1)" measures by it. Every 5 s the meter tak
 these 5 s: ``rate += alpha x (mean - rate)``, alpha being ``1 - exp(-5 / 60)``; the first tick sets the rate.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Final
 

@@ -8,8 +8,6 @@ The pipeline computes the same with ``sql/shares.sql``; tests/pipeline/test_shar
 tests that run without Spark publish shares by this module.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@
 Kafka doesn't unmute a client when its limit rises again, so a long mute must not happen in the first place.
 """
 
-from __future__ import annotations
-
 
 def bound_after_step(q: float, window_s: float, max_mute_s: float) -> float:
     """The lowest limit after ``q`` that mutes nobody who kept to ``q`` for longer than ``max_mute_s``.

@@ -1,7 +1,5 @@
 """A cluster-wide quota divided by demand: fair, with a floor, never more than the quota, and deterministic."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping

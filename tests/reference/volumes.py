@@ -4,8 +4,6 @@ Tests compare ``quotahost.pipeline.volumes.aggregate``, which is SQL, with it. I
 :mod:`quotahost.records.codec`, as brokers do.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

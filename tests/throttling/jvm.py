@@ -1,7 +1,5 @@
 """Compiles a small Java program against a broker's jars, so that Kafka's own classes can answer."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Runs Kafka's own classes, or the broker's own tap, in a JVM, so that tests can compare the models with them."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path

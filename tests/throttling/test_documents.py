@@ -1,14 +1,10 @@
 """The examples of KIP-13 and "Broker side quota (V1)", with the documents' own numbers."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 
-from quotahost.throttling.kip_13 import simple_delay_s
-from quotahost.throttling.quota_window import quota_window
-from quotahost.throttling.sampled_rate import SampledRate
+from quotahost.throttling import SampledRate, quota_window, simple_delay_s
 from tests.reference.ewma import EwmaMeter
 
 SECOND = 1000

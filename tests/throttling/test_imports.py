@@ -1,7 +1,5 @@
 """The models of Kafka's arithmetic import nothing else of quotahost."""
 
-from __future__ import annotations
-
 import pkgutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What Kafka's own classes name and default to today, where the five documents say something else."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

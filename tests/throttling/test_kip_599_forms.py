@@ -1,16 +1,10 @@
 """The three forms of KIP-599 with the numbers of their own documents: 7 topics of 80 partitions, 5 a second, 100 s."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
 
-from quotahost.throttling.kip_599_diff import RevisionDiffRate
-from quotahost.throttling.kip_599_v15 import Version15Rate, samples_of_burst
-from quotahost.throttling.sampled_rate import SampledRate
-from quotahost.throttling.spread_rate import SpreadRate
-from quotahost.throttling.token_bucket import TokenBucket
+from quotahost.throttling import RevisionDiffRate, SampledRate, SpreadRate, TokenBucket, Version15Rate, samples_of_burst
 
 SECOND = 1000
 NOW = 1_700_000_000_000

@@ -1,7 +1,5 @@
 """The three forms of KIP-599 in the long run: how many mutations pass, and when the next one is admitted."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable
@@ -11,10 +9,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from quotahost.throttling.kip_599_diff import RevisionDiffRate
-from quotahost.throttling.kip_599_v15 import Version15Rate
-from quotahost.throttling.spread_rate import SpreadRate
-from quotahost.throttling.token_bucket import TokenBucket
+from quotahost.throttling import RevisionDiffRate, SpreadRate, TokenBucket, Version15Rate
 
 NOW = 1_700_000_000_000
 MUTATIONS = st.lists(st.tuples(st.integers(1, 400) | st.sampled_from([1, 5000]), st.integers(0, 30_000)), max_size=80)

@@ -1,14 +1,11 @@
 """A limit that falls by one step mutes no client that kept to it for longer than ``max.mute``."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from quotahost.throttling.quota_window import quota_window
-from quotahost.throttling.sampled_rate import SampledRate
+from quotahost.throttling import SampledRate, quota_window
 from tests.reference.mute import bound_after_step
 
 NOW = 1_700_000_000_000

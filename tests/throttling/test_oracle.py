@@ -1,7 +1,5 @@
 """The models give the numbers of Kafka's and yammer's own classes for the same records."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 
@@ -10,8 +8,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from quotahost.throttling.sampled_rate import SampledRate
-from quotahost.throttling.token_bucket import TokenBucket
+from quotahost.throttling import SampledRate, TokenBucket
 from tests.reference.ewma import TICK_MS, EwmaMeter
 from tests.throttling.oracle import Oracle
 

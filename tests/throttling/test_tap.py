@@ -1,7 +1,5 @@
 """The tap in Python is the broker's own, and does for a client what it is for, by Kafka's sampled rate."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 

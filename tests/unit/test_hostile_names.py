@@ -11,7 +11,6 @@ import pytest
 
 from quotahost.broker.host.judgement import judged
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
-from quotahost.broker.plugins.factor_sources.liveness import Patience
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.cli.console import Section, shown, weak
@@ -25,13 +24,12 @@ from quotahost.records.cluster_volumes import ClusterRecord, OfflineDir
 from quotahost.records.snapshot import Snapshot
 from quotahost.settings.declaration import Problem
 from quotahost.text import EscapingFormatter
-from tests.fakes.plugin_context import Clock, context
+from tests.fakes.plugin_context import Clock, context, patience
 from tests.unit.cli.test_explain import answer, quota
 
 #: A terminal's command, a forged line, a reversed text, a beep, half a character.
 HOSTILE = ["\x1b[31m", "a\r\nOPEN -> PAUSE: forged", "\u202egpj.exe", "\x07", "\x9b31m", "\ud800"]
 AT = datetime(2026, 11, 21, tzinfo=UTC)
-PATIENCE = Patience(60.0, 30.0)
 
 hostile = pytest.mark.parametrize("name", HOSTILE, ids=ascii)
 
@@ -58,11 +56,11 @@ def test_in_what_the_source_snapshots_says_of_a_broker(name: str) -> None:
     clock = Clock()
     roster = Roster(clock, Clock(AT.timestamp()))
     roster.register({name: False})
-    (missing,) = roster.known(PATIENCE)
+    (missing,) = roster.known(patience())
     assert is_plain(missing.problem, name)
     roster.take(Snapshot(name, AT, ()), True, 60)
     clock.now += 1000
-    (stale,) = roster.known(PATIENCE)
+    (stale,) = roster.known(patience())
     assert is_plain(stale.problem, name)
 
 
@@ -75,9 +73,9 @@ def test_in_what_the_source_cluster_volumes_says_of_a_broker(name: str) -> None:
     fields: dict[str, Any] = {
         "reporting": 1, "stale_brokers": (name,), "missing_brokers": ("x",), "offline_dirs": (OfflineDir("x", name),),
     }  # fmt: skip
-    state.view(ClusterRecord("c", 1, 1, AT, **fields), PATIENCE)
+    state.view(ClusterRecord("c", 1, 1, AT, **fields), patience())
     clock.now += 1000
-    view = state.view(ClusterRecord("c", 1, 1, AT, **fields), PATIENCE)
+    view = state.view(ClusterRecord("c", 1, 1, AT, **fields), patience())
     assert len(view.unknown) == 3
     assert all(is_plain(text, name) for text in view.unknown)
 

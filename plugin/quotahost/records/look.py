@@ -10,10 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Annotated, Any, Final, Literal
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NotRequired,  # pydantic needs this one before Python 3.12
+)
 
 from pydantic import Field, PlainSerializer, with_config
-from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+from typing_extensions import TypedDict
 
 from quotahost.model import Bound, Client, ClientUse, Look, QuotaType, State, Volume, VolumeUse
 from quotahost.model.volume_use import MeasuredVolume, TopicUse
@@ -27,6 +33,7 @@ MAX_ANSWERS: Final = 4
 MAX_VOLUMES: Final = 100
 MAX_MARKS: Final = 10
 MAX_OPENED: Final = 2
+MAX_ADDRESS: Final = 60  # characters; one of IPv6 with its scope has fewer
 MAX_TOPICS: Final = 30
 _MAX_NAMES: Final = 60_000  # characters of all names of uses; JSON may write each as six
 _MAX_CAUSE: Final = 2_000  # characters
@@ -43,6 +50,7 @@ _USE: Final = object_of(
     ClientUse, quota_type=QuotaType, user=str, client_id=str, scope=str, rate=Number, quota=Number | None,
     limit=Number | None, delay_ms=Number, bound=Annotated[Bound, Field(alias="boundBy")],
     idle=Annotated[Number, Field(alias="idleSeconds")], shadow=str,
+    address=NotRequired[Annotated[str, Field(max_length=MAX_ADDRESS)]],  # earlier versions don't write it
 )  # fmt: skip
 #: The limits in bytes consumed. Null is unknown.
 _VOLUME: Final = object_of(
@@ -169,10 +177,11 @@ def _fitting_uses(uses: Iterable[ClientUse]) -> Iterator[ClientUse]:
     """The first of them, as many as fit a record. A number that JSON lacks would spoil all of it."""
     names = 0
     for number, use in enumerate(uses):
-        names += len(use.user) + len(use.client_id) + len(use.scope) + len(use.shadow)
+        names += len(use.user) + len(use.client_id) + len(use.scope) + len(use.shadow) + len(use.address)
         if number == MAX_USES or names > _MAX_NAMES:
             return
         if all(isfinite(value) for value in (use.rate, use.quota or 0, use.limit or 0, use.delay_ms, use.idle)):
+            use = replace(use, address=use.address[:MAX_ADDRESS])
             yield use if (use.user + use.client_id + use.scope).isascii() else _use_in_unicode(use)
 
 

@@ -10,21 +10,19 @@ Time is always an argument, in milliseconds, and never decreases from call to ca
 whatever is recorded: bytes, mutations, percent of a thread's time.
 """
 
-from quotahost.throttling.kip_13 import simple_delay_s
-from quotahost.throttling.kip_599_diff import RevisionDiffRate
-from quotahost.throttling.kip_599_v15 import Version15Rate, samples_of_burst
-from quotahost.throttling.quota_window import QuotaWindows, quota_window, quota_windows
-from quotahost.throttling.sampled_rate import SampledRate
-from quotahost.throttling.tap import Tap, rise
-from quotahost.throttling.token_bucket import TokenBucket
+from quotahost.throttling.kip_599 import RevisionDiffRate, SpreadRate, TokenBucket, Version15Rate, samples_of_burst
+from quotahost.throttling.sampled_rate import QuotaWindows, SampledRate, quota_window, quota_windows, simple_delay_s
+from quotahost.throttling.tap import Tap, lowered, rise
 
 __all__ = [
     "QuotaWindows",
     "RevisionDiffRate",
     "SampledRate",
+    "SpreadRate",
     "Tap",
     "TokenBucket",
     "Version15Rate",
+    "lowered",
     "quota_window",
     "quota_windows",
     "rise",

@@ -1,21 +1,64 @@
-"""Kafka's ``Rate`` over a ``SampledStat``.
+"""How Kafka measures and throttles PRODUCE, FETCH and REQUEST quotas: a ``Rate`` over a ``SampledStat``.
 
-Kafka measures and throttles PRODUCE, FETCH and REQUEST quotas by this, with ``quota.window.num`` samples (11)
-of ``quota.window.size.seconds`` (1 s). The model follows these lines of Kafka 4.3.1:
+A broker keeps ``quota.window.num`` samples (11) of ``quota.window.size.seconds`` (1 s) for each sensor. The rate is
+their sum over the time that they span. Above the limit the client is muted for as long as it takes, without records,
+until the rate is back at the limit. The model follows these lines of Kafka 4.3.1:
 
 - ``org.apache.kafka.common.metrics.stats.Rate``: ``measure`` 77-78, ``windowSize`` 83-113;
 - ``org.apache.kafka.common.metrics.stats.SampledStat``: ``record`` 51-57, ``advance`` 61-70,
   ``purgeObsoleteSamples`` 127-136;
 - ``org.apache.kafka.server.quota.QuotaUtils``: ``throttleTime`` 42-45.
 
-``tests/throttling`` compares it with those classes in a JVM.
+``tests/throttling`` compares it with those classes in a JVM. KIP-13 has another formula for the delay
+(:func:`simple_delay_s`), which no Kafka uses.
 """
 
-from __future__ import annotations
-
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-from quotahost.throttling.javamath import divide, to_int, to_long
+_LONG_MAX: Final = 2**63 - 1
+
+
+class QuotaWindows(NamedTuple):
+    """Over which windows a broker measures PRODUCE, FETCH and REQUEST: how many, and of how many seconds each."""
+
+    number: int
+    size: int
+
+
+def quota_windows(broker: Mapping[str, str]) -> QuotaWindows:
+    """``quota.window.num`` and ``quota.window.size.seconds`` of the broker's own properties, or Kafka's defaults."""
+    number, size = broker.get("quota.window.num") or "11", broker.get("quota.window.size.seconds") or "1"
+    return QuotaWindows(int(number), int(size))
+
+
+def quota_window(broker: Mapping[str, str]) -> float:
+    """The longest window in seconds: (``quota.window.num`` + 1) x ``quota.window.size.seconds``.
+
+    ``SampledStat`` keeps one sample more than ``quota.window.num`` as long as it overlaps the monitored time, and
+    ``Rate.windowSize`` counts from the start of the oldest sample. Kafka mutes for (rate - limit) / limit x window, so
+    a step of the limit that was computed for a shorter window would mute for longer than ``max.mute``.
+
+    Args:
+        broker: the broker's own properties; Kafka's defaults stand for those that are missing.
+    """
+    windows = quota_windows(broker)
+    return float((windows.number + 1) * windows.size)
+
+
+def simple_delay_s(produced: float, bound: float, limit: float) -> float:
+    """KIP-13's delay in seconds over N windows of one second: ``(produced - bound) / limit``, 0 within the bound.
+
+    The KIP's example: 5 MB/s in 10 windows allow 50 MB; 60 MB were produced; the delay is 2 s.
+
+    Args:
+        produced: the sum over all N windows.
+        bound: the sum that they allow, N times the limit.
+        limit: per second, above 0.
+    """
+    return max(0.0, (produced - bound) / limit)
 
 
 @dataclass(slots=True)
@@ -84,7 +127,7 @@ class SampledRate:
         if rate <= bound:
             return 0
         long = to_long(divide(rate - bound, bound) * size_ms)
-        return to_int(long) if cast else long
+        return _to_int(long) if cast else long
 
     def _total(self, now_ms: int) -> tuple[float, int]:
         """``purgeObsoleteSamples``, then the sum of the samples and ``windowSize``, in one walk: runs take millions."""
@@ -112,3 +155,30 @@ class SampledRate:
             self._samples.append(_Sample(now_ms, now_ms))
         else:
             self._samples[self._current].reset(now_ms)
+
+
+# ---- Java's arithmetic where it differs from Python's, so that the models give Kafka's very numbers ----
+
+
+def divide(a: float, b: float) -> float:
+    """``a / b`` of doubles: by 0 it is infinite, or NaN for 0 / 0."""
+    if b != 0:
+        return a / b
+    return math.copysign(math.inf, a) * math.copysign(1.0, b) if a and not math.isnan(a) else math.nan
+
+
+def to_long(x: float) -> int:
+    """``Math.round``: the nearest long, halves upwards; NaN is 0."""
+    if math.isnan(x):
+        return 0
+    # Java gives the nearest long where Python's integers would grow.
+    if abs(x) >= _LONG_MAX:
+        return _LONG_MAX if x > 0 else -_LONG_MAX - 1
+    # Not by round(), which takes halves to the even neighbour.
+    floor = math.floor(x)
+    return floor + (x - floor >= 0.5)
+
+
+def _to_int(x: int) -> int:
+    """``(int)`` of a long: the low 32 bits, so that a number that is too large may become negative."""
+    return (x + 2**31) % 2**32 - 2**31

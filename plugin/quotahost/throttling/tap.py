@@ -9,8 +9,6 @@ a client at its limit sends is the quota times the factor, now. docs/adr/0017-a-
 here in the same order as there.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from typing import Final
 

@@ -26,8 +26,7 @@ from harness.kafka.quotas import enforced_quotas
 from harness.kafka.settings import CONTROLLER, INTERNAL
 from harness.plugin import JAR
 from harness.system.waiting import eventually
-from quotahost.throttling.sampled_rate import SampledRate
-from quotahost.throttling.token_bucket import TokenBucket
+from quotahost.throttling import SampledRate, TokenBucket
 from tests.broker.support.explain import explain_client, field, last_line
 from tests.broker.support.node import ANYONE, callback_properties, has_own_quota, table_row
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.disks.measured import OTHERS, largest, look, topic_of, written
+from quotahost.broker.disks.topics import OTHERS, largest, look, topic_of, written
 from quotahost.broker.host.messages import Gauge
 from quotahost.cli.console import lines_of
 from quotahost.cli.explain import retention
@@ -23,6 +23,7 @@ from quotahost.cli.explain.volume import (
     cut_row,
     retention_of,
     show_volume,
+    stalled_uploads,
     topic_rows,
 )
 from quotahost.cli.explain.volume import volume_facts as facts
@@ -163,8 +164,14 @@ def test_the_work_for_a_topic_does_not_grow_with_the_square_of_its_partitions(tm
         ({"retention.ms": "-1", "retention.bytes": "7"}, Retention(None, 7)),
         ({"cleanup.policy": "compact", "retention.ms": "5000"}, Retention(5.0, None, compacted=True)),
         ({"cleanup.policy": "compact,delete", "retention.ms": "5000"}, Retention(5.0)),
-        ({"retention.ms": "5000", "remote.storage.enable": "true", "local.retention.ms": "-2"}, Retention(5.0)),
-        ({"retention.ms": "5000", "remote.storage.enable": "true", "local.retention.ms": "1000"}, Retention(1.0)),
+        (
+            {"retention.ms": "5000", "remote.storage.enable": "true", "local.retention.ms": "-2"},
+            Retention(5.0, tiered=True),
+        ),
+        (
+            {"retention.ms": "5000", "remote.storage.enable": "true", "local.retention.ms": "1000"},
+            Retention(1.0, tiered=True),
+        ),
         ({}, Retention()),
     ],
 )
@@ -239,3 +246,18 @@ def test_a_cut_is_shown_with_what_would_be_kept() -> None:
         "compacted"
     )
     assert cut_row(Cut("t", Retention(), None, by_size=False, freed=[0, 0])) == ("t", "for ever", "0 B", "0 B")
+
+
+@pytest.mark.parametrize("kept", [Retention(1000.0, tiered=True), Retention(None, 8192, tiered=True)])
+def test_segments_that_wait_for_their_upload_are_told_since_a_cut_does_not_free_them(
+    tmp_path: Path, kept: Retention
+) -> None:
+    partition(tmp_path, "a-0", 9000, 5000, 1500, 0)
+    partition(tmp_path, "b-0", 500, 100, 0)
+    seen = look([str(tmp_path)])
+    (segment, *_) = retention.segments(str(tmp_path / "a-0"))
+    stalled = cut("a", kept, seen, NOW)
+    assert stalled.overdue == 2 * segment.used, "the third may be deleted when Kafka looks for it next"
+    assert "past the local retention" in stalled_uploads([stalled, cut("b", kept, seen, NOW)])
+    assert "b:" not in stalled_uploads([stalled, cut("b", kept, seen, NOW)])
+    assert cut("a", replace(kept, tiered=False), seen, NOW).overdue == 0, "without tiered storage nothing waits"

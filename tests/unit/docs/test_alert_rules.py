@@ -33,35 +33,47 @@ def test_the_alert_rules_are_those_that_prometheus_accepts() -> None:
     promtool("check", "rules", ALERTS)
 
 
-def test_a_broker_that_knows_too_little_fires_one_alert_by_whether_that_slows_producers(tmp_path: Path) -> None:
-    series = {"quotahost_unknown": (1, 1), "quotahost_lack_of_data": (1, 0)}
-    alerts = ("QuotahostLackOfData", "slowed"), ("QuotahostUnknown", "not-slowed")
-    case = {
-        "rule_files": [str(ALERTS)],
-        "tests": [
-            {
-                "interval": "1m",
-                "input_series": [
-                    {"series": f'{name}{{instance="{broker}"}}', "values": f"{value}x10"}
-                    for name, values in series.items()
-                    for broker, value in zip(("slowed", "not-slowed"), values, strict=True)
-                ],
-                "promql_expr_test": [
-                    {
-                        "expr": 'count(ALERTS{alertname=~"Quotahost(LackOfData|Unknown)"}) by (alertname, instance)',
-                        "eval_time": "9m",
-                        "exp_samples": [
-                            {"labels": f'{{alertname="{alert}",instance="{broker}"}}', "value": 1}
-                            for alert, broker in alerts
-                        ],
-                    }
-                ],
-            }
-        ],
+def fires(directory: Path, series: dict[str, float], minutes: int, alerts: dict[str, str], by: str) -> None:
+    """Exactly these alerts, by their names, fire after so many minutes in which each series had its value.
+
+    Args:
+        directory: for a file.
+        series: values by the series' names and labels.
+        minutes: for how long.
+        alerts: of each alert the value of ``by``.
+        by: a label that tells alerts of one name apart.
+    """
+    names = "|".join(alerts)
+    samples = [{"labels": f'{{alertname="{name}",{by}="{of}"}}', "value": 1} for name, of in alerts.items()]
+    expected = {
+        "expr": f'count(ALERTS{{alertname=~"{names}",alertstate="firing"}}) by (alertname, {by})',
+        "eval_time": f"{minutes}m",
+        "exp_samples": samples,
     }
-    file = tmp_path / "case.yml"
-    file.write_text(yaml.safe_dump(case))
+    inputs = [{"series": name, "values": f"{value:g}x{minutes}"} for name, value in series.items()]
+    tests = [{"interval": "1m", "input_series": inputs, "promql_expr_test": [expected]}]
+    file = directory / "case.yml"
+    file.write_text(yaml.safe_dump({"rule_files": [str(ALERTS)], "tests": tests}))
     promtool("test", "rules", file)
+
+
+def test_a_broker_that_knows_too_little_fires_one_alert_by_whether_that_slows_producers(tmp_path: Path) -> None:
+    series = {
+        'quotahost_unknown{instance="slowed"}': 1.0, 'quotahost_lack_of_data{instance="slowed"}': 1.0,
+        'quotahost_unknown{instance="not-slowed"}': 1.0, 'quotahost_lack_of_data{instance="not-slowed"}': 0.0,
+    }  # fmt: skip
+    alerts = {"QuotahostLackOfData": "slowed", "QuotahostUnknown": "not-slowed"}
+    fires(tmp_path, series, 9, alerts, "instance")
+
+
+def test_a_client_that_is_near_its_quota_for_long_fires_an_alert_before_it_is_slowed(tmp_path: Path) -> None:
+    labels = 'client_id="app",scope="client",type="PRODUCE",instance="b:1"'
+    series = {}
+    for user, rate, limit in (("near", 95, 100), ("far", 80, 100), ("slowed", 48, 50), ("idle", 0, 100)):
+        series[f'quotahost_client_rate{{user="{user}",{labels}}}'] = float(rate)
+        series[f'quotahost_client_quota{{user="{user}",{labels}}}'] = 100.0
+        series[f'quotahost_client_limit{{user="{user}",{labels}}}'] = float(limit)
+    fires(tmp_path, series, 20, {"QuotahostClientNearsQuota": "near"}, "user")
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])

@@ -19,7 +19,7 @@ counts = st.integers(0, 10**6)
 rates = st.none() | numbers
 uses = st.builds(
     ClientUse, st.sampled_from(QuotaType), names, names, names, numbers, rates, rates, numbers, st.sampled_from(Bound),
-    numbers, names,
+    numbers, names, names,
 )  # fmt: skip
 answers = st.builds(Answered, names, st.lists(names, max_size=3).map(tuple))
 sizes = st.integers(0, 2**53)
@@ -71,3 +71,11 @@ def test_a_look_tells_whether_its_record_has_room_for_all() -> None:
     few, long = [use()] * 9, [use("u" * 100, "c" * 1_000)] * 100
     assert [of("1", "c", look(uses)).left_out for uses in (few, long)] == [False, True]
     assert of("1", "c", look(few, left_out=True)).left_out
+
+
+def test_a_look_of_an_earlier_version_has_no_addresses() -> None:
+    value = look_codec.encode(of("1", "c", look([use(address="10.0.0.7")])))
+    assert look_codec.decode(b"1", value).uses[0].address == "10.0.0.7"
+    older = value.replace(b',"address":"10.0.0.7"', b"")
+    assert older != value
+    assert look_codec.decode(b"1", older).uses[0].address == ""

@@ -13,7 +13,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quotahost.broker.disks.monitor import DiskMonitor
-from quotahost.broker.plugins.factor_sources.liveness import Patience
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import Volume
@@ -21,7 +20,7 @@ from quotahost.pipeline.volumes.aggregate import Rules
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.snapshot import Snapshot, decode, encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, settings
+from tests.fakes.plugin_context import Clock, patience, settings
 from tests.reference import volumes as pipeline
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,7 +28,6 @@ VALIDITY = timedelta(seconds=60)
 TRUE = 1_800_000_000.0  # the time of the look
 QUARTERS = st.integers(0, 400).map(lambda number: number / 4)  # seconds, exact as floats
 OFF = st.integers(-100_000, 100_000).map(float)  # by how many seconds a wall clock is wrong
-PATIENCE = Patience(60, 30)
 DISK = Volume("1", "/d", 100, 10)
 
 
@@ -57,7 +55,7 @@ def fresh_to_a_broker(value: bytes, written_ms: int, passed: float, wall: float,
     clock.now += 100  # in service for longer than startup.grace
     assert roster.take(decode(b"1", value), live, 60, written_ms) == ""
     clock.now += passed
-    return roster.known(PATIENCE)[0].problem == ""
+    return roster.known(patience())[0].problem == ""
 
 
 def fresh_to_the_pipeline(value: bytes, written_ms: int, now_ms: int) -> bool:
@@ -96,7 +94,7 @@ def test_what_was_in_the_topic_before_is_aged_by_kafkas_clock_as_soon_as_a_recor
     here = Snapshot("2", at(TRUE), (), age_ms=0)
     assert roster.take(here, True, 60, round((TRUE + passed) * 1000)) == ""
     assert roster.take(decode(b"1", published(0, 0)), False, 60, round(TRUE * 1000)) == ""
-    known = {each.broker: each for each in roster.known(PATIENCE)}
+    known = {each.broker: each for each in roster.known(patience())}
     assert known["1"].age == pytest.approx(passed)
     assert (known["1"].problem == "") is (passed <= 60)
 
@@ -118,5 +116,5 @@ def test_of_one_look_the_record_that_was_published_last_is_kept() -> None:
     first, later = (Snapshot("1", at(TRUE), (DISK,), age_ms=age, offline=offline)
                     for age, offline in ((0, ()), (5000, ("/e",))))  # fmt: skip
     assert [roster.take(each, True, 60) for each in (first, later, first, later)] == ["", "", "late", "late"]
-    kept = roster.known(PATIENCE)[0].snapshot
+    kept = roster.known(patience())[0].snapshot
     assert kept == later

@@ -8,7 +8,7 @@ import pytest
 
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
-from quotahost.broker.plugins.factor_sources.local import Local
+from quotahost.broker.plugins.factor_sources.direct import Local
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.settings.broker import Settings

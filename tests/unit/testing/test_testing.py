@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from quotahost.api import Context, Role
-from quotahost.broker.plugins.factor_sources.fixed import Fixed
+from quotahost.broker.plugins.factor_sources.direct import Fixed
 from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
 from quotahost.broker.plugins.suppliers.static import Static
 from quotahost.model import (

@@ -8,8 +8,6 @@ from the disk itself. It never writes: the directories are Kafka's. It can't see
 unless the kernel has made the file system read-only, nor a dead one whose controller answers from a cache of its own.
 """
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os
@@ -160,7 +158,7 @@ def _mounts() -> dict[int, tuple[str, str]]:
         lines = _MOUNTS.read_text(errors="replace").splitlines()
     except OSError:
         return {}
-    found = {}
+    mounts = {}
     for line in lines:
         # MOUNT PARENT MAJOR:MINOR ROOT MOUNT-POINT OPTIONS [TAG ...] - TYPE SOURCE OPTIONS, with any number of tags.
         before, _, after = line.partition(" - ")
@@ -168,8 +166,8 @@ def _mounts() -> dict[int, tuple[str, str]]:
         if len(fields) < 5 or len(rest) < 2:
             continue
         major, _, minor = fields[2].partition(":")
-        found[os.makedev(int(major), int(minor))] = (_unescaped(rest[1]), _unescaped(fields[4]))
-    return found
+        mounts[os.makedev(int(major), int(minor))] = (_unescaped(rest[1]), _unescaped(fields[4]))
+    return mounts
 
 
 def _unescaped(text: str) -> str:
@@ -182,7 +180,7 @@ def cluster_id(directories: Iterable[str]) -> str:
 
     A directory that can't be read is passed over.
     """
-    return next((found for found in map(_cluster_id, directories) if found), "")
+    return next(filter(None, map(_cluster_id, directories)), "")
 
 
 def _cluster_id(directory: str) -> str:

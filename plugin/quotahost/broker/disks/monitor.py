@@ -5,8 +5,6 @@ The host makes one monitor and hands it to every plugin that asks (``context.dis
 ``file_stores`` does the looking.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import threading
@@ -102,7 +100,7 @@ class DiskMonitor:
         age, disks = self.latest()
         if disks is None:
             return ClusterVolumes((), waiting=f"broker {self._node}: its disks have not answered yet")
-        unknown = tuple(f"broker {self._node}, log dir {each}" for each in disks.offline)
+        unknown = tuple(f"broker {self._node}, log dir {lost}" for lost in disks.offline)
         validity = self._settings().validity.total_seconds()
         if age > validity:
             # Without the age: the host compares these sentences, and would see a new one every second.
@@ -125,18 +123,20 @@ class DiskMonitor:
         offline = self._broker.offline_log_dirs()
         # Before the look: a disk that takes long to answer must not make its numbers older than they are said to be.
         if self._clock() - self._read_at >= _READ_EVERY:
-            self._unreadable = unreadable(each for each in self._directories if each not in offline)
+            self._unreadable = unreadable(name for name in self._directories if name not in offline)
             self._read_at = self._clock()
-        failed = {each: why for each, why in self._unreadable.items() if each not in offline}
-        disks = read_disks(self._node, [each for each in self._directories if each not in failed], offline)
+        failed = {name: why for name, why in self._unreadable.items() if name not in offline}
+        disks = read_disks(self._node, [name for name in self._directories if name not in failed], offline)
         self._log_inodes(disks)
-        return replace(disks, offline=disks.offline + tuple(f"{each}: {why}" for each, why in failed.items()))
+        return replace(disks, offline=disks.offline + tuple(f"{name}: {why}" for name, why in failed.items()))
 
     def _log_inodes(self, disks: DiskState) -> None:
         full = {volume.name for volume in disks.volumes if volume.free == 0}
-        if found := next((name for directory, name in disks.places if name in full and out_of_inodes(directory)), None):
+        if volume := next(
+            (name for directory, name in disks.places if name in full and out_of_inodes(directory)), None
+        ):
             text = "volume %s is out of inodes (files): it counts as full, however many bytes are free"
-            self._inodes.report(text, printable(found))
+            self._inodes.report(text, printable(volume))
         else:
             self._inodes.healed()
 
@@ -187,8 +187,8 @@ class DiskMonitor:
         storage = self._settings().static.storage
         above = set()
         for volume in disks.volumes:
-            found = bounds(volume, volume.soft or storage.soft_limit, volume.hard or storage.hard_limit)
-            if found and found.may_lower(volume.consumed):
+            in_force = bounds(volume, volume.soft or storage.soft_limit, volume.hard or storage.hard_limit)
+            if in_force and in_force.may_lower(volume.consumed):
                 above.add(volume.name)
         wanted = {name: tuple(place for place, on in disks.places if on == name) for name in above}
         topics = self._topics.of(wanted)

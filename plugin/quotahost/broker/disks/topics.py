@@ -1,43 +1,69 @@
-"""Which topics have a replica in a log directory: the names of the directories in it say so.
+"""Which topics lie in the log directories of a volume, how much each of them takes, and how fast it grows.
 
-A replica lies in ``TOPIC-PARTITION``; one that moves to another log directory in ``TOPIC-PARTITION.ID-future`` as well.
-What is being deleted or was found stray (``-delete``, ``-stray``) no client can write to, nor the metadata's own topic
-(Kafka's ``LocalLog``, ``UnifiedLog`` and ``LogManager``). These functions may block on a disk that hangs.
+A replica lies in ``TOPIC-PARTITION``. Kafka appends ``.ID-future`` while it moves the replica between two log
+directories, ``.ID-delete`` once the topic is deleted, and ``.ID-stray`` if the broker should not have it (``LocalLog``,
+``UnifiedLog`` and ``LogManager``). The monitor asks only for the topics that clients may write to (:func:`topics`), of
+volumes above their soft limit. :func:`measure` takes two looks (:func:`look`) some seconds apart, for ``quotahost
+explain --volume`` in its own process, and for ``quotahost top`` of a cluster in a broker where somebody opens one of
+its volumes. Files come and go while they are listed: what has gone counts as 0. All of this may block on a disk that
+hangs.
 """
-
-from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 
+from quotahost.broker.disks.file_stores import read_disks
+from quotahost.model import Volume
 from quotahost.model.affected import MAX_TOPICS
+from quotahost.model.volume_use import MeasuredVolume, TopicUse
 
 #: Entries of a log directory that are read, at most: a broker holds some 10,000 partitions.
 MAX_ENTRIES: Final = 100_000
 LIST_EVERY: Final = 1.0  # seconds between listings of one volume
-_REPLICA: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-[0-9]{1,10}(?:\.[0-9a-f]{32}-future)?")
+OTHERS: Final = "(other files)"
+MOST: Final = 10  # topics that take most; as many that grow most
+_REPLICA: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-[0-9]{1,10}(?:\.[0-9a-f]{32}-(future|delete|stray))?")
+_GOING: Final = {"delete": " (being deleted)", "stray": " (stray)", "future": "", None: ""}
 _METADATA: Final = "__cluster_metadata"
+_BLOCK: Final = 512  # POSIX counts st_blocks in these, whatever the file system's own blocks are
+_LOG: Final = ".log"
+
+
+def topic_of(directory: str) -> tuple[str, bool]:
+    """The topic of a directory's name with a note where it is going, and whether it stays; OTHERS for any other."""
+    match = _REPLICA.fullmatch(directory)
+    if match is None:
+        return OTHERS, False
+    return match[1] + _GOING[match[2]], match[2] in (None, "future")
 
 
 def topics(directories: Iterable[str]) -> frozenset[str] | None:
-    """The topics with a replica in these log directories; None if they are too many or can't be read."""
-    found: set[str] = set()
+    """The topics with a replica in these log directories that stays; None if they are too many or can't be read.
+
+    No client can write to the metadata's own topic, which is left out.
+    """
+    names: set[str] = set()
     left = MAX_ENTRIES
     for directory in directories:
         try:
             with os.scandir(directory) as entries:
                 for entry in entries:
                     left -= 1
-                    if match := _REPLICA.fullmatch(entry.name):
-                        found.add(match[1])
-                    if left < 0 or len(found) > MAX_TOPICS + 1:  # one more: the metadata's topic is taken out below
+                    topic, stays = topic_of(entry.name)
+                    if stays:
+                        names.add(topic)
+                    if left < 0 or len(names) > MAX_TOPICS + 1:  # one more: the metadata's topic is taken out below
                         return None
         except OSError:
             return None
-    found.discard(_METADATA)
-    return frozenset(found) if len(found) <= MAX_TOPICS else None
+    names.discard(_METADATA)
+    return frozenset(names) if len(names) <= MAX_TOPICS else None
 
 
 class TopicsByVolume:
@@ -51,10 +77,125 @@ class TopicsByVolume:
     def of(self, wanted: Mapping[str, tuple[str, ...]]) -> dict[str, frozenset[str] | None]:
         """The topics of the wanted volumes, which are given with their log directories; the others are forgotten."""
         self._listed = {name: self._of(name, directories) for name, directories in wanted.items()}
-        return {name: found for name, (_, _, found) in self._listed.items()}
+        return {name: topics for name, (_, _, topics) in self._listed.items()}
 
     def _of(self, name: str, directories: tuple[str, ...]) -> tuple[float, tuple[str, ...], frozenset[str] | None]:
         now, before = self._clock(), self._listed.get(name)
         if before and before[1] == directories and now - before[0] < LIST_EVERY:
             return before
         return now, directories, topics(directories)
+
+
+@dataclass(slots=True)
+class Look:
+    """The log directories of one volume at one moment.
+
+    Attributes:
+        at: seconds, monotonic.
+        used: by topic the bytes that its files take on the disk; Kafka's index files are sparse and take less than
+            their length.
+        logs: the length of each file of records by its path.
+        partitions: by topic its directories, without those that are going.
+        unread: the directories that could not be listed, with the reason.
+    """
+
+    at: float
+    used: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    logs: dict[str, tuple[str, int]] = field(default_factory=dict)
+    partitions: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    unread: list[str] = field(default_factory=list)
+
+
+def look(directories: Iterable[str]) -> Look:
+    """List the log directories. It waits for the disk for as long as that takes."""
+    seen = Look(time.monotonic())
+    for directory in directories:
+        for entry in _entries(directory, seen):
+            _add(entry, seen)
+    return seen
+
+
+def _add(entry: os.DirEntry[str], seen: Look) -> None:
+    if not entry.is_dir(follow_symlinks=False):
+        seen.used[OTHERS] += _used(entry)
+        return
+    topic, stays = topic_of(entry.name)
+    if stays:
+        seen.partitions[topic].append(entry.path)
+    for file in _entries(entry.path, seen):
+        seen.used[topic] += _used(file)
+        if stays and file.name.endswith(_LOG):
+            seen.logs[file.path] = topic, _length(file)
+
+
+def _entries(directory: str, seen: Look) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            yield from entries
+    except FileNotFoundError:  # a partition was deleted meanwhile
+        if Path(directory).parent.exists():
+            return
+        seen.unread.append(f"{directory}: it is gone")
+    except OSError as error:
+        seen.unread.append(f"{directory}: {error.strerror or error}")
+
+
+def _used(file: os.DirEntry[str]) -> int:
+    try:
+        return file.stat(follow_symlinks=False).st_blocks * _BLOCK
+    except OSError:
+        return 0
+
+
+def _length(file: os.DirEntry[str]) -> int:
+    try:
+        return file.stat(follow_symlinks=False).st_size
+    except OSError:
+        return 0
+
+
+def written(before: Look, now: Look) -> dict[str, float]:
+    """Bytes/s that were appended to each topic between two looks; what was deleted meanwhile is not taken off."""
+    span = max(now.at - before.at, 1e-3)
+    rates: dict[str, float] = defaultdict(float)
+    for path, (topic, length) in now.logs.items():
+        # The cleaner puts a shorter file in the place of another one.
+        rates[topic] += max(0, length - before.logs.get(path, ("", 0))[1]) / span
+    return dict(rates)
+
+
+def measure(
+    volume: str, broker: str, directories: Sequence[str], seconds: float, sleep: Callable[[float], object] = time.sleep
+) -> tuple[MeasuredVolume, Look]:
+    """The volume of this name and broker with these log directories, and the second of two looks at them.
+
+    Raises:
+        OSError: the volume can't be read.
+    """
+    before, first = _volume(volume, broker, directories), look(directories)
+    sleep(seconds)
+    now, second = _volume(volume, broker, directories), look(directories)
+    span = max(second.at - first.at, 1e-3)
+    growth = (now.consumed - before.consumed) / span
+    topics = largest(second.used, written(first, second))
+    return MeasuredVolume(now, directories, span, growth, topics, second.unread), second
+
+
+def _volume(name: str, broker: str, directories: Sequence[str]) -> Volume:
+    disks = read_disks(broker, directories)
+    if not disks.volumes:
+        raise OSError("; ".join(disks.offline))
+    # Its name depends on which other volumes the broker has.
+    return replace(disks.volumes[0], name=name)
+
+
+def largest(used: Mapping[str, int], rates: Mapping[str, float]) -> list[TopicUse]:
+    """The topics that take most or grow most, and the sum of the rest; both mappings are by topic."""
+    order = sorted(used, key=lambda topic: used[topic], reverse=True)
+    quick = sorted(rates, key=lambda topic: rates[topic], reverse=True)
+    shown = list(dict.fromkeys([*order[:MOST], *[topic for topic in quick[:MOST] if rates[topic] > 0]]))
+    uses = [TopicUse(topic, used.get(topic, 0), rates.get(topic, 0.0)) for topic in shown]
+    if rest := used.keys() - set(shown):
+        size, rate = sum(used[topic] for topic in rest), sum(rates.get(topic, 0.0) for topic in rest)
+        uses.append(TopicUse(f"({len(rest)} others)", size, rate))
+    return uses

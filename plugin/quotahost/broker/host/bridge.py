@@ -23,7 +23,7 @@ from quotahost.broker.host.protocol import CALLS, VERSION
 from quotahost.model import Factor, LogDir, QuotaType
 from quotahost.model.affected import Affected
 from quotahost.settings.broker import Settings
-from quotahost.throttling.quota_window import quota_windows
+from quotahost.throttling import quota_windows
 
 #: The shim's calls take whole milliseconds, Python's settings and clocks are in seconds.
 _MILLIS = 1000

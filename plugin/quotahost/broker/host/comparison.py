@@ -16,7 +16,7 @@ from quotahost.broker.host.dump import Ask
 from quotahost.broker.host.would_be import Tags, WouldBe, would_be
 from quotahost.model import QuotaType
 from quotahost.settings.shadow import SUPPLIER
-from quotahost.throttling.tap import lowered
+from quotahost.throttling import lowered
 
 FACTOR: Final = "factor"  # the rule's name in the property ``shadow``
 _BYTES: Final = (QuotaType.PRODUCE, QuotaType.FETCH)

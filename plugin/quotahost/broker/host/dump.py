@@ -385,4 +385,5 @@ def use_of(state: BrokerState, row: Row) -> ClientUse:
         quota.bound,
         quota.idle,
         state.would_hold.get((quota.type.value, quota.user, quota.client_id), ""),
+        row.get("address") or "",
     )

@@ -30,7 +30,7 @@ from quotahost.settings.broker import Settings, read_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.display import describe
 from quotahost.text import printable
-from quotahost.throttling.quota_window import quota_windows
+from quotahost.throttling import quota_windows
 
 _COLUMNS: Final = ("property", "value", "from")
 _CLASS: Final = f"{PREFIX}class"

@@ -61,6 +61,7 @@ class Answer(BrokerState):
     client: Client = field(default_factory=lambda: Client("", ""))
     fence_passes: bool = False
     is_marked: bool = False
+    address: str = ""
     quotas: tuple[QuotaState, ...] = ()
     would_be_rates: Mapping[str, float | None] = field(default_factory=dict)
 
@@ -76,7 +77,8 @@ def parse(dump: Row, client: Client) -> Answer:
         quotas = tuple(quota_of(BrokerState(**facts), row, of_client) for row in of_client["quotas"])
         return Answer(
             **facts, client=client, fence_passes=bool(of_client["passes"]),
-            is_marked=of_client["mark"] is not None, quotas=quotas, would_be_rates=dump.get("would_be_rates", {}),
+            is_marked=of_client["mark"] is not None, address=of_client.get("address") or "", quotas=quotas,
+            would_be_rates=dump.get("would_be_rates", {}),
         )  # fmt: skip
 
 

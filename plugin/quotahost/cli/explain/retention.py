@@ -5,6 +5,10 @@ deletes a segment whose newest record is older than the retention; the last entr
 record's timestamp (12 bytes: milliseconds, offset), which producers may have chosen. By size it deletes for as long as
 what is left is at least the retention. :func:`cut` works out what a half and a quarter of the present retention would
 free, from the files in the topic's directories.
+
+With tiered storage (KIP-405) Kafka deletes no segment that it has not uploaded yet, however old it is. Which ones it
+has uploaded, no file says. But one that is past its retention for longer than Kafka takes to look for such segments
+(:data:`LOOKED_FOR`) is most likely waiting for its upload: then a cut frees less than is worked out here.
 """
 
 from __future__ import annotations
@@ -20,8 +24,10 @@ from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Final
 
-from quotahost.broker.disks.measured import Look
+from quotahost.broker.disks.topics import Look
 
+#: Seconds: twice the default of ``log.retention.check.interval.ms``. For so long a segment may be past its retention.
+LOOKED_FOR: Final = 600.0
 SHARES: Final = (2, 4)  # a cut to a half and to a quarter
 _ENTRY: Final = struct.Struct(">qi")
 _SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
@@ -51,11 +57,13 @@ class Retention:
         seconds: None for ever.
         size: bytes of each partition; None for any number.
         compacted: the topic is only compacted, so neither applies.
+        tiered: Kafka uploads its closed segments, and deletes none before.
     """
 
     seconds: float | None = None
     size: int | None = None
     compacted: bool = False
+    tiered: bool = False
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Retention:
@@ -67,7 +75,7 @@ class Retention:
             local_time, local_size = (int(properties.get(f"local.retention.{unit}", "-2")) for unit in ("ms", "bytes"))
             time, size = time if local_time == -2 else local_time, size if local_size == -2 else local_size
         compacted = "delete" not in properties.get("cleanup.policy", "delete")
-        return cls(time / 1000 if time >= 0 else None, size if size >= 0 else None, compacted)
+        return cls(time / 1000 if time >= 0 else None, size if size >= 0 else None, compacted, is_tiered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,7 @@ class Cut:
         base: the seconds, or bytes of a partition, of which halves and quarters are taken; None if nothing is closed.
         by_size: ``base`` is in bytes.
         freed: for each of SHARES the bytes.
+        overdue: bytes that the present retention should have freed already; told of tiered topics alone.
     """
 
     topic: str
@@ -87,6 +96,7 @@ class Cut:
     base: float | None
     by_size: bool
     freed: Sequence[int]
+    overdue: int = 0
 
 
 def cut(topic: str, kept: Retention, seen: Look, now: float | None = None) -> Cut:
@@ -99,14 +109,20 @@ def cut(topic: str, kept: Retention, seen: Look, now: float | None = None) -> Cu
             lengths[str(Path(path).parent)] += length
         surplus = [(parts, lengths.get(directory, 0)) for directory, parts in closed.items()]
         freed = [sum(_beyond(parts, length - kept.size // share) for parts, length in surplus) for share in SHARES]
-        return Cut(topic, kept, kept.size, by_size=True, freed=freed)
+        # A segment was closed after its newest record; one that was closed lately may still be looked for.
+        settled = [([part for part in parts if _is_older(part, now - LOOKED_FOR)], length) for parts, length in surplus]
+        overdue = sum(_beyond(parts, length - kept.size) for parts, length in settled)
+        return Cut(topic, kept, kept.size, by_size=True, freed=freed, overdue=overdue if kept.tiered else 0)
     # A topic that is kept for ever is cut to a part of the age that it has.
     ages = [now - part.newest for parts in closed.values() for part in parts if part.newest is not None]
     base = kept.seconds if kept.seconds is not None else max(ages, default=None)
     freed = [
         0 if base is None else sum(_until(parts, now - base / share) for parts in closed.values()) for share in SHARES
     ]
-    return Cut(topic, kept, base, by_size=False, freed=freed)
+    overdue = 0
+    if kept.tiered and kept.seconds is not None:
+        overdue = sum(_until(parts, now - kept.seconds - LOOKED_FOR) for parts in closed.values())
+    return Cut(topic, kept, base, by_size=False, freed=freed, overdue=overdue)
 
 
 def segments(partition: str) -> list[Segment]:
@@ -144,8 +160,11 @@ def _newest(index: Path) -> float | None:
 
 def _until(closed: Sequence[Segment], until: float) -> int:
     """Bytes of the oldest segments whose newest records are from before ``until``, in seconds since 1970."""
-    old = takewhile(lambda segment: segment.newest is not None and segment.newest < until, closed)
-    return sum(segment.used for segment in old)
+    return sum(segment.used for segment in takewhile(lambda segment: _is_older(segment, until), closed))
+
+
+def _is_older(segment: Segment, until: float) -> bool:
+    return segment.newest is not None and segment.newest < until
 
 
 def _beyond(closed: Sequence[Segment], surplus: int) -> int:

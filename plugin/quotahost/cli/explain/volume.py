@@ -2,7 +2,7 @@
 
 1. The broker says what it knows (:func:`ask_volumes`): its log directories, its volumes' limits, who writes.
 2. Two looks at the log directories, some seconds apart, say what takes room and grows
-   (``quotahost.broker.disks.measured``). They are made in this process, as the broker's user, so a slow disk holds up
+   (``quotahost.broker.disks.topics``). They are made in this process, as the broker's user, so a slow disk holds up
    no thread of the broker.
 3. The broker says how long the largest topics are kept, and ``retention`` works out what less of it would free.
 
@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 from quotahost.broker.disks.file_stores import read_disks
-from quotahost.broker.disks.measured import measure
+from quotahost.broker.disks.topics import measure
 from quotahost.broker.host.dump import Ask, of_this_version, state_of
 from quotahost.broker.host.looks import gauges, marks, numbers_of, usage
 from quotahost.cli.console import console, one_line, show_facts, shown, table
@@ -113,8 +113,10 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
         if topics := [topic for topic in topics if "(" not in topic][:_MOST_CUTS]:
             kept, problem = _retention(asked, topics)
             note = _CLOSED + (f"\n  Retention is not known: {one_line(problem)}" if problem else "")
-            rows = [cut_row(cut(topic, kept[topic], look)) for topic in topics]
-            _titled(screen, "What a shorter retention would free", _CUTS, rows, note)
+            cuts = [cut(topic, kept[topic], look) for topic in topics]
+            _titled(
+                screen, "What a shorter retention would free", _CUTS, map(cut_row, cuts), note + stalled_uploads(cuts)
+            )
     return 0
 
 
@@ -269,6 +271,16 @@ def client_rows(broker: BrokerVolumes) -> Iterable[Sequence[str]]:
         rate = f"{show_bytes(rates[client])}/s" if client in rates else ""
         name = f"user {printable(client.principal)}, client-id {printable(client.client_id)}"
         yield name, rate, printable(topics[client]) if client in topics else ""
+
+
+def stalled_uploads(cuts: Iterable[Cut]) -> str:
+    """A line for each tiered topic whose closed segments outlive their retention; such segments a cut doesn't free."""
+    return "".join(
+        f"\n  {printable(cut.topic)}: {show_bytes(cut.overdue)} are past the local retention and still here. Tiered "
+        "storage deletes nothing before it is uploaded, so uploads are late, and a cut frees less than is shown."
+        for cut in cuts
+        if cut.overdue
+    )
 
 
 def cut_row(cut: Cut) -> Sequence[str]:

@@ -40,12 +40,16 @@ _LONGEST: Final = 256  # characters of a client-id that Java's table keeps (Name
 _FOR_PRINCIPALS: Final = 10  # the part of the table that is for principals alone (Remembered)
 
 
+def _address(answer: Answer) -> str:
+    return f", lately from {printable(answer.address)}" if answer.address else ""
+
+
 def common_facts(answer: Answer) -> Facts:
     """The facts that all quota types share."""
     principal, client_id = map(printable, answer.client)
     facts = [
         ("broker", f"{printable(answer.node) if answer.node else 'of unknown id'} (pid {answer.pid})"),
-        ("client", f"user {principal}, client-id {client_id}"),
+        ("client", f"user {principal}, client-id {client_id}{_address(answer)}"),
         ("state", str(answer.state)),
         ("factor", _factor(answer)),
     ]

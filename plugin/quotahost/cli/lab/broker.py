@@ -29,8 +29,7 @@ from quotahost.cli.lab.snapshots import Source
 from quotahost.model import State
 from quotahost.model.affected import Affected
 from quotahost.settings.broker import Settings
-from quotahost.throttling import Tap
-from quotahost.throttling.tap import lowered
+from quotahost.throttling import Tap, lowered
 
 BEAT: Final = 200  # ms, QuotaTable.BEAT_MS
 TAKE: Final = 100  # ms, the longest that the host waits for work

@@ -17,11 +17,14 @@ import typer
 
 from quotahost.cli.console import console, parsed, table, writing
 from quotahost.cli.lab.asking import check_drawing
-from quotahost.throttling.kip_13 import simple_delay_s
-from quotahost.throttling.kip_599_diff import RevisionDiffRate
-from quotahost.throttling.kip_599_v15 import Version15Rate, samples_of_burst
-from quotahost.throttling.sampled_rate import SampledRate
-from quotahost.throttling.token_bucket import TokenBucket
+from quotahost.throttling import (
+    RevisionDiffRate,
+    SampledRate,
+    TokenBucket,
+    Version15Rate,
+    samples_of_burst,
+    simple_delay_s,
+)
 from quotahost.units.parse import parse_count, parse_duration, parse_quantity
 from quotahost.units.show import show_number
 

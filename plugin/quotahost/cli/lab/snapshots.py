@@ -19,9 +19,8 @@ from typing import Any, Final, TypeAlias, cast
 
 from quotahost.api import Context
 from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Parts
-from quotahost.broker.plugins.factor_sources.liveness import Patience
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
-from quotahost.broker.plugins.tasks.publish_volumes import is_news
+from quotahost.broker.plugins.tasks.publish_volumes import has_changed
 from quotahost.cli.lab.disk import Disk, Events
 from quotahost.cli.lab.host import log
 from quotahost.cli.lab.scenes import PipelinePlan, Scene
@@ -235,7 +234,6 @@ class Source:
         self._topics = topics
         self._cluster: ClusterVolumesSource | None = None
         self._validity = settings.validity.total_seconds()
-        self._patience = Patience.of(settings)
         self.life = 0
         self._roster = Roster(events.clock, self._wall)
         if topic:
@@ -280,7 +278,7 @@ class Source:
 
     def _by_snapshots(self) -> ClusterVolumes:
         """What ``snapshots`` says, which also stands by for ``cluster-volumes``; the same object without a change."""
-        others = [broker for broker in self._roster.known(self._patience) if broker.broker != self.own]
+        others = [broker for broker in self._roster.known(self._settings) if broker.broker != self.own]
         answer = ClusterVolumes(
             self.known.volumes + tuple(v for broker in others if broker.snapshot for v in broker.snapshot.volumes),
             tuple(broker.problem for broker in others if broker.problem and not broker.awaited),
@@ -328,7 +326,7 @@ class Source:
         soft, hard = self._settings.storage_soft, self._settings.storage_hard
         seen = Snapshot(self.own, EPOCH + timedelta(milliseconds=now), self.known.volumes, soft, hard, age_ms=0)
         due = self._published is None or now - self._published[1] >= _ms(self._settings.snapshots_period)
-        if due or (self._published and is_news(self._published[0], seen)):
+        if due or (self._published and has_changed(self._published[0], seen)):
             self._published = seen, now
             topic.publish(seen)
 

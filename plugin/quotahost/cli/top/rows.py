@@ -114,7 +114,8 @@ def _sum(by_broker: Mapping[str, ClientUse]) -> ClusterUse:
         first.quota_type, first.user, first.client_id, first.scope, sum(use.rate for use in uses),
         _total([use.quota for use in uses]), _total([use.limit for use in uses]), max(use.delay_ms for use in uses),
         min((use.bound for use in uses), key=_BOUNDS.index), min(use.idle for use in uses),
-        next((use.shadow for use in uses if use.shadow), ""), tuple(by_broker),
+        next((use.shadow for use in uses if use.shadow), ""),
+        next((use.address for use in uses if use.address), ""), tuple(by_broker),
         max((use.share for use in uses if use.share is not None), default=None),
     )  # fmt: skip
 
@@ -162,7 +163,8 @@ class Choice:
     Attributes:
         order: what the rows are sorted by.
         type: only this quota type; None for all.
-        text: only rows with this text in the user's name, the client-id, the scope or what binds, in any case.
+        text: only rows with this text in the user's name, the client-id, the scope, the address or what binds, in any
+            case.
         held: only those that something holds back.
     """
 
@@ -189,7 +191,7 @@ class Choice:
             return False  # idle
         wanted = self.text.casefold()
         bound = "" if use.bound_by == Bound.NOTHING else use.bound_by
-        return any(wanted in text.casefold() for text in (use.user, use.client_id, use.scope, bound))
+        return any(wanted in text.casefold() for text in (use.user, use.client_id, use.scope, use.address, bound))
 
 
 def _of_nothing(use: ClientUse) -> float:

@@ -18,6 +18,7 @@ from quotahost.units.show import rounded
 
 #: Narrower terminals leave the quota out, which the share tells.
 _WIDE: Final = 96
+_WITH_ADDRESS: Final = 112  # narrower ones leave the address out
 _STYLES: Final = {State.OPEN: "green", State.THROTTLE: "yellow", State.PAUSE: "bold red"}
 _TYPES: Final = {QuotaType.CONTROLLER_MUTATION: "MUTATION"}
 _UNITS: Final = {QuotaType.REQUEST: "%", QuotaType.CONTROLLER_MUTATION: "/s"}
@@ -105,15 +106,18 @@ def table(uses: Sequence[ClientUse], width: int, selected: int | None = None) ->
     several = any(isinstance(use, ClusterUse) for use in uses)
     if several:
         grid.add_column("brokers", justify="right", no_wrap=True)
+    addresses = width >= _WITH_ADDRESS and any(use.address for use in uses)
+    if addresses:
+        grid.add_column("address", no_wrap=True)
     grid.add_column("bound by", no_wrap=True)
     for at, use in enumerate(uses):
         kind = use.quota_type
         quota = (amount(use.quota, kind),) if wide else ()
         bound = "" if use.bound_by == Bound.NOTHING else _name(use.bound_by)
         numbers = (amount(use.rate, kind), *quota, share(use), delay(use), *([brokers(use)] if several else []))
-        grid.add_row(
-            *map(Text, (*who(use), _TYPES.get(kind, str(kind)), *numbers, bound)), style=_style(use, at == selected)
-        )
+        more = (_name(use.address), bound) if addresses else (bound,)
+        cells = (*who(use), _TYPES.get(kind, str(kind)), *numbers, *more)
+        grid.add_row(*map(Text, cells), style=_style(use, at == selected))
     return grid
 
 

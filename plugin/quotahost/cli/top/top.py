@@ -120,6 +120,7 @@ def values(look: Look, choice: Choice) -> dict[str, Any]:
             "delay_ms": use.delay_ms,
             "bound_by": use.bound.value,
             "shadow": use.shadow,
+            "address": use.address,
             "idle_seconds": use.idle,
             **({"brokers": list(use.brokers)} if isinstance(use, ClusterUse) else {}),
         }

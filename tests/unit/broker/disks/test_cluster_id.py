@@ -1,7 +1,5 @@
 """The id of the cluster, read from the log directories."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """This broker's file stores, and the monitor that looks at them: volumes, unknown directories, a disk that hangs."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os
@@ -17,7 +15,7 @@ from quotahost.broker.disks import file_stores as disks
 from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.disks.file_stores import log_dirs, read_disks
 from quotahost.broker.disks.monitor import DiskMonitor
-from quotahost.broker.plugins.factor_sources.local import Local
+from quotahost.broker.plugins.factor_sources.direct import Local
 from quotahost.model import Volume
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, context, eventually, monitor, settings

@@ -3,8 +3,6 @@
 Most of them have to be mounted; where this machine doesn't allow that, a test is skipped and says so.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import subprocess

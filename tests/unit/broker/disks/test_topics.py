@@ -1,7 +1,5 @@
 """The topics on a volume: which names in a log directory are replicas, and when a look asks for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

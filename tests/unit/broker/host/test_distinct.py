@@ -18,11 +18,15 @@ from quotahost.broker.host.loop import Host
 from quotahost.broker.host.measured import measured
 from quotahost.broker.host.messages import ALONE, EACH, EXEMPT
 from quotahost.broker.host.resolver import Resolver, Supplier
+from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
 from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
-from quotahost.broker.plugins.suppliers.controller_mutation import ControllerMutation, ControllerMutationSettings
-from quotahost.broker.plugins.suppliers.overrides import Overrides, OverridesSettings
-from quotahost.broker.plugins.suppliers.static import Static
-from quotahost.broker.plugins.tasks.publish_usage import PublishUsage
+from quotahost.broker.plugins.suppliers.static import (
+    ControllerMutation,
+    ControllerMutationSettings,
+    Overrides,
+    OverridesSettings,
+    Static,
+)
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
 from quotahost.model import QUOTA_TYPES, Client, ClientQuotaChange, Quota, QuotaEntity, QuotaType
 from quotahost.model.quotas import DEFAULT

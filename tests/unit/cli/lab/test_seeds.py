@@ -12,9 +12,9 @@ from quotahost.broker.host import factor, judgement, scope
 from quotahost.broker.host.factor import FactorInForce, FactorLoop
 from quotahost.broker.host.pauses import Pauses
 from quotahost.broker.host.scope import Scoped
-from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, _Gap
-from quotahost.broker.plugins.factor_sources.cluster_volumes import Failover
-from quotahost.broker.plugins.factor_sources.liveness import Standing
+from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, Gap
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource
+from quotahost.broker.plugins.factor_sources.liveness import Liveness
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.cli.lab import snapshots
@@ -131,7 +131,7 @@ def lost_snapshot_is_empty(patch: pytest.MonkeyPatch) -> None:
 
 
 def full_disk_is_no_news(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(snapshots, "is_news", lambda before, now: False)
+    patch.setattr(snapshots, "has_changed", lambda before, now: False)
 
 
 def small_change_of_state_is_swallowed(patch: pytest.MonkeyPatch) -> None:
@@ -189,11 +189,11 @@ def empty_windows_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def old_record_answers_for_ever(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Failover, "_silent", lambda self, *arguments: False)
+    patch.setattr(ClusterVolumesSource, "_is_silent", lambda self, *arguments: False)
 
 
 def pipeline_forgets_silent_brokers(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ClusterState, "_gap", lambda self, *arguments: _Gap("", Standing.IGNORED))
+    patch.setattr(ClusterState, "_gap", lambda self, *arguments: Gap("", Liveness.IGNORED))
 
 
 MUTANTS: dict[Patch, set[str]] = {

@@ -52,6 +52,16 @@ def test_at_80_columns_all_numbers_and_what_binds_are_there() -> None:
     assert "2.00 MB/s" in drawn(screen_of(held), 120)[4]
 
 
+def test_a_wide_terminal_shows_from_where_a_client_wrote_or_read_last() -> None:
+    seen = [use(address="10.0.0.7"), use("bob", address="fe80::1")]
+    assert "10.0.0.7" in drawn(screen_of(*seen), 140)[4]
+    assert "address" not in drawn(screen_of(*seen), 80)[3], "numbers and names go first"
+    assert "address" not in drawn(screen_of(use()), 140)[3], "no authorizer of quotahost's has seen any"
+    screen = screen_of(*seen)
+    press(screen, "/fe80\r")
+    assert [row.split()[0] for row in drawn(screen, 140)[4:6] if row.strip()] == ["bob"]
+
+
 def test_the_state_and_its_cause_are_told() -> None:
     screen = Screen()
     screen.show(look(state=State.THROTTLE, factor=0.42, limit_factor=0.6, cause="broker 3, volume /dev/sdb"))

@@ -1,5 +1,5 @@
-"""Cluster-wide client quotas: what the supplier ``cluster-quota`` and the task ``publish-usage`` have in common.
+"""Cluster-wide client quotas, as a broker deals with them: the supplier ``cluster-quota``, the task ``publish-usage``.
 
-Private to ``broker.plugins``. ``quotas`` follows the quotas, ``demand`` estimates what clients would use of them, and
-``share_book`` keeps what the pipeline gave this broker of each.
+Private but for these entry points. ``quotas`` follows the quotas, ``usage`` publishes what clients use of them, and
+``shares`` gives each client what the pipeline gave this broker.
 """

@@ -6,8 +6,6 @@ one entity's quota. A record that no reader takes (``quotahost.records.quotas``)
 entity had stays. When the topic is read again, what it no longer has is gone once its end is reached.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

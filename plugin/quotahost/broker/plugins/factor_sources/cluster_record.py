@@ -9,19 +9,18 @@
 The factor source ``cluster-volumes`` asks both at each read, on the host thread.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Patience, Standing
+from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Liveness
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import Volume
 from quotahost.records.cluster_volumes import ClusterRecord, decode
 from quotahost.records.codec import Refused
+from quotahost.settings.broker import Settings
 from quotahost.text import printable
 
 _SILENCE: Final = 30.0  # seconds without any record after which the topic is read again; one is due every few seconds
@@ -148,11 +147,11 @@ class ClusterView:
 
 
 @dataclass(frozen=True, slots=True)
-class _Gap:
-    """Something that the record doesn't know."""
+class Gap:
+    """Something that the record doesn't know, and what follows."""
 
     text: str
-    standing: Standing
+    liveness: Liveness
     newest: Freshness = Freshness.FRESH
     brokers: int = 1  # how many the gap is about
 
@@ -165,9 +164,9 @@ class ClusterState:
     are unknown.
     """
 
-    def __init__(self, own: str, clock: Callable[[], float]) -> None:
-        """``own`` is this broker's id; ``clock`` monotonic, in seconds."""
-        self._own, self._clock = own, clock
+    def __init__(self, node: str, clock: Callable[[], float]) -> None:
+        """``node`` is this broker's id; ``clock`` monotonic, in seconds."""
+        self._node, self._clock = node, clock
         self._expected = ExpectedBrokers(clock)
         self._since: dict[str, float] = {}
         self._complete = ClusterView()
@@ -176,31 +175,32 @@ class ClusterState:
         """These are the registered brokers now, and whether each is fenced. Any thread may call."""
         self._expected.register(brokers)
 
-    def view(self, record: ClusterRecord | None, patience: Patience) -> ClusterView:
+    def view(self, record: ClusterRecord | None, settings: Settings) -> ClusterView:
         """The view of the newest record, empty without one."""
         if record is None:
             return ClusterView()
         registered = self._expected.brokers
         if registered is None:
             # Who is missing is not known yet; a volume that is known must not wait for that.
-            return ClusterView(tuple(v for v in record.volumes if v.broker != self._own), complete=False)
+            return ClusterView(tuple(v for v in record.volumes if v.broker != self._node), complete=False)
         silent = _silent(record)
         self._remember(silent.keys() & registered.keys())
-        others = registered.keys() - {self._own}
-        gaps = {broker: self._gap(broker, silent[broker], patience) for broker in silent if broker in others}
-        found = [*gaps.values(), *_offline(record, others), *self._hidden(record, silent, patience)]
-        unknown = [gap for gap in found if gap.standing is Standing.UNKNOWN]
-        awaited = [gap for gap in found if gap.standing is Standing.AWAITED]
-        problems = [*unknown, *awaited]
-        counted = {broker for broker, gap in gaps.items() if gap.standing in (Standing.COUNTS, Standing.AWAITED)}
+        others = registered.keys() - {self._node}
+        silent_gaps = {broker: self._gap(broker, silent[broker], settings) for broker in silent if broker in others}
+        gaps = [*silent_gaps.values(), *_offline(record, others), *self._hidden(record, silent, settings)]
+        unknown = [gap for gap in gaps if gap.liveness is Liveness.UNKNOWN]
+        awaited = [gap for gap in gaps if gap.liveness is Liveness.AWAITED]
+        counting = {b for b, gap in silent_gaps.items() if gap.liveness in (Liveness.COUNTS, Liveness.AWAITED)}
+        # What silent brokers last reported counts of fenced ones, and of those just back.
+        last_known = (filling.volume for filling in record.silent if filling.volume.broker in counting)
         view = ClusterView(
-            (*_volumes(record, others), *_last_known(record, counted)),
-            tuple(gap.text for gap in unknown),
-            next((gap.text for gap in awaited if gap.newest is Freshness.STALE), ""),
-            all(gap.newest is Freshness.STALE for gap in awaited),
-            sum(gap.newest is Freshness.STALE for gap in problems),
-            sum(gap.brokers for gap in problems if gap.newest is Freshness.NONE),
-            sum(gap.standing is Standing.COUNTS for gap in gaps.values()),
+            volumes=(*_volumes(record, others), *last_known),
+            unknown=tuple(gap.text for gap in unknown),
+            waiting=next((gap.text for gap in awaited if gap.newest is Freshness.STALE), ""),
+            complete=all(gap.newest is Freshness.STALE for gap in awaited),
+            stale=sum(gap.newest is Freshness.STALE for gap in unknown + awaited),
+            missing=sum(gap.brokers for gap in unknown + awaited if gap.newest is Freshness.NONE),
+            last_known=sum(gap.liveness is Liveness.COUNTS for gap in silent_gaps.values()),
         )
         return self._completed(view)
 
@@ -211,12 +211,12 @@ class ClusterState:
         if hidden is not None:
             self._since[_HIDDEN] = hidden
 
-    def _gap(self, broker: str, newest: Freshness, patience: Patience) -> _Gap:
-        standing = self._expected.standing(broker, newest, patience, self._since[broker])
+    def _gap(self, broker: str, newest: Freshness, settings: Settings) -> Gap:
+        liveness = self._expected.liveness(broker, newest, settings, self._since[broker])
         what = "its newest snapshot is stale" if newest is Freshness.STALE else "no snapshot"
-        return _Gap(f"broker {printable(broker)}: {what}", standing, newest)
+        return Gap(f"broker {printable(broker)}: {what}", liveness, newest)
 
-    def _hidden(self, record: ClusterRecord, silent: Mapping[str, Freshness], patience: Patience) -> Iterator[_Gap]:
+    def _hidden(self, record: ClusterRecord, silent: Mapping[str, Freshness], settings: Settings) -> Iterator[Gap]:
         """Brokers that are in service, and of which the record says nothing: it names no healthy broker.
 
         So its size doesn't grow with the cluster, and only numbers can be compared. Brokers that aren't in service are
@@ -228,8 +228,8 @@ class ClusterState:
             self._since.pop(_HIDDEN, None)
             return
         waited = self._clock() - self._since.setdefault(_HIDDEN, self._clock())
-        standing = Standing.AWAITED if waited <= patience.grace else Standing.UNKNOWN
-        yield _Gap(f"{hidden} brokers run, of which the pipeline has no snapshot", standing, Freshness.NONE, hidden)
+        liveness = Liveness.AWAITED if waited <= settings.startup_grace.total_seconds() else Liveness.UNKNOWN
+        yield Gap(f"{hidden} brokers run, of which the pipeline has no snapshot", liveness, Freshness.NONE, hidden)
 
     def _completed(self, view: ClusterView) -> ClusterView:
         """While brokers are left out of which a snapshot is still awaited, their last volumes hold."""
@@ -254,21 +254,13 @@ def _silent(record: ClusterRecord) -> dict[str, Freshness]:
 def _volumes(record: ClusterRecord, others: set[str]) -> Iterator[Volume]:
     listed = record.volumes
     whole = len({(volume.broker, volume.name) for volume in listed}) >= record.volume_count
-    for volume in listed:
-        # In a truncated list a volume of this broker or a stranger stays: it may have taken the place of others that
-        # are not fuller, and so it stands for them.
-        if not whole or volume.broker in others:
-            yield volume
+    # In a truncated list a volume of this broker or a stranger stays: it may have taken the place of others that
+    # are not fuller, and so it stands for them.
+    return (volume for volume in listed if not whole or volume.broker in others)
 
 
-def _last_known(record: ClusterRecord, counted: set[str]) -> Iterator[Volume]:
-    """What silent brokers last reported, as far as it counts: that of fenced brokers, and of those just back."""
-    return (filling.volume for filling in record.silent if filling.volume.broker in counted)
-
-
-def _offline(record: ClusterRecord, others: set[str]) -> Iterator[_Gap]:
-    for each in record.offline_dirs:
-        if each.broker in others:
+def _offline(record: ClusterRecord, others: set[str]) -> Iterator[Gap]:
+    for lost in record.offline_dirs:
+        if lost.broker in others:
             # Not awaited: a directory is listed only because its broker has reported it as offline.
-            text = f"broker {printable(each.broker)}, log dir {printable(each.log_dir)}"
-            yield _Gap(text, Standing.UNKNOWN)
+            yield Gap(f"broker {printable(lost.broker)}, log dir {printable(lost.log_dir)}", Liveness.UNKNOWN)

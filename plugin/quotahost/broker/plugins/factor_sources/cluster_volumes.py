@@ -12,21 +12,18 @@ record switches back at once, unless it is incomplete: the first record of a new
 the pipeline has not read a snapshot yet. Then the standby goes on, and is closed after the first complete record.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, NamedTuple
 
 from quotahost.api import Context, Metrics
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, ClusterView, RecordReader
-from quotahost.broker.plugins.factor_sources.liveness import Patience
+from quotahost.broker.plugins.factor_sources.liveness import show_brokers
 from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.model import ClusterVolumes, Volume
@@ -34,70 +31,10 @@ from quotahost.records.cluster_volumes import ClusterRecord
 
 _NAME: Final = "snapshots"  # of the standby, in logs and metrics
 _CLOSE_WITHIN: Final = 2.0  # seconds
-_OF_THE_ANSWERER: Final = {"Brokers"}  # numbers that both sources show: those of the one that answers are shown
+_OF_THE_ANSWERER: Final = "Brokers"  # numbers that both sources show: those of the one that answers are shown
 
 #: Counters by type, name and attribute, and the largest value to which any standby has counted them.
 Counted = dict[tuple[str, str, str], float]
-
-
-class Answerer(Enum):
-    """The one that answers now."""
-
-    RECORD = "the record"
-    RECORD_FOR_NOW = "the record, but it is late, so the standby is built meanwhile"
-    STANDBY = "the standby"
-
-
-class Failover:
-    """Switches to the standby when records are overdue, and back; logs, counts and shows each switch."""
-
-    def __init__(self, context: Context[object], clock: Callable[[], float]) -> None:
-        """``clock`` monotonic, in seconds."""
-        self._context, self._clock, self._started = context, clock, clock()
-        self._by_standby = False
-        for name in (context.name, _NAME):
-            context.metrics.count("FactorSource", name, "Switches", 0)
-        self._show()
-
-    def decide(self, age: float, topic_read: bool, complete: bool) -> Answerer:
-        """Decide who answers now.
-
-        Args:
-            age: of the newest record in seconds, infinite if there is none.
-            topic_read: whether all that was in the topic at the start has been read, or the topic doesn't exist.
-            complete: whether the newest record knows all brokers; only such a record switches back.
-        """
-        validity = self._context.settings.validity.total_seconds()
-        # The first record of a new pipeline may leave out brokers, and with them full disks that the standby knows.
-        back = age <= validity and complete
-        by_standby = self._silent(age, topic_read, validity) or (self._by_standby and not back)
-        if by_standby != self._by_standby:
-            self._switch(by_standby)
-        if by_standby:
-            return Answerer.STANDBY
-        return Answerer.RECORD_FOR_NOW if self._silent(age, topic_read, validity / 2) else Answerer.RECORD
-
-    def _silent(self, age: float, topic_read: bool, seconds: float) -> bool:
-        """Whether no record has come for so long. While the topic is still read, the time runs from the start."""
-        # Without a record the age is infinite; a topic that was not read yet may still hold a fresh one.
-        return age > seconds and (topic_read or self._clock() - self._started > seconds)
-
-    def _switch(self, by_standby: bool) -> None:
-        self._by_standby = by_standby
-        log, settings = self._context.log, self._context.settings
-        if by_standby:
-            silence = f"within validity ({settings.validity.total_seconds():g} s)"
-            text = "no record of this cluster in %s %s: factor source %s answers"
-            log.warning(text, settings.cluster_volumes_topic, silence, _NAME)
-        else:
-            log.info("factor source %s answers again", self._context.name)
-        self._context.metrics.count("FactorSource", _NAME if by_standby else self._context.name, "Switches", 1)
-        self._show()
-
-    def _show(self) -> None:
-        gauge = self._context.metrics.gauge
-        gauge("FactorSource", self._context.name, "Answers", float(not self._by_standby))
-        gauge("FactorSource", _NAME, "Answers", float(self._by_standby))
 
 
 class StandbyMetrics:
@@ -113,6 +50,7 @@ class StandbyMetrics:
     def __init__(self, metrics: Metrics, counted: Counted) -> None:
         """``metrics`` are the broker's; ``counted`` outlives the standby."""
         self._metrics, self._most = metrics, counted
+        # Held while a number is passed on: after withdraw() a late thread must show none that nobody would forget.
         self._lock = threading.Lock()
         self._counted: Counted = {}
         self._shown: set[tuple[str, str]] = set()
@@ -122,11 +60,10 @@ class StandbyMetrics:
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """See ``quotahost.api.Metrics``."""
         with self._lock:
-            # Shown under the lock: after withdraw() a late thread must not show a number that nobody would forget.
-            if self._withdrawn or (type in _OF_THE_ANSWERER and not self.answers):
+            if self._withdrawn or (type == _OF_THE_ANSWERER and not self.answers):
                 return
             # Those of the answerer stay when the standby ends: cluster-volumes shows them on.
-            if type not in _OF_THE_ANSWERER:
+            if type != _OF_THE_ANSWERER:
                 self._shown.add((type, name))
             self._metrics.gauge(type, name, attribute, value)
 
@@ -137,11 +74,11 @@ class StandbyMetrics:
             if self._withdrawn:
                 return
             self._counted[key] = now = self._counted.get(key, 0.0) + by
-            most = self._most.get(key, 0.0)
-            self._most[key] = max(now, most)
+            beyond = now - self._most.get(key, 0.0)
             # Adding 0 shows a counter.
-            if now > most or not by:
-                self._metrics.count(*key, now - most if by else 0.0)
+            if beyond > 0 or not by:
+                self._most[key] = max(now, self._most.get(key, 0.0))
+                self._metrics.count(*key, max(0.0, beyond) if by else 0.0)
 
     def forget(self, type: str, name: str) -> None:
         """See ``quotahost.api.Metrics``."""
@@ -158,18 +95,6 @@ class StandbyMetrics:
                 self._metrics.forget(type, name)
 
 
-class _Source(Protocol):
-    """What the standby is: ``Snapshots``."""
-
-    def read(self) -> ClusterVolumes:
-        """See Snapshots."""
-        ...
-
-    def close(self) -> None:
-        """See Snapshots; it may wait for its threads."""
-        ...
-
-
 class Standby:
     """The source ``snapshots`` while it is needed: built when it is, read, and closed on a thread of its own.
 
@@ -177,11 +102,11 @@ class Standby:
         ready: whether it has answered without waiting for anything since it was built.
     """
 
-    def __init__(self, context: Context, build: Callable[[Context], _Source]) -> None:
+    def __init__(self, context: Context, build: Callable[[Context], Snapshots]) -> None:
         """Nothing is built yet; ``context`` is that of ``cluster-volumes``."""
         self._context, self._build = context, build
         self._counted: Counted = {}
-        self._source: _Source | None = None
+        self._source: Snapshots | None = None
         self._closing: list[threading.Thread] = []
         self.ready = False
 
@@ -190,8 +115,8 @@ class Standby:
         if needed and self._source is None:
             log = logging.getLogger(f"quotahost.plugin.{_NAME}")
             self._metrics = StandbyMetrics(self._context.metrics, self._counted)
-            self._own = replace(self._context, name=_NAME, section=None, log=log, metrics=self._metrics)
-            self._source = self._build(self._own)
+            self._standby_context = replace(self._context, name=_NAME, section=None, log=log, metrics=self._metrics)
+            self._source = self._build(self._standby_context)
         elif not needed and self._source is not None:
             source, self._source, self.ready = self._source, None, False
             self._metrics.withdraw()
@@ -204,7 +129,7 @@ class Standby:
         assert self._source is not None
         self._metrics.answers = answers
         # The host hands a live change to its own plugins only, and the standby is none of them.
-        self._own.settings = self._context.settings
+        self._standby_context.settings = self._context.settings
         answer = self._source.read()
         self.ready = self.ready or not answer.waiting
         return answer
@@ -216,19 +141,12 @@ class Standby:
             thread.join(_CLOSE_WITHIN)
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What connects the source to Kafka; the simulator of the loop has its own.
+class Parts(NamedTuple):
+    """What connects the source to Kafka; the simulator of the loop has its own."""
 
-    Attributes:
-        reader: of the pipeline's records.
-        standby: answers while none come.
-        brokers: makes what hands on the registered brokers.
-    """
-
-    reader: RecordReader
-    standby: Standby
-    brokers: Callable[[Callable[[Mapping[str, bool]], None]], RegisteredBrokers]
+    reader: RecordReader  # of the pipeline's records
+    standby: Standby  # answers while none come
+    brokers: Callable[[Callable[[Mapping[str, bool]], None]], RegisteredBrokers]  # makes what hands on the brokers
 
 
 class ClusterVolumesSource:
@@ -245,19 +163,22 @@ class ClusterVolumesSource:
         parts: Parts | None = None,
     ) -> None:
         """Begin to read. ``wall`` in seconds since the epoch, ``clock`` monotonic; without ``parts`` from Kafka."""
-        self._context, self._clock, self._own = context, clock, str(context.node_id)
-        self._state = ClusterState(self._own, clock)
+        self._context, self._clock, self._started = context, clock, clock()
+        self._state = ClusterState(str(context.node_id), clock)
         parts = parts or Parts(
             RecordReader(context, clock, wall),
             Standby(context, partial(Snapshots, wall=wall, clock=clock)),
             partial(RegisteredBrokers, context),
         )
         self._reader, self._standby = parts.reader, parts.standby
-        self._failover = Failover(context, clock)
         self._disks = context.disks
         self._registered_brokers = parts.brokers(self._state.register)
         self._show_at = clock()
         self._last: ClusterVolumes | None = None
+        self._by_standby = False
+        for name in (context.name, _NAME):
+            context.metrics.count("FactorSource", name, "Switches", 0)
+        self._show_answerer()
         self._reader.follow(self._disks.cluster_id)
 
     def read(self) -> ClusterVolumes:
@@ -276,27 +197,55 @@ class ClusterVolumesSource:
         self._standby.close()
 
     def _answer(self) -> ClusterVolumes:
+        settings = self._context.settings
+        validity = settings.validity.total_seconds()
         record, age = self._reader.known()
-        view = self._state.view(record, Patience.of(self._context.settings))
-        answerer = self._failover.decide(age, self._reader.topic_read, view.complete)
-        self._show(record, age, None if answerer is Answerer.STANDBY else view)
-        self._standby.keep(answerer is not Answerer.RECORD)
-        if answerer is Answerer.RECORD:
+        view = self._state.view(record, settings)
+        # The first record of a new pipeline may leave out brokers, and with them full disks that the standby knows.
+        complete = age <= validity and view.complete
+        by_standby = self._is_silent(age, validity) or (self._by_standby and not complete)
+        if by_standby != self._by_standby:
+            self._switch(by_standby)
+        self._show(record, age, None if by_standby else view)
+        needs_standby = by_standby or self._is_silent(age, validity / 2)
+        self._standby.keep(needs_standby)
+        if not needs_standby:
             return self._by_record(view)
         # While the record still answers, the standby is read only so that it is ready in time.
-        answer = self._standby.read(answers=answerer is Answerer.STANDBY)
-        if answerer is Answerer.RECORD_FOR_NOW:
+        answer = self._standby.read(answers=by_standby)
+        if not by_standby:
             return self._by_record(view)
         if self._standby.ready:
             return answer
         # Until the standby knows enough, the last record holds, so that no full disk is forgotten in between.
         return self._by_record(replace(view, unknown=view.unknown + answer.unknown), answer.waiting)
 
+    def _is_silent(self, age: float, seconds: float) -> bool:
+        """Whether no record has come for so long. While the topic is still read, the time runs from the start."""
+        # Without a record the age is infinite; a topic that was not read yet may still hold a fresh one.
+        return age > seconds and (self._reader.topic_read or self._clock() - self._started > seconds)
+
+    def _switch(self, by_standby: bool) -> None:
+        self._by_standby = by_standby
+        log, settings = self._context.log, self._context.settings
+        if by_standby:
+            text = "no record of this cluster in %s within validity (%g s): factor source %s answers"
+            log.warning(text, settings.cluster_volumes_topic, settings.validity.total_seconds(), _NAME)
+        else:
+            log.info("factor source %s answers again", self._context.name)
+        self._context.metrics.count("FactorSource", _NAME if by_standby else self._context.name, "Switches", 1)
+        self._show_answerer()
+
+    def _show_answerer(self) -> None:
+        gauge = self._context.metrics.gauge
+        gauge("FactorSource", self._context.name, "Answers", float(not self._by_standby))
+        gauge("FactorSource", _NAME, "Answers", float(self._by_standby))
+
     def _by_record(self, view: ClusterView, waiting: str = "") -> ClusterVolumes:
         """This broker's own disks, and what the view says of the others'."""
         own = self._disks.known()
         waiting = waiting or self._waits_for() or view.waiting or own.waiting
-        others = tuple(self._as_full_as_now(each, own.volumes) for each in view.volumes)
+        others = tuple(self._as_full_as_now(volume, own.volumes) for volume in view.volumes)
         # The standby may say the same sentence of the same disk.
         unknown = tuple(dict.fromkeys(own.unknown + view.unknown))
         return ClusterVolumes(own.volumes + others, unknown, waiting)
@@ -307,12 +256,12 @@ class ClusterVolumesSource:
         The record is older than the look at the disk, and a volume that is there twice, full and not full, would be
         out of its PAUSE at once (``quotahost.broker.host.pauses``).
         """
-        storage = self._context.settings
-        for each in own:
-            kind = each.broker, each.name, each.capacity
-            limits = each.soft or storage.storage_soft, each.hard or storage.storage_hard
+        settings = self._context.settings
+        for volume in own:
+            kind = volume.broker, volume.name, volume.capacity
+            limits = volume.soft or settings.storage_soft, volume.hard or settings.storage_hard
             if kind == (listed.broker, listed.name, listed.capacity) and limits == (listed.soft, listed.hard):
-                return replace(listed, consumed=max(listed.consumed, each.consumed))
+                return replace(listed, consumed=max(listed.consumed, volume.consumed))
         return listed
 
     def _waits_for(self) -> str:
@@ -333,6 +282,4 @@ class ClusterVolumesSource:
             for attribute, value in (("Age", age), ("Run", record.run), ("Sequence", record.sequence)):
                 metrics.gauge("ClusterRecord", "", attribute, value)
         if view is not None:
-            metrics.gauge("Brokers", "", "Stale", view.stale)
-            metrics.gauge("Brokers", "", "Missing", view.missing)
-            metrics.gauge("Brokers", "", "LastKnown", view.last_known)
+            show_brokers(metrics, view.stale, view.missing, view.last_known)

@@ -1,21 +1,18 @@
-"""Which brokers count as alive, and how far: the one rule of all factor sources that ask more than one broker.
+"""Which brokers count as alive, and how far: the one rule of ``snapshots`` and ``cluster-volumes``.
 
 Only a broker that runs can fill a disk. So a broker is unknown if it runs and is silent, and not if it is fenced
 (Kafka's term for a registered broker that is not in service): then its last known volumes count, and a disk that was
 full when its broker died stays full until the broker is back or unregistered. A broker that isn't registered never
 counts. With ``fenced.brokers=unknown`` a fenced broker is unknown like a silent one (the strict form).
 
-``snapshots`` and ``cluster-volumes`` ask here at each read; memory only, no thread, no Kafka.
+Both sources ask :meth:`ExpectedBrokers.liveness` at each read; memory only, no thread, no Kafka.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
-from typing import Self
 
+from quotahost.api import Metrics
 from quotahost.settings.broker import Settings
 
 
@@ -27,7 +24,7 @@ class Freshness(Enum):
     NONE = "none"
 
 
-class Standing(Enum):
+class Liveness(Enum):
     """What follows for a broker.
 
     COUNTS: its newest snapshot counts, whatever its age, and nothing of it is unknown. AWAITED: the same, but a
@@ -38,27 +35,6 @@ class Standing(Enum):
     AWAITED = "awaited"
     UNKNOWN = "unknown"
     IGNORED = "ignored"
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """The settings by which brokers are judged; times in seconds.
-
-    Attributes:
-        validity: ``validity``.
-        grace: ``startup.grace``.
-        strict: ``fenced.brokers=unknown``.
-    """
-
-    validity: float
-    grace: float
-    strict: bool = False
-
-    @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """Those in force."""
-        validity, grace = settings.validity.total_seconds(), settings.startup_grace.total_seconds()
-        return cls(validity, grace, settings.fenced_brokers == "unknown")
 
 
 class ExpectedBrokers:
@@ -89,35 +65,40 @@ class ExpectedBrokers:
         """The registered brokers that are not fenced."""
         return [broker for broker, fenced in (self.brokers or {}).items() if not fenced]
 
-    def standing(self, broker: str, newest: Freshness, patience: Patience, since: float = -math.inf) -> Standing:
+    def liveness(self, broker: str, newest: Freshness, settings: Settings, since: float = -math.inf) -> Liveness:
         """What follows for a broker from what is known of its newest snapshot.
 
         Args:
             broker: its id.
             newest: what is known.
-            patience: the settings.
+            settings: those in force; ``startup.grace`` and ``fenced.brokers`` matter.
             since: when the snapshot was first missed; monotonic.
         """
         fenced = (self.brokers or {}).get(broker)
         if fenced is None:
-            return Standing.IGNORED
+            return Liveness.IGNORED
         if newest is Freshness.FRESH:
-            return Standing.COUNTS
+            return Liveness.COUNTS
         if not fenced:
-            return self._silent(broker, newest, patience, since)
+            return self._of_silent(broker, newest, settings.startup_grace.total_seconds(), since)
         # A broker that never had a snapshot can't take writes until it is in service.
         if newest is Freshness.NONE:
-            return Standing.IGNORED
-        return Standing.UNKNOWN if patience.strict else Standing.COUNTS
+            return Liveness.IGNORED
+        return Liveness.UNKNOWN if settings.fenced_brokers == "unknown" else Liveness.COUNTS
 
-    def _silent(self, broker: str, newest: Freshness, patience: Patience, since: float) -> Standing:
+    def _of_silent(self, broker: str, newest: Freshness, grace: float, since: float) -> Liveness:
         """A broker in service without a fresh snapshot: waited for if it has just come, else unknown."""
         began = self._in_service_since.get(broker, self._clock())
         if newest is Freshness.NONE:
-            waiting = self._clock() - max(since, began) <= patience.grace
-            return Standing.AWAITED if waiting else Standing.UNKNOWN
-        if self._clock() - began > patience.grace:
-            return Standing.UNKNOWN
+            return Liveness.AWAITED if self._clock() - max(since, began) <= grace else Liveness.UNKNOWN
+        if self._clock() - began > grace:
+            return Liveness.UNKNOWN
         # Of a broker that was seen to come back the last volumes are exact: it took no writes meanwhile. When this
         # reader itself has just started, nobody knows for how long the broker has been running.
-        return Standing.COUNTS if began > self._listed_at else Standing.AWAITED
+        return Liveness.COUNTS if began > self._listed_at else Liveness.AWAITED
+
+
+def show_brokers(metrics: Metrics, stale: int, missing: int, last_known: int) -> None:
+    """Show of how many other brokers the newest snapshot is stale or missing, and of how many the last one counts."""
+    for attribute, number in (("Stale", stale), ("Missing", missing), ("LastKnown", last_known)):
+        metrics.gauge("Brokers", "", attribute, number)

@@ -13,33 +13,47 @@ Without ``expected`` a broker whose exporter is gone looks like one that was tak
 gives no series for it, and nothing is unknown. If Prometheus stopped scraping without noticing, it answers with
 samples of up to five minutes ago (its ``--query.lookback-delta``).
 
-A thread asks two queries every ``interval`` and pairs their series by broker and volume. Whatever doesn't fit together
-may be a full disk; so it is unknown, with a sentence, and ``fallback.action`` holds for it. ``read`` answers from
-memory: the last volumes, which are unknown once they are older than ``validity``.
+1. Every ``interval`` a thread asks two instant queries by Prometheus' HTTP API (``/api/v1/query``, :class:`PromQL`),
+   bounded in time and size. A redirect is a failure that names the address to configure: whoever answers must be the
+   configured server, since the credentials go there. Credentials go into no message.
+2. :class:`Volumes` pairs the series of both by broker and volume. Whatever doesn't fit together may be a full disk; so
+   it is unknown, with a sentence, and ``fallback.action`` holds for it.
+3. ``read`` answers from memory: the last volumes, which are unknown once they are older than ``validity``.
 """
 
-from __future__ import annotations
-
+import base64
+import json
+import logging
+import math
 import re
+import socket
+import ssl
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing, suppress
 from datetime import timedelta
-from typing import Annotated, Any, Final, Self
-from urllib.parse import urlsplit
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Annotated, Any, Final, NamedTuple, Self
+from urllib.parse import urlencode, urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from quotahost.api import Context
-from quotahost.background import Periodic
-from quotahost.broker.plugins.factor_sources.promql import Answer, Credentials, PromQL, QueryFailed, shorten
+from quotahost.background import LoggedOnce, Periodic
+from quotahost.errors import QuotahostError
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings.types import Text, distinct, split
+from quotahost.text import redact
 from quotahost.units import Duration
 
+MAX_SERIES: Final = 100_000
+MAX_BYTES: Final = 16 * 1024 * 1024  # of an answer
 MAX_SENTENCES: Final = 20
-_CLOSE_WITHIN: Final = 2.0  # seconds; only a server that can't be connected holds the thread for longer
-_MAX_BYTES: Final = 2.0**63  # Kafka reports the sizes of volumes as Java's long
+_MAX_TEXT: Final = 200  # characters that are quoted of a server's own words
+_MAX_SIZE: Final = 2.0**63  # bytes of a volume; Kafka reports them as Java's long
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _HEADER: Final = re.compile(r"[!-~]+")  # characters that can't break out of an HTTP header
 
@@ -47,8 +61,11 @@ Place = tuple[str, str]
 """A broker and a volume, by the values of their labels."""
 
 
-def _parse_url(value: object) -> str:
-    text = str(value).strip().rstrip("/")
+# ---- its properties ----
+
+
+def _base_url(text: str) -> str:
+    text = text.rstrip("/")
     if "@" in text:
         return text  # refused by the model, whose errors don't show the value: it may contain a password
     parts = urlsplit(text)
@@ -61,28 +78,22 @@ def _parse_url(value: object) -> str:
     return text
 
 
-def _parse_label(value: object) -> str:
-    text = str(value).strip()
+def _label(text: str) -> str:
     if not _LABEL.fullmatch(text):
         raise ValueError("is no label name; write letters, digits and _, such as instance")
     return text
 
 
-def _parse_brokers(value: object) -> tuple[str, ...]:
-    return distinct([part for part in split(value, ",") if part])
-
-
-def _check_header(value: Any) -> Any:
-    text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
-    if not _HEADER.fullmatch(text):
+def _token(secret: SecretStr) -> SecretStr:
+    if not _HEADER.fullmatch(secret.get_secret_value()):
         raise ValueError("must be visible ASCII characters, without blanks")
-    return value
+    return secret
 
 
-_Url = Annotated[str, BeforeValidator(_parse_url)]
-_Label = Annotated[str, BeforeValidator(_parse_label)]
-_Brokers = Annotated[tuple[str, ...], BeforeValidator(_parse_brokers)]
-_Token = Annotated[SecretStr, BeforeValidator(_check_header)]
+_Label = Annotated[Text, AfterValidator(_label)]
+_Brokers = Annotated[
+    tuple[str, ...], BeforeValidator(lambda value: distinct([part for part in split(value, ",") if part]))
+]
 
 
 class PrometheusSettings(BaseModel):
@@ -90,7 +101,9 @@ class PrometheusSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    url: _Url = Field(description="base URL of the server, such as http://prometheus:9090")
+    url: Annotated[Text, AfterValidator(_base_url)] = Field(
+        description="base URL of the server, such as http://prometheus:9090"
+    )
     capacity: Text = Field(description="PromQL for the capacity of each volume in bytes")
     available: Text | None = Field(None, description="PromQL for the bytes available; or set consumed")
     consumed: Text | None = Field(None, description="PromQL for the bytes consumed; or set available")
@@ -103,7 +116,7 @@ class PrometheusSettings(BaseModel):
     timeout: Duration = Field(
         timedelta(seconds=5), le=timedelta(minutes=1), description="how long one query may take in all"
     )
-    bearer_token: _Token | None = Field(None, description="token to send")
+    bearer_token: Annotated[SecretStr, AfterValidator(_token)] | None = Field(None, description="token to send")
     username: str | None = Field(None, min_length=1, pattern="^[^:]+$", description="user name to send")
     password: SecretStr | None = Field(None, description="password to send")
     ca_location: Text | None = Field(None, description="file with the certificates to trust, PEM")
@@ -122,6 +135,173 @@ class PrometheusSettings(BaseModel):
         if self.ca_location is not None and not self.url.startswith("https:"):
             raise ValueError("ca-location is for https; the url is not")
         return self
+
+
+# ---- asking ----
+
+
+class QueryFailed(QuotahostError):
+    """The query has no usable answer; the message says why, in one line and without secrets."""
+
+
+class Series(NamedTuple):
+    """One element of an instant vector; its value is NaN where the server gave no number."""
+
+    labels: Mapping[str, str]
+    value: float
+
+
+class Answer(NamedTuple):
+    """An instant vector, and the server's warnings."""
+
+    series: tuple[Series, ...]
+    warnings: tuple[str, ...] = ()
+
+
+class PromQL:
+    """Asks one Prometheus server; it uses no proxy of the process' environment, to which credentials would go.
+
+    A socket's own timeout bounds each single wait, and a server that sends a byte now and then would hold its client
+    for ever; so a timer bounds the whole, by shutting the socket down.
+    """
+
+    def __init__(self, section: PrometheusSettings) -> None:
+        """Nothing is asked yet.
+
+        Raises:
+            ValueError: ``ca-location`` can't be read, or contains no certificate.
+        """
+        self._server = urlsplit(section.url + "/api/v1/query")
+        self._timeout = section.timeout.total_seconds()
+        token = section.bearer_token.get_secret_value() if section.bearer_token else ""
+        password = section.password.get_secret_value() if section.password else ""
+        basic = base64.b64encode(f"{section.username}:{password}".encode()).decode() if section.username else ""
+        self._headers = {"Content-Type": "application/x-www-form-urlencoded", "Connection": "close"}
+        if token or basic:
+            self._headers["Authorization"] = f"Bearer {token}" if token else f"Basic {basic}"
+        self._secrets = (token, password, basic)
+        try:
+            # Once for all queries: the system's certificates take long to load.
+            tls = ssl.create_default_context(cafile=section.ca_location)
+        except OSError as error:
+            raise ValueError(f"ca-location can't be read: {error.strerror or type(error).__name__}") from None
+        host, port, timeout = self._server.hostname or "", self._server.port, self._timeout
+        self._connect: Callable[[], HTTPConnection] = partial(HTTPConnection, host, port, timeout=timeout)
+        if self._server.scheme == "https":
+            self._connect = partial(HTTPSConnection, host, port, timeout=timeout, context=tls)
+
+    def query(self, expression: str) -> Answer:
+        """The answer to an instant query, evaluated at the server's present time.
+
+        Raises:
+            QueryFailed: there is no usable answer.
+        """
+        # The server is given the timeout, too, so that it doesn't go on with a query for which nobody waits.
+        body = urlencode({"query": expression, "timeout": f"{self._timeout * 1000:.0f}ms"})
+        try:
+            answer = _answer(*self._post(body))
+        except QueryFailed as error:
+            failure = str(error)
+        except TimeoutError:
+            failure = f"no whole answer within {self._timeout:g} s"
+        except (OSError, HTTPException, ValueError) as error:
+            failure = f"{type(error).__name__}: {error}"
+        else:
+            return Answer(answer.series, tuple(map(self._clean, answer.warnings)))
+        # Not within `except`: the text of the first error is not cleaned, and a server may repeat credentials in it.
+        raise QueryFailed(self._clean(failure))
+
+    def _clean(self, text: str) -> str:
+        # Secrets are hidden before the text is cut off: half a secret would not be found.
+        return shorten(redact(text, self._secrets))
+
+    def _post(self, body: str) -> tuple[int, str, bytes]:
+        """Status, reason and content of the answer.
+
+        Raises:
+            TimeoutError: it has not come as a whole in time.
+            QueryFailed, OSError, HTTPException, ValueError: there is no answer, or it is of no use.
+        """
+        late = threading.Event()
+        with closing(self._connect()) as connection:
+            connection.connect()  # whose waits the socket's timeout bounds, TLS too
+            timer = threading.Timer(self._timeout, partial(_shut, connection.sock, late))
+            timer.daemon = True
+            timer.start()
+            try:
+                connection.request("POST", self._server.path, body, self._headers)
+                with connection.getresponse() as answer:
+                    # Bounded, because the answer may be endless and Content-Length may be absent or wrong.
+                    content = answer.read(MAX_BYTES + 1)
+            # A socket that is shut down ends in one of many exceptions, of TLS, of HTTP or its own.
+            except Exception:
+                if not late.is_set():
+                    raise
+            finally:
+                timer.cancel()
+        if late.is_set():
+            raise TimeoutError
+        if len(content) > MAX_BYTES:
+            raise QueryFailed(f"the answer is larger than {MAX_BYTES // 1024**2} MiB")
+        if answer.status in (301, 302, 303, 307, 308):
+            to = answer.headers.get("Location", "nowhere")
+            raise QueryFailed(f"the server redirects to {to}; write as url where it answers itself")
+        return answer.status, answer.reason, content
+
+
+def _shut(connected: socket.socket, late: threading.Event) -> None:
+    """End a socket that another thread reads."""
+    late.set()
+    with suppress(OSError):
+        # Past TLS, whose state belongs to the other thread.
+        socket.socket.shutdown(connected, socket.SHUT_RDWR)
+
+
+def shorten(text: str) -> str:
+    """One printable line of at most 200 characters."""
+    # Cut off first: the text may be as long as a whole answer. A line break in it would fake a line of the log.
+    line = "".join(c if c.isprintable() else " " for c in text[: _MAX_TEXT + 1])
+    return line if len(line) <= _MAX_TEXT else line[:_MAX_TEXT] + "…"
+
+
+def _answer(status: int, reason: str, content: bytes) -> Answer:
+    """Read by hand and not by a schema: each way in which it can be wrong has a sentence that says what to change."""
+    try:
+        reply = json.loads(content)
+    # Brackets that are nested by the thousand end in a RecursionError.
+    except (ValueError, RecursionError):
+        reply = None
+    reply = reply if isinstance(reply, dict) else {}
+    # The API reports errors as JSON, too, with another HTTP status.
+    if reply.get("status") == "error":
+        raise QueryFailed(f"the server says {reply.get('errorType')}: {reply.get('error')}")
+    if status != 200:
+        raise QueryFailed(f"HTTP status {status} {reason}".rstrip())
+    if reply.get("status") != "success":
+        raise QueryFailed("the answer is not the JSON of a Prometheus server")
+    data, warnings = reply.get("data"), reply.get("warnings") or []
+    data = data if isinstance(data, dict) else {}
+    if (kind := data.get("resultType")) != "vector":
+        raise QueryFailed(f"the query makes a {kind}; write one that makes an instant vector")
+    result = data.get("result")
+    if not isinstance(result, list) or not isinstance(warnings, list):
+        raise QueryFailed("the answer has no list of series or warnings")
+    if len(result) > MAX_SERIES:
+        raise QueryFailed(f"the answer has {len(result):,} series; at most {MAX_SERIES:,} are read")
+    return Answer(tuple(map(_series, result)), tuple(map(str, warnings)))
+
+
+def _series(element: Any) -> Series:
+    labels = element.get("metric") if isinstance(element, dict) else None
+    if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
+        raise QueryFailed("the answer has a series without labels")
+    try:
+        return Series(labels, float(element["value"][1]))
+    except (LookupError, TypeError, ValueError):  # a histogram has no single value
+        return Series(labels, math.nan)
+
+
+# ---- pairing ----
 
 
 class Volumes:
@@ -160,7 +340,7 @@ class Volumes:
         """Bytes by place, None where they are unknown; each such place gets a sentence in ``problems``."""
         # A warning may mean that a part of the series is missing, and with it a full disk.
         problems += [f"the {query} query came with a warning: {warning}" for warning in answer.warnings]
-        found: dict[Place, int | None] = {}
+        sizes: dict[Place, int | None] = {}
         count: Counter[Place] = Counter()
         for series in answer.series:
             broker, volume = (series.labels.get(label, "") for label in self._labels)
@@ -169,16 +349,16 @@ class Volumes:
                 problems.append(f"a series of the {query} query has no label {lacking!r}")
                 continue
             count[broker, volume] += 1
-            sound = 0 <= series.value < _MAX_BYTES  # False for NaN
-            found[broker, volume] = int(series.value) if sound else None
+            sound = 0 <= series.value < _MAX_SIZE  # False for NaN
+            sizes[broker, volume] = int(series.value) if sound else None
             if not sound:
                 problems.append(f"{_named((broker, volume))} has {series.value:g} as {query}")
         # Nothing says which of several series is right, so none is taken.
         for place, times in count.items():
             if times > 1:
-                found[place] = None
+                sizes[place] = None
                 problems.append(f"{_named(place)} is {times} times in the {query} query")
-        return found
+        return sizes
 
 
 def _volume(place: Place, size: int, other: int, available: bool, problems: list[str]) -> list[Volume]:
@@ -221,19 +401,19 @@ class Prometheus:
         Raises:
             ValueError: ``interval`` is not below ``validity``, or ``ca-location`` can't be read.
         """
-        own = context.section
+        section = context.section
         # Otherwise every answer would be too old before the next one came.
-        if own.interval >= context.settings.validity:
+        if section.interval >= context.settings.validity:
             raise ValueError(f"plugin.{context.name}.interval must be below validity; set it lower")
-        self._context, self._own, self._clock = context, own, clock
-        self._client = _client(own)
-        self._volumes = Volumes(own.broker_label, own.volume_label, own.expected)
-        self._host = urlsplit(own.url).hostname
+        self._context, self._section, self._clock = context, section, clock
+        self._client = PromQL(section)
+        self._volumes = Volumes(section.broker_label, section.volume_label, section.expected)
+        self._host = urlsplit(section.url).hostname
         self._last: tuple[float, ClusterVolumes] | None = None  # replaced as one, so it needs no lock
-        self._reason, self._logged = "", ""
+        self._reason = "no reason yet"
+        self._silence, self._lack = (LoggedOnce(context.log, logging.ERROR) for _ in range(2))
         self._pause = 0.0
         self._loop: Periodic | None = None
-        self._closed = False
 
     def read(self) -> ClusterVolumes | None:
         """The last volumes, None before the first answer. Once they are older than ``validity`` they are unknown."""
@@ -248,62 +428,41 @@ class Prometheus:
         if self._clock() - asked_at <= validity:
             return volumes
         # The sentence names no age: the cause of the factor would be a new one every second.
-        long = f"has not answered for more than validity ({validity:g} s)"
-        silent = f"prometheus {self._host} {long}: {self._reason or 'no reason yet'}"
+        silent = f"prometheus {self._host} has not answered for more than validity ({validity:g} s): {self._reason}"
         return ClusterVolumes(volumes.volumes, (silent,))
 
     def close(self) -> None:
-        """End the thread; a query under way is aborted."""
-        # Set first, so that the query which abort() ends is not logged as a fault.
-        self._closed = True
-        self._client.abort()
+        """End the thread; one that waits for the server is left to end by itself, within ``timeout``."""
         if self._loop is not None:
-            self._loop.close(_CLOSE_WITHIN)
+            self._loop.close()
 
     def _work(self) -> None:
-        begin, interval = time.monotonic(), self._own.interval.total_seconds()
+        begin, interval = time.monotonic(), self._section.interval.total_seconds()
         self._ask()
         # A server that takes longer than the interval still gets some rest.
         self._pause = max(interval - (time.monotonic() - begin), interval / 10)
 
     def _ask(self) -> None:
-        own = self._own
+        section = self._section
         asked_at = self._clock()  # before the question, so that the answer is no younger than it seems
         try:
-            capacity = self._client.query(own.capacity)
-            used = self._client.query(own.available or own.consumed or "")
-            volumes = self._volumes.of(capacity, used, available=own.available is not None)
+            capacity = self._client.query(section.capacity)
+            used = self._client.query(section.available or section.consumed or "")
+            volumes = self._volumes.of(capacity, used, available=section.available is not None)
         except QueryFailed as error:
             self._failed(str(error))
         except Exception as error:  # the thread must outlive any answer; the error's text may contain anything
             self._failed(f"{type(error).__name__} while reading the answer")
         else:
             self._last = (asked_at, volumes)
-            self._log("unknown" if volumes.unknown else "", "; ".join(volumes.unknown))
+            answers_again = self._silence.healed()
+            if volumes.unknown:
+                text = "prometheus %s does not know all volumes: %s"
+                self._lack.report(text, self._host, "; ".join(volumes.unknown))
+            elif self._lack.healed() or answers_again:
+                self._context.log.warning("prometheus %s knows all volumes again", self._host)
 
     def _failed(self, reason: str) -> None:
         self._reason = reason
-        self._log("failed", reason)
-
-    def _log(self, fault: str, reason: str) -> None:
-        """Log a kind of fault once, until there is another kind or none."""
-        # By the kind of fault, as its words may change with each answer.
-        if fault == self._logged or self._closed:
-            return
-        self._logged, log = fault, self._context.log
-        if fault == "failed":
-            log.error("prometheus %s gives no answer; the last holds for validity: %s", self._host, reason)
-        elif fault:
-            log.error("prometheus %s does not know all volumes: %s", self._host, reason)
-        else:
-            log.warning("prometheus %s knows all volumes again", self._host)
-
-
-def _client(own: PrometheusSettings) -> PromQL:
-    token = own.bearer_token.get_secret_value() if own.bearer_token else ""
-    password = own.password.get_secret_value() if own.password else ""
-    credentials = Credentials(token, own.username or "", password)
-    try:
-        return PromQL(own.url, own.timeout.total_seconds(), credentials, own.ca_location)
-    except OSError as error:
-        raise ValueError(f"ca-location can't be read: {error.strerror or type(error).__name__}") from None
+        text = "prometheus %s gives no answer; the last holds for validity: %s"
+        self._silence.report(text, self._host, reason)

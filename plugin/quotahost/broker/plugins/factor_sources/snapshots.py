@@ -7,21 +7,20 @@ host thread ``read`` asks the roster which of them count, are awaited or unknown
 together with this broker's own disks, and the policy turns each volume into a factor.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from quotahost.api import Context
-from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Patience, Standing
+from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Liveness, show_brokers
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import Arrival, ArrivalClock, Stamps
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.model import ClusterVolumes
 from quotahost.records.codec import Refused
 from quotahost.records.snapshot import Snapshot, decode
+from quotahost.settings.broker import Settings
 from quotahost.text import printable
 
 
@@ -34,6 +33,13 @@ class KnownBroker:
     age: float | None  # of the newest snapshot in seconds, None without one
     problem: str = ""  # why there is no fresh snapshot, unless the broker is fenced or has just come back
     awaited: bool = False  # the broker isn't unknown yet
+
+    def unknown(self) -> list[str]:
+        """Why its volumes are not all known: it has no fresh snapshot, or log directories of it are offline."""
+        if self.problem and not self.awaited:
+            return [self.problem]
+        offline = self.snapshot.offline if self.snapshot else ()
+        return [f"broker {printable(self.broker)}, log dir {printable(name)}" for name in offline]
 
 
 class Roster:
@@ -88,26 +94,28 @@ class Roster:
             self._newest = {broker: kept for broker, kept in self._newest.items() if broker in brokers}
             return new
 
-    def known(self, patience: Patience) -> list[KnownBroker]:
+    def known(self, settings: Settings) -> list[KnownBroker]:
         """Every registered broker that counts; none until the cluster has listed its brokers."""
         with self._lock:
             # A list, because a generator would run after the lock was released.
-            return list(self._each(patience))
+            return list(self._known(settings))
 
-    def _each(self, patience: Patience) -> Iterator[KnownBroker]:
+    def _known(self, settings: Settings) -> Iterator[KnownBroker]:
+        validity = settings.validity.total_seconds()
         for broker in self._expected.brokers or ():
             kept = self._newest.get(broker)
-            if kept is None:
-                standing = self._expected.standing(broker, Freshness.NONE, patience)
-                if standing is not Standing.IGNORED:
-                    problem = f"broker {printable(broker)}: no snapshot"
-                    yield KnownBroker(broker, None, None, problem, standing is Standing.AWAITED)
+            age = self._clock.age(kept) if kept else None
+            newest = Freshness.NONE if age is None else Freshness.FRESH if age <= validity else Freshness.STALE
+            liveness = self._expected.liveness(broker, newest, settings)
+            if liveness is Liveness.IGNORED:
                 continue
-            age = self._clock.age(kept)
-            newest = Freshness.FRESH if age <= patience.validity else Freshness.STALE
-            standing = self._expected.standing(broker, newest, patience)
-            if standing is not Standing.IGNORED:
-                yield _known(broker, kept.record, age, newest, standing, patience.validity)
+            if kept is None:
+                awaited = liveness is Liveness.AWAITED
+                yield KnownBroker(broker, None, None, f"broker {printable(broker)}: no snapshot", awaited)
+            elif newest is Freshness.FRESH:
+                yield KnownBroker(broker, kept.record, age)
+            else:
+                yield _silent(broker, kept.record, age, liveness, validity)
 
     def _replaces(self, snapshot: Snapshot, before: Arrival[Snapshot], live: bool, validity: float) -> bool:
         older_by = (before.record.captured_at - snapshot.captured_at).total_seconds()
@@ -117,18 +125,14 @@ class Roster:
         return live and (older_by > validity / 2 or self._clock.age(before) > validity)
 
 
-def _known(
-    broker: str, record: Snapshot, age: float, newest: Freshness, standing: Standing, validity: float
-) -> KnownBroker:
-    if newest is Freshness.FRESH:
-        return KnownBroker(broker, record, age)
+def _silent(broker: str, record: Snapshot, age: float | None, liveness: Liveness, validity: float) -> KnownBroker:
     # Nobody knows which directories a broker will find when it starts again.
     last = replace(record, offline=())
-    if standing is Standing.COUNTS:
+    if liveness is Liveness.COUNTS:
         return KnownBroker(broker, last, age)
     # The sentence names no age: the cause of the factor would be a new one every second.
     problem = f"broker {printable(broker)}: its newest snapshot is older than validity ({validity:g} s)"
-    awaited = standing is Standing.AWAITED
+    awaited = liveness is Liveness.AWAITED
     return KnownBroker(broker, last if awaited else None, age, problem, awaited)
 
 
@@ -143,7 +147,7 @@ class Snapshots:
         self, context: Context, wall: Callable[[], float] = time.time, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Begin to ask for the brokers. ``wall`` in seconds since the epoch, ``clock`` monotonic."""
-        self._context, self._own = context, str(context.node_id)
+        self._context, self._node = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
         self._topic_read = False
         self._last: ClusterVolumes | None = None
@@ -204,12 +208,12 @@ class Snapshots:
     def read(self) -> ClusterVolumes:
         """The volumes and unknowns of the cluster; the same object as long as nothing has changed."""
         self._follow()
-        known = self._roster.known(Patience.of(self._context.settings))
-        others = [each for each in known if each.broker != self._own]
+        known = self._roster.known(self._context.settings)
+        others = [other for other in known if other.broker != self._node]
         own = self._disks.known()
         answer = ClusterVolumes(
-            own.volumes + tuple(v for each in others if each.snapshot for v in each.snapshot.volumes),
-            own.unknown + tuple(text for each in others for text in _unknown(each)),
+            own.volumes + tuple(volume for other in others if other.snapshot for volume in other.snapshot.volumes),
+            own.unknown + tuple(text for other in others for text in other.unknown()),
             self._waits_for(others) or own.waiting,
         )
         self._show(others)
@@ -232,7 +236,7 @@ class Snapshots:
         if not self._topic_read:
             return f"topic {self._context.settings.snapshots_topic} is not read yet"
         # A broker that never had a snapshot may have no quotahost yet, so that nothing waits for it.
-        return next((each.problem for each in others if each.awaited and each.age is not None), "")
+        return next((other.problem for other in others if other.awaited and other.age is not None), "")
 
     def _show(self, others: list[KnownBroker]) -> None:
         """Show the age of each snapshot, and the numbers of brokers that are stale and missing, once a second."""
@@ -241,25 +245,15 @@ class Snapshots:
             return
         self._show_at = now + 1
         metrics = self._context.metrics
-        ages = {each.broker: each.age for each in others if each.age is not None}
+        ages = {other.broker: other.age for other in others if other.age is not None}
         # Otherwise the age of a broker that was unregistered would stand still in the metrics for ever.
         for gone in self._shown - ages.keys():
             metrics.forget("Snapshot", gone)
         for name, age in ages.items():
             metrics.gauge("Snapshot", name, "Age", age)
         self._shown = set(ages)
-        with_problem = [each for each in others if each.problem]
-        stale = sum(each.age is not None for each in with_problem)
+        with_problem = [other for other in others if other.problem]
+        stale = sum(other.age is not None for other in with_problem)
         validity = self._context.settings.validity.total_seconds()
-        last_known = sum(not each.problem and (each.age or 0) > validity for each in others)
-        metrics.gauge("Brokers", "", "LastKnown", last_known)
-        metrics.gauge("Brokers", "", "Stale", stale)
-        metrics.gauge("Brokers", "", "Missing", len(with_problem) - stale)
-
-
-def _unknown(each: KnownBroker) -> list[str]:
-    """Why a broker's volumes are not all known: it has no fresh snapshot, or log directories of it are offline."""
-    if each.problem and not each.awaited:
-        return [each.problem]
-    offline = each.snapshot.offline if each.snapshot else ()
-    return [f"broker {printable(each.broker)}, log dir {printable(name)}" for name in offline]
+        last_known = sum(not other.problem and (other.age or 0) > validity for other in others)
+        show_brokers(metrics, stale, len(with_problem) - stale, last_known)

@@ -5,8 +5,6 @@ This is the quota policy of proposal 035. Limits are converted to bytes of the v
 factor of all volumes and hands it to the quota table. The policy ``setpoint`` builds on this one.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Final
 
 from quotahost.api import Context
@@ -35,18 +33,18 @@ class Limits:
         """Read nothing yet: this broker's limits may change while it runs."""
         self._context = context
         self.contradictions: set[tuple[str, str]] = set()
-        self._own, self._lent = str(context.node_id), False
+        self._node, self._lent = str(context.node_id), False
 
     def quota_factor(self, volume: Volume) -> float:
         """1 at or below soft, 0 at or above hard; soft 10, hard 15, consumed 12 is 0.6."""
-        found = self._bounds(volume)
-        return 1.0 if found is None else found.ramp(volume.consumed)
+        in_force = self._bounds(volume)
+        return 1.0 if in_force is None else in_force.ramp(volume.consumed)
 
     def soft_limit(self, volume: Volume) -> Limit | None:
         """The soft limit in force for the volume: the hard one where that is reached before it."""
         soft, hard = self._limits(volume)
-        found = bounds(volume, soft, hard)
-        return hard if found and found.contradict else soft
+        in_force = bounds(volume, soft, hard)
+        return hard if in_force and in_force.contradict else soft
 
     def hard_limit(self, volume: Volume) -> Limit | None:
         """The hard limit in force for the volume."""
@@ -54,37 +52,37 @@ class Limits:
 
     def breaches_soft_limit(self, volume: Volume) -> bool:
         """Whether the volume's factor may be below 1."""
-        found = self._bounds(volume)
-        return found is not None and found.breaches_soft(volume.consumed)
+        in_force = self._bounds(volume)
+        return in_force is not None and in_force.breaches_soft(volume.consumed)
 
     def breaches_hard_limit(self, volume: Volume) -> bool:
         """Whether the volume's factor is 0."""
-        found = self._bounds(volume)
-        return found is not None and found.breaches_hard(volume.consumed)
+        in_force = self._bounds(volume)
+        return in_force is not None and in_force.breaches_hard(volume.consumed)
 
     def _limits(self, volume: Volume) -> tuple[Limit | None, Limit | None]:
         """The soft and the hard limit published with the volume, else this broker's own."""
-        own = self._context.settings
+        settings = self._context.settings
         # Each side by itself: a volume may be published with a hard limit alone.
-        return volume.soft or own.storage_soft, volume.hard or own.storage_hard
+        return volume.soft or settings.storage_soft, volume.hard or settings.storage_hard
 
     def _bounds(self, volume: Volume) -> Bounds | None:
         """The limits in force for a volume, in bytes of it; logs them where they contradict each other."""
         soft, hard = self._limits(volume)
-        found = bounds(volume, soft, hard)
-        if soft and hard and found and found.contradict:
+        in_force = bounds(volume, soft, hard)
+        if soft and hard and in_force and in_force.contradict:
             self._contradict(volume, soft, hard)
         else:
             # Healed, so a contradiction that comes again is logged again.
             self.contradictions.discard((volume.broker, volume.name))
-        if not (self._lent or volume.soft or volume.hard or volume.broker == self._own) and found:
-            self._lend(volume, found, soft, hard)
-        return found
+        if not (self._lent or volume.soft or volume.hard or volume.broker == self._node) and in_force:
+            self._lend(volume, in_force, soft, hard)
+        return in_force
 
-    def _lend(self, volume: Volume, found: Bounds, soft: Limit | None, hard: Limit | None) -> None:
+    def _lend(self, volume: Volume, in_force: Bounds, soft: Limit | None, hard: Limit | None) -> None:
         """Log once where this broker's limits in bytes slow for a disk of another broker, which may be of any size."""
-        in_bytes = [each for each in (soft, hard) if each and each.type is not LimitType.MIN_FREE_PERCENTAGE]
-        if in_bytes and found.breaches_soft(volume.consumed):
+        in_bytes = [limit for limit in (soft, hard) if limit and limit.type is not LimitType.MIN_FREE_PERCENTAGE]
+        if in_bytes and in_force.breaches_soft(volume.consumed):
             self._lent = True
             self._context.log.warning(
                 "broker %s publishes no limits, so this broker judges its volume %s by its own (%s), which are bytes "

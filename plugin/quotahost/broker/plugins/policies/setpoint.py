@@ -7,8 +7,6 @@ the volume is. It stands on ``limits`` for the limits in force, and for the ramp
 limit. Proposal 035 has no such policy; its own is proportional.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import OrderedDict
@@ -33,84 +31,6 @@ _REST: Final = 0.01  # of the way between the limits, before hard, where it come
 _OPEN: Final = 0.995  # from here on the factor is 1, which it would approach and never reach
 _GUARD_ALL: Final = 0.1  # where the ramp is at most this, the factor is no larger than the ramp
 _GUARD_NONE: Final = 0.2  # where the ramp is at least this, it doesn't restrict the factor
-
-
-class Setpoint(Limits):
-    """Balances what flows in with what deletions free, and rests half way from the soft to the hard limit.
-
-    From what it saw over the last ``memory`` the policy knows how fast the volume would fill at factor 1, and how fast
-    it drains. The quotient is the factor at which it stays as full as it is. That is multiplied by a cubic ratio: about
-    1 in the middle, so that a lump of deletions hardly moves the factor, 2 at the soft and 0 at the hard limit. If
-    nothing is deleted, the space left is let in over hours, ever slower. A volume that doesn't fill gets 1.
-
-    The limits in force, and the factors below the soft and from the hard limit on, are those of ``limits``. In the last
-    tenth before the hard limit the factor is no larger than the ramp, whatever was learned. A volume starts with
-    the ramp, and those beyond the 4,096 remembered keep it.
-    """
-
-    # The factor moves on while the volumes stay as they are, so the host must ask after every read.
-    depends_on_time: ClassVar = True
-
-    class Section(BaseModel):
-        """The properties under ``plugin.setpoint.``."""
-
-        model_config = ConfigDict(extra="forbid", frozen=True)
-
-        memory: Duration = Field(
-            default=timedelta(minutes=20),
-            description="Time over which the policy measures how a volume fills and drains; several times as long as "
-            "from one deletion to the next.",
-        )
-
-    def __init__(self, context: Context[Section], clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` in seconds, monotonic."""
-        super().__init__(context)
-        self._clock = clock
-        self._histories: OrderedDict[tuple[str, str], _History] = OrderedDict()  # longest unseen first
-        self._in_force = 1.0
-        self.reconfigure(context.section)
-
-    def reconfigure(self, section: Section) -> None:
-        """Use the new memory from the next question on; what was learned stays."""
-        self._memory = section.memory.total_seconds()
-
-    def factor_in_force(self, factor: float) -> None:
-        """The factor under which the volumes have filled since the last questions."""
-        self._in_force = factor
-
-    def quota_factor(self, volume: Volume) -> float:
-        """1 at or below soft, 0 at or above hard; between, the factor that keeps the volume half way."""
-        bounds = self._bounds(volume)
-        if bounds is None:
-            return 1.0
-        now, ramp = self._clock(), bounds.ramp(volume.consumed)
-        # First, so that nothing that was learned too long ago is found.
-        self._forget(now)
-        history = self._histories.get((volume.broker, volume.name))
-        if history is None:
-            self._remember(volume, now, ramp)
-            return ramp
-        # Keeps the longest unseen first, where _forget looks.
-        self._histories.move_to_end((volume.broker, volume.name))
-        # Measured below soft and above hard, too, so that the policy knows the demand once it has to throttle.
-        passed = history.add(now, volume.consumed, self._factor_over(history), self._memory)
-        history.factor = history.next(bounds, ramp, passed) if 0.0 < ramp < 1.0 else ramp
-        return history.factor
-
-    def _factor_over(self, history: _History) -> float:
-        """The factor under which the volume filled: with ``factor.scope=topics`` none if it had no part in it."""
-        # As far as is known here: a client that writes to this volume and to a fuller one is slowed all the same.
-        spared = history.factor >= 1 and self._context.settings.factor_scope == "topics"
-        return 1.0 if spared else self._in_force
-
-    def _remember(self, volume: Volume, now: float, factor: float) -> None:
-        # No older history makes room: the names come from other brokers, and a flood of them must not push any out.
-        if len(self._histories) < MAX_VOLUMES:
-            self._histories[volume.broker, volume.name] = _History(now, volume.consumed, factor)
-
-    def _forget(self, now: float) -> None:
-        while self._histories and now - next(iter(self._histories.values())).seen_at > _FORGET:
-            self._histories.popitem(last=False)
 
 
 def _position(ramp: float) -> float:
@@ -192,3 +112,81 @@ class _History:
         """
         hidden, mean = band / self.watched, self.open_time / self.watched
         return (max(0.0, self.freed) / self.watched + hidden * mean) / (demand + hidden)
+
+
+class Setpoint(Limits):
+    """Balances what flows in with what deletions free, and rests half way from the soft to the hard limit.
+
+    From what it saw over the last ``memory`` the policy knows how fast the volume would fill at factor 1, and how fast
+    it drains. The quotient is the factor at which it stays as full as it is. That is multiplied by a cubic ratio: about
+    1 in the middle, so that a lump of deletions hardly moves the factor, 2 at the soft and 0 at the hard limit. If
+    nothing is deleted, the space left is let in over hours, ever slower. A volume that doesn't fill gets 1.
+
+    The limits in force, and the factors below the soft and from the hard limit on, are those of ``limits``. In the last
+    tenth before the hard limit the factor is no larger than the ramp, whatever was learned. A volume starts with
+    the ramp, and those beyond the 4,096 remembered keep it.
+    """
+
+    # The factor moves on while the volumes stay as they are, so the host must ask after every read.
+    depends_on_time: ClassVar = True
+
+    class Section(BaseModel):
+        """The properties under ``plugin.setpoint.``."""
+
+        model_config = ConfigDict(extra="forbid", frozen=True)
+
+        memory: Duration = Field(
+            default=timedelta(minutes=20),
+            description="Time over which the policy measures how a volume fills and drains; several times as long as "
+            "from one deletion to the next.",
+        )
+
+    def __init__(self, context: Context[Section], clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock`` in seconds, monotonic."""
+        super().__init__(context)
+        self._clock = clock
+        self._histories: OrderedDict[tuple[str, str], _History] = OrderedDict()  # longest unseen first
+        self._in_force = 1.0
+        self.reconfigure(context.section)
+
+    def reconfigure(self, section: Section) -> None:
+        """Use the new memory from the next question on; what was learned stays."""
+        self._memory = section.memory.total_seconds()
+
+    def factor_in_force(self, factor: float) -> None:
+        """The factor under which the volumes have filled since the last questions."""
+        self._in_force = factor
+
+    def quota_factor(self, volume: Volume) -> float:
+        """1 at or below soft, 0 at or above hard; between, the factor that keeps the volume half way."""
+        bounds = self._bounds(volume)
+        if bounds is None:
+            return 1.0
+        now, ramp = self._clock(), bounds.ramp(volume.consumed)
+        # First, so that nothing that was learned too long ago is found.
+        self._forget(now)
+        history = self._histories.get((volume.broker, volume.name))
+        if history is None:
+            self._remember(volume, now, ramp)
+            return ramp
+        # Keeps the longest unseen first, where _forget looks.
+        self._histories.move_to_end((volume.broker, volume.name))
+        # Measured below soft and above hard, too, so that the policy knows the demand once it has to throttle.
+        passed = history.add(now, volume.consumed, self._factor_over(history), self._memory)
+        history.factor = history.next(bounds, ramp, passed) if 0.0 < ramp < 1.0 else ramp
+        return history.factor
+
+    def _factor_over(self, history: _History) -> float:
+        """The factor under which the volume filled: with ``factor.scope=topics`` none if it had no part in it."""
+        # As far as is known here: a client that writes to this volume and to a fuller one is slowed all the same.
+        spared = history.factor >= 1 and self._context.settings.factor_scope == "topics"
+        return 1.0 if spared else self._in_force
+
+    def _remember(self, volume: Volume, now: float, factor: float) -> None:
+        # No older history makes room: the names come from other brokers, and a flood of them must not push any out.
+        if len(self._histories) < MAX_VOLUMES:
+            self._histories[volume.broker, volume.name] = _History(now, volume.consumed, factor)
+
+    def _forget(self, now: float) -> None:
+        while self._histories and now - next(iter(self._histories.values())).seen_at > _FORGET:
+            self._histories.popitem(last=False)

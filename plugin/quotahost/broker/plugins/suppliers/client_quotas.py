@@ -30,8 +30,6 @@ differs from the above only for clients that no quota matches, and Kafka limits 
 The host hands in each client quota as Java reads it from Kafka's metadata; the answers go into the quota table.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Final, TypeAlias
 

@@ -1,35 +1,47 @@
-"""The supplier ``static``: the rates of the broker's own properties, the same for everybody.
+"""The suppliers whose rates are broker properties: ``static``, ``overrides`` and ``controller-mutation``.
 
-The broker reads ``static.*`` with its own settings, so this supplier has no section. It stands last in most lists of
-suppliers: an answer that it gives goes into the quota table, and a client for whom it has none is unlimited.
+``static`` gives everybody the same rates, those of ``static.*``, which the broker reads with its own settings.
+``overrides`` has KIP-13's default and overrides per client-id, which Kafka dropped when it moved quotas into its
+metadata; here they are properties of the plugin under KIP-13's own names. ``controller-mutation`` limits how fast each
+user or client-id may create and delete partitions (KIP-599): Kafka measures that on the controller, by a token bucket
+(``quotahost.throttling.TokenBucket``) whose burst is the rate x ``controller.quota.window.num`` x
+``controller.quota.window.size.seconds``; a supplier chooses the rate alone.
+
+A client for whom one of them has no rate is left to the next supplier of the property ``supplier``. In ``Rates`` and
+defaults None is "unlimited", which is an answer.
 """
 
-from __future__ import annotations
-
+from collections.abc import Collection
 from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from quotahost.api import Context
 from quotahost.model import Client, Quota, QuotaType, Scope
+from quotahost.settings.rate_lists import Rates
+from quotahost.settings.types import Sharing
+from quotahost.units import BytesLimit, MutationsLimit
 
-_NOBODY: Final[frozenset[str]] = frozenset()
+_STRICT: Final = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+_NONE: Final[frozenset[str]] = frozenset()  # of client-ids; the host knows a set that it has seen by its identity
 #: What ``static.scope`` and ``plugin.controller-mutation.scope`` name.
-SCOPES: Final = {"client": Scope.CLIENT, "user": Scope.USER, "client-id": Scope.CLIENT_ID, "broker": Scope.BROKER}
+_SCOPES: Final = {"client": Scope.CLIENT, "user": Scope.USER, "client-id": Scope.CLIENT_ID, "broker": Scope.BROKER}
 
 
 class Static:
-    """Gives every client the rates of the properties ``static.*``.
+    """Gives every client the rates of the properties ``static.*``, in the units of QuotaType.
 
-    These are ``static.produce``, ``.fetch``, ``.request`` and ``.controller-mutation``, in the units
-    of QuotaType. The property ``static.scope`` names who shares a rate: each ``client`` (user and client-id),
-    ``user`` or ``client-id`` has one of its own; ``broker`` is one total for all clients, as in
-    Strimzi's kafka-quotas-plugin. The host exempts excluded principals before it asks any supplier.
-
-    Raises:
-        ValueError: a rate is not finite and above 0.
+    The property ``static.scope`` names who shares a rate: each ``client`` (user and client-id), ``user`` or
+    ``client-id`` has one of its own; ``broker`` is one total for all clients, as in Strimzi's kafka-quotas-plugin. The
+    host exempts excluded principals before it asks any supplier.
     """
 
     def __init__(self, context: Context) -> None:
-        """Read the properties; a live change is seen at the next question."""
+        """Read the properties; a live change is seen at the next question.
+
+        Raises:
+            ValueError: a rate is not finite and above 0.
+        """
         self._context = context
         self._read()
 
@@ -41,17 +53,120 @@ class Static:
         return self._quotas.get(quota_type)
 
     def distinct_client_ids(self, principal: str) -> frozenset[str]:
-        """Nobody: all have the same rates."""
-        return _NOBODY
+        """None of them: all have the same rates."""
+        return _NONE
 
     def _read(self) -> None:
         self._seen = self._context.settings
         static = self._seen.static
-        rates: dict[QuotaType, float | None] = {
+        rates = {
             QuotaType.PRODUCE: static.produce,
             QuotaType.FETCH: static.fetch,
             QuotaType.REQUEST: static.request,
             QuotaType.CONTROLLER_MUTATION: static.controller_mutation,
         }
-        scope = SCOPES[static.scope]
+        scope = _SCOPES[static.scope]
         self._quotas = {kind: Quota(rate, scope) for kind, rate in rates.items() if rate is not None}
+
+
+class OverridesSettings(BaseModel):
+    """The properties under ``plugin.overrides.``; rates in bytes/s, on each broker."""
+
+    model_config = _STRICT
+
+    producer_default: BytesLimit = Field(
+        None, alias="quota.producer.default", description="what each other client-id may produce, such as 2M"
+    )
+    consumer_default: BytesLimit = Field(
+        None, alias="quota.consumer.default", description="what each other client-id may fetch, such as 2M"
+    )
+    producer_override: Rates = Field(
+        {}, alias="quota.producer.override", description="by client-id, such as clientA:4M,clientB:10M"
+    )
+    consumer_override: Rates = Field(
+        {}, alias="quota.consumer.override", description="by client-id, such as clientC:3M,clientD:5M"
+    )
+
+
+class Overrides:
+    """Gives each client-id its override, or else the default, of its own on each broker (KIP-13).
+
+    Clients without a client-id share one quota, the default. REQUEST and CONTROLLER_MUTATION, and client-ids
+    without an override where no default is set, are left to the next supplier.
+    """
+
+    Section = OverridesSettings
+
+    def __init__(self, context: Context[OverridesSettings]) -> None:
+        """Read the settings."""
+        self.reconfigure(context.section)
+
+    def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
+        """The quota of the client's client-id, whatever its principal."""
+        # KIP-13 knows produce and fetch only. A Quota is always true, an unlimited one as well.
+        overrides, default = self._rates.get(quota_type, ({}, None))
+        return overrides.get(client.client_id) or default
+
+    def distinct_client_ids(self, principal: str) -> Collection[str]:
+        """The client-ids with an override; for each other one the default, if there is one, is the same."""
+        return self._distinct
+
+    def reconfigure(self, settings: OverridesSettings) -> None:
+        """Take other rates; the host asks again for all clients."""
+        produce = _default(settings, "producer_default", Scope.CLIENT_ID)
+        fetch = _default(settings, "consumer_default", Scope.CLIENT_ID)
+        self._rates = {
+            QuotaType.PRODUCE: (_quotas(settings.producer_override, Scope.CLIENT_ID), produce),
+            QuotaType.FETCH: (_quotas(settings.consumer_override, Scope.CLIENT_ID), fetch),
+        }
+        self._distinct = frozenset(settings.producer_override) | frozenset(settings.consumer_override)
+
+
+class ControllerMutationSettings(BaseModel):
+    """The properties under ``plugin.controller-mutation.``; rates in partition mutations/s."""
+
+    model_config = _STRICT
+
+    default: MutationsLimit = Field(None, description="what all others may do, such as 5")
+    scope: Sharing = Field("user", description="who shares the default: each user, client, client-id, or the broker")
+    users: Rates = Field({}, description="by user, whose clients share it, such as alice:5,bob:0.5")
+    client_ids: Rates = Field({}, description="by client-id, such as terraform:20")
+
+
+class ControllerMutation:
+    """Gives the rate of the user, else of the client-id, else the default, in partition mutations a second.
+
+    Mutations are the partitions of topics created or deleted, and partitions added.
+    """
+
+    Section = ControllerMutationSettings
+
+    def __init__(self, context: Context[ControllerMutationSettings]) -> None:
+        """Read the settings."""
+        self.reconfigure(context.section)
+
+    def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
+        """The quota of the client, or None (the next supplier is asked)."""
+        if quota_type is not QuotaType.CONTROLLER_MUTATION:
+            return None
+        return self._users.get(client.principal) or self._client_ids.get(client.client_id) or self._default
+
+    def distinct_client_ids(self, principal: str) -> Collection[str]:
+        """The client-ids with a rate, which those of a user with a rate never get."""
+        return _NONE if principal in self._users else self._distinct
+
+    def reconfigure(self, settings: ControllerMutationSettings) -> None:
+        """Take other rates; the host asks again for all clients."""
+        self._users = _quotas(settings.users, Scope.USER)
+        self._client_ids = _quotas(settings.client_ids, Scope.CLIENT_ID)
+        self._distinct = frozenset(self._client_ids)
+        self._default = _default(settings, "default", _SCOPES[settings.scope])
+
+
+def _quotas(rates: Rates, scope: Scope) -> dict[str, Quota]:
+    return {name: Quota(rate, scope) for name, rate in rates.items()}
+
+
+def _default(settings: BaseModel, name: str, scope: Scope) -> Quota | None:
+    """The quota of a property that may be "unlimited", which is None there like one that is not set."""
+    return Quota(getattr(settings, name), scope) if name in settings.model_fields_set else None

@@ -5,8 +5,6 @@ What it has added stands in a second one, ``plugin.cordon.added``, which Kafka c
 first: so a restart forgets nothing, and only what this task has added is ever taken away.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -122,8 +120,8 @@ class Cordon:
 
     def _is_above(self, volume: Volume) -> bool:
         settings = self._context.settings
-        found = bounds(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
-        return found is not None and found.breaches_soft(volume.consumed)
+        in_force = bounds(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
+        return in_force is not None and in_force.breaches_soft(volume.consumed)
 
     def _held(self, added: set[str]) -> set[str]:
         """Those whose volumes were above the limit within ``hold``, or may have been before the broker's start."""

@@ -1,37 +1,39 @@
 """The task ``publish-volumes``: this broker's volumes, as a snapshot, to the compacted topic of all brokers.
 
-It reads the look of the host's disk monitor (``context.disks``) every ``volumes.period`` and publishes a
-``quotahost.records.snapshot.Snapshot``. The factor source ``snapshots`` of every broker reads the topic, or the
-pipeline does for ``cluster-volumes``. This is the data source of proposal 035.
+It reads the look of the host's disk monitor (``context.disks``) every ``volumes.period`` and offers a
+``quotahost.records.snapshot.Snapshot`` to a :class:`ChangePublisher`, which writes the first, one each
+``snapshots.period``, and at once one that differs enough from the last: most looks differ so little that nobody would
+act on them. The factor source ``snapshots`` of every broker reads the topic, or the pipeline does for
+``cluster-volumes``. This is the data source of proposal 035.
 """
-
-from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
-from quotahost.broker.plugins.tasks.news import NewsPublisher
+from quotahost.kafka.publisher import RETRY, Publisher
 from quotahost.model import Volume
 from quotahost.records.snapshot import Snapshot, encode
 
 #: Seconds. Two looks are further apart, and the times that this thread computes of one look differ by less.
 _SAME_LOOK: Final = 1e-3
-_NEWS: Final = 1000  # a change of consumption by this part of the capacity is news
+_CHANGE: Final = 1000  # a change of consumption by this part of the capacity is published at once
+
+T = TypeVar("T")
 
 
 class PublishVolumes:
-    """Publishes at the start, at least every ``snapshots.period``, and at once when there is news.
+    """Publishes at the start, at least every ``snapshots.period``, and at once when something has changed.
 
-    News is a volume that came, went, changed by a thousandth of its capacity or crossed one of its limits, new limits,
-    other topics on a volume above its soft limit, the cluster's id, or a log directory that went offline (proposal 035,
-    "The data source"). A snapshot bears the time of the look, and how old the look was when it was published, from
-    which all readers count its age. If the disks stop answering for half of ``validity``, publishing stops, so that the
-    other brokers treat this one as stale.
+    A change is a volume that came, went, moved by a thousandth of its capacity or crossed one of its limits, new
+    limits, other topics on a volume above its soft limit, the cluster's id, or a log directory that went offline
+    (proposal 035, "The data source"). A snapshot bears the time of the look, and how old the look was when it was
+    published, from which all readers count its age. If the disks stop answering for half of ``validity``, publishing
+    stops, so that the other brokers treat this one as stale.
     """
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,19 +42,19 @@ class PublishVolumes:
         self.period: timedelta = context.settings.volumes_period
         self._disks = context.disks
         topic = context.settings.snapshots_topic
-        self._news: NewsPublisher[Snapshot] = NewsPublisher(context, topic, "volumes", is_news, clock)
+        self._publisher: ChangePublisher[Snapshot] = ChangePublisher(context, topic, "volumes", has_changed, clock)
         self._silence = LoggedOnce(context.log)
         self._look = (-math.inf, datetime.now(UTC))  # when the newest look was, by the monotonic and the wall clock
 
     def run(self) -> None:
-        """Publish the newest look if it is time or news."""
+        """Publish the newest look if it is time or something has changed."""
         settings = self._context.settings
         self.period = settings.volumes_period
-        self._news.offer(self._snapshot(), encode, settings.snapshots_period.total_seconds())
+        self._publisher.offer(self._snapshot(), encode, settings.snapshots_period.total_seconds())
 
     def close(self) -> None:
         """Wait a moment for the record that is on its way."""
-        self._news.close()
+        self._publisher.close()
 
     def _snapshot(self) -> Snapshot | None:
         """The newest look at the disks; None where it is too old to be published."""
@@ -68,15 +70,9 @@ class PublishVolumes:
         if disks is None:
             return None
         return Snapshot(
-            str(self._context.node_id),
-            self._captured_at(age),
-            disks.volumes,
-            settings.storage_soft,
-            settings.storage_hard,
-            disks.offline,
-            self._disks.cluster_id,
-            round(age * 1000),
-        )
+            str(self._context.node_id), self._captured_at(age), disks.volumes, settings.storage_soft,
+            settings.storage_hard, disks.offline, self._disks.cluster_id, round(age * 1000),
+        )  # fmt: skip
 
     def _captured_at(self, age: float) -> datetime:
         """The time of a look that is ``age`` seconds old: the same for each record of it, also if the clock is set."""
@@ -86,7 +82,7 @@ class PublishVolumes:
         return self._look[1]
 
 
-def is_news(before: Snapshot, now: Snapshot) -> bool:
+def has_changed(before: Snapshot, now: Snapshot) -> bool:
     """Whether the difference is worth a record at once."""
     old = {volume.name: volume for volume in before.volumes}
     return (
@@ -105,5 +101,70 @@ def _moved(before: Volume, now: Volume) -> bool:
     limits = [limit.consumed_at(now.capacity) for limit in (now.soft, now.hard) if limit]
     # At a limit the state changes, however few bytes it takes.
     crossed = any((before.consumed >= limit) != (now.consumed >= limit) for limit in limits)
-    # Without `change > 0` an empty file store, whose capacity is 0, would be news at each look.
-    return crossed or (change > 0 and change * _NEWS >= now.capacity)
+    # Without `change > 0` an empty file store, whose capacity is 0, would have changed at each look.
+    return crossed or (change > 0 and change * _CHANGE >= now.capacity)
+
+
+class ChangePublisher(Generic[T]):
+    """Writes what a task sees to a compacted topic when it has changed or its time has come, one record at a time.
+
+    The record's key is this broker's id. ``quotahost.kafka.publisher`` connects and makes the topic. The task
+    ``publish-usage`` writes by one of these, too.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        topic: str,
+        what: str,
+        has_changed: Callable[[T, T], bool],
+        clock: Callable[[], float],
+        more: Sequence[str] = (),
+    ) -> None:
+        """Nothing is connected yet.
+
+        Args:
+            context: the task's.
+            topic: its name; compacted, made if absent.
+            what: is published, in words for the log.
+            has_changed: whether the second differs enough from the first, which was published, to be published at once.
+            clock: in seconds, monotonic.
+            more: other topics that are made with it.
+        """
+        self._publisher = Publisher(context, topic, what, self._lost, clock, more)
+        self._key, self._has_changed, self._clock = str(context.node_id).encode(), has_changed, clock
+        self._due = clock()
+        self._published: T | None = None
+        self._topics_gone = False
+
+    def offer(self, seen: T | None, make: Callable[[T], bytes], period: float) -> None:
+        """Publish what was seen if it has changed or its time has come, unless a record is still on its way.
+
+        Args:
+            seen: what the task saw; None if there is nothing to publish, also not later.
+            make: encodes it; called only if it is published.
+            period: seconds until it is published again without any change.
+        """
+        # busy() comes first: it also reports a lost record, even where there is nothing to send now.
+        if self._publisher.busy() or seen is None:
+            return
+        if self._topics_gone:  # only now: a record that was on its way would never be heard of again
+            self._topics_gone = False
+            self._publisher.make_topics()
+        changed = self._published is not None and self._has_changed(self._published, seen)
+        if changed or self._clock() >= self._due:
+            # Before it is sent: send() may call _lost at once, which must have the last word.
+            self._published, self._due = seen, self._clock() + period
+            self._publisher.send(self._key, lambda: make(seen))
+
+    def make_topics(self) -> None:
+        """Make the topics that are gone, with the next record."""
+        self._topics_gone = True
+
+    def close(self) -> None:
+        """Wait a moment for the record that is on its way."""
+        self._publisher.close()
+
+    def _lost(self) -> None:
+        """The last record was not delivered, so nobody knows what has changed: publish again soon, whatever is seen."""
+        self._published, self._due = None, self._clock() + RETRY

@@ -1,7 +1,5 @@
 """The factor source ``fixed``: reports the factor of its property."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from quotahost.api import Context, QuotaFactorSource
-from quotahost.broker.plugins.factor_sources.fixed import Fixed
+from quotahost.broker.plugins.factor_sources.direct import Fixed
 from quotahost.model import State
 from quotahost.settings.broker import Settings
 from quotahost.testing.broker import FakeBroker

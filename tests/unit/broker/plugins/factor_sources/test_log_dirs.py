@@ -1,12 +1,10 @@
 """The factor source ``log-dirs``: the volumes that the brokers report, and what is unknown of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from quotahost.broker.plugins.factor_sources.log_dirs import LogDirs
+from quotahost.broker.plugins.factor_sources.direct import LogDirs
 from quotahost.model import ClusterVolumes, LogDir, Volume
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source

@@ -1,19 +1,16 @@
 """Both sources that read snapshots come to the same view of the other brokers, from the same facts."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, ClusterView
-from quotahost.broker.plugins.factor_sources.liveness import Patience
 from quotahost.broker.plugins.factor_sources.snapshots import KnownBroker, Roster
 from quotahost.model import Volume
 from quotahost.records.cluster_volumes import ClusterRecord, Filling
 from quotahost.records.snapshot import Snapshot
-from tests.fakes.plugin_context import Clock
+from tests.fakes.plugin_context import Clock, patience
 
 VALIDITY, GRACE = 60.0, 30.0
 OWN, OTHERS = "1", ("2", "3", "4")
@@ -24,7 +21,7 @@ class World:
 
     def __init__(self, strict: bool) -> None:
         self.clock, self.wall = Clock(), Clock(1_700_000_000.0)
-        self.patience = Patience(VALIDITY, GRACE, strict)
+        self.settings = patience(strict)
         self.roster, self.state = Roster(self.clock, self.wall), ClusterState(OWN, self.clock)
         self.brokers = dict.fromkeys((OWN, *OTHERS), False)
         self.topic: dict[str, tuple[float, Snapshot]] = {}
@@ -72,8 +69,8 @@ class World:
         )  # fmt: skip
 
     def views(self) -> tuple[list[KnownBroker], ClusterView]:
-        known = [each for each in self.roster.known(self.patience) if each.broker != OWN]
-        return known, self.state.view(self.record(), self.patience)
+        known = [each for each in self.roster.known(self.settings) if each.broker != OWN]
+        return known, self.state.view(self.record(), self.settings)
 
 
 EVENTS = st.tuples(

@@ -1,9 +1,6 @@
 """The factor source ``snapshots`` puts the snapshots of all brokers and this broker's own disks together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -185,20 +182,6 @@ def test_a_snapshot_that_was_read_before_the_brokers_are_known_makes_nobody_stal
     assert world.read() == ClusterVolumes((OWN,))
 
 
-def test_a_broker_that_was_silent_before_this_one_started_is_waited_for_and_its_last_volumes_count(
-    world: World,
-) -> None:
-    world.knows("1", "2")
-    world.publishes("2", 99, live=False, ago=3600)
-    answer = world.read()
-    assert Volume("2", "/d", 100, 99) in answer.volumes
-    assert answer.waiting == "broker 2: its newest snapshot is older than validity (60 s)"
-    assert answer.unknown == ()
-    world.passes(30)
-    answer = world.read()
-    assert (answer.waiting, answer.unknown) == ("", ("broker 2: its newest snapshot is older than validity (60 s)",))
-
-
 def test_a_fenced_broker_counts_with_its_last_volumes_and_is_shown(world: World) -> None:
     world.knows("1", "2")
     world.publishes("2", 99, offline=("/e",))
@@ -233,23 +216,3 @@ def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:
     world.read()
     assert number("Snapshot", "Age", "2") is None
     assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (0, 0)
-
-
-@pytest.mark.parametrize("jump", [3600, -3600])
-def test_a_jump_of_this_brokers_clock_changes_nothing(world: World, jump: float) -> None:
-    world.knows("1", "2")
-    world.publishes("2")
-    before = world.read()
-    world.wall.now += jump
-    world.passes(50)
-    monitor(world.context).look()
-    assert world.read() is before
-    world.passes(20)
-    monitor(world.context).look()
-    assert world.read().unknown, "nor does it make a silent broker healthy"
-
-
-def test_a_snapshot_without_limits_leaves_them_to_the_reader(world: World) -> None:
-    world.knows("1", "2")
-    world.publishes("2")
-    assert replace(OWN, broker="2", name="/d") in world.read().volumes

@@ -1,13 +1,8 @@
 """The policy ``limits``: the ramp between soft and hard, whatever types of limits make it."""
 
-from __future__ import annotations
-
 import logging
-import tomllib
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from importlib.metadata import EntryPoint
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -17,7 +12,6 @@ from hypothesis import strategies as st
 from quotahost.api import Context, QuotaPolicy
 from quotahost.broker.plugins.policies import limits as module
 from quotahost.broker.plugins.policies.limits import Limits
-from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_policy
@@ -126,17 +120,6 @@ def test_the_factor_is_the_exact_ramp_of_both_limits_converted_by_hand(
         assert factor == pytest.approx(float(ramp), abs=1e-3)
 
 
-@QUICK
-@given(st.integers(0, 10**18), st.integers(0, 10**18), st.integers(0, 10**18))
-def test_in_bytes_the_ramp_is_exact(soft: int, hard: int, consumed: int) -> None:
-    soft, hard = min(soft, hard), max(soft, hard)
-    factor = policy(Limit(CONSUMED, soft), Limit(CONSUMED, hard)).quota_factor(used(consumed, 2**63 - 1))
-    if consumed >= hard:
-        assert factor == 0.0
-    else:
-        assert factor == (1.0 if consumed <= soft else float(Fraction(hard - consumed, hard - soft)))
-
-
 def test_limits_published_with_a_volume_come_before_this_brokers() -> None:
     judge = policy(Limit(CONSUMED, 1), Limit(CONSUMED, 2))
     published = used(12, soft=Limit(CONSUMED, 10), hard=Limit(CONSUMED, 15))
@@ -218,12 +201,6 @@ def test_many_contradictions_are_bounded(monkeypatch: pytest.MonkeyPatch, caplog
     assert not any("\n" in record.getMessage() for record in caplog.records)
 
 
-def test_a_limit_that_holds_for_both_is_both_limits() -> None:
-    judge = policy(*MIXED)
-    assert (judge.soft_limit(used(5)), judge.hard_limit(used(5))) == (MIXED[1], MIXED[1])
-    assert (judge.soft_limit(used(5, 40)), judge.hard_limit(used(5, 40))) == MIXED
-
-
 @pytest.mark.proves("proposal-035.policy-limits", "proposal-035.volume-limits", "proposal-035.limits-by-volume")
 def test_a_volumes_own_limits_come_before_those_of_this_broker() -> None:
     judge = policy(Limit(CONSUMED, 10), Limit(CONSUMED, 15))
@@ -258,10 +235,3 @@ def test_it_keeps_the_contract_of_a_policy() -> None:
     assert kept is not None
     properties = {"static.storage.soft.min-free-percent": "0.1", "static.storage.hard.min-free-bytes": "1G"}
     check_policy(Limits, properties, name="limits", volumes=[used(12, soft=MIXED[0], hard=MIXED[1])])
-
-
-def test_the_built_in_policies_are_entry_points() -> None:
-    project = tomllib.loads((Path(__file__).parents[5] / "pyproject.toml").read_text())["project"]
-    built_in = project["entry-points"]["quotahost.policies"]
-    found = {name: EntryPoint(name, target, "quotahost.policies").load() for name, target in built_in.items()}
-    assert found == {"limits": Limits, "setpoint": Setpoint}

@@ -1,7 +1,5 @@
 """The policy ``setpoint``, mostly in a closed loop: a disk that fills at the factor times the demand."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +16,6 @@ from harness import policy_scenes as scenes
 from harness.policy_scenes import deviation, movement
 from quotahost.api import Context
 from quotahost.broker.plugins.policies import setpoint as module
-from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.cli.lab.world import pauses
 from quotahost.model import Limit, LimitType, Volume
@@ -233,12 +230,6 @@ def test_a_factor_for_the_topics_of_other_volumes_is_not_taken_for_this_ones(sco
     assert answer < 0.2
 
 
-def test_without_limits_it_is_open() -> None:
-    policy = setpoint(Clock())
-    policy._context.settings = cast("Any", Host(None, None))
-    assert policy.quota_factor(used(CAPACITY)) == 1.0
-
-
 def test_while_the_clock_stands_still_the_factor_is_the_first_ramp_and_guarded_close_to_hard() -> None:
     policy = setpoint(Clock())
     consumptions = [870 * GB, 880 * GB, 820 * GB, 895 * GB, HARD, 850 * GB, SOFT, 850 * GB]
@@ -311,10 +302,6 @@ def test_whatever_happens_the_factor_is_in_range_and_guarded_close_to_hard(
         assert factor == 1.0 or consumed > SOFT
         if consumed >= HARD - (HARD - SOFT) // 10:
             assert factor <= ramp(consumed)
-
-
-def test_it_declares_that_it_depends_on_the_time() -> None:
-    assert (Setpoint.depends_on_time, Limits.depends_on_time) == (True, False)
 
 
 def test_it_keeps_the_contract_of_a_policy() -> None:

@@ -3,8 +3,6 @@
 The model is written from the rules of Kafka 4.3.1's DefaultQuotaCallback, in tags, as Kafka has them.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from typing import TypeAlias
@@ -13,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from quotahost.api import ClientQuotaListener, Context, QuotaSupplier
+from quotahost.api import Context
 from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas, ClientQuotasSettings
 from quotahost.model import (
     DEFAULT,
@@ -76,50 +74,12 @@ def broker() -> Broker:
     return Broker()
 
 
-def test_it_is_a_supplier_that_listens(broker: Broker) -> None:
-    supplier: QuotaSupplier = broker.supplier
-    listener: ClientQuotaListener = broker.supplier
-    assert isinstance(supplier, QuotaSupplier)
-    assert isinstance(listener, ClientQuotaListener)
-
-
-def test_without_quotas_the_next_supplier_is_asked(broker: Broker) -> None:
-    assert [broker.ask(ALICE, quota_type) for quota_type in QUOTA_TYPES] == [None] * 4
-
-
 @pytest.mark.parametrize("level", range(len(LEVELS)))
 def test_each_level_wins_over_all_below_it(broker: Broker, level: int) -> None:
     for number in range(level, len(LEVELS)):
         broker.alter(LEVELS[number][0], 100.0 + number)
 
     assert broker.ask(ALICE) == Quota(100.0 + level, LEVELS[level][1])
-
-
-def test_taking_levels_away_uncovers_the_next_until_none_is_left(broker: Broker) -> None:
-    for number, (entity, _) in enumerate(LEVELS):
-        broker.alter(entity, 100.0 + number)
-
-    for number, (entity, scope) in enumerate(LEVELS):
-        assert broker.ask(ALICE) == Quota(100.0 + number, scope)
-        broker.alter(entity, None)
-
-    assert broker.ask(ALICE) is None
-
-
-@pytest.mark.parametrize("entity", [("bob", None), ("bob", "app"), (None, "other"), ("alice", "other")])
-def test_a_quota_of_somebody_else_is_no_answer(broker: Broker, entity: Entity) -> None:
-    broker.alter(entity, 10.0)
-
-    assert broker.ask(ALICE) is None
-
-
-def test_types_do_not_know_of_each_other(broker: Broker) -> None:
-    broker.alter(("alice", None), 10.0, QuotaType.FETCH)
-    broker.alter((None, DEFAULT), 20.0, QuotaType.REQUEST)
-
-    answers = [broker.ask(ALICE, quota_type) for quota_type in QUOTA_TYPES]
-
-    assert answers == [None, Quota(10.0, Scope.USER), Quota(20.0, Scope.CLIENT_ID), None]
 
 
 def test_a_client_named_like_kafkas_default_is_an_ordinary_one(broker: Broker) -> None:

@@ -1,7 +1,5 @@
 """The suppliers ``overrides`` (KIP-13) and ``controller-mutation`` (KIP-599), by their properties."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -9,8 +7,7 @@ import pytest
 
 from quotahost.api import Role
 from quotahost.broker.discovery.build import plugin_settings
-from quotahost.broker.plugins.suppliers.controller_mutation import ControllerMutation
-from quotahost.broker.plugins.suppliers.overrides import Overrides
+from quotahost.broker.plugins.suppliers.static import ControllerMutation, Overrides
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope
 from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError

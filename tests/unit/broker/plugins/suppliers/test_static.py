@@ -1,7 +1,5 @@
 """The supplier ``static``: one rate for each quota type, shared as ``static.scope`` names it."""
 
-from __future__ import annotations
-
 import logging
 import math
 from types import SimpleNamespace

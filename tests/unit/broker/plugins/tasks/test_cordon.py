@@ -1,7 +1,5 @@
 """The task ``cordon``: which log directories it cordons, which it frees, and what it leaves to operators."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Looks are published while somebody watches, and else not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +9,8 @@ from confluent_kafka import KafkaError
 
 from harness.system.waiting import eventually
 from quotahost.api import DiskState
-from quotahost.broker.plugins.tasks import looks as module
-from quotahost.broker.plugins.tasks.looks import Looks
-from quotahost.broker.plugins.tasks.opened_volumes import OpenedVolumes
+from quotahost.broker.plugins.tasks import broker_status as module
+from quotahost.broker.plugins.tasks.broker_status import OpenedVolumes, StatusPublisher
 from quotahost.kafka import publisher
 from quotahost.model import Client, VolumeUse
 from quotahost.records.look import Answered, BrokerLook, decode
@@ -36,7 +33,7 @@ class World:
         self.broker.looked = look([use("alice"), use("bob")])
         self.broker.explained = {ALICE: ["broker\t42\t1", "state\tfactor\t1.0"]}
         self.context = context(self.broker, "publish-usage")
-        self.looks = Looks(self.context, self.clock)
+        self.looks = StatusPublisher(self.context, self.clock)
 
     def record(self, value: bytes, live: bool = True) -> None:
         self.looks._watchers.record(b"watch", value, live)

@@ -1,7 +1,5 @@
 """A volume that somebody opens is measured on a thread of its own, and told once it is."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,7 +9,7 @@ import pytest
 
 from harness.system.waiting import eventually
 from quotahost.api import DiskState
-from quotahost.broker.plugins.tasks.opened_volumes import OpenedVolumes
+from quotahost.broker.plugins.tasks.broker_status import OpenedVolumes
 from quotahost.model.volume_use import MeasuredVolume
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, context

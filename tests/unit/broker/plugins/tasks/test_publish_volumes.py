@@ -1,7 +1,5 @@
 """The task ``publish-volumes``: what it publishes and when, and that it publishes nothing old as news."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +11,7 @@ from confluent_kafka import KafkaError
 
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
-from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes, is_news
+from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes, has_changed
 from quotahost.kafka import publisher as module
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.records.snapshot import Snapshot, decode
@@ -82,7 +80,7 @@ def test_it_publishes_at_the_start_and_then_every_period(world: World) -> None:
 
 
 @pytest.mark.parametrize(("consumed", "sent"), [(100_999, 0), (101_000, 1), (99_000, 1)])
-def test_a_thousandth_of_the_capacity_is_news_at_once(world: World, consumed: int, sent: int) -> None:
+def test_a_thousandth_of_the_capacity_has_changed_at_once(world: World, consumed: int, sent: int) -> None:
     world.run()
     assert world.run(consumed=consumed) == sent
 
@@ -265,4 +263,4 @@ EMPTY = Volume("1", "/z", 0, 0)
     ],
 )
 def test_news_is_a_difference_by_which_others_decide(before: Snapshot, now: Snapshot, news: bool) -> None:
-    assert is_news(before, now) is news
+    assert has_changed(before, now) is news

@@ -1,7 +1,5 @@
 """Fixtures: the factor source ``cluster-volumes`` with a world around it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

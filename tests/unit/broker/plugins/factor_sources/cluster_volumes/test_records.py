@@ -1,7 +1,5 @@
 """Records of this broker's cluster decide what ``cluster-volumes`` reports; anything else in the topic is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

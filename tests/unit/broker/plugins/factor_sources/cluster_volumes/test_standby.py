@@ -1,7 +1,5 @@
 """While no record comes the standby source answers; no switch, there or back, forgets a full disk."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -1,17 +1,14 @@
 """What one broker makes of its cluster's record: which volumes it takes, and what is unknown to it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, ClusterView
-from quotahost.broker.plugins.factor_sources.liveness import Patience
 from quotahost.model import LimitType, Volume
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
-from tests.fakes.plugin_context import Clock
+from tests.fakes.plugin_context import Clock, patience
 
 GRACE, HOUR = 30.0, 3600.0
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -35,11 +32,7 @@ class World:
     def view(self, *fullest: Volume, count: int | None = None, **fields: Any) -> ClusterView:
         fields = {"reporting": 3, "volume_count": len(fullest) if count is None else count} | fields
         listed = tuple(map(Filling, fullest))
-        return self.state.view(ClusterRecord("c", 1, 1, NOW, fullest=listed, **fields), self.patience)
-
-    @property
-    def patience(self) -> Patience:
-        return Patience(60.0, GRACE, self.strict)
+        return self.state.view(ClusterRecord("c", 1, 1, NOW, fullest=listed, **fields), patience(self.strict))
 
     def silent(self, broker: str, *volumes: Volume) -> ClusterView:
         """A record in which this broker is stale, and had these volumes."""
@@ -81,14 +74,6 @@ def test_a_stale_broker_is_waited_for_where_this_one_has_just_started_and_its_la
     assert (view.volumes, view.unknown, view.waiting) == ((), ("broker 2: its newest snapshot is stale",), "")
 
 
-def test_of_a_fenced_broker_the_last_volumes_count_until_it_is_unregistered(world: World) -> None:
-    world.register("1", "2", "3", fenced="2")
-    world.clock.now += 10 * HOUR
-    assert world.silent("2", disk("2", 99), disk("9", 99)) == ClusterView((disk("2", 99),), last_known=1)
-    world.register("1", "3")
-    assert world.silent("2", disk("2", 99)) == ClusterView()
-
-
 def test_the_full_disk_of_a_fenced_broker_counts_though_the_pipeline_lists_the_broker_no_more(world: World) -> None:
     world.register("1", "2", "3", fenced="2")
     forgotten: dict[str, Any] = {"reporting": 2, "silent": (Filling(disk("2", 99)), Filling(disk("9", 99)))}
@@ -98,23 +83,6 @@ def test_the_full_disk_of_a_fenced_broker_counts_though_the_pipeline_lists_the_b
     assert world.view(**forgotten).unknown == ("broker 2: its newest snapshot is stale",)
 
 
-def test_a_broker_that_comes_back_has_grace_while_its_last_volumes_count(world: World) -> None:
-    world.register("1", "2", "3", fenced="2")
-    world.clock.now += 1000
-    world.silent("2", disk("2", 99))
-    world.register("1", "2", "3")
-    world.clock.now += GRACE
-    assert world.silent("2", disk("2", 99)) == ClusterView((disk("2", 99),), last_known=1)
-    world.clock.now += 1
-    assert world.silent("2", disk("2", 99)).unknown == ("broker 2: its newest snapshot is stale",)
-
-
-def test_a_fenced_broker_that_never_had_a_snapshot_does_not_count(world: World) -> None:
-    world.register("1", "2", "3", fenced="2")
-    world.clock.now += HOUR
-    assert world.view(reporting=2, missing=1, missing_brokers=("2",)) == ClusterView()
-
-
 def test_a_missing_broker_is_waited_for_and_then_unknown(world: World) -> None:
     missing: dict[str, Any] = {"reporting": 2, "missing": 1, "missing_brokers": ("3",)}
     assert world.view(**missing) == ClusterView(complete=False, missing=1)
@@ -122,15 +90,6 @@ def test_a_missing_broker_is_waited_for_and_then_unknown(world: World) -> None:
     assert world.view(**missing) == ClusterView(unknown=("broker 3: no snapshot",), missing=1)
     world.view()
     assert not world.view(**missing).complete, "it was there in between"
-
-
-def test_in_the_strict_form_a_fenced_broker_is_unknown_until_it_is_unregistered(world: World) -> None:
-    world.strict = True
-    world.register("1", "2", "3", fenced="2")
-    world.clock.now += 1000
-    assert world.silent("2", disk("2", 99)).unknown == ("broker 2: its newest snapshot is stale",)
-    world.register("1", "3")
-    assert world.silent("2", disk("2", 99)) == ClusterView()
 
 
 def test_until_the_brokers_are_known_no_broker_is_missed_and_all_volumes_count(world: World) -> None:

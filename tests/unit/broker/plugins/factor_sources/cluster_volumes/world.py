@@ -1,7 +1,5 @@
 """A broker with the factor source ``cluster-volumes``: its clocks, its topic and its standby."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -52,8 +50,9 @@ class World:
         self.built: list[StandbySource] = []
         self.context = context(self.broker, "cluster-volumes", clock=self.clock, **(GIVEN | more))
         brokers: Any = partial(FakeThread, self.context)
+        build: Any = self.build  # the standby's stand-in
         reader = RecordReader(self.context, self.clock, self.wall)
-        parts = Parts(reader, Standby(self.context, self.build), brokers)
+        parts = Parts(reader, Standby(self.context, build), brokers)
         self.source = ClusterVolumesSource(self.context, self.wall, self.clock, parts)
         self.sequence = 0
 

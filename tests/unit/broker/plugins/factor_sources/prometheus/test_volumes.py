@@ -1,7 +1,5 @@
 """Two vectors become volumes: a volume is sound in both of them, and anything else is unknown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -9,8 +7,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from quotahost.broker.plugins.factor_sources.prometheus import MAX_SENTENCES, Volumes
-from quotahost.broker.plugins.factor_sources.promql import Answer, Series
+from quotahost.broker.plugins.factor_sources.prometheus import MAX_SENTENCES, Answer, Series, Volumes
 from quotahost.model import ClusterVolumes, Volume
 
 Rows = list[tuple[str, str, float]]

@@ -1,5 +1,6 @@
 package org.quotahost.fence;
 
+import java.net.InetAddress;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
@@ -26,6 +27,7 @@ import org.slf4j.LoggerFactory;
 public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
     private static final short PRODUCE = ApiKeys.PRODUCE.id;
+    private static final short FETCH = ApiKeys.FETCH.id;
     /** A volume at its hard limit may close the fence four times a second. */
     static final int LINES_PER_MINUTE = 20;
     /** Every client sends the request again; THROTTLING_QUOTA_EXCEEDED would be fatal to librdkafka. */
@@ -40,6 +42,7 @@ public final class Fence {
 
     private static final AtomicInteger installed = new AtomicInteger();
     private static volatile Rules rules = new Rules(false, null, null);
+    private static volatile Addresses addresses;
     private static volatile boolean shadow;
     private static volatile double allowance;
     static LineLimit lines = new LineLimit(LINES_PER_MINUTE);
@@ -55,6 +58,11 @@ public final class Fence {
          * @return whether requests to the topic are turned back while the fence is closed
          */
         boolean mark(KafkaPrincipal principal, String clientId, String topic);
+    }
+
+    /** Keeps from where clients write and read: only an authorizer sees addresses. Request threads call: no lock. */
+    public interface Addresses {
+        void seen(KafkaPrincipal principal, String clientId, InetAddress address);
     }
 
     /** The topics whose produce requests are turned back now, whoever sends them. Request threads ask: no lock. */
@@ -94,10 +102,15 @@ public final class Fence {
      */
     public static RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
             List<AuthorizationResult> results) {
+        Addresses seen = addresses;
+        int request = context.requestType();
+        if (seen != null && (request == PRODUCE || request == FETCH)) {
+            seen.seen(context.principal(), context.clientId(), context.clientAddress());
+        }
         Rules now = rules;
         if (!now.closed && now.affected == null && now.topics == null) return null;
         Mute.unmark();
-        if (context.requestType() != PRODUCE || Exemptions.exempt(context.principal(), context.clientId())) return null;
+        if (request != PRODUCE || Exemptions.exempt(context.principal(), context.clientId())) return null;
         boolean writes = false;
         boolean held = false;
         // One topic that the fence protects holds the whole request up.
@@ -140,6 +153,11 @@ public final class Fence {
         else LOG.warn("The fence is closed: produce requests{} are {}",
                 affected != null ? " to topics on full volumes" : "", shadow ? "only counted, since the factor is in shadow"
                         : "answered with NOT_ENOUGH_REPLICAS, and nothing of them is appended");
+    }
+
+    /** Who is told of addresses from now on; null for nobody. */
+    public static void addresses(Addresses to) {
+        addresses = to;
     }
 
     /** Replaces the topics whose requests are turned back; null for none. */

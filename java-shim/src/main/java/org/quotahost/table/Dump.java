@@ -105,6 +105,7 @@ public final class Dump {
         }
         return Json.object("principal", principal, "client_id", clientId, "exempt", exempt,
                 "passes", Exemptions.passes(principal, clientId), "mark", mark(principal, clientId),
+                "address", client != null ? client.address() : entry != null ? entry.address() : "",
                 "turned_back", TurnedBack.by(principal, clientId), "quotas", quotas);
     }
 
@@ -166,12 +167,21 @@ public final class Dump {
                 "rate", own.rate(), "delay_ms", own.delayMs(), "slowed_rate", slowed.rate(), "slowed_delay_ms", slowed.delayMs(),
                 "tokens", Double.isNaN(own.tokens()) ? slowed.tokens() : own.tokens(),
                 "idle_ms", Math.max(0, table.now - scope.seen()) * QuotaTable.BEAT_MS, "turned_back", row.turnedBack);
+        fields.put("address", address(scope));
         if (isOfOneClient(scope)) {
             String principal = URLDecoder.decode(scope.own.user, StandardCharsets.UTF_8);
             fields.put("mark", mark(principal, scope.own.clientId));
             fields.put("passes", Exemptions.passes(principal, scope.own.clientId));
         }
         return fields;
+    }
+
+    /** From where a user wrote or read last under this client-id, or, of a user as a whole, under any; or "". */
+    private String address(Scope scope) {
+        if (scope.own.user.isEmpty() || scope.own.user.startsWith("<")) return "";
+        Entry entry = table.principals.entry(URLDecoder.decode(scope.own.user, StandardCharsets.UTF_8));
+        Client client = entry == null ? null : entry.client(scope.own.clientId);
+        return client != null ? client.address() : entry == null ? "" : entry.address();
     }
 
     private Map<String, Object> mark(String principal, String clientId) {

@@ -1,5 +1,6 @@
 package org.quotahost.table;
 
+import java.net.InetAddress;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
@@ -46,6 +47,8 @@ final class Principals {
         final Answer answer;
         /** The beat at which Kafka asked for it last, as far as it fits, and in the lowest bits for which types. */
         private int seen;
+        /** From where it wrote or read last, as far as an authorizer of quotahost's has seen it; null otherwise. */
+        private InetAddress address;
 
         /** @param beat when Kafka asked for it last */
         Known(Scope[] scopes, Answer answer, int beat) {
@@ -80,6 +83,22 @@ final class Principals {
             if (sameBeat && (last & 1 << type) != 0) return false;
             seen = (sameBeat ? last : beat << QuotaTable.TYPES) | 1 << type;
             return true;
+        }
+
+        /** On a request thread. An address is immutable, so a race loses one at most. */
+        final void from(InetAddress now) {
+            if (!now.equals(address)) address = now;
+        }
+
+        /** It takes the place of another, whose address it keeps. */
+        final void follows(Known before) {
+            if (before != null) address = before.address;
+        }
+
+        /** In digits; "" if none is known. */
+        final String address() {
+            InetAddress last = address;
+            return last == null ? "" : last.getHostAddress();
         }
 
         /** As much of the beat at which Kafka asked for it last as is kept. */
@@ -139,6 +158,7 @@ final class Principals {
                 Set<String> distinct, String sample, Answer answer, boolean failed) {
             super(isComplete(all) && distinct.isEmpty() && !isAnonymous(name) ? all : new Scope[QuotaTable.TYPES], answer,
                     before == null ? now : before.seen());
+            follows(before);
             this.name = name;
             user = before == null ? Sanitized.tag(name) : before.user;
             clients = before == null ? new ConcurrentHashMap<>(2) : before.clients;

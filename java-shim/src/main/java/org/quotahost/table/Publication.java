@@ -130,7 +130,9 @@ final class Publication {
         }
         Answer told = answer.failed() && old != null ? new Answer(answer.codes(), answer.rates(), answer.groups(), suppliers,
                 answer.reach(), answer.distinct(), "") : answer;
-        principals.put(entry, new Client(clientId, next, told, answer.failed(), old == null ? now : old.seen()));
+        Client made = new Client(clientId, next, told, answer.failed(), old == null ? now : old.seen());
+        made.follows(old);
+        principals.put(entry, made);
         return differs;
     }
 

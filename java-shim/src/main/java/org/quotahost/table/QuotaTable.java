@@ -1,5 +1,6 @@
 package org.quotahost.table;
 
+import java.net.InetAddress;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.EnumSet;
@@ -90,6 +91,8 @@ public final class QuotaTable {
         /** How long new clients wait for their answer. */
         public final Histogram resolveTime = new Histogram();
     }
+
+    private final Fence.Addresses addresses = this::seen;
 
     public QuotaTable(Inbox inbox) {
         this(inbox, () -> TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
@@ -356,6 +359,15 @@ public final class QuotaTable {
         clockWentBack = true;
     }
 
+    /** A client writes or reads from an address (Fence.Addresses), on a request thread; of strangers none is kept. */
+    private void seen(KafkaPrincipal principal, String clientId, InetAddress address) {
+        Entry entry = address == null ? null : principals.entry(principal.getName());
+        if (entry == null) return;
+        Client client = clientId == null ? null : entry.client(clientId);
+        if (client == null) entry.from(address);
+        else client.from(address);
+    }
+
     // ---- limits, under the lock --------------------------------------------------------------------------------
 
     /** Makes the next rule, and has the fence follow it. */
@@ -366,6 +378,7 @@ public final class QuotaTable {
         boolean closes = factorInForce.paused() && Fence.installed();
         Creation.pause(factorInForce.paused()); // also on a controller that is no broker, where no fence is installed
         Fence.state(closes, factorInForce.affected());
+        Fence.addresses(addresses);
         if (slowed && !factorInForce.slows()) marks.sweep(any -> false, this::markEnded);
         else if (before != factorInForce.affected()) endMarks();
         // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.

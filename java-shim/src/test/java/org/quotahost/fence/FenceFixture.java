@@ -97,6 +97,7 @@ public final class FenceFixture {
         for (QuotaFence fence : MADE) Utils.closeQuietly(fence, "fence");
         MADE.clear();
         Fence.state(false, null);
+        Fence.addresses(null);
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE);
         Creation.pause(false);
         Creation.full(false);

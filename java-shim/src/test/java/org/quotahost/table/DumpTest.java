@@ -101,6 +101,29 @@ class DumpTest {
     }
 
     @Test
+    void aRowTellsFromWhereItsUserWroteOrReadLastAsTheAuthorizerSeesIt() throws JMException {
+        QuotaFence fence = FenceFixture.fence("none", Map.of());
+        client("alice", "app", Scopes.CLIENT, 1_000);
+        client("bob", "web", Scopes.USER, 1_000);
+        kafka.show("Produce", ",user=alice,client-id=app", 100, 0);
+        kafka.show("Produce", ",user=bob", 50, 0);
+        table.beat(0);
+        assertEquals(List.of("", ""), column(dump.uses(2), "address"));
+
+        fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("orders"));
+        fence.authorize(FenceFixture.from(ApiKeys.METADATA, "bob", "web"), FenceFixture.write("orders"));
+        fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "stranger", "x"), FenceFixture.write("orders"));
+        assertEquals(List.of("127.0.0.1", ""), column(dump.uses(2), "address"), "only who writes or reads is noted");
+        assertEquals("127.0.0.1", dump.client("alice", "app").get("address"));
+
+        fence.authorize(FenceFixture.from(ApiKeys.FETCH, "bob", "other"), FenceFixture.write("orders"));
+        assertEquals(List.of("127.0.0.1", "127.0.0.1"), column(dump.uses(2), "address"), "of a user, whatever the client-id");
+        assertEquals("", dump.client("stranger", "x").get("address"));
+        client("alice", "app", Scopes.CLIENT, 2_000);
+        assertEquals("127.0.0.1", dump.client("alice", "app").get("address"), "another quota is no other client");
+    }
+
+    @Test
     void whoWasTurnedBackIsThereThoughKafkaMeasuresNothingOfIt() {
         QuotaFence fence = FenceFixture.fence("none", Map.of());
         client("alice", "app", Scopes.CLIENT, 1_000);

@@ -1,25 +1,24 @@
 """The rate that a client is given: its newest share, in steps, and an equal part without shares."""
 
-from __future__ import annotations
-
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
-from quotahost.broker.plugins.cluster_quota.share_book import Conditions, ShareBook
+from quotahost.broker.plugins.cluster_quota.shares import GivenRates
 from quotahost.model import ClientUsage, QuotaType
 from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares
-from tests.fakes.plugin_context import Clock, context
+from tests.fakes.plugin_context import Clock, context, settings
 from tests.fakes.quotas import Idle, quota, remove, set_quotas
 
 KEY = ClientKey("alice", "app", QuotaType.PRODUCE)
 QUOTA = 3e6
 WINDOW, MUTE = 12.0, 30.0
 STEP = WINDOW / (WINDOW + MUTE)
+SETTINGS = settings(validity="60s", floor__bytes="35000", max__mute="30s")
 WALL = datetime(2026, 11, 21, tzinfo=UTC)
 
 
@@ -29,31 +28,18 @@ class World:
         self.quotas = ClusterQuotas(context())
         set_quotas(self.quotas, quota("alice", None, 3e6))
         self.wall = Clock(WALL.timestamp())
-        self.book = ShareBook(WINDOW, self.clock, self.wall)
-        self.book.brokers = 3
+        self.rates = GivenRates(WINDOW, self.clock, self.wall)
+        self.rates.brokers = 3
         self.sequence = 0
 
     def share(self, share: float, quota: float = QUOTA, key: ClientKey = KEY) -> None:
         self.sequence += 1
-        assert self.take(1, self.sequence, share, quota, key)
-
-    def take(
-        self,
-        run: int,
-        sequence: int,
-        share: float = 1e6,
-        quota: float = QUOTA,
-        key: ClientKey = KEY,
-        live: bool = True,
-        age: float = 0.0,
-    ) -> bool:
-        at = WALL - timedelta(seconds=age)
-        return self.book.take(Shares("1", run, sequence, at, (Share(key, share, quota),)), live, 60)
+        assert self.rates.take(Shares("1", 1, self.sequence, WALL, (Share(key, share, quota),)), True, 60)
 
     def look(self, rate: float | None = None, idle: float = 0.0, after: float = 0.5) -> list[ClientKey]:
         self.clock.now += after
         used = [] if rate is None else [ClientUsage(*KEY, rate, self.given, 0.0, idle)]
-        return self.book.look(self.quotas, used, Conditions(60, 35e3, MUTE))
+        return self.rates.look(self.quotas, used, SETTINGS)
 
     def active(self, share: float, rate: float) -> None:
         """The client uses so much, and its share is there."""
@@ -65,7 +51,7 @@ class World:
 
     @property
     def given(self) -> float:
-        return self.book.rate(KEY, QUOTA)
+        return self.rates.rate(KEY, QUOTA)
 
 
 @pytest.fixture
@@ -76,7 +62,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 def test_without_shares_a_client_has_an_equal_part(world: World) -> None:
     assert world.given == 1e6
-    world.book.brokers = 4
+    world.rates.brokers = 4
     assert world.given == 0.75e6
     assert world.look(5e5) == []
 
@@ -153,61 +139,18 @@ def test_no_share_goes_below_the_floor_unless_the_equal_part_does(world: World) 
     world.share(10.0)
     world.look(1.0)
     assert world.given == 35e3
-    world.book.brokers = 1000
+    world.rates.brokers = 1000
     world.look(1.0)
     assert world.given == 3e3
-
-
-def test_the_record_with_the_largest_run_and_sequence_is_kept(world: World) -> None:
-    assert world.take(2, 5)
-    assert not world.take(2, 5)
-    assert not world.take(2, 4)
-    assert not world.take(1, 9)
-    assert world.take(2, 6)
-    assert world.take(3, 1)
-
-
-def test_once_the_kept_record_is_stale_any_replaces_it(world: World) -> None:
-    assert world.take(9, 9)
-    world.clock.now += 60
-    assert not world.take(1, 1)
-    world.clock.now += 0.1
-    assert world.take(1, 1)
-    assert world.book.fresh(60)
 
 
 def test_shares_that_are_stale_leave_an_equal_part_in_steps_and_are_announced(world: World) -> None:
     world.active(2.9e6, 2.9e6)
     assert world.look(2.9e6, after=61) == [KEY]
-    assert not world.book.fresh(60)
+    assert not world.rates.fresh(60)
     assert world.given == 1e6
     assert world.look(2.9e6) == []
-    assert world.book.shared == 0
-
-
-def test_a_record_from_before_the_start_is_aged_by_its_own_time(world: World) -> None:
-    world.take(1, 1, 2.9e6, live=False, age=61)
-    assert not world.book.fresh(60)
-    assert world.look(1e6) == []
-    world.take(1, 2, 2.9e6, live=False, age=59)
-    assert world.look(1e6) == [KEY]
-
-
-@pytest.mark.parametrize("jump", [3600, -3600])
-def test_shares_that_are_read_again_after_a_jump_of_this_brokers_clock_stay_fresh(world: World, jump: float) -> None:
-    world.take(1, 1)
-    world.wall.now += jump
-    world.clock.now += 5
-    world.take(1, 1, live=False)
-    world.take(1, 2, live=False)
-    assert world.book.fresh(60), "what was fresh before the jump is not older than what it follows"
-
-
-def test_a_run_that_was_outlived_does_not_come_back_when_the_topic_is_read_again(world: World) -> None:
-    world.take(9, 9)
-    world.clock.now += 61
-    assert world.take(1, 1)
-    assert not world.take(9, 9, live=False)
+    assert world.rates.shared == 0
 
 
 def test_a_client_that_is_no_longer_listed_has_its_equal_part(world: World) -> None:
@@ -219,10 +162,10 @@ def test_a_client_that_is_no_longer_listed_has_its_equal_part(world: World) -> N
 
 def test_a_record_that_is_removed_leaves_equal_parts(world: World) -> None:
     world.active(2e6, 1e5)
-    world.book.remove()
+    world.rates.remove()
     assert world.look(1e5) == [KEY]
     assert world.given == 1e6
-    assert world.book.age() == math.inf
+    assert world.rates.age() == math.inf
 
 
 def test_a_share_of_another_quota_is_scaled_to_the_quota(world: World) -> None:
@@ -250,4 +193,4 @@ def test_a_client_whose_quota_is_gone_is_forgotten(world: World) -> None:
     world.active(2e6, 1e5)
     remove(world.quotas, "alice")
     assert world.look(1e5) == []
-    assert world.book.shared == 0
+    assert world.rates.shared == 0

@@ -1,7 +1,5 @@
 """The task ``publish-usage``: which clients it publishes, with which numbers, and when."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +8,8 @@ import pytest
 from confluent_kafka import KafkaError
 
 from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
-from quotahost.broker.plugins.tasks import publish_usage
-from quotahost.broker.plugins.tasks.publish_usage import PublishUsage
+from quotahost.broker.plugins.cluster_quota import usage as usage_module
+from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
 from quotahost.kafka import publisher as module
 from quotahost.model import ClientUsage, QuotaType
 from quotahost.records.clients import ClientKey
@@ -25,7 +23,9 @@ LOST = KafkaError(KafkaError._MSG_TIMED_OUT)
 OWN = {"supplier": "cluster-quota"}
 
 
-class NoLooks:
+class NoStatus:
+    def __init__(self, *_: object) -> None: ...
+
     def run(self) -> None: ...
 
     def close(self) -> None: ...
@@ -38,7 +38,7 @@ class World:
         (directory / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=1\n")
         self.broker = FakeBroker({"log.dirs": str(directory)}, brokers={1: False})
         self.context = context(self.broker, "publish-usage", **OWN)
-        self.task = PublishUsage(self.context, self.clock, lambda _: NoLooks())
+        self.task = PublishUsage(self.context, self.clock)
         self.quotas = self.task._quotas
         set_quotas(self.quotas, quota("alice", None, 3e6), quota("bob", None, 2e6), quota("carol", None, math.inf))
 
@@ -55,6 +55,7 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
     monkeypatch.setattr(quotas_module, "Follower", Idle)
+    monkeypatch.setattr(usage_module, "StatusPublisher", NoStatus)
     made = World(tmp_path)
     monkeypatch.setattr(module, "ensure_compacted", made.kafka.ensure)
     monkeypatch.setattr(module, "Producer", made.kafka.producer)
@@ -124,7 +125,7 @@ def test_clients_without_a_cluster_wide_quota_are_left_out(world: World) -> None
 
 
 def test_only_the_busiest_clients_are_published(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publish_usage, "MOST", 1)
+    monkeypatch.setattr(usage_module, "MOST", 1)
     world.run(use("dave", 9e6), use("bob", 2e6), use("alice", 1e6))
     assert [each.key.principal for each in world.kafka.sent[0].clients] == ["bob"]
 

@@ -1,10 +1,8 @@
 """The demand of a client: all it can get where it is held back, nothing where it is silent, else a bit more."""
 
-from __future__ import annotations
-
 import pytest
 
-from quotahost.broker.plugins.cluster_quota.demand import Demands, key_of
+from quotahost.broker.plugins.cluster_quota.usage import Demands, key_of
 from quotahost.model import ClientUsage, QuotaType
 
 WINDOW = 12.0

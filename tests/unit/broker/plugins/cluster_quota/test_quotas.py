@@ -1,7 +1,5 @@
 """The cluster-wide quotas that a broker reads from their topic: which it takes, keeps, finds and forgets."""
 
-from __future__ import annotations
-
 import logging
 import math
 

@@ -1,7 +1,5 @@
 """The supplier ``cluster-quota``: the quota that it gives, and the changes of shares and brokers that it announces."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Iterator
@@ -11,15 +9,15 @@ import pytest
 
 from quotahost.api import Role
 from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
-from quotahost.broker.plugins.suppliers import cluster_quota as module
-from quotahost.broker.plugins.suppliers.cluster_quota import ClusterQuota
+from quotahost.broker.plugins.cluster_quota import shares as module
+from quotahost.broker.plugins.cluster_quota.shares import ClusterQuota
 from quotahost.model import ClientUsage, QuotaType, Scope
 from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares, encode
 from quotahost.settings.declaration import SettingsError
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.host import FakeHost
-from quotahost.throttling.sampled_rate import SampledRate
+from quotahost.throttling import SampledRate
 from tests.fakes.plugin_context import eventually
 from tests.fakes.quotas import Idle, change, quota, remove, set_quotas
 

@@ -1,11 +1,11 @@
-"""The factor source ``log-dirs``: asks all brokers for their log directories; no topic is needed.
+"""The factor sources that need no topic: ``local``, ``log-dirs`` and ``fixed``.
 
-It asks as Strimzi's quota plugin does (DescribeLogDirs; KIP-113, and KIP-827 for the sizes), with the broker's own
-Admin client. Each broker asks all others and every answer lists all replicas, so this source is for small clusters
-and long intervals. The host reads the last answer, and the policy turns its volumes into factors.
+``local`` reports this broker's own volumes, as the host's monitor sees them (``context.disks``): each broker then
+throttles by its own disks alone. ``log-dirs`` asks all brokers for their log directories as Strimzi's quota plugin does
+(DescribeLogDirs; KIP-113, and KIP-827 for the sizes), with the broker's own Admin client. Each broker asks all others
+and every answer lists all replicas, so it is for small clusters and long intervals. ``fixed`` is a factor that is a
+property, for drills: it reads no volumes and protects no disk.
 """
-
-from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
@@ -15,8 +15,56 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from quotahost.api import Context
 from quotahost.kafka.registered_brokers import ClusterPoll
-from quotahost.model import ClusterVolumes, LogDir, Volume
+from quotahost.model import ClusterVolumes, Factor, LogDir, Volume
 from quotahost.units import Duration
+
+
+class Local:
+    """Reports this broker's file stores.
+
+    A log directory that is offline or can't be read is unknown. So are all disks once they have not answered for
+    ``validity``.
+    """
+
+    def __init__(self, context: Context) -> None:
+        """Have the host look at the disks."""
+        self._disks = context.disks
+
+    def read(self) -> ClusterVolumes:
+        """The newest look at the disks; the same object as long as nothing has changed."""
+        return self._disks.known()
+
+
+class Fixed:
+    """Reports the factor of ``plugin.fixed.factor``, however full the disks are; it can be changed live.
+
+    0.5 shows what throttling does to the clients, 0 rehearses a PAUSE, and 1 ends the drill.
+    """
+
+    class Section(BaseModel):
+        """The properties under ``plugin.fixed.``."""
+
+        model_config = ConfigDict(extra="forbid", frozen=True)
+
+        factor: float = Field(
+            default=1.0,
+            ge=0.0,
+            le=1.0,
+            allow_inf_nan=False,
+            description="The factor to report: 1 OPEN, between 0 and 1 THROTTLE, 0 PAUSE.",
+        )
+
+    def __init__(self, context: Context[Section]) -> None:
+        """Take the factor of ``context.section``."""
+        self.reconfigure(context.section)
+
+    def reconfigure(self, section: Section) -> None:
+        """Report the new factor from the next read on."""
+        self._factor = Factor(section.factor, f"fixed by plugin.fixed.factor={section.factor:g}")
+
+    def read(self) -> Factor:
+        """The factor of the property, with the property as its cause."""
+        return self._factor
 
 
 class LogDirs:
@@ -70,13 +118,13 @@ class LogDirs:
         in_service = [broker for broker, fenced in brokers.items() if not fenced]
         directories = self._context.broker.log_dirs(in_service)
         # A broker that is left out of the answer must not look as if it had no disks.
-        silent = set(in_service) - {each.broker for each in directories if each.path}
+        silent = set(in_service) - {directory.broker for directory in directories if directory.path}
         counts, unknown = self._last_known(brokers, silent)
-        absent = silent - counts - {each.broker for each in directories}
+        absent = silent - counts - {directory.broker for directory in directories}
         unknown += [f"broker {broker} doesn't answer for its log dirs" for broker in sorted(absent)]
-        last = [each for broker in counts for each in self._last[broker][1]]
+        last = [directory for broker in counts for directory in self._last[broker][1]]
         # A broker's own line about why it doesn't answer is left out while its last answer counts.
-        answered = [each for each in directories if each.broker not in counts]
+        answered = [directory for directory in directories if directory.broker not in counts]
         self._remember(brokers, directories)
         self._answer = (self._clock(), _volumes(answered + last, unknown))
 
@@ -85,31 +133,30 @@ class LogDirs:
         settings, now = self._context.settings, self._clock()
         recent = {b for b, (at, _) in self._last.items() if now - at <= settings.validity.total_seconds()}
         fenced = {broker for broker, is_fenced in brokers.items() if is_fenced}
-        unknown: list[str] = []
         if settings.fenced_brokers == "unknown":
-            unknown = [f"broker {broker} is fenced" for broker in sorted(fenced)]
-            fenced = set()
-        return (silent & recent) | (fenced & self._last.keys()), unknown
+            return silent & recent, [f"broker {broker} is fenced" for broker in sorted(fenced)]
+        return (silent & recent) | (fenced & self._last.keys()), []
 
     def _remember(self, brokers: Mapping[int, bool], directories: list[LogDir]) -> None:
         """Keep what was answered: a broker that is down later had these disks."""
         answered: dict[int, list[LogDir]] = {}
-        for each in directories:
-            if each.path and not each.error:
-                answered.setdefault(each.broker, []).append(each)
-        last = self._last | {broker: (self._clock(), found) for broker, found in answered.items()}
-        self._last = {broker: found for broker, found in last.items() if broker in brokers}
+        for directory in directories:
+            if directory.path and not directory.error:
+                answered.setdefault(directory.broker, []).append(directory)
+        last = self._last | {broker: (self._clock(), theirs) for broker, theirs in answered.items()}
+        self._last = {broker: answer for broker, answer in last.items() if broker in brokers}
 
 
 def _volumes(directories: list[LogDir], unknown: list[str]) -> ClusterVolumes:
     """The directories whose sizes are known; ``unknown`` gets a sentence for each of the others."""
     volumes = []
-    for each in directories:
-        if each.error or not each.path:
-            unknown.append(f"broker {each.broker}, log dir {each.path or '?'}: {each.error or 'no answer'}")
-        elif each.capacity is None or each.usable is None:
-            unknown.append(f"broker {each.broker}, log dir {each.path}: the broker reports no capacity")
+    for directory in directories:
+        broker, path = directory.broker, directory.path
+        if directory.error or not path:
+            unknown.append(f"broker {broker}, log dir {path or '?'}: {directory.error or 'no answer'}")
+        elif directory.capacity is None or directory.usable is None:
+            unknown.append(f"broker {broker}, log dir {path}: the broker reports no capacity")
         else:
-            consumed = max(0, each.capacity - each.usable)
-            volumes.append(Volume(str(each.broker), each.path, each.capacity, consumed))
+            consumed = max(0, directory.capacity - directory.usable)
+            volumes.append(Volume(str(broker), path, directory.capacity, consumed))
     return ClusterVolumes(tuple(volumes), tuple(unknown))

@@ -1,0 +1,362 @@
+"""The supplier ``cluster-quota``: one quota for a client in the whole cluster, wherever it writes and reads.
+
+KIP-13 has no cluster-wide quotas because brokers don't know each other's usage. Here the quotas are records of
+``quotas.topic``, which each broker follows (``quotas``). The task ``publish-usage`` of every broker publishes what its
+clients use of them (``usage``), and the pipeline divides each quota by demand and publishes every broker's shares.
+
+A follower hands this broker's newest shares to :class:`GivenRates`. Twice a second a thread works out there which rate
+each client is given of its quota, in steps that mute nobody for long, and announces those that changed; the host then
+asks the supplier again. Without fresh shares each broker gives an equal part, so the sum never exceeds the quota.
+"""
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from quotahost.api import Context
+from quotahost.background import LoggedOnce, Periodic
+from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas, ClusterQuotaSettings
+from quotahost.broker.plugins.cluster_quota.usage import Demands, key_of
+from quotahost.kafka.follower import Follower
+from quotahost.kafka.latest_record import LatestRecord
+from quotahost.kafka.registered_brokers import RegisteredBrokers
+from quotahost.model import Client, ClientUsage, Cluster, Quota, QuotaType, Scope
+from quotahost.records.clients import ClientKey
+from quotahost.records.codec import Refused
+from quotahost.records.shares import Share, Shares, decode, partition_of
+from quotahost.settings.broker import Settings
+from quotahost.throttling import quota_window
+
+# ---- the rate that each client is given ----
+
+# Each new rate makes Kafka go through all its sensors, so small changes are not worth handing on.
+_CHANGE: Final = 0.1  # of a client's rate: a change of so much is handed on at once
+_SLIGHT: Final = 0.01  # of a client's rate: a change of so much is handed on once the rate is _SETTLED
+_SETTLED: Final = 10.0  # seconds
+_BEGINS: Final = 3.0  # seconds until the shares consider a client that begins to use this broker
+
+
+@dataclass(slots=True)
+class _Given:
+    """A client's rate in bytes/s, since when it has it (monotonic seconds), and whether by a fresh share."""
+
+    rate: float
+    since: float
+    fresh: bool
+
+
+class GivenRates:
+    """Keeps the newest record (``quotahost.kafka.latest_record``) and the rate that each client is given of it.
+
+    Without a fresh share a client has an equal part: its quota over the number of registered brokers. It also has at
+    least that while it is silent on this broker and for a moment after it began: its share of a quota that is used
+    elsewhere is a small reserve, and Kafka would mute it for minutes for its first burst.
+
+    Attributes:
+        brokers: the number of registered brokers; the supplier sets it.
+    """
+
+    def __init__(self, window: float, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+        """``window`` is ``quota_window``; ``clock`` monotonic, ``wall`` since 1970; all in seconds."""
+        self._clock, self._window = clock, window
+        self._demands = Demands(window)
+        self._newest: LatestRecord[Shares] = LatestRecord(clock, wall)
+        self._shares: Mapping[ClientKey, Share] = {}
+        self._given: dict[ClientKey, _Given] = {}
+        self._begun: dict[ClientKey, float] = {}
+        self.brokers = 1
+
+    def take(self, shares: Shares, live: bool, validity: float, written_ms: int | None = None) -> bool:
+        """A record was read; whether it is the newest now. The last and ``live`` as for ``follower.Reader``."""
+        self._newest.take(shares, live, validity, written_ms)
+        # `is`: after a late record, or one that is read again, the kept record is another object.
+        if self._newest.known()[0] is not shares:
+            return False
+        self._shares = {share.key: share for share in shares.clients}
+        return True
+
+    def remove(self) -> None:
+        """A tombstone was read: there are no shares."""
+        self._newest.remove()
+        self._shares = {}
+
+    def age(self) -> float:
+        """The newest record's age in seconds; infinite without one."""
+        return self._newest.known()[1]
+
+    def fresh(self, validity: float) -> bool:
+        """Whether there are shares that are no older than ``validity`` (seconds)."""
+        return self.age() <= validity
+
+    @property
+    def shared(self) -> int:
+        """How many clients have a share, or are still on their way from one to their equal part."""
+        return len(self._given)
+
+    def rate(self, key: ClientKey, quota: float) -> float:
+        """Bytes/s that a client with this cluster-wide quota is given on this broker now."""
+        given = self._given.get(key)
+        # A quota that was lowered live holds at once, and not only from the next look on.
+        return min(given.rate, quota) if given else self._part(quota)
+
+    def look(self, quotas: ClusterQuotas, used: list[ClientUsage], settings: Settings) -> list[ClientKey]:
+        """Work out the rate of each client; the clients whose rate has changed.
+
+        Args:
+            quotas: the cluster-wide quotas.
+            used: what the clients use on this broker now.
+            settings: those in force; ``validity``, ``floor.bytes`` and ``max.mute`` restrict the rates.
+        """
+        now, fresh = self._clock(), self.fresh(settings.validity.total_seconds())
+        uses = {key_of(usage): usage for usage in used}
+        self._note_beginnings(uses, now)
+        changed: list[ClientKey] = []
+        given: dict[ClientKey, _Given] = {}
+        # Clients that have lost their share, as all do once the shares are stale, go to their equal part in steps, too.
+        for key in self._given.keys() | (self._shares.keys() if fresh else set()):
+            quota = quotas.limited(key)
+            if quota is None:
+                continue
+            share = self._shares.get(key) if fresh else None
+            before = self._given.get(key) or _Given(self._part(quota), now - _SETTLED, False)
+            wanted = self._wanted(key, quota, share, now, settings.floor_bytes)
+            after = self._step(before, wanted, uses.get(key), settings.max_mute.total_seconds())
+            if after != before.rate and _worth_it(before, after, share is not None, now):
+                changed.append(key)
+                before = _Given(after, now, share is not None)
+            # Back at its equal part without a share, a client needs no memory: rate() works the equal part out.
+            if share is not None or before.rate != self._part(quota):
+                given[key] = before
+        # Replaced as a whole: clients whose quota is gone are forgotten.
+        self._given = given
+        return changed
+
+    def _note_beginnings(self, uses: Mapping[ClientKey, ClientUsage], now: float) -> None:
+        self._demands.look(uses.values(), now)
+        asking = uses.keys() - self._demands.silent
+        self._begun = {key: self._begun.get(key, now) for key in asking}
+
+    def _part(self, quota: float) -> float:
+        return quota / max(1, self.brokers)
+
+    def _wanted(self, key: ClientKey, quota: float, share: Share | None, now: float, floor: float) -> float:
+        """The rate that the client would have if nobody had to be spared a long mute."""
+        part = self._part(quota)
+        if share is None:
+            return part
+        # The pipeline may not know a new quota yet. Of a tiny one that somebody invented only the part that is given of
+        # it counts: divided by it, any quota would be infinite.
+        shared = share.share if share.quota == quota else quota * min(1.0, share.share / share.quota)
+        # Until the shares know of a client that begins, its share is only the reserve of each broker: a twentieth
+        # of an equal part (ADR 11).
+        begun = self._begun.get(key)
+        considered = begun is not None and now - begun >= _BEGINS
+        # An equal part below floor.bytes stays as it is: that floor on every broker could sum to more than the quota.
+        return min(quota, max(shared, min(part, floor) if considered else part))
+
+    def _step(self, before: _Given, wanted: float, used: ClientUsage | None, max_mute: float) -> float:
+        """The wanted rate, or on the way down to it as far as the client's measured rate allows."""
+        # Upwards no step mutes anybody, and of a client that Kafka doesn't measure there is no rate to mute it for.
+        if wanted >= before.rate or used is None:
+            return wanted
+        # Kafka mutes for (rate - limit) / limit x window (QuotaUtils.throttleTime): at this limit for max_mute.
+        lowest = used.rate * self._window / (self._window + max_mute)
+        return max(wanted, min(before.rate, lowest))
+
+
+def _worth_it(before: _Given, after: float, fresh: bool, now: float) -> bool:
+    """Whether the difference is worth Kafka's reading all limits again."""
+    change = abs(after - before.rate)
+    slight = change >= _SLIGHT * before.rate and now - before.since >= _SETTLED
+    return fresh != before.fresh or change >= _CHANGE * before.rate or slight
+
+
+# ---- the supplier ----
+
+_EVERY: Final = 0.5  # seconds between looks
+_REST: Final = 9  # times the length of a look, the pause after it: a look may take a tenth of the time
+_MOST: Final = 2000  # clients to ask the broker about
+_TYPES: Final = (QuotaType.PRODUCE, QuotaType.FETCH)
+
+
+class ClusterQuota:
+    """Gives each client (user and client-id) this broker's share of its quota; the next supplier has all others.
+
+    Nobody produces to or fetches from a node that is only a controller, so nothing is followed there.
+    """
+
+    Section = ClusterQuotaSettings
+
+    def __init__(self, context: Context[ClusterQuotaSettings]) -> None:
+        """Begin to follow the shares."""
+        self._context = context
+        window = quota_window(context.broker.properties())
+        self._given = GivenRates(window, time.monotonic, time.time)
+        # Guards what is given, which the host, the follower, the poll of the brokers and the looking thread all use.
+        self._lock = threading.Lock()
+        self._own = str(context.node_id).encode()
+        self._cluster = ""
+        self._registered = self._alive = 0
+        self._pause = _EVERY
+        self._was_fresh: bool | None = None  # None before the first fresh shares
+        self._failure = LoggedOnce(context.log, logging.ERROR)
+        self._looks: Periodic | None = None  # None where nothing is followed
+        if "broker" in (context.broker.properties().get("process.roles") or "broker"):
+            self._begin()
+
+    def _begin(self) -> None:
+        context, settings = self._context, self._context.settings
+        silence = 3 * settings.validity.total_seconds()
+        # All other brokers' shares would come along otherwise: with a thousand of them tens of megabytes a second.
+        own_partition = partial(partition_of, str(context.node_id))
+        self._quotas = ClusterQuotas(context)
+        self._follower = Follower(context, settings.shares_topic, self, silence, partition_of=own_partition)
+        self._registered_brokers = RegisteredBrokers(context, self._on_registered_brokers)
+        self._looks = Periodic(f"{context.name}-steps", self._try_to_look, lambda: self._pause, context.start_thread)
+
+    # ---- the host thread ----
+
+    def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
+        """The client's share, or None (the next supplier is asked) if it has no cluster-wide quota."""
+        if quota_type not in _TYPES or self._looks is None:
+            return None
+        key = ClientKey(client.principal, client.client_id, quota_type)
+        try:
+            quota = self._quotas.find(key)
+        except KeyError:
+            return None
+        # Unlimited is an answer: the next supplier must not limit the client after all.
+        if quota is None:
+            return Quota(None, Scope.CLIENT)
+        with self._lock:
+            return Quota(self._given.rate(key, quota), Scope.CLIENT)
+
+    def distinct_client_ids(self, principal: str) -> Collection[str] | None:
+        """The client-ids with a quota; None where each client of the principal has one, and so a share of its own."""
+        return self._quotas.distinct_client_ids(principal) if self._looks else frozenset()
+
+    def cluster_changed(self, cluster: Cluster) -> None:
+        """The brokers that are alive, which are known before the registered ones."""
+        self._cluster, self._alive = cluster.cluster_id, len(cluster.brokers)
+        self._count_brokers()
+
+    def close(self) -> None:
+        """End the threads and the client."""
+        if self._looks:
+            self._quotas.close()
+            self._follower.close()
+            self._registered_brokers.close()
+            self._looks.close()
+
+    def _wake(self) -> None:
+        """Have the looking thread look at once."""
+        if self._looks:
+            self._looks.wake()
+
+    # ---- the follower's thread ----
+
+    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
+        """See quotahost.kafka.follower.Reader."""
+        # Several brokers may share a partition.
+        if key != self._own:
+            return
+        if value is None:
+            with self._lock:
+                self._given.remove()
+        else:
+            self._take(key, value, live, written_ms)
+        self._wake()
+
+    def caught_up(self) -> None:
+        """See quotahost.kafka.follower.Reader."""
+
+    def _take(self, key: bytes, value: bytes, live: bool, written_ms: int | None) -> None:
+        try:
+            shares = decode(key, value)
+        except Refused as problem:
+            self._context.metrics.count("Refused", problem.reason, "Records")
+            self._context.log.debug("refused a record: %s", problem)
+            return
+        # The key is a broker's id alone, and other clusters have the same ids. Either cluster's id may be unknown yet.
+        if shares.cluster and self._cluster and shares.cluster != self._cluster:
+            self._context.metrics.count("Refused", "cluster", "Records")
+            return
+        with self._lock:
+            self._given.take(shares, live, self._context.settings.validity.total_seconds(), written_ms)
+
+    # ---- the thread that asks for the registered brokers ----
+
+    def _on_registered_brokers(self, brokers: Mapping[str, bool]) -> None:
+        self._registered = len(brokers)
+        self._count_brokers()
+
+    def _count_brokers(self) -> None:
+        with self._lock:
+            # The larger number gives the smaller parts, so that together they don't exceed the quota.
+            before, self._given.brokers = self._given.brokers, max(1, self._registered, self._alive)
+            changed = self._given.brokers != before
+        if changed:
+            self._context.answers_changed()
+            self._wake()
+
+    # ---- the looking thread ----
+
+    def _try_to_look(self) -> None:
+        started = time.monotonic()
+        try:
+            self.look()
+            self._failure.healed()
+        # Whatever fails, the thread must go on, or no client would get another share until the broker is restarted.
+        except Exception:
+            self._failure.report("working out the shares failed; what was given last stays", exc_info=True)
+        self._pause = max(_EVERY, _REST * (time.monotonic() - started))
+
+    def look(self) -> None:
+        """Announce the quotas that changed, work out the rate of each client, and announce those that changed."""
+        for entity in self._quotas.take_changed():
+            self._context.answers_changed(principal=entity.user, client_id=entity.client_id)
+        settings = self._context.settings
+        validity = settings.validity.total_seconds()
+        # Asked outside the lock, for which quota() waits on the host thread. If the broker can't answer, this
+        # raises before a smaller share could mute anybody.
+        used = self._used(validity)
+        with self._lock:
+            changed = self._given.look(self._quotas, used, settings)
+            fresh, age = self._given.fresh(validity), self._given.age()
+            brokers, shared = self._given.brokers, self._given.shared
+        # Only now: the host asks again at once, and must find the new rates.
+        for key in changed:
+            self._context.answers_changed(principal=key.principal, client_id=key.client_id)
+        self._show(fresh, age, brokers, shared)
+
+    def _used(self, validity: float) -> list[ClientUsage]:
+        """The usage of the clients. The broker isn't asked where no shares are or were, since nothing can change."""
+        with self._lock:
+            needless = not self._given.shared and not self._given.fresh(validity)
+        return [] if needless else self._context.broker.usage(_MOST)
+
+    def _show(self, fresh: bool, age: float, brokers: int, shared: int) -> None:
+        self._quotas.show()
+        metrics = self._context.metrics
+        if age < math.inf:
+            metrics.gauge("Shares", "", "Age", age)
+        metrics.gauge("Shares", "", "Stale", 0 if fresh else 1)
+        metrics.gauge("Shares", "", "Clients", shared)
+        metrics.gauge("Shares", "", "Brokers", brokers)
+        self._log_change(fresh, brokers)
+
+    def _log_change(self, fresh: bool, brokers: int) -> None:
+        """Log when shares come and go, but not that there are none yet."""
+        log, before = self._context.log, self._was_fresh
+        if before is None and fresh:
+            log.info("the shares of the cluster-wide quotas are there")
+        elif before and not fresh:
+            log.warning("the shares are stale: each broker gives an equal part of a quota, 1/%d", brokers)
+        elif before is False and fresh:
+            log.warning("the shares are there again")
+        self._was_fresh = fresh if before is not None or fresh else None

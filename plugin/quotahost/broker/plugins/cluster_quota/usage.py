@@ -1,0 +1,213 @@
+"""What this broker's clients use of their cluster-wide quotas, and what they would use: the task ``publish-usage``.
+
+Twice a second the task asks the broker what Kafka measures for each client. Kafka measures only what a client was
+allowed to do, so :class:`Demands` estimates what each would use. The task publishes both for the busiest clients, as a
+``quotahost.records.usage.Usage``: at once where it changes, and all of it every 5 s. The pipeline divides each quota
+among the brokers by these records, and the supplier ``cluster-quota`` (``shares``) reads the shares; it finds out by
+``Demands``, too, which clients are silent. While somebody watches, the task publishes the whole broker besides, for
+``quotahost top`` (``broker.plugins.tasks.broker_status``).
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar, Final
+
+from quotahost.api import Context
+from quotahost.broker.disks.file_stores import cluster_id, log_dirs
+from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
+from quotahost.broker.plugins.tasks.broker_status import StatusPublisher
+from quotahost.broker.plugins.tasks.publish_volumes import ChangePublisher
+from quotahost.model import ClientUsage
+from quotahost.records.clients import ClientKey
+from quotahost.records.usage import Usage, Used, encode
+from quotahost.throttling import quota_window
+
+# ---- what a client would use ----
+
+_NEAR: Final = 0.9  # of its limit: from here on the limit is what holds the client back
+_MORE: Final = 1.25  # times its rate is the demand of a client that nothing holds back: room to grow in
+_SILENCE: Final = 1.0  # seconds
+#: Request threads note the beat of a clock that the watch moves every 0.2 s, so that they read no time themselves.
+_BEAT: Final = 0.25  # seconds; Usage.java knows no more exactly when a client last asked
+_HELD: Final = 1.5  # seconds for which a new delay shows that the client is held back
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A client at the last look; times in monotonic seconds.
+
+    Attributes:
+        asked_at: when it last asked.
+        waits_until: until when Kafka makes it wait since then.
+        delay: the mean of its delays, in seconds.
+        delayed_at: when that mean last changed, because Kafka delayed it once more. None if it never did.
+    """
+
+    asked_at: float
+    waits_until: float
+    delay: float
+    delayed_at: float | None
+
+
+class Demands:
+    """Estimates demands, and remembers each client from look to look.
+
+    Attributes:
+        silent: the clients that asked for nothing lately, as of the last look.
+    """
+
+    def __init__(self, window: float) -> None:
+        """``window`` is ``quotahost.throttling.quota_window``, in seconds."""
+        self._window = window
+        self._seen: dict[ClientKey, _Seen] = {}
+        self.silent: frozenset[ClientKey] = frozenset()
+
+    def look(self, used: Iterable[ClientUsage], now: float) -> dict[ClientKey, float | None]:
+        """The demand of each client in bytes/s, None where it wants all that it can get.
+
+        The demand of a ``silent`` client is 0: it has asked for nothing for a second longer than Kafka made it wait.
+        Its rate doesn't show that, because Kafka's rates fall only slowly, as windows pass.
+
+        Args:
+            used: what Kafka measures now.
+            now: in seconds, monotonic.
+        """
+        uses = {key_of(usage): usage for usage in used}
+        self._seen = {key: self._see(self._seen.get(key), usage, now) for key, usage in uses.items()}
+        self.silent = frozenset(key for key, usage in uses.items() if self._is_silent(key, usage, now))
+        return {key: self._demand(key, usage, now) for key, usage in uses.items()}
+
+    def _see(self, before: _Seen | None, used: ClientUsage, now: float) -> _Seen:
+        asked_at = now - used.idle
+        # Of the past there is only the mean of the delays. It reaches back a minute and is too short where many small
+        # ones are among them, so it serves for the first look alone.
+        if before is None:
+            return _Seen(asked_at, asked_at + used.delay, used.delay, None)
+        waits_until = before.waits_until
+        # A smaller difference is the clock's coarseness and no new request.
+        if asked_at > before.asked_at + _BEAT:
+            wait = self._wait(used)
+            # Without a wait it is free to ask since its last request; it does not wait until this look.
+            waits_until = now + wait if wait else asked_at
+        # A mean that falls to 0 shows only that Kafka has forgotten the last delay.
+        moved = used.delay != before.delay and used.delay > 0
+        return _Seen(max(asked_at, before.asked_at), waits_until, used.delay, now if moved else before.delayed_at)
+
+    def _wait(self, used: ClientUsage) -> float:
+        """Seconds that Kafka makes it wait from now on: (rate - limit) / limit x window (``QuotaUtils.throttleTime``).
+
+        The limit is the one at the time when the client asked; a later limit doesn't change the wait.
+        """
+        if used.limit is None or used.rate <= used.limit:
+            return 0.0
+        return (used.rate / used.limit - 1) * self._window
+
+    def _is_silent(self, key: ClientKey, used: ClientUsage, now: float) -> bool:
+        # A muted client is idle because Kafka told it to wait; as silent it would lose its share to other brokers.
+        return used.idle > _SILENCE and now > self._seen[key].waits_until + _SILENCE
+
+    def _demand(self, key: ClientKey, used: ClientUsage, now: float) -> float | None:
+        if key in self.silent:
+            return 0.0
+        seen = self._seen[key]
+        delayed = seen.delayed_at is not None and now - seen.delayed_at <= _HELD
+        # After its wait a client gets a moment to ask again before its measured rate counts, which is low by then.
+        waits = seen.asked_at + _BEAT < seen.waits_until and now < seen.waits_until + _SILENCE
+        near = used.limit is not None and used.rate >= _NEAR * used.limit
+        return None if delayed or waits or near else used.rate * _MORE
+
+
+def key_of(used: ClientUsage) -> ClientKey:
+    """The key of the client in records of usage and shares."""
+    return ClientKey(used.principal, used.client_id, used.quota_type)
+
+
+# ---- the task ----
+
+_EVERY: Final = 5.0  # seconds after which a record is written though nothing has changed
+_CHANGE: Final = 0.1  # of a rate or demand: a change of so much is published at once
+_SLIGHT: Final = 0.001  # of the quota: no smaller change is
+MOST: Final = 100  # clients in a record, the busiest
+_ASK_FOR: Final = 10  # times MOST: some of the busiest may have no cluster-wide quota
+_PERIOD: Final = timedelta(milliseconds=500)
+_REST: Final = 10  # the period is at least so many times as long as a look takes
+
+_Clients = dict[ClientKey, Used]
+
+
+class PublishUsage:
+    """Looks twice a second; publishes changes at once, and all of it every 5 s.
+
+    A change is a rate or demand that moved by a tenth, or a client that came, went, began or ended to be held back.
+    The records of ``quotas.topic`` define which clients have a cluster-wide quota; the task makes that topic, too.
+    """
+
+    #: Kafka then measures clients without a quota, too (quotahost.broker.host.measured).
+    needs_usage: ClassVar = True
+
+    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is connected yet. ``clock`` in seconds, monotonic."""
+        self._context, self._clock = context, clock
+        self.period = _PERIOD
+        topic, more = context.settings.usage_topic, [context.settings.quotas_topic]
+        self._publisher: ChangePublisher[_Clients] = ChangePublisher(context, topic, "usage", has_changed, clock, more)
+        self._demands = Demands(quota_window(context.broker.properties()))
+        self._cluster = ""
+        self._quotas = ClusterQuotas(context)
+        self._status = StatusPublisher(context, clock)
+
+    def run(self) -> None:
+        """Look, and publish if it is time or something has changed."""
+        started = self._clock()
+        clients = self._look(started)
+        took = timedelta(seconds=self._clock() - started)
+        # A look reads Kafka's MBeans for each client; with very many clients it would otherwise keep a core busy.
+        self.period = max(_PERIOD, _REST * took)
+        self._context.metrics.gauge("Usage", "", "Clients", len(clients))
+        self._quotas.show()
+        if self._quotas.take_absent():
+            self._publisher.make_topics()
+        self._publisher.offer(clients, self._encoded, _EVERY)
+        self._status.run()
+
+    def close(self) -> None:
+        """Wait a moment for the records that are on their way."""
+        self._publisher.close()
+        self._status.close()
+        self._quotas.close()
+
+    def _look(self, now: float) -> _Clients:
+        """The busiest clients that have a cluster-wide quota and still use or want some of it."""
+        busiest = self._context.broker.usage(_ASK_FOR * MOST)
+        demands = self._demands.look(busiest, now)
+        clients: _Clients = {}
+        for usage in busiest:
+            key, quota = key_of(usage), self._quotas.limited(key_of(usage))
+            # A silent client, whose demand is 0, stays in the records until its rate has run out.
+            gone = key in self._demands.silent and usage.rate < 1
+            # The broker lists the busiest clients first, so those beyond MOST are the least busy.
+            if quota is not None and not gone and len(clients) < MOST:
+                clients[key] = Used(key, usage.rate, demands[key], quota)
+        return clients
+
+    def _encoded(self, clients: _Clients) -> bytes:
+        # Read here and not from context.disks: without disks to watch, no broker needs their monitor for an id.
+        self._cluster = self._cluster or cluster_id(log_dirs(self._context.broker.properties()))
+        now = datetime.now(UTC)
+        return encode(Usage(str(self._context.node_id), now, tuple(clients.values()), self._cluster))
+
+
+def has_changed(before: _Clients, now: _Clients) -> bool:
+    """Whether the difference is worth a record at once."""
+    return before.keys() != now.keys() or any(_moved(before[key], used) for key, used in now.items())
+
+
+def _moved(before: Used, now: Used) -> bool:
+    # A client that begins or ends to be held back changes the shares of all brokers, whatever its rate.
+    if before.quota != now.quota or (before.demand is None) != (now.demand is None):
+        return True
+    pairs = ((before.rate, now.rate), (before.demand or 0.0, now.demand or 0.0))
+    # The part of the quota keeps a client that uses next to nothing from changing each time its rate wavers.
+    return any(abs(new - old) >= max(_CHANGE * old, _SLIGHT * now.quota) for old, new in pairs)

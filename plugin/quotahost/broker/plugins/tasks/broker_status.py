@@ -1,0 +1,228 @@
+"""Publishes what ``quotahost top`` shows of this broker, while somebody watches. A part of the task ``publish-usage``.
+
+1. Who watches writes a record to ``watch.topic`` again and again (``quotahost.records.watch``); :class:`Watchers` keeps
+   the newest of each.
+2. Every two seconds, and at once for a new question, :class:`StatusPublisher` has the broker looked at and publishes
+   that to ``looks.topic``, with the explanations of clients that watchers ask for.
+3. :class:`OpenedVolumes` measures the volumes that a watcher has opened, on threads of their own.
+
+While nobody watches, nothing is looked at and nothing is published, but for one record at the start, and one at the end
+without any client.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from quotahost.api import Context
+from quotahost.background import MINUTE, LineLimit
+from quotahost.broker.disks.file_stores import cluster_id, log_dirs
+from quotahost.broker.disks.topics import measure
+from quotahost.kafka.follower import Follower
+from quotahost.kafka.publisher import RETRY, Publisher
+from quotahost.model import Volume
+from quotahost.model.volume_use import MeasuredVolume
+from quotahost.records.codec import Refused
+from quotahost.records.look import MAX_ANSWERS, MAX_OPENED, MAX_USES, Answered, encode, of
+from quotahost.records.watch import Watch, decode
+
+EVERY: Final = 2.0  # seconds between looks that are published
+_REST: Final = 20  # the next look, or listing of files, is at least so many times as far away as one takes
+_AGAIN: Final = 5.0  # seconds until the next try where nobody watches
+_SILENCE: Final = 600.0  # seconds after which the topic is read anew, if nobody has watched
+_MOST: Final = 16  # watchers that are known by name
+BETWEEN: Final = 2.0  # seconds between the two looks at a volume
+
+
+class StatusPublisher:
+    """Looks at the broker every two seconds while somebody watches."""
+
+    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin to follow the topic of those who watch. ``clock`` in seconds, monotonic."""
+        self._context, self._clock = context, clock
+        settings, name = context.settings, context.name
+        self._watchers = Watchers(context, clock)
+        self._opened = OpenedVolumes(context)
+        # The first record makes both topics, and shows that this broker answers those who watch.
+        self._publisher = Publisher(
+            context, settings.looks_topic, "look", self._lost, clock, [settings.watch_topic], f"{name}-looks"
+        )
+        self._due, self._empty, self._absent = clock(), False, False
+        self._rest = clock()  # no question is answered before
+        self._cluster, self._asked = "", False
+        self._follower = Follower(
+            context, settings.watch_topic, self._watchers, _SILENCE, self._watch_is_absent, connection=f"{name}-watch"
+        )
+
+    def run(self) -> None:
+        """Look and publish, if it is time."""
+        # busy() comes first: it also reports a lost record.
+        if self._publisher.busy():
+            return
+        watchers = self._watchers.now()
+        if self._absent:
+            self._absent, self._empty = False, False
+            self._publisher.make_topics()
+        self._asked |= self._watchers.take_asked()
+        due = self._rest if self._asked and watchers else self._due
+        if self._clock() >= due and (watchers or not self._empty):
+            self._publish(watchers)
+
+    def close(self) -> None:
+        """End the threads, and wait a moment for the record that is on its way."""
+        self._opened.close()
+        self._follower.close()
+        self._publisher.close()
+
+    def _publish(self, watchers: Mapping[str, Watch]) -> None:
+        began = self._clock()
+        # Before it is sent: a failure may be reported at once, and must have the last word.
+        self._empty, self._due, self._asked = not watchers, began + EVERY, False
+        self._publisher.send(str(self._context.node_id).encode(), lambda: self._encoded(list(watchers.values())))
+        ended = self._clock()
+        self._rest = ended + _REST * (ended - began)
+        self._due = max(self._due, self._rest)
+
+    def _encoded(self, watchers: Sequence[Watch]) -> bytes:
+        """The record, with the questions that were asked last, as many as it has room for answers."""
+        broker, node = self._context.broker, str(self._context.node_id)
+        look = broker.look(MAX_USES if watchers else 0)
+        asked = [(watch.watcher, watch.client) for watch in watchers if watch.client is not None]
+        answers = [Answered(watcher, tuple(broker.explain(client))) for watcher, client in asked[-MAX_ANSWERS:]]
+        opened = [watch.volume.name for watch in reversed(watchers) if watch.volume and watch.volume.broker == node]
+        self._cluster = self._cluster or cluster_id(log_dirs(broker.properties()))
+        # Without a monitor of the disks there are no volumes to open, and opening starts none.
+        known = {volume.name for volume in look.volumes}
+        measured = self._opened.of([name for name in list(dict.fromkeys(opened))[:MAX_OPENED] if name in known])
+        return encode(of(node, self._cluster, look, answers, measured))
+
+    def _lost(self) -> None:
+        """The last record was not delivered. Where nobody waits for it there is no hurry."""
+        self._due, self._empty = self._clock() + (RETRY if self._watchers.now() else _AGAIN), False
+
+    def _watch_is_absent(self) -> None:
+        """The follower's thread: nobody can watch without the topic."""
+        if self._clock() >= self._due:
+            self._absent = True
+
+
+class Watchers:
+    """Keeps who watches until when. The follower's thread writes, the task's reads.
+
+    Anybody who may write to the topic watches, under as many names as they like: a record doesn't tell its writer's
+    principal. Nobody can watch for longer than a record says, or have more than one look published for all. So the
+    newest records win: whoever asks now displaces who was heard longest ago, and nobody can lock others out by names
+    alone. Each displaced one is counted among the refused records, as ``crowd``, and logged once a minute at most.
+    """
+
+    def __init__(self, context: Context[object], clock: Callable[[], float]) -> None:
+        """Nobody watches. ``clock`` in seconds, monotonic."""
+        self._context, self._clock = context, clock
+        self._lock = threading.Lock()
+        self._until: dict[str, tuple[float, Watch]] = {}  # in the order of their newest records
+        self._lines = LineLimit(1, clock)
+        self._asked = False
+
+    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
+        """See quotahost.kafka.follower.Reader. The writer of an old record may be gone, and writes again otherwise."""
+        if value is None or not live:
+            return
+        try:
+            self._take(decode(key, value))
+        except Refused as problem:
+            self._context.metrics.count("Refused", problem.reason, "Records")
+            self._context.log.debug("refused a record: %s", problem)
+
+    def caught_up(self) -> None:
+        """See Reader."""
+
+    def _take(self, watch: Watch) -> None:
+        now = self._clock()
+        with self._lock:
+            until, before = self._until.pop(watch.watcher, (now, None))
+            if not watch.seconds:
+                return
+            displaced = len(self._until) >= _MOST and self._until.pop(next(iter(self._until)))[0] > now
+            self._until[watch.watcher] = now + watch.seconds, watch
+            # Who watches on with the same question waits for the next look.
+            same = before is not None and (before.client, before.volume) == (watch.client, watch.volume)
+            self._asked |= until <= now or not same
+        if displaced:
+            self._context.metrics.count("Refused", "crowd", "Records")
+            if self._lines.passes():
+                self._context.log.warning(
+                    "more than %d watch: the newest questions are answered. See who writes to %s%s",
+                    _MOST, self._context.settings.watch_topic, self._lines.left_out(),
+                )  # fmt: skip
+
+    def now(self) -> Mapping[str, Watch]:
+        """The newest records of those who watch, in the order in which they were written."""
+        now = self._clock()
+        with self._lock:
+            self._until = {name: (until, watch) for name, (until, watch) in self._until.items() if until > now}
+            return {name: watch for name, (_, watch) in self._until.items()}
+
+    def take_asked(self) -> bool:
+        """Whether somebody began to watch, or asked something else, since the last call."""
+        with self._lock:
+            asked, self._asked = self._asked, False
+            return asked
+
+
+class OpenedVolumes:
+    """Measures one volume after the other, each on a thread of its own: a disk that hangs holds up nothing else.
+
+    A volume is measured once, as long as somebody asks for it; whoever asks again and again keeps no core busy.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        sleep: Callable[[float], object] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nobody has opened any yet. ``sleep`` stands in for the wait between two looks; ``clock`` in seconds."""
+        self._context, self._clock, self._rest = context, clock, clock()
+        self._closing = threading.Event()
+        self._sleep = sleep or self._closing.wait
+        self._lock = threading.Lock()
+        self._measured: dict[str, MeasuredVolume] = {}
+        self._busy = False
+
+    def of(self, names: Collection[str]) -> Sequence[MeasuredVolume]:
+        """Those of these volumes that are measured; the others soon are. No call waits for a disk."""
+        with self._lock:
+            self._measured = {name: measured for name, measured in self._measured.items() if name in names}
+            missing = [name for name in names if name not in self._measured]
+            if missing and not self._busy and self._clock() >= self._rest:
+                self._busy = True
+                self._context.start_thread("opened-volume", partial(self._run, missing[0]))
+            return [self._measured[name] for name in names if name in self._measured]
+
+    def close(self) -> None:
+        """End the thread; one that hangs in a disk is left behind."""
+        self._closing.set()
+
+    def _run(self, name: str) -> None:
+        began, measured = self._clock(), None
+        try:
+            measured = self._measure(name)
+        finally:
+            ended = self._clock()
+            with self._lock:
+                self._busy = False
+                # A defect is logged by start_thread, not more often than once a minute.
+                self._rest = ended + (MINUTE if measured is None else _REST * max(0.0, ended - began - BETWEEN))
+                if measured is not None:
+                    self._measured[name] = measured
+
+    def _measure(self, name: str) -> MeasuredVolume:
+        node = str(self._context.node_id)
+        disks = self._context.disks.latest()[1]
+        directories = [directory for directory, volume in disks.places if volume == name] if disks else []
+        try:
+            return measure(name, node, directories, BETWEEN, self._sleep)[0]
+        except OSError as error:
+            return MeasuredVolume(Volume(node, name, 0, 0), directories, 0.0, 0.0, (), (str(error) or "it is gone",))
