@@ -225,7 +225,7 @@ final class Lives {
     private void killOverdue(Life life) {
         long startMs = life.starting.isCompletedExceptionally() ? 0 : life.starting.getNow(0L);
         if (life.isReady()) {
-            if (host.lease.silent()) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
+            if (host.lease.silent(0)) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
             else if (!closing() && life.closingFor(END_SECONDS)) life.kill("it did not end in time for the next one");
         } else if (!(life.waits() && life.isBuilt()) && life.seconds() > START_SECONDS + startMs / 1e3) {
             life.kill("it was not ready in time, and killed; a plugin hangs while it is imported or built");

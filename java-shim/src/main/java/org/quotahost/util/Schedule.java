@@ -37,6 +37,14 @@ public final class Schedule {
         return FAILURES.sum();
     }
 
+    /** Adds a turn that comes every so many ms; see add. */
+    public void every(long ms, String name, Runnable turn) {
+        add(name, ms, () -> {
+            turn.run();
+            return ms;
+        });
+    }
+
     /**
      * Adds a turn, which comes first after its pause; the first one starts the thread.
      *
@@ -45,28 +53,31 @@ public final class Schedule {
      * @param turn answers how long to wait until it comes again, in ms
      */
     public void add(String name, long pauseMs, LongSupplier turn) {
-        LineLimit lines = new LineLimit(1);
-        Runnable again = new Runnable() {
-            @Override
-            public void run() {
-                long next = pauseMs;
-                try {
-                    next = turn.getAsLong();
-                } catch (Throwable e) {
-                    failed(name, pauseMs, lines, e);
-                }
-                thread.schedule(this, next, TimeUnit.MILLISECONDS);
-            }
-        };
-        thread.schedule(again, pauseMs, TimeUnit.MILLISECONDS);
+        schedule(name, pauseMs, pauseMs, turn, new LineLimit(1));
     }
 
-    /** Adds a turn that comes every so many ms. */
-    public void every(long ms, String name, Runnable turn) {
-        add(name, ms, () -> {
-            turn.run();
-            return ms;
-        });
+    private void schedule(String name, long inMs, long pauseMs, LongSupplier turn, LineLimit lines) {
+        thread.schedule(() -> {
+            long next = pauseMs;
+            try {
+                next = turn.getAsLong();
+            } catch (Throwable e) {
+                failed(name, pauseMs, lines, e);
+            }
+            schedule(name, next, pauseMs, turn, lines);
+        }, inMs, TimeUnit.MILLISECONDS);
+    }
+
+    /** Logging may fail for the same reason, such as a heap that is full; the next turn comes all the same. */
+    private static void failed(String name, long pauseMs, LineLimit lines, Throwable e) {
+        FAILURES.increment();
+        try {
+            long before = lines.pass();
+            if (before == LineLimit.NO) return;
+            LOG.error("{} failed; it goes on in {} ms ({} failures since the last such line)", name, pauseMs, before, e);
+        } catch (Throwable again) {
+            FAILURES.increment();
+        }
     }
 
     /** No further turn begins; one that goes on comes to its end. It waits for nothing. */
@@ -82,18 +93,6 @@ public final class Schedule {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return false;
-        }
-    }
-
-    /** Logging may fail for the same reason, such as a heap that is full; the next turn comes all the same. */
-    private static void failed(String name, long pauseMs, LineLimit lines, Throwable e) {
-        FAILURES.increment();
-        try {
-            long before = lines.pass();
-            if (before == LineLimit.NO) return;
-            LOG.error("{} failed; it goes on in {} ms ({} failures since the last such line)", name, pauseMs, before, e);
-        } catch (Throwable again) {
-            FAILURES.increment();
         }
     }
 }
