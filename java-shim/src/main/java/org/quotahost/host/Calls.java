@@ -143,7 +143,7 @@ final class Calls {
         try {
             return answer(read(message));
         } catch (Throwable e) {
-            return problem(problem(e));
+            return refusal(problem(e));
         }
     }
 
@@ -161,11 +161,11 @@ final class Calls {
         try {
             return Wire.encode(new Object[] {null, handlers.get(request.name).answer(new Arguments(request.arguments))});
         } catch (Throwable e) {
-            return problem(problem(e));
+            return refusal(problem(e));
         }
     }
 
-    static byte[] problem(String text) {
+    static byte[] refusal(String text) {
         return Wire.encode(new Object[] {text, null});
     }
 

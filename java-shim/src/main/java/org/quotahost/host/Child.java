@@ -111,7 +111,7 @@ final class Child extends Life {
         }
         boolean counts = !request.name().equals("take") && !request.name().equals("built");
         if (counts && !slow.tryAcquire()) {
-            answer(number, Calls.problem("too many such calls go on (" + SLOW_CALLS + ")"));
+            answer(number, Calls.refusal("too many such calls go on (" + SLOW_CALLS + ")"));
             return;
         }
         SLOW.execute(() -> {
@@ -139,7 +139,7 @@ final class Child extends Life {
 
     private void answer(long number, byte[] message) {
         if (number == 0) return;
-        byte[] fits = message.length <= MOST ? message : Calls.problem("the answer is too large");
+        byte[] fits = message.length <= MOST ? message : Calls.refusal("the answer is too large");
         try {
             synchronized (out) {
                 out.writeInt(fits.length);

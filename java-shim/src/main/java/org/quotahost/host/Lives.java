@@ -76,7 +76,7 @@ final class Lives {
     private volatile Life serving;
     private volatile boolean started;
     private volatile long restarts;
-    /** Under the lock. */
+    /** Under the lock, as are changes of what serves. */
     private Upgrade upgrade;
     /** The generation that serves, and the one that Kafka has applied and that could not be built. */
     private volatile String generation, refused;
@@ -253,7 +253,7 @@ final class Lives {
     }
 
     /**
-     * Has Python take over what Kafka has applied; the host thread makes an upgrade of it. It waits for nothing.
+     * Under the lock: has Python take over what Kafka has applied; the host thread makes an upgrade of it. It waits for nothing.
      *
      * <p>At a start Kafka applies what is stored before it tells the cluster, and before it serves a request: Python has
      * started from python.executable as it is now, so a generation that comes then is the one that serves.
@@ -304,7 +304,7 @@ final class Lives {
         return follows ? next : null;
     }
 
-    private String takeTurn(Upgrade next) {
+    private synchronized String takeTurn(Upgrade next) {
         LOG.info("{}={}: {} of {} takes the place of {}", GENERATION, next.config.generation(), next.life,
                 next.environment.join().executable(), serving);
         serving = next.life;

@@ -19,9 +19,7 @@ import org.slf4j.LoggerFactory;
  *
  * <p>A combined node has two callbacks (broker and controller). The first acquires a new host, which starts, and the
  * last one to release it closes it. Lives runs Python: on the host thread, where the interpreter stays (Interpreter), or
- * in a child process.
- *
- * <p>Java never calls Python. Python asks for work, and for all else, by its calls (Calls).
+ * in a child process. Java never calls Python: Python asks for work, and for all else, by its calls (Calls).
  */
 public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
@@ -30,20 +28,20 @@ public final class PythonHost {
     /** How long a reader of JMX waits for the table of clients. */
     private static final long TABLE_MS = 1_000;
     private static volatile PythonHost current;
+    /** Of the Python that runs in this process. */
     private static volatile Calls calls;
 
     public final Inbox inbox = new Inbox();
     public final QuotaTable table = new QuotaTable(inbox);
-    final Lease lease = new Lease(System::nanoTime, table::fallback);
     public final Gauges gauges = new Gauges();
-    final Lives lives = new Lives(this);
+    final Lease lease = new Lease(System::nanoTime, table::fallback);
     final TopicQuotas topicQuotas = new TopicQuotas();
+    final Lives lives = new Lives(this);
     final Questions questions;
     /** One for all plugins. */
     final ClusterAdmin admin;
     private final AdminSocket socket;
-    private final Schedule watch = new Schedule("quotahost-watch");
-    private final Schedule topicSchedule = new Schedule("quotahost-topics");
+    private final Schedule watch = new Schedule("quotahost-watch"), topicSchedule = new Schedule("quotahost-topics");
     /** As Kafka has it now; Questions knows which of its properties are in force. */
     private volatile BrokerConfigs config;
     private volatile Set<String> reconfigurable = Set.of();
@@ -115,8 +113,14 @@ public final class PythonHost {
 
     private void take(BrokerConfigs next) {
         reconfigured = true;
-        config = next;
-        lives.apply(next);
+        synchronized (lives) { // the host thread compares it with what serves
+            lives.apply(next);
+            config = next;
+        }
+    }
+
+    BrokerConfigs config() {
+        return config;
     }
 
     // ---- Python ----------------------------------------------------------------------------------------------
@@ -143,10 +147,6 @@ public final class PythonHost {
 
     // ---- start and end ---------------------------------------------------------------------------------------
 
-    BrokerConfigs config() {
-        return config;
-    }
-
     private void open() {
         gauges.set("Host", "", "ConfigRefused", 0); // only here: these stay over a restart of Python
         gauges.set("Host", "", "EventErrors", 0);
@@ -164,15 +164,11 @@ public final class PythonHost {
         socket.close();
         watch.end();
         topicSchedule.end();
-        long until = System.nanoTime() + CLOSE_MS * 1_000_000;
+        long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(CLOSE_MS);
         lives.awaitEnd(CLOSE_MS);
-        watch.close(leftMs(until));
-        if (topicSchedule.close(leftMs(until))) topicQuotas.close();
+        watch.close(until);
+        if (topicSchedule.close(until)) topicQuotas.close();
         admin.close();
         gauges.close();
-    }
-
-    private static long leftMs(long until) {
-        return Math.max(0, TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime()));
     }
 }

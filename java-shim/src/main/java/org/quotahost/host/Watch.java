@@ -44,7 +44,7 @@ final class Watch {
                 () -> table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - watch.startedAt)));
         schedule.every(1_000, "the look at the wall clock", watch::lookAtWallClock);
         schedule.every(BEAT_MS, "the eviction of silent clients", watch::evict);
-        schedule.every(BEAT_MS, "the summary of changed limits", () -> BrokerLog.summarize(table.factorInForce()::limitFactor));
+        schedule.every(BEAT_MS, "the summary of changed limits", () -> BrokerLog.OF_BROKER.summarize(table.factorInForce()::limitFactor));
         schedule.every(BEAT_MS, "the log of refused creations", Creation::log);
         schedule.every(1_000, "forgetting who was turned back", () -> TurnedBack.forgetOld(System.nanoTime()));
         schedule.every(BEAT_MS, "the log of what is missing", Internals::log);

@@ -102,7 +102,7 @@ public final class Internals {
     }
 
     static void tryAll() {
-        List<String> without = Arrays.stream(System.getProperty(WITHOUT, "").split(",")).map(String::strip).toList();
+        List<String> without = List.of(System.getProperty(WITHOUT, "").strip().split("\\s*,\\s*"));
         ALL.forEach(each -> each.tryOnce(without));
     }
 

@@ -85,11 +85,11 @@ public final class Schedule {
         thread.shutdown();
     }
 
-    /** Ends, and waits for the turn that goes on, for so many ms at most. Answers whether it has ended. */
-    public boolean close(long atMostMs) {
+    /** Ends, and waits for the turn that goes on until a time of System.nanoTime at most. Answers whether it has ended. */
+    public boolean close(long until) {
         end();
         try {
-            return thread.awaitTermination(atMostMs, TimeUnit.MILLISECONDS);
+            return thread.awaitTermination(until - System.nanoTime(), TimeUnit.NANOSECONDS);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return false;
