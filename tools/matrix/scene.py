@@ -26,7 +26,7 @@ CLEAN_EXIT: Final = 143  # of a JVM that SIGTERM ended in good order
 _STARTER: Final = """\
 public final class Starter {
     public static void main(String[] args) {
-        org.quotahost.python.Interpreter.start(org.quotahost.python.PythonEnvironment.of(args[0]));
+        org.quotahost.python.Interpreter.start(org.quotahost.python.PythonEnvironment.of(args[0], false));
         System.out.println("Python runs in this JVM");
     }
 }

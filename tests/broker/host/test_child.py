@@ -198,17 +198,24 @@ def test_a_version_that_can_not_be_built_is_refused_with_the_reason_and_the_old_
     lead(current, "v1")
 
 
-def test_a_broker_leaves_no_process_behind(tmp_path: Path, current: Path, fault: Path) -> None:
+def test_a_broker_leaves_no_process_behind_and_a_start_takes_one(tmp_path: Path, current: Path, fault: Path) -> None:
     settings = {"supplier": "crashing", "python.process": "child", "python.executable": str(current / "bin/python3")}
     with callback_node(tmp_path, settings, env={"FAULT": str(fault)}) as other:
         last = children(other.pid)
         assert len(last) == 1
+        alter_broker_config(other, {GENERATION: "2"})
+        eventually(lambda: len(now := children(other.pid)) == 1 and now != last)
+        last = children(other.pid)
         os.kill(other.pid, signal.SIGKILL)  # it alone
         eventually(lambda: not runs(last[0]), 1)
         other.kill()
+        start = other.log.end()
         other.start()
         last = children(other.pid)
+        other.wait_for_log("reconfigured", start=start)  # Kafka has applied what is stored
+        assert children(other.pid) == last, "a generation that is stored before a start needs no second Python"
         assert other.stop() == 143
+        assert "takes the place" not in other.log_text(start)
         assert (other.data_dirs[0] / ".kafka_cleanshutdown").exists()
         assert not runs(last[0])
         assert "did not end" not in other.log_text()

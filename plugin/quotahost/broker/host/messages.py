@@ -229,7 +229,7 @@ def _events(texts: Iterator[str]) -> Iterator[Event]:
         yield Event(kind, tuple(islice(texts, int(next(texts)))))
 
 
-# ---- the fields of events: org.quotahost.inbox.Inbox, org.quotahost.host.HostQuestions ----
+# ---- the fields of events: org.quotahost.inbox.Inbox, org.quotahost.host.Questions ----
 
 
 def client_quota(fields: tuple[str, ...]) -> ClientQuotaChange:

@@ -32,6 +32,7 @@ from quotahost.settings.broker import Settings
 from quotahost.throttling import Tap, lowered
 
 BEAT: Final = 200  # ms, QuotaTable.BEAT_MS
+LEASE: Final = 50  # ms, Lease.CHECK_MS
 TAKE: Final = 100  # ms, the longest that the host waits for work
 
 
@@ -88,7 +89,7 @@ class Broker:
         self.up, self.up_since, self.closed, self.closed_since = False, 0, False, 0
         # Lease.check() comes one interval early, since the next one comes only after that.
         validity = int(settings.validity.total_seconds() * 1000)
-        self._lease = validity - max(20, min(500, validity // 10))
+        self._lease = validity - LEASE
         self._instead = float(State(settings.fallback_action) is State.OPEN)
         self.fallback: float | None = None
         self.hung, self.answers_since, self._renewed = False, 0, 0

@@ -45,7 +45,8 @@ class PluginSettings(Frozen):
     replaced without a restart."""
     python_generation: str = declare("python.generation", default="")
     """Any text. With `python.process=child` a new value starts a new Python from `python.executable` as it is then,
-    which takes the place of the one that runs once it has built its plugins; if it can't, the change is refused."""
+    which takes the place of the one that runs once it has built its plugins; if it can't, the change is refused. The
+    administrator's request waits for that on one of the broker's request handlers, for 20 s at most."""
     supplier: SomeNames = declare("supplier", default="client-quotas,static")
     """Suppliers in the order in which they are asked; the first answer is the client's quota."""
     supplier_combine: Combination = declare("supplier.combine", default="first")

@@ -13,7 +13,6 @@ import java.nio.channels.Channels;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.DirectoryStream;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -24,7 +23,6 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.stream.Stream;
-import org.quotahost.util.Json;
 import org.quotahost.util.Schedule;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -34,9 +32,9 @@ import org.slf4j.LoggerFactory;
  * broker's own user and root can open: a file of mode 0600 in a directory of mode 0700.
  *
  * <p>A question is a line of words, each percent-encoded in UTF-8, with a space between two. The answer is a line of
- * JSON. No Python and no thread of Kafka's takes part, so it answers while the host hangs. Whoever connects costs a
- * thread, so there are bounds: MOST connections, LONGEST bytes a question, IDLE_MS without one. If the socket can't be
- * made, the broker goes on without it.
+ * JSON (Questions). No Python and no thread of Kafka's takes part, so it answers while the host hangs. Whoever connects
+ * costs a thread, so there are bounds: MOST connections, LONGEST bytes a question, IDLE_MS without one. If the socket can't
+ * be made, the broker goes on without it.
  */
 final class AdminSocket implements AutoCloseable {
     /** A property of the JVM: the directory, instead of one in java.io.tmpdir. A socket's path may have 107 bytes on Linux. */
@@ -92,11 +90,11 @@ final class AdminSocket implements AutoCloseable {
         connections.keySet().forEach(AdminSocket::close);
     }
 
-    private static void close(Closeable each) {
+    private static void close(Closeable what) {
         try {
-            each.close();
+            what.close();
         } catch (IOException e) {
-            LOG.debug("{} can't be closed or removed", each, e);
+            LOG.debug("{} can't be closed or removed", what, e);
         }
     }
 
@@ -111,12 +109,12 @@ final class AdminSocket implements AutoCloseable {
         } catch (FileAlreadyExistsException e) {
             LOG.debug("{} is there", directory);
         }
-        var found = Files.readAttributes(directory, PosixFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
-        if (!found.isDirectory()) throw new IOException(directory + " is no directory");
+        var attributes = Files.readAttributes(directory, PosixFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
+        if (!attributes.isDirectory()) throw new IOException(directory + " is no directory");
         Object owner = Files.getAttribute(directory, "unix:uid", LinkOption.NOFOLLOW_LINKS);
         if (!owner.equals(uid(directory))) throw new IOException(directory + " belongs to user " + owner);
-        if (!ours.containsAll(found.permissions())) {
-            String open = PosixFilePermissions.toString(found.permissions());
+        if (!ours.containsAll(attributes.permissions())) {
+            String open = PosixFilePermissions.toString(attributes.permissions());
             throw new IOException(directory + " is open to others: " + open + ", and not rwx------");
         }
         return directory;
@@ -134,15 +132,15 @@ final class AdminSocket implements AutoCloseable {
 
     /** Removes the sockets of brokers that have ended without closing theirs: nobody listens there. */
     private static void removeStale(Path directory) throws IOException {
-        try (DirectoryStream<Path> files = Files.newDirectoryStream(directory, "broker-*.sock")) {
-            for (Path each : files) {
+        try (var files = Files.newDirectoryStream(directory, "broker-*.sock")) {
+            for (Path file : files) {
                 try (SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX)) {
                     channel.configureBlocking(false); // a broker that is stopped, its queue full, must not keep us
-                    channel.connect(UnixDomainSocketAddress.of(each));
+                    channel.connect(UnixDomainSocketAddress.of(file));
                 } catch (ConnectException e) {
-                    Files.deleteIfExists(each);
+                    Files.deleteIfExists(file);
                 } catch (IOException e) {
-                    LOG.debug("Whether anybody listens at {} can't be told", each, e);
+                    LOG.debug("Whether anybody listens at {} can't be told", file, e);
                 }
             }
         }
@@ -177,16 +175,16 @@ final class AdminSocket implements AutoCloseable {
         try (channel) {
             var in = new BufferedInputStream(Channels.newInputStream(channel));
             var question = new ByteArrayOutputStream();
-            for (int each = in.read(); each >= 0 && question.size() < LONGEST; each = in.read()) {
-                if (each != '\n') {
-                    question.write(each);
+            for (int next = in.read(); next >= 0 && question.size() < LONGEST; next = in.read()) {
+                if (next != '\n') {
+                    question.write(next);
                     continue;
                 }
                 send(channel, answer(question.toString(StandardCharsets.UTF_8)));
                 question.reset();
                 connections.put(channel, System.nanoTime());
             }
-            if (question.size() == LONGEST) send(channel, error("a question may have " + LONGEST + " bytes"));
+            if (question.size() == LONGEST) send(channel, Questions.error("a question may have " + LONGEST + " bytes"));
         } catch (IOException e) {
             LOG.debug("A connection has ended", e); // as if nobody had asked
         } finally {
@@ -199,12 +197,8 @@ final class AdminSocket implements AutoCloseable {
             return answers.apply(Stream.of(line.split(" ", -1))
                     .map(word -> URLDecoder.decode(word, StandardCharsets.UTF_8)).toArray(String[]::new));
         } catch (RuntimeException | StackOverflowError e) {
-            return error(String.valueOf(e.getMessage()));
+            return Questions.error(String.valueOf(e.getMessage()));
         }
-    }
-
-    private static String error(String text) {
-        return Json.text(Map.of("error", text));
     }
 
     private static void send(SocketChannel channel, String answer) throws IOException {

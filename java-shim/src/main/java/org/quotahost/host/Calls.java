@@ -101,7 +101,7 @@ final class Calls {
                 entry("built", a -> done(life::awaitTurn)),
                 entry("ready", a -> done(() -> host.ready(life, a.texts(0)))),
                 entry("refuse", a -> done(() -> life.refuse(a.get(0)))),
-                entry("restarted", a -> host.thread.hasStarted()),
+                entry("restarted", a -> host.lives.hasStarted()),
                 entry("configure", this::configure),
                 entry("take", a -> take(a.get(0))),
                 entry("ask_again", a -> done(() -> table.askAgain(a.get(0), a.get(1)))),
@@ -115,7 +115,7 @@ final class Calls {
                 entry("log_dirs", a -> host.admin.logDirs(a.get(0))),
                 entry("offline_log_dirs", a -> KafkaBeans.offlineLogDirs()),
                 entry("ask", a -> host.questions.answer(a.texts(0))),
-                entry("answer", a -> done(() -> host.hostQuestions.answer(a.get(0), a.get(1)))),
+                entry("answer", a -> done(() -> host.questions.answer(a.get(0), a.get(1)))),
                 entry("held", a -> done(() -> host.questions.held(a.get(0)))),
                 entry("gauge", a -> done(() -> host.gauges.set(a.get(0), a.get(1), a.get(2), a.get(3)))),
                 entry("count", a -> done(() -> host.gauges.count(a.get(0), a.get(1), a.get(2), a.get(3)))),
@@ -143,7 +143,7 @@ final class Calls {
         try {
             return answer(read(message));
         } catch (Throwable e) {
-            return Wire.encode(new Object[] {problem(e), null});
+            return refusal(problem(e));
         }
     }
 
@@ -161,8 +161,12 @@ final class Calls {
         try {
             return Wire.encode(new Object[] {null, handlers.get(request.name).answer(new Arguments(request.arguments))});
         } catch (Throwable e) {
-            return Wire.encode(new Object[] {problem(e), null});
+            return refusal(problem(e));
         }
+    }
+
+    static byte[] refusal(String text) {
+        return Wire.encode(new Object[] {text, null});
     }
 
     /** What went wrong, in one line: the first cause. */
@@ -186,7 +190,7 @@ final class Calls {
     /** It renews the lease, since a Python that asks for work is alive. */
     private Object take(long timeoutMs) {
         host.lease.renew();
-        Batch batch = life.closing() ? new Batch(List.of(), List.of()) : host.inbox.take(timeoutMs);
+        Batch batch = life.closing() ? Batch.EMPTY : host.inbox.take(timeoutMs);
         host.lease.renew();
         return new Object[] {life.take(batch), batch.bytes(), life.closing()};
     }

@@ -3,13 +3,11 @@ package org.quotahost.host;
 import java.io.BufferedInputStream;
 import java.io.BufferedOutputStream;
 import java.io.ByteArrayOutputStream;
-import java.io.Closeable;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
-import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -18,7 +16,6 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Collectors;
 import org.quotahost.python.Interpreter;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.util.LineLimit;
@@ -26,7 +23,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A Python host in a process of its own: one life of it, from the start of the process to its end.
+ * A life of the Python host in a process of its own.
  *
  * <p>Calls come by its standard output and answers go to its standard input, as frames: a length (4 bytes), a number by which
  * the answer finds its call (8 bytes; 0 where nobody waits), and a message (Calls). One thread reads the frames and makes
@@ -35,9 +32,8 @@ import org.slf4j.LoggerFactory;
  *
  * <p>No request thread, and no turn of Watch, ever writes to a process: one that does not read stops nobody but itself.
  */
-final class Child {
+final class Child extends Life {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.python");
-    private static final int HEADER = Integer.BYTES + Long.BYTES;
     private static final int MOST = Calls.DECLARED.values().stream().mapToInt(Calls.Declared::most).max().orElseThrow();
     /** How many calls that may take long go on at once, of one child; beside the one by which it waits for work. */
     private static final int SLOW_CALLS = 8;
@@ -50,25 +46,25 @@ final class Child {
     private static final ThreadPoolExecutor SLOW = new ThreadPoolExecutor(0, Integer.MAX_VALUE, 10, TimeUnit.SECONDS,
             new SynchronousQueue<>(), work -> daemon(work, "quotahost-call"));
 
-    final Life life;
-    private final Calls calls;
-    private final Process process;
-    private final InputStream errors;
-    private final DataOutputStream out;
+    private volatile Process process;
+    private InputStream errors;
+    private DataOutputStream out;
     private final Semaphore slow = new Semaphore(SLOW_CALLS);
     /** Calls that nobody waits for, until it has its turn; then null. */
     private List<Calls.Request> held = new ArrayList<>();
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();
     private final LineLimit lines = new LineLimit(LINES_PER_MINUTE);
-    private volatile long since = System.nanoTime();
     private volatile String problem;
 
-    /** Starts the process; it ends with the calling thread, or when this JVM ends (prctl in child.py). */
-    Child(PythonEnvironment environment, Life life, Calls calls) throws IOException {
-        this.life = life;
-        this.calls = calls;
-        String path = environment.path().stream().map(Interpreter::literal).collect(Collectors.joining(", ", "[", "]"));
-        String code = Interpreter.resource("child.py").replace("{path}", path)
+    Child(PythonHost host, Map<String, String> properties, boolean waits) {
+        super(host, properties, waits);
+    }
+
+    /** The process ends with the calling thread, or when this JVM ends (prctl in child.py). */
+    @Override
+    void begin(PythonEnvironment environment) throws IOException {
+        since = System.nanoTime();
+        String code = Interpreter.resource("child.py").replace("{path}", Interpreter.literal(environment.path()))
                 .replace("{parent}", Long.toString(ProcessHandle.current().pid()));
         // Isolated: it must not run what lies in the working directory, nor start as PYTHON* variables say.
         process = new ProcessBuilder(environment.executable(), "-I", "-c", code).start();
@@ -83,23 +79,22 @@ final class Child {
         return thread;
     }
 
-    long pid() {
-        return process.pid();
+    @Override
+    public String toString() {
+        return "the process " + process.pid();
     }
 
     // ---- calls -----------------------------------------------------------------------------------------------
 
     private void read() {
         try (var in = new DataInputStream(new BufferedInputStream(process.getInputStream(), 1 << 16))) {
-            byte[] header = new byte[HEADER];
-            for (int got = in.readNBytes(header, 0, HEADER); got > 0; got = in.readNBytes(header, 0, HEADER)) {
-                if (got < HEADER) throw new EOFException();
-                var fields = ByteBuffer.wrap(header);
-                int length = fields.getInt();
+            for (int first = in.read(); first >= 0; first = in.read()) {
+                int length = first << 24 | in.readUnsignedByte() << 16 | in.readUnsignedShort();
+                long number = in.readLong();
                 if (length < 0 || length > MOST) throw new IllegalArgumentException("it sent a frame of " + length + " bytes");
                 byte[] message = new byte[length];
                 in.readFully(message);
-                take(fields.getLong(), Calls.read(message));
+                take(number, Calls.read(message));
             }
         } catch (EOFException e) {
             kill("its last frame was cut");
@@ -116,7 +111,7 @@ final class Child {
         }
         boolean counts = !request.name().equals("take") && !request.name().equals("built");
         if (counts && !slow.tryAcquire()) {
-            answer(number, Wire.encode(new Object[] {"too many such calls go on (" + SLOW_CALLS + ")", null}));
+            answer(number, Calls.refusal("too many such calls go on (" + SLOW_CALLS + ")"));
             return;
         }
         SLOW.execute(() -> {
@@ -130,22 +125,21 @@ final class Child {
 
     /** Keeps what nobody waits for until the process has its turn: another one still serves. Only its log is written. */
     private synchronized boolean holds(Calls.Request request) {
-        if (held == null || !life.waits() || request.name().equals("log")) return false;
+        if (held == null || !waits() || request.name().equals("log")) return false;
         if (held.size() == MOST_HELD) throw new IllegalArgumentException("it made " + MOST_HELD + " calls before its turn");
         return held.add(request);
     }
 
-    /** The process before it has ended. */
+    @Override
     synchronized void takeTurn() {
         held.forEach(calls::answer);
         held = null;
-        since = System.nanoTime();
-        life.takeTurn();
+        super.takeTurn();
     }
 
     private void answer(long number, byte[] message) {
         if (number == 0) return;
-        byte[] fits = message.length <= MOST ? message : Wire.encode(new Object[] {"the answer is too large", null});
+        byte[] fits = message.length <= MOST ? message : Calls.refusal("the answer is too large");
         try {
             synchronized (out) {
                 out.writeInt(fits.length);
@@ -154,7 +148,7 @@ final class Child {
                 out.flush();
             }
         } catch (IOException e) {
-            LOG.debug("The process {} does not read any more", pid(), e); // its end says more
+            LOG.debug("{} does not read any more", this, e); // its end says more
         }
     }
 
@@ -170,7 +164,7 @@ final class Child {
                 }
             }
         } catch (IOException e) {
-            LOG.debug("No more can be read of what the process {} prints", pid(), e);
+            LOG.debug("No more can be read of what {} prints", this, e);
         }
     }
 
@@ -183,46 +177,42 @@ final class Child {
 
     // ---- its end ---------------------------------------------------------------------------------------------
 
-    /** Whether it has ended within so many ms; meanwhile what it printed is logged. */
+    /** Meanwhile what it printed is logged. */
+    @Override
     boolean ended(long waitMs) throws InterruptedException {
         boolean ended = process.waitFor(waitMs, TimeUnit.MILLISECONDS);
         log();
         return ended;
     }
 
-    /** For how many seconds it has run, or had its turn. */
-    double seconds() {
-        return (System.nanoTime() - since) / 1e9;
-    }
-
+    @Override
     void kill(String why) {
         if (problem == null) problem = why;
-        process.toHandle().destroyForcibly(); // Process's own would wait for who writes to the process
+        if (process != null) process.toHandle().destroyForcibly(); // Process's own would wait for who writes to the process
     }
 
-    private void close(Closeable pipe) {
-        try {
-            pipe.close();
-        } catch (IOException e) {
-            LOG.debug("A pipe of the process {} cannot be closed", pid(), e);
-        }
+    /** It gets no turn: ends it, whenever that is, and tells who waits for its start. */
+    void discard(String why) {
+        refuse(why);
+        kill(why);
+        if (process != null) process.onExit().thenRun(this::cause);
     }
 
-    /** It gets no turn: ends it, whenever that is. */
-    void discard() {
-        kill("it got no turn");
-        process.onExit().thenRun(this::end);
-    }
-
-    /** After its end: closes what it had, tells who waits for its start, and answers why it ended. */
-    String end() {
+    @Override
+    String cause() {
         log();
         if (line.size() > 0) endLine();
         // Not here: if a process that it has started holds a pipe open, whoever writes to it may wait.
-        SLOW.execute(() -> List.<Closeable>of(errors, out).forEach(this::close));
+        SLOW.execute(() -> {
+            try (var first = errors; var second = out) {
+                LOG.debug("{} has ended", this);
+            } catch (IOException e) {
+                LOG.debug("A pipe of {} cannot be closed", this, e);
+            }
+        });
         int code = process.exitValue(); // Java has 128 + the signal
         String signal = code > 128 ? SIGNALS.getOrDefault(code - 128, "signal " + (code - 128)) : null;
-        String how = "the process " + pid() + " ended " + (signal != null ? "by " + signal : "with exit code " + code);
-        return life.end(problem == null ? how : how + ": " + problem);
+        String how = this + " ended " + (signal != null ? "by " + signal : "with exit code " + code);
+        return problem == null ? how : how + ": " + problem;
     }
 }

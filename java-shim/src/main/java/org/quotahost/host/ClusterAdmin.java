@@ -27,7 +27,7 @@ import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
  * <p>Python calls it on threads other than the host's: a call waits up to TIMEOUT_MS. An answer is a list for Wire; what
  * goes wrong is an exception.
  */
-public final class ClusterAdmin {
+final class ClusterAdmin {
     private static final int TIMEOUT_MS = 10_000;
 
     private final String clientId;
@@ -41,20 +41,16 @@ public final class ClusterAdmin {
     }
 
     /** @param client a Java client's configuration, names and values in turn, without bootstrap.servers if there is none */
-    public synchronized void configure(String[] client) {
-        Map<String, Object> next = new HashMap<>();
-        for (int i = 0; i < client.length; i += 2) next.put(client[i], client[i + 1]);
-        next.put("client.id", clientId);
-        next.put("request.timeout.ms", TIMEOUT_MS / 2);
-        next.put("default.api.timeout.ms", TIMEOUT_MS);
-        next.put("reconnect.backoff.max.ms", TIMEOUT_MS);
-        next.put("metric.reporters", "");
+    synchronized void configure(String[] client) {
+        Map<String, Object> next = new HashMap<>(Map.of("client.id", clientId, "request.timeout.ms", TIMEOUT_MS / 2,
+                "default.api.timeout.ms", TIMEOUT_MS, "reconnect.backoff.max.ms", TIMEOUT_MS, "metric.reporters", ""));
+        for (int i = 0; i < client.length; i += 2) next.putIfAbsent(client[i], client[i + 1]);
         if (!next.equals(config)) end();
         config = next;
     }
 
     /** The cluster's id, and each registered broker: its id, and whether it is fenced (Kafka's term: not in service). */
-    public List<Object> brokers() throws Exception {
+    List<Object> brokers() throws Exception {
         var answer = admin().describeCluster(new DescribeClusterOptions().includeFencedBrokers(true));
         return List.of(get(answer.clusterId()),
                 get(answer.nodes()).stream().map(node -> List.of(node.id(), node.isFenced())).toList());
@@ -64,10 +60,10 @@ public final class ClusterAdmin {
      * Each log directory of these brokers: broker, path, capacity and usable bytes (null if the broker does not report
      * them), error ("" for none). A broker that does not answer has one row with its error and no path.
      */
-    public List<Object> logDirs(int[] brokers) throws Exception {
+    List<Object> logDirs(int[] brokers) throws Exception {
         List<Object> rows = new ArrayList<>();
-        var asked = IntStream.of(brokers).boxed().toList();
-        for (var answer : admin().describeLogDirs(asked).descriptions().entrySet()) {
+        var answers = admin().describeLogDirs(IntStream.of(brokers).boxed().toList()).descriptions();
+        for (var answer : answers.entrySet()) {
             Integer broker = answer.getKey();
             try {
                 get(answer.getValue()).forEach((path, found) -> rows.add(new Object[] {broker, path,
@@ -83,13 +79,17 @@ public final class ClusterAdmin {
         return bytes.isPresent() ? bytes.getAsLong() : null;
     }
 
+    private static String error(Throwable e) {
+        return e == null ? "" : e.getClass().getSimpleName();
+    }
+
     /**
      * Each property of these topics or brokers: whose it is, its name, its source (ConfigEntry.ConfigSource) and its value
      * ("" for null, and for a secret). A topic that does not exist has none.
      *
      * @param type TOPIC or BROKER
      */
-    public List<Object> configs(String type, String[] names) throws Exception {
+    List<Object> configs(String type, String[] names) throws Exception {
         List<Object> rows = new ArrayList<>();
         var kind = ConfigResource.Type.valueOf(type);
         var asked = Stream.of(names).map(name -> new ConfigResource(kind, name)).toList();
@@ -104,34 +104,30 @@ public final class ClusterAdmin {
         return rows;
     }
 
-    private static String error(Throwable e) {
-        return e == null ? "" : e.getClass().getSimpleName();
-    }
-
     private static <T> T get(KafkaFuture<T> future) throws Exception {
         return future.get(TIMEOUT_MS, TimeUnit.MILLISECONDS);
     }
 
     private synchronized Admin admin() throws IOException {
-        if (admin != null) return admin;
         if (closed) throw new IOException("this broker is stopping");
-        if (config.get("bootstrap.servers") == null) {
-            throw new IOException("this node has no inter-broker listener, and no static.kafka.admin.bootstrap.servers");
+        if (admin == null) {
+            if (config.get("bootstrap.servers") == null) {
+                throw new IOException("this node has no inter-broker listener, and no static.kafka.admin.bootstrap.servers");
+            }
+            reach(config.get("bootstrap.servers").toString());
+            admin = Admin.create(config);
         }
-        reach(config.get("bootstrap.servers").toString());
-        admin = Admin.create(config);
         return admin;
     }
 
     /** Fails while none of the addresses is open yet, as at a start; Java's client would log a warning each second. */
     static void reach(String addresses) throws IOException {
         IOException last = new IOException("no address");
-        for (String each : addresses.split(",")) {
-            String address = each.strip();
+        for (String address : addresses.split(",")) {
             int colon = address.lastIndexOf(':');
-            String host = address.substring(0, colon).replaceAll("[\\[\\]]", "");
+            String host = address.substring(0, colon).replaceAll("[\\[\\] ]", "");
             try (Socket socket = new Socket()) {
-                socket.connect(new InetSocketAddress(host, Integer.parseInt(address.substring(colon + 1))), 1_000);
+                socket.connect(new InetSocketAddress(host, Integer.parseInt(address.substring(colon + 1).strip())), 1_000);
                 return;
             } catch (IOException e) {
                 last = e;

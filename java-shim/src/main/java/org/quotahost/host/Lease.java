@@ -10,9 +10,10 @@ import org.slf4j.LoggerFactory;
  *
  * <p>The Python host renews it whenever it asks for work. If it does not for validity, because a plugin hangs, the
  * factor of fallback.action is in force until it does, so that no outdated factor stays. The lease goes by the
- * monotonic clock, so a jump of the wall clock has no effect. Watch checks it.
+ * monotonic clock, so a jump of the wall clock has no effect. Watch checks it every CHECK_MS.
  */
-public final class Lease {
+final class Lease {
+    static final long CHECK_MS = 50;
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.lease");
 
     private final LongSupplier nanoClock;
@@ -38,7 +39,7 @@ public final class Lease {
     /** @param fallbackAction PAUSE or OPEN */
     // Under one lock with check(): else Watch could end the fallback between the question and the answer, and this
     // would put it in force again for good.
-    public synchronized void configure(long validity, String fallbackAction) {
+    synchronized void configure(long validity, String fallbackAction) {
         validityMs = validity;
         action = fallbackAction;
         if (expired) fallback.accept(factor());
@@ -48,25 +49,21 @@ public final class Lease {
         renewedAt = nanoClock.getAsLong();
     }
 
-    /** How often check() must be called, in ms, for the fallback to be in force within validity. */
-    long checkEveryMs() {
-        return Math.max(20, Math.min(500, validityMs / 10));
-    }
-
     /** Puts the fallback in force if the lease has run out, and ends it if the lease was renewed. */
     synchronized void check() {
         // One interval early, since the next check comes only after it.
-        boolean silent = nanoClock.getAsLong() - renewedAt >= (validityMs - checkEveryMs()) * 1_000_000;
+        boolean silent = silent(CHECK_MS);
         if (silent == expired) return;
         // First of all: the log may fail, and then the next check would not try again.
         fallback.accept(silent ? factor() : null);
         expired = silent;
-        if (silent) {
-            applied = applied + 1;
-            LOG.error("{}. Quotas already known stay in force; new clients share the newcomers' limit", cause());
-        } else {
-            LOG.warn("The Python host answers again: its factor is in force");
-        }
+        if (silent) applied = applied + 1;
+        if (silent) LOG.error("{}. Quotas already known stay in force; new clients share the newcomers' limit", cause());
+        else LOG.warn("The Python host answers again: its factor is in force");
+    }
+
+    private Double factor() {
+        return action.equals("PAUSE") ? 0.0 : 1.0;
     }
 
     /** The cause of the fallback's factor, once the lease has run out. */
@@ -81,9 +78,9 @@ public final class Lease {
         return (nanoClock.getAsLong() - renewedAt) / 1e9;
     }
 
-    /** Whether it was not renewed for validity; the fallback is in force by then. */
-    boolean silent() {
-        return ageSeconds() * 1_000 >= validityMs;
+    /** Whether it was not renewed for validity, less so many ms. */
+    boolean silent(long lessMs) {
+        return ageSeconds() * 1_000 >= validityMs - lessMs;
     }
 
     boolean expired() {
@@ -93,9 +90,5 @@ public final class Lease {
     /** How many times the fallback has come into force. */
     long applied() {
         return applied;
-    }
-
-    private Double factor() {
-        return action.equals("PAUSE") ? 0.0 : 1.0;
     }
 }

@@ -1,5 +1,6 @@
 package org.quotahost.host;
 
+import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -8,46 +9,97 @@ import java.util.concurrent.CountDownLatch;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.python.Interpreter;
+import org.quotahost.python.PythonEnvironment;
 
 /**
- * One life of the Python host, in this process or in a child: how far its start has come, and what it has taken.
+ * One life of the Python host: in this process (InBroker), or in a process of its own (Child).
  *
- * <p>Python reads its settings (starting), builds its plugins (built) and puts them in force (ready); then it takes batches
- * and publishes their answers, until it is told that it has to end (close). A host that is to follow one that still serves
- * waits between built and ready for its turn.
+ * <p>It begins on the host thread (Lives). Python reads its settings (starting), builds its plugins (built) and puts them in
+ * force (ready); then it takes batches and publishes their answers, until it is told to end (close). One that is to follow
+ * another life waits between built and ready for its turn.
  */
-final class Life {
+abstract class Life {
     /** How many batches with clients a host may have taken and not answered; it has one at a time. */
     private static final int MOST_TAKEN = 16;
 
     /** With which it starts, those of quotahost. */
     final Map<String, String> properties;
+    final Calls calls;
     /** How many ms its plugins may take, once it has read the settings. */
     final CompletableFuture<Long> starting = new CompletableFuture<>();
     final CompletableFuture<Void> built = new CompletableFuture<>();
     final CompletableFuture<Void> ready = new CompletableFuture<>();
     private final CountDownLatch turn;
+    /** When it began, or had its turn. */
+    volatile long since = System.nanoTime();
     private volatile boolean closing;
+    private volatile long closedAt;
     /** Why it cannot use its configuration, null if it can. */
     private volatile String refusal;
     /** Batches whose clients have no answer yet, by their numbers. */
     private final TreeMap<Long, Batch> taken = new TreeMap<>();
     private long batches;
 
-    /** @param waits whether it waits for its turn, because another host serves */
-    Life(Map<String, String> properties, boolean waits) {
+    /** @param waits whether it waits for its turn, because another one serves */
+    Life(PythonHost host, Map<String, String> properties, boolean waits) {
         this.properties = properties;
+        calls = new Calls(host, this);
         turn = new CountDownLatch(waits ? 1 : 0);
     }
 
-    /** Whether another host still serves in its place. */
-    boolean waits() {
-        return turn.getCount() > 0;
+    // ---- what differs between the two forms; on the host thread, but for kill ---------------------------------
+
+    /** Starts Python. */
+    abstract void begin(PythonEnvironment environment) throws IOException;
+
+    /** Runs Python, or looks after it for so many ms. Answers whether it has ended. */
+    abstract boolean ended(long waitMs) throws InterruptedException;
+
+    /** After its end: gives up what it had. Answers why it ended. */
+    abstract String cause();
+
+    /** Ends it at once, where that can be done. */
+    abstract void kill(String why);
+
+    /** Python in this process, on the host thread. Nobody can end it but itself. */
+    static final class InBroker extends Life {
+        private String problem;
+
+        InBroker(PythonHost host, Map<String, String> properties) {
+            super(host, properties, false);
+        }
+
+        @Override
+        void begin(PythonEnvironment environment) {
+            PythonHost.answerBy(calls);
+            Interpreter.start(environment);
+        }
+
+        @Override
+        boolean ended(long waitMs) {
+            problem = Interpreter.serve();
+            return true;
+        }
+
+        @Override
+        String cause() {
+            return problem != null ? problem : "the Python host ended at once";
+        }
+
+        @Override
+        void kill(String why) {}
     }
 
-    /** How many ms its plugins may take; 0 until it says so. */
-    long startMs() {
-        return starting.isCompletedExceptionally() ? 0 : starting.getNow(0L);
+    // ---- its start and its end --------------------------------------------------------------------------------
+
+    /** For how many seconds it has run, or had its turn. */
+    double seconds() {
+        return (System.nanoTime() - since) / 1e9;
+    }
+
+    boolean waits() {
+        return turn.getCount() > 0;
     }
 
     boolean isBuilt() {
@@ -64,36 +116,41 @@ final class Life {
         turn.await();
     }
 
-    /** The host before it has ended. */
+    /** The one before it has ended. */
     void takeTurn() {
+        since = System.nanoTime();
         turn.countDown();
     }
 
     /** It cannot use its configuration, and ends: whoever waits for its start hears why. */
     void refuse(String problem) {
         refusal = problem;
-        fail(problem);
+        end(problem);
     }
 
     /** It has ended, because of this problem if it has told none itself. Answers which. */
     String end(String problem) {
         String why = refusal != null ? refusal : problem;
-        fail(why);
-        return why;
-    }
-
-    private void fail(String why) {
         for (CompletableFuture<?> step : List.of(starting, built, ready)) step.completeExceptionally(new ConfigException(why));
+        return why;
     }
 
     /** Tells it to end, with the batch that it takes next. */
     void close() {
+        closedAt = System.nanoTime();
         closing = true;
     }
 
     boolean closing() {
         return closing;
     }
+
+    /** Whether it goes on though it was told to end so many seconds ago. */
+    boolean closingFor(double seconds) {
+        return closing && (System.nanoTime() - closedAt) / 1e9 > seconds;
+    }
+
+    // ---- its batches ------------------------------------------------------------------------------------------
 
     /** Keeps a batch that it takes until it is answered. Answers its number. */
     synchronized long take(Batch batch) {
@@ -106,10 +163,10 @@ final class Life {
     /** The batch of this number, which is answered by now; an empty one if it is not known. */
     synchronized Batch answered(long number) {
         Batch batch = taken.remove(number);
-        return batch != null ? batch : new Batch(List.of(), List.of());
+        return batch != null ? batch : Batch.EMPTY;
     }
 
-    /** Has its next one asked for the clients that it has taken and not answered. */
+    /** Has the next one asked for the clients that it has taken and not answered. */
     synchronized void giveBack(Inbox inbox) {
         taken.values().forEach(batch -> batch.clients().forEach(inbox::askAgain));
         taken.clear();

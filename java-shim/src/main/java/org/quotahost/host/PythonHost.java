@@ -18,10 +18,8 @@ import org.slf4j.LoggerFactory;
  * The running Python host, one for all callbacks of this JVM.
  *
  * <p>A combined node has two callbacks (broker and controller). The first acquires a new host, which starts, and the
- * last one to release it closes it. HostThread runs Python: on itself, where the interpreter stays (Interpreter), or in a
- * child process.
- *
- * <p>Java never calls Python. Python asks for work, and for all else, by its calls (Calls).
+ * last one to release it closes it. Lives runs Python: on the host thread, where the interpreter stays (Interpreter), or
+ * in a child process. Java never calls Python: Python asks for work, and for all else, by its calls (Calls).
  */
 public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
@@ -30,22 +28,21 @@ public final class PythonHost {
     /** How long a reader of JMX waits for the table of clients. */
     private static final long TABLE_MS = 1_000;
     private static volatile PythonHost current;
+    /** Of the Python that runs in this process. */
     private static volatile Calls calls;
 
     public final Inbox inbox = new Inbox();
     public final QuotaTable table = new QuotaTable(inbox);
-    public final Lease lease = new Lease(System::nanoTime, table::fallback);
     public final Gauges gauges = new Gauges();
-    final HostThread thread = new HostThread(this);
-    public final TopicQuotas topicQuotas = new TopicQuotas();
-    public final HostQuestions hostQuestions;
-    public final Questions questions;
+    final Lease lease = new Lease(System::nanoTime, table::fallback);
+    final TopicQuotas topicQuotas = new TopicQuotas();
+    final Lives lives = new Lives(this);
+    final Questions questions;
     /** One for all plugins. */
-    public final ClusterAdmin admin;
+    final ClusterAdmin admin;
     private final AdminSocket socket;
-    private final Schedule watch = new Schedule("quotahost-watch");
-    private final Schedule topicSchedule = new Schedule("quotahost-topics");
-    /** As Kafka has it now; HostQuestions knows which of its properties are in force. */
+    private final Schedule watch = new Schedule("quotahost-watch"), topicSchedule = new Schedule("quotahost-topics");
+    /** As Kafka has it now; Questions knows which of its properties are in force. */
     private volatile BrokerConfigs config;
     private volatile Set<String> reconfigurable = Set.of();
     private volatile boolean reconfigured;
@@ -55,8 +52,7 @@ public final class PythonHost {
     PythonHost(BrokerConfigs config) {
         this.config = config;
         String node = config.broker().getOrDefault("node.id", "-1");
-        hostQuestions = new HostQuestions(inbox, config.properties());
-        questions = new Questions(this);
+        questions = new Questions(this, config.properties());
         admin = new ClusterAdmin("quotahost-" + node);
         socket = new AdminSocket(node, questions::answer, AdminSocket.IDLE_MS);
     }
@@ -99,7 +95,7 @@ public final class PythonHost {
 
     /** For an administrator's request: ConfigException if the host refuses the properties or doesn't answer in time. */
     public void check(BrokerConfigs next) {
-        thread.check(next);
+        lives.check(next);
     }
 
     /**
@@ -117,8 +113,14 @@ public final class PythonHost {
 
     private void take(BrokerConfigs next) {
         reconfigured = true;
-        config = next;
-        thread.apply(next);
+        synchronized (lives) { // the host thread compares it with what serves
+            lives.apply(next);
+            config = next;
+        }
+    }
+
+    BrokerConfigs config() {
+        return config;
     }
 
     // ---- Python ----------------------------------------------------------------------------------------------
@@ -145,16 +147,12 @@ public final class PythonHost {
 
     // ---- start and end ---------------------------------------------------------------------------------------
 
-    BrokerConfigs config() {
-        return config;
-    }
-
     private void open() {
         gauges.set("Host", "", "ConfigRefused", 0); // only here: these stay over a restart of Python
         gauges.set("Host", "", "EventErrors", 0);
-        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, thread::restarts);
-        gauges.table("Clients", "Uses", new ClientTable(() -> hostQuestions.ask("clients-table", List.of(), TABLE_MS))::read);
-        thread.start(config);
+        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, lives::restarts);
+        gauges.table("Clients", "Uses", new ClientTable(() -> questions.ask("clients-table", List.of(), TABLE_MS))::read);
+        lives.start(config);
         Watch.start(watch, lease, table, StandardGauges.news(gauges, topicQuotas));
         topicSchedule.add("the reading of the topics' meters", TopicQuotas.IDLE_MS, topicQuotas::turn);
         socket.start();
@@ -162,19 +160,15 @@ public final class PythonHost {
 
     private void close() {
         // All are told to end before one is waited for, so that a broker that stops waits no longer than for the slowest.
-        thread.end();
+        lives.end();
         socket.close();
         watch.end();
         topicSchedule.end();
-        long until = System.nanoTime() + CLOSE_MS * 1_000_000;
-        thread.awaitEnd(CLOSE_MS);
-        watch.close(leftMs(until));
-        if (topicSchedule.close(leftMs(until))) topicQuotas.close();
+        long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(CLOSE_MS);
+        lives.awaitEnd(CLOSE_MS);
+        watch.close(until);
+        if (topicSchedule.close(until)) topicQuotas.close();
         admin.close();
         gauges.close();
-    }
-
-    private static long leftMs(long until) {
-        return Math.max(0, TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime()));
     }
 }

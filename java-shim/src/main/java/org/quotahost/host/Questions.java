@@ -4,7 +4,15 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
+import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
@@ -14,56 +22,155 @@ import org.quotahost.table.Dump;
 import org.quotahost.table.FactorInForce;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
+import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Json;
 
 /**
- * Answers questions about this broker as it is now, in JSON, for the admin socket and for Python; also while Python hangs.
+ * Who asks about this broker, and who answers.
  *
- * <p>The questions are {@code state}, {@code client USER CLIENT-ID}, {@code uses MOST}, {@code usage MOST}, {@code holders},
- * {@code marks MOST} and {@code gauges}; any other is Python's. Java tells what it has, and Python words it
- * (quotahost.broker.host.dump).
+ * <p>Operators (AdminSocket) and Python ask for {@code state}, {@code client USER CLIENT-ID}, {@code uses MOST}, {@code usage
+ * MOST}, {@code holders}, {@code marks MOST} and {@code gauges}. Java answers these in JSON, also while Python hangs: it tells
+ * what it has, and Python words it (quotahost.broker.host.dump).
+ *
+ * <p>All else only Python can answer: an operator's other questions, JMX's table of clients, and whether new properties are
+ * valid. Java never calls Python, so such a question goes to it as an event with a ticket, its answer comes back with the
+ * same one (answer), and who asks waits. A request of a client never waits. Neither does Kafka when it applies what is
+ * stored: Python takes it over or keeps the properties that it has, and says so in the log.
  */
-public final class Questions {
+final class Questions {
     /** How long an operator's question to Python may take, which may ask the cluster. */
     private static final long PYTHON_MS = 8_000;
+    private static final long CHECK_MS = 2_000;
 
     private final PythonHost host;
     private final Dump dump;
+    private final AtomicLong tickets = new AtomicLong();
+    /** The questions that somebody waits for, by ticket. */
+    private final Map<Long, CompletableFuture<String>> open = new ConcurrentHashMap<>();
+    /** The properties that Kafka has applied and Python has not judged yet, by ticket. */
+    private final ConcurrentSkipListMap<Long, Map<String, String>> applied = new ConcurrentSkipListMap<>();
+    /** The properties that Python has taken over last. */
+    private volatile Map<String, String> confirmed;
     /** By which rule in shadow scopes would be held back, as Python has told last. */
     private volatile String held = "{}";
 
-    Questions(PythonHost host) {
+    /** @param properties those of the start */
+    Questions(PythonHost host, Map<String, String> properties) {
         this.host = host;
         this.dump = new Dump(host.table);
+        this.confirmed = properties;
     }
 
-    /** The answer; a failure is {"error": why}, and never an exception. */
-    public String answer(String[] words) {
+    // ---- what Python answers ----------------------------------------------------------------------------------
+
+    /**
+     * Asks Python, and waits for the answer; any thread but the host's.
+     *
+     * @param kind the event's kind, by which Python knows what is asked
+     * @param fields what follows the ticket
+     * @return the answer, or null if none came in time; a host that is silent that long does not get the question later
+     */
+    String ask(String kind, List<String> fields, long timeoutMs) {
+        Long ticket = tickets.incrementAndGet();
+        CompletableFuture<String> answer = new CompletableFuture<>();
+        open.put(ticket, answer);
         try {
-            return switch (words[0]) {
-                case "state" -> Json.text(state());
-                case "client" -> Json.text(Map.of("state", state(), "client", dump.client(words[1], words[2])));
-                case "uses" -> Json.text(Map.of("state", state(), "uses", dump.uses(Integer.parseInt(words[1]))));
-                case "usage" -> Json.text(Map.of("state", state(), "usage", dump.usage(Integer.parseInt(words[1]))));
-                case "holders" -> Json.text(Map.of("state", state(), "holders", dump.holders(words.length > 1 ? words[1] : "")));
-                case "marks" -> Json.text(dump.marks(Integer.parseInt(words[1])));
-                case "gauges" -> Json.text(host.gauges.all().stream().map(each -> new Object[] {
-                        each.type(), each.name(), each.attribute(), Double.toString(each.value().getAsDouble())}).toList());
-                default -> askPython(words);
-            };
-        } catch (RuntimeException e) {
-            return Json.text(Map.of("error", e.toString()));
+            post(kind, ticket, fields);
+            return answer.get(timeoutMs, TimeUnit.MILLISECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return null;
+        } catch (TimeoutException | ExecutionException e) {
+            return null;
+        } finally {
+            open.remove(ticket);
+            if (!answer.isDone()) host.inbox.withdraw(kind, ticket.toString());
         }
     }
 
-    private String askPython(String[] words) {
-        String text = host.hostQuestions.ask("question", List.of(words), PYTHON_MS);
-        return text != null ? text : Json.text(Map.of("error",
-                "the Python host did not answer within " + PYTHON_MS / 1_000 + " s"));
+    private void post(String kind, Long ticket, List<String> fields) {
+        host.inbox.postEvent(kind, Stream.concat(Stream.of(ticket.toString()), fields.stream()).toList());
+    }
+
+    private static List<String> fields(BrokerConfigs config) {
+        return List.of(BrokerConfigs.flat(config.properties()));
+    }
+
+    /** For an administrator's request: ConfigException if Python refuses the properties or doesn't answer in time. */
+    void check(BrokerConfigs config) {
+        String problem = ask("validate", fields(config), CHECK_MS);
+        if (problem == null) {
+            problem = "the Python host did not check the change within " + CHECK_MS + " ms; the old properties stay. Try again";
+        }
+        if (!problem.isEmpty()) throw new ConfigException(problem);
+    }
+
+    /** Has Python take over what Kafka applies. It waits for nothing. */
+    void apply(BrokerConfigs config) {
+        Long ticket = tickets.incrementAndGet();
+        applied.put(ticket, config.properties());
+        post("reconfigure", ticket, fields(config));
+    }
+
+    /** The properties with which the next life of Python starts. */
+    Map<String, String> confirmed() {
+        return confirmed;
+    }
+
+    /** A host that has started with these properties serves. */
+    void confirm(Map<String, String> properties) {
+        confirmed = properties;
+    }
+
+    /**
+     * Python's answer; one that comes too late is for nobody.
+     *
+     * @param text of properties why they are refused, "" if they are not
+     */
+    void answer(String ticket, String text) {
+        Long number = Long.valueOf(ticket);
+        CompletableFuture<String> waiting = open.get(number);
+        if (waiting != null) waiting.complete(text);
+        Map<String, String> properties = applied.get(number);
+        if (properties == null) return;
+        applied.headMap(number, true).clear(); // Python takes events in order, so earlier ones are settled, too
+        if (text.isEmpty()) confirmed = properties;
+    }
+
+    // ---- what Java answers ------------------------------------------------------------------------------------
+
+    /** The answer to a question in words; a failure is {"error": why}, and never an exception. */
+    String answer(String[] words) {
+        try {
+            return switch (words[0]) {
+                case "state" -> Json.text(state());
+                case "client" -> withState("client", dump.client(words[1], words[2]));
+                case "uses" -> withState("uses", dump.uses(Integer.parseInt(words[1])));
+                case "usage" -> withState("usage", dump.usage(Integer.parseInt(words[1])));
+                case "holders" -> withState("holders", dump.holders(words.length > 1 ? words[1] : ""));
+                case "marks" -> Json.text(dump.marks(Integer.parseInt(words[1])));
+                case "gauges" -> Json.text(host.gauges.all().stream().map(gauge -> new Object[] {
+                        gauge.type(), gauge.name(), gauge.attribute(), Double.toString(gauge.value().getAsDouble())}).toList());
+                default -> {
+                    String text = ask("question", List.of(words), PYTHON_MS);
+                    yield text != null ? text : error("the Python host did not answer within " + PYTHON_MS / 1_000 + " s");
+                }
+            };
+        } catch (RuntimeException e) {
+            return error(e.toString());
+        }
+    }
+
+    private String withState(String what, Object answer) {
+        return Json.text(Map.of("state", state(), what, answer));
+    }
+
+    static String error(String text) {
+        return Json.text(Map.of("error", text));
     }
 
     /** Keeps what Python says of rules in shadow, for those who ask for the state. */
-    public void held(String json) {
+    void held(String json) {
         held = json;
     }
 

@@ -1,5 +1,7 @@
 package org.quotahost.host;
 
+import static org.quotahost.table.QuotaTable.BEAT_MS;
+
 import java.util.concurrent.TimeUnit;
 import org.quotahost.fence.Creation;
 import org.quotahost.fence.TurnedBack;
@@ -34,25 +36,19 @@ final class Watch {
         this.table = table;
     }
 
-    /** Starts the turns; only after the lease is configured, since that decides how often it is checked. */
     static void start(Schedule schedule, Lease lease, QuotaTable table, Runnable showNews) {
         Watch watch = new Watch(table);
         lease.renew(); // the start may have taken longer than validity
-        schedule.add("the check of the lease", lease.checkEveryMs(), () -> {
-            lease.check();
-            return lease.checkEveryMs();
-        });
-        long beat = QuotaTable.BEAT_MS;
-        schedule.every(beat, "the table's clock and the move of the limits",
+        schedule.every(Lease.CHECK_MS, "the check of the lease", lease::check);
+        schedule.every(BEAT_MS, "the table's clock and the move of the limits",
                 () -> table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - watch.startedAt)));
         schedule.every(1_000, "the look at the wall clock", watch::lookAtWallClock);
-        schedule.every(beat, "the eviction of silent clients", watch::evict);
-        schedule.every(beat, "the summary of changed limits",
-                () -> BrokerLog.summarize(table.factorInForce()::limitFactor));
-        schedule.every(beat, "the log of refused creations", Creation::log);
+        schedule.every(BEAT_MS, "the eviction of silent clients", watch::evict);
+        schedule.every(BEAT_MS, "the summary of changed limits", () -> BrokerLog.OF_BROKER.summarize(table.factorInForce()::limitFactor));
+        schedule.every(BEAT_MS, "the log of refused creations", Creation::log);
         schedule.every(1_000, "forgetting who was turned back", () -> TurnedBack.forgetOld(System.nanoTime()));
-        schedule.every(beat, "the log of what is missing", Internals::log);
-        schedule.every(beat, "the look for new gauges", showNews);
+        schedule.every(BEAT_MS, "the log of what is missing", Internals::log);
+        schedule.every(BEAT_MS, "the look for new gauges", showNews);
     }
 
     /** Kafka drops unused sensors by the wall clock, and the table forgets clients by a monotonic one. */

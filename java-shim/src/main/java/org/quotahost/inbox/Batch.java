@@ -18,6 +18,8 @@ import java.util.List;
  * each text is the quickest way into Python.
  */
 public record Batch(List<Lookup> clients, List<Event> events) {
+    public static final Batch EMPTY = new Batch(List.of(), List.of());
+
     /**
      * A client for the host to resolve.
      *

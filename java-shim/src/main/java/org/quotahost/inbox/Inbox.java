@@ -94,6 +94,11 @@ public final class Inbox {
         fact(List.of("cluster"), Stream.concat(Stream.of(clusterId), brokers.stream()).toList());
     }
 
+    /** Whether Kafka has told of the cluster yet, as it does after it has applied what is stored. */
+    public synchronized boolean knowsCluster() {
+        return facts.containsKey(List.of("cluster"));
+    }
+
     /** Both callbacks of a combined node tell it: only what differs from before is news. Null: it holds no longer. */
     private synchronized void fact(List<String> what, List<String> value) {
         List<String> old = value == null ? facts.remove(what) : facts.put(what, value);

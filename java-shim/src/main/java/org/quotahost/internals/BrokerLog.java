@@ -32,7 +32,8 @@ import org.slf4j.LoggerFactory;
  */
 public final class BrokerLog {
     private static final org.slf4j.Logger LOG = LoggerFactory.getLogger("quotahost.log");
-    private static final BrokerLog OF_BROKER = new BrokerLog(System::nanoTime);
+    /** Of this JVM's broker. */
+    public static final BrokerLog OF_BROKER = new BrokerLog(System::nanoTime);
     /** Kafka's default client quota, say, changes as many sensors as there are clients. */
     static final int PER_MINUTE = 20;
 
@@ -61,19 +62,9 @@ public final class BrokerLog {
     /**
      * This request thread is about to read all limits of a type again.
      *
-     * @param steps how often the factor has changed limits so far
+     * @param stepsNow how often the factor has changed limits so far
      */
-    public static void limitsAreRead(int type, int steps) {
-        OF_BROKER.scan(type, steps);
-    }
-
-    /** Writes one line in place of those that were left out, at most once a minute; the watch calls it often. */
-    public static void summarize(DoubleSupplier limitFactor) {
-        String line = OF_BROKER.summary(limitFactor);
-        if (line != null) LOG.info(line);
-    }
-
-    void scan(int type, int stepsNow) {
+    public void limitsAreRead(int type, int stepsNow) {
         boolean moved = steps.getAndSet(type, stepsNow) != stepsNow;
         if (moved) scans.increment();
         factor.set(moved);
@@ -94,7 +85,12 @@ public final class BrokerLog {
         return full;
     }
 
-    /** The line in place of those that were left out; null if there were none, or if the last is not a minute old. */
+    /** Writes one line in place of those that were left out, at most once a minute; the watch calls it often. */
+    public void summarize(DoubleSupplier limitFactor) {
+        String line = summary(limitFactor);
+        if (line != null) LOG.info(line);
+    }
+
     String summary(DoubleSupplier limitFactor) {
         if (byFactor.sum() + byOthers.sum() == 0 || summaries.pass() == LineLimit.NO) return null;
         long factors = byFactor.sumThenReset();

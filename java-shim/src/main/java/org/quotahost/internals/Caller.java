@@ -28,8 +28,8 @@ public final class Caller {
 
     /** Whether the calling thread serves an administrator's request, which may be refused and may wait. */
     public static boolean isAdministrator() {
-        return Internals.CALLER.get() != null && StackWalker.getInstance().walk(
-                frames -> isAdministrator(frames.map(StackWalker.StackFrame::getClassName)));
+        return Internals.CALLER.get() != null
+                && StackWalker.getInstance().walk(frames -> isAdministrator(frames.map(StackWalker.StackFrame::getClassName)));
     }
 
     /** The same for the names of the classes on a stack; a class may move to another package. */
@@ -39,8 +39,7 @@ public final class Caller {
     }
 
     private static String simple(String className) {
-        String simple = className.substring(className.lastIndexOf('.') + 1);
-        int inner = simple.indexOf('$'); // a lambda, or Scala's companion object
-        return inner > 0 ? simple.substring(0, inner) : simple;
+        // What follows a '$' is a lambda, or Scala's companion object.
+        return className.substring(className.lastIndexOf('.') + 1).replaceFirst("(?<=.)\\$.*", "");
     }
 }

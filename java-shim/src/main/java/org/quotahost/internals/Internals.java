@@ -1,15 +1,23 @@
 package org.quotahost.internals;
 
+import java.io.IOException;
+import java.io.InputStream;
 import java.io.PrintStream;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Properties;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.metrics.Monitorable;
@@ -17,6 +25,7 @@ import org.apache.kafka.common.metrics.PluginMetrics;
 import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.server.authorizer.Authorizer;
+import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -69,23 +78,31 @@ public final class Internals {
     private static final List<String> OURS = List.of("org.quotahost.PythonQuotaCallback", "org.quotahost.QuotaFence",
             "org.quotahost.MonitoredPythonQuotaCallback", "org.quotahost.MonitoredQuotaFence");
 
+    private static final Pattern LINE = Pattern.compile("(\\d+)\\.(\\d+)");
+    private static boolean started;
+
     private Internals() {}
 
     /**
-     * To be called first by what Kafka loads: tries all of them and logs what is missing, each once in this JVM.
+     * To be called first by what Kafka loads: tries all of them and logs what is missing, and whether quotahost was never
+     * tested with this version of Kafka, each once in this JVM.
      *
      * @throws ConfigException if Kafka demands a method that our class doesn't have: it would fail on a request thread
      */
-    public static void start(Class<?> ours) {
-        List<String> unserved = KafkaVersion.unserved(ours);
-        if (!unserved.isEmpty()) throw new ConfigException(KafkaVersion.sentence(ours, unserved));
-        KafkaVersion.warn();
+    public static synchronized void start(Class<?> ours) {
+        List<String> unserved = unserved(ours);
+        if (!unserved.isEmpty()) throw new ConfigException(sentence(ours, unserved));
+        // Kafka's own reader of its version has moved between 4.3 and 4.4, the resource has not.
+        String sentence = started ? null : untested(property(ClientQuotaCallback.class, "/kafka/kafka-version.properties", "version"),
+                property(Internals.class, "/META-INF/quotahost/versions.properties", "kafka"));
+        started = true;
+        if (sentence != null) LOG.warn(sentence);
         tryAll();
         log();
     }
 
     static void tryAll() {
-        List<String> without = Arrays.stream(System.getProperty(WITHOUT, "").split(",")).map(String::strip).toList();
+        List<String> without = List.of(System.getProperty(WITHOUT, "").strip().split("\\s*,\\s*"));
         ALL.forEach(each -> each.tryOnce(without));
     }
 
@@ -109,8 +126,8 @@ public final class Internals {
         for (String name : OURS) {
             try {
                 Class<?> ours = Class.forName(name, false, Internals.class.getClassLoader());
-                List<String> unserved = KafkaVersion.unserved(ours);
-                if (!unserved.isEmpty()) lines.add("wrong\t" + KafkaVersion.sentence(ours, unserved));
+                List<String> unserved = unserved(ours);
+                if (!unserved.isEmpty()) lines.add("wrong\t" + sentence(ours, unserved));
             } catch (LinkageError e) {
                 // A Kafka without Monitorable cannot load those.
                 if (!name.contains("Monitored")) lines.add("wrong\tThis Kafka cannot load " + name + ": " + e);
@@ -121,6 +138,52 @@ public final class Internals {
         lines.add("end");
         lines.forEach(new PrintStream(System.out, true, StandardCharsets.UTF_8)::println);
     }
+
+    // ---- whether this jar was made for this Kafka ---------------------------------------------------------------
+
+    /**
+     * What to say of a version of Kafka's; null if it was tested, or if nothing is known.
+     *
+     * @param range the oldest and the newest line that was tested, such as "4.0 4.4"
+     */
+    static String untested(String version, String range) {
+        if (version.isEmpty() || range.isEmpty()) return null;
+        String[] lines = range.split(" ");
+        if (number(version) >= number(lines[0]) && number(version) <= number(lines[1])) return null;
+        return "quotahost was never tested with Kafka " + version + ", only with " + lines[0] + " to " + lines[1];
+    }
+
+    private static int number(String version) {
+        Matcher line = LINE.matcher(version);
+        return line.lookingAt() ? Integer.parseInt(line.group(1)) * 1_000 + Integer.parseInt(line.group(2)) : 0;
+    }
+
+    private static String property(Class<?> beside, String resource, String name) {
+        Properties properties = new Properties();
+        try (InputStream in = beside.getResourceAsStream(resource)) {
+            if (in != null) properties.load(in);
+        } catch (IOException e) {
+            return "";
+        }
+        return properties.getProperty(name, "");
+    }
+
+    /** The methods that Kafka's interfaces demand of a class of ours and that it doesn't have. */
+    static List<String> unserved(Class<?> ours) {
+        return Arrays.stream(ours.getMethods()).filter(method -> Modifier.isAbstract(method.getModifiers()))
+                .map(Internals::signature).sorted().toList();
+    }
+
+    private static String signature(Method method) {
+        return Arrays.stream(method.getParameterTypes()).map(Class::getSimpleName).collect(
+                Collectors.joining(", ", method.getReturnType().getSimpleName() + " " + method.getName() + "(", ")"));
+    }
+
+    private static String sentence(Class<?> ours, List<String> unserved) {
+        return "This Kafka demands " + String.join("; ", unserved) + " of " + ours.getName()
+                + ", which quotahost cannot answer; look for a quotahost that was made for this Kafka";
+    }
+    // ---- one use ----------------------------------------------------------------------------------------------
 
     /**
      * From Kafka 4.1 on StandardAuthorizer fails if nobody gives it metrics, and Kafka gives them only to the authorizer

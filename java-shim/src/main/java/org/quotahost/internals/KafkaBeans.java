@@ -1,7 +1,6 @@
 package org.quotahost.internals;
 
 import java.lang.management.ManagementFactory;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -30,7 +29,7 @@ public final class KafkaBeans {
     private static final MBeanServer SERVER = ManagementFactory.getPlatformMBeanServer();
     /** Kafka counts its metrics by one, which has an MBean as soon as a JmxReporter shows any (Metrics). */
     private static final String ANY = "kafka.server:type=kafka-metrics-count";
-    /** Kafka makes its log directories' MBeans after its callback, and the disks are looked at from then on. */
+    /** Kafka makes some MBeans after its callback: of the quorum, and of its log directories. */
     private static final long START_NANOS = TimeUnit.MINUTES.toNanos(2);
     private static final long LOADED = System.nanoTime();
 
@@ -55,6 +54,28 @@ public final class KafkaBeans {
                 + " has no org.apache.kafka.common.metrics.JmxReporter");
     }
 
+    /** Null if JMX can't have such a name. */
+    private static ObjectName name(String text) {
+        try {
+            return new ObjectName(text);
+        } catch (JMException e) {
+            return null;
+        }
+    }
+
+    /** Null if there is none now: Kafka makes and drops MBeans at any time. */
+    private static Object attribute(ObjectName name, String attribute) {
+        // To ask whether it is there is quicker than the exception.
+        if (name == null || !SERVER.isRegistered(name)) return null;
+        try {
+            return SERVER.getAttribute(name, attribute);
+        } catch (JMException | RuntimeException e) {
+            return null;
+        }
+    }
+
+    // ---- what Kafka measures for its quotas ---------------------------------------------------------------------
+
     /**
      * What Kafka measures for one pair of tags now.
      *
@@ -70,6 +91,7 @@ public final class KafkaBeans {
 
     /** One attribute after the other: if one is missing, getAttributes() of Kafka's MBean logs a warning. */
     public static Reading read(int type, String user, String clientId) {
+        if (Internals.CLIENT_METERS.isTakenAway()) return Reading.NOTHING;
         ObjectName name = name("kafka.server:type=" + BEANS[type] + key("user", user) + key("client-id", clientId));
         double rate = number(name, RATES[type]);
         if (Double.isNaN(rate)) return Reading.NOTHING;
@@ -80,25 +102,11 @@ public final class KafkaBeans {
         return value.isEmpty() ? "" : "," + tag + "=" + Sanitized.bean(value);
     }
 
-    /** Null if JMX can't have such a name. */
-    private static ObjectName name(String text) {
-        try {
-            return new ObjectName(text);
-        } catch (JMException e) {
-            return null;
-        }
+    private static double number(ObjectName name, String attribute) {
+        return attribute(name, attribute) instanceof Double number && Double.isFinite(number) ? number : Double.NaN;
     }
 
-    private static double number(ObjectName name, String attribute) {
-        // To ask whether it is there is quicker than the exception.
-        if (name == null || Internals.CLIENT_METERS.isTakenAway() || !SERVER.isRegistered(name)) return Double.NaN;
-        try {
-            Object value = SERVER.getAttribute(name, attribute);
-            return value instanceof Double number && Double.isFinite(number) ? number : Double.NaN;
-        } catch (JMException | RuntimeException e) {
-            return Double.NaN; // Kafka drops the sensor just now
-        }
-    }
+    // ---- connections, the controller, the disks ---------------------------------------------------------------
 
     /**
      * How many connections this broker has from clients with that software, as of at most a minute ago: to find these
@@ -115,14 +123,9 @@ public final class KafkaBeans {
 
     static Map<String, Integer> countConnections() {
         Map<String, Integer> counts = new HashMap<>();
-        try {
-            ObjectName all = new ObjectName("kafka.server:type=socket-server-metrics,clientSoftwareName=*,*");
-            for (ObjectName name : SERVER.queryNames(all, null)) {
-                if (!(SERVER.getAttribute(name, "connections") instanceof Number number)) continue;
-                counts.merge(name.getKeyProperty("clientSoftwareName"), number.intValue(), Integer::sum);
-            }
-        } catch (JMException e) {
-            // An MBean has gone meanwhile; the next minute sees the rest.
+        for (ObjectName name : SERVER.queryNames(name("kafka.server:type=socket-server-metrics,clientSoftwareName=*,*"), null)) {
+            if (!(attribute(name, "connections") instanceof Number number)) continue;
+            counts.merge(name.getKeyProperty("clientSoftwareName"), number.intValue(), Integer::sum);
         }
         return counts;
     }
@@ -130,37 +133,26 @@ public final class KafkaBeans {
     /**
      * The node id of the active controller, the only node that counts partition mutations (ControllerApis); "" while
      * there is none, or this node knows of none. Every node of a KRaft cluster follows the quorum and shows its leader
-     * (KafkaRaftMetrics).
+     * (KafkaRaftMetrics). metrics.jmx.exclude may leave the MBean out.
      */
     public static String activeController() {
         if (Internals.CONTROLLER.isTakenAway()) return "";
-        try {
-            Object leader = SERVER.getAttribute(new ObjectName("kafka.server:type=raft-metrics"), "current-leader");
-            return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
-        } catch (JMException | RuntimeException e) {
-            // metrics.jmx.exclude may leave the MBean out, too; a broker that starts doesn't have it yet.
-            if (System.nanoTime() - LOADED > START_NANOS) Internals.CONTROLLER.failed(e.toString());
-            return "";
-        }
+        Object leader = attribute(name("kafka.server:type=raft-metrics"), "current-leader");
+        if (leader == null) missing(Internals.CONTROLLER, "no current-leader of kafka.server:type=raft-metrics");
+        return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
     }
 
     /** The log directories that Kafka itself has taken out of service after an error; it has an MBean for each directory. */
     public static String[] offlineLogDirs() {
-        List<String> offline = new ArrayList<>();
         if (Internals.OFFLINE_LOG_DIRS.isTakenAway()) return new String[0];
-        try {
-            Set<ObjectName> names = SERVER.queryNames(name("kafka.log:type=LogManager,name=LogDirectoryOffline,*"), null);
-            if (names.isEmpty() && System.nanoTime() - LOADED > START_NANOS) {
-                Internals.OFFLINE_LOG_DIRS.failed("no LogDirectoryOffline of kafka.log:type=LogManager");
-            }
-            for (ObjectName name : names) {
-                if (!(SERVER.getAttribute(name, "Value") instanceof Number value) || value.intValue() == 0) continue;
-                String directory = name.getKeyProperty("logDirectory");
-                offline.add(directory.startsWith("\"") ? ObjectName.unquote(directory) : directory);
-            }
-        } catch (JMException e) {
-            // An MBean has gone meanwhile; the next call sees the rest.
-        }
-        return offline.toArray(String[]::new);
+        Set<ObjectName> names = SERVER.queryNames(name("kafka.log:type=LogManager,name=LogDirectoryOffline,*"), null);
+        if (names.isEmpty()) missing(Internals.OFFLINE_LOG_DIRS, "no LogDirectoryOffline of kafka.log:type=LogManager");
+        return names.stream().filter(name -> attribute(name, "Value") instanceof Number value && value.intValue() != 0)
+                .map(name -> name.getKeyProperty("logDirectory"))
+                .map(directory -> directory.startsWith("\"") ? ObjectName.unquote(directory) : directory).toArray(String[]::new);
+    }
+
+    private static void missing(Internals.Internal<?> use, String what) {
+        if (System.nanoTime() - LOADED > START_NANOS) use.failed(what);
     }
 }

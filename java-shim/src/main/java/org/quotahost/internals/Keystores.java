@@ -61,9 +61,9 @@ public final class Keystores {
             factory.configure(values);
             KeyStore trusted = factory.truststore();
             if (trusted != null) {
-                StringBuilder all = new StringBuilder();
-                for (String alias : Collections.list(trusted.aliases())) all.append(pem(trusted.getCertificate(alias)));
-                found.addAll(List.of("ssl.ca.pem", all.toString()));
+                List<Certificate> all = new ArrayList<>();
+                for (String alias : Collections.list(trusted.aliases())) all.add(trusted.getCertificate(alias));
+                found.addAll(List.of("ssl.ca.pem", pem(all)));
             }
             if (factory.keystore() != null) key(factory.keystore(), values, rules, found);
         }
@@ -76,10 +76,8 @@ public final class Keystores {
         char[] password = secret == null ? null : BrokerConfigs.text(secret).toCharArray();
         for (String alias : Collections.list(store.aliases())) {
             if (!store.isKeyEntry(alias)) continue;
-            StringBuilder chain = new StringBuilder();
-            for (Certificate each : store.getCertificateChain(alias)) chain.append(pem(each));
             found.addAll(List.of("ssl.key.pem", block("PRIVATE KEY", store.getKey(alias, password).getEncoded()),
-                    "ssl.certificate.pem", chain.toString()));
+                    "ssl.certificate.pem", pem(List.of(store.getCertificateChain(alias)))));
             if (store.getCertificate(alias) instanceof X509Certificate certificate) {
                 found.addAll(List.of("principal", mapped(certificate.getSubjectX500Principal().getName(), rules)));
             }
@@ -95,8 +93,10 @@ public final class Keystores {
         }
     }
 
-    private static String pem(Certificate certificate) throws Exception {
-        return certificate == null ? "" : block("CERTIFICATE", certificate.getEncoded());
+    private static String pem(List<Certificate> certificates) throws Exception {
+        StringBuilder all = new StringBuilder();
+        for (Certificate each : certificates) if (each != null) all.append(block("CERTIFICATE", each.getEncoded()));
+        return all.toString();
     }
 
     private static String block(String what, byte[] der) {

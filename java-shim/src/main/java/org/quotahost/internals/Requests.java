@@ -62,8 +62,8 @@ public final class Requests {
     /** The bytes of the whole request, as Kafka's produce quota counts them; UNKNOWN if this Kafka doesn't tell. */
     public static long bytes() {
         Requests kafkas = Internals.REQUESTS.get();
-        Object request = kafkas == null ? null : kafkas.current.get();
         try {
+            Object request = kafkas == null ? null : kafkas.current.get();
             return request == null ? UNKNOWN : (int) kafkas.size.invokeExact(request);
         } catch (Throwable e) {
             Internals.REQUESTS.failed(e.toString());
@@ -74,8 +74,8 @@ public final class Requests {
     /** The request itself, which may be an envelope around a client's; null if this Kafka doesn't tell. */
     private static AbstractRequest body() {
         Requests kafkas = Internals.REQUESTS.get();
-        Object request = kafkas == null ? null : kafkas.current.get();
         try {
+            Object request = kafkas == null ? null : kafkas.current.get();
             return request == null ? null : (AbstractRequest) kafkas.body.invokeExact(request);
         } catch (Throwable e) {
             Internals.REQUESTS.failed(e.toString());

@@ -1,6 +1,5 @@
 package org.quotahost.internals;
 
-import java.util.Optional;
 import org.jpype.JPypeContext;
 
 /**
@@ -32,18 +31,17 @@ public final class ShutdownOrder {
     }
 
     private static void awaitKafka() {
+        long deadline = System.nanoTime() + APPEARS_WITHIN_MS * 1_000_000;
         try {
-            long deadline = System.nanoTime() + APPEARS_WITHIN_MS * 1_000_000;
-            Optional<Thread> hook;
-            while ((hook = kafkasHook()).isEmpty() && System.nanoTime() < deadline) Thread.sleep(10);
-            if (hook.isPresent()) hook.get().join();
+            for (boolean found = false; !found && System.nanoTime() < deadline; Thread.sleep(10)) {
+                for (Thread hook : Thread.getAllStackTraces().keySet()) {
+                    if (!hook.getName().equals("kafka-shutdown-hook")) continue;
+                    found = true;
+                    hook.join();
+                }
+            }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
-    }
-
-    private static Optional<Thread> kafkasHook() {
-        return Thread.getAllStackTraces().keySet().stream()
-                .filter(thread -> thread.getName().equals("kafka-shutdown-hook")).findAny();
     }
 }

@@ -2,9 +2,8 @@ package org.quotahost.metrics;
 
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
-import java.util.Set;
+import java.util.Arrays;
 import java.util.function.Supplier;
-import java.util.stream.Stream;
 import javax.management.openmbean.CompositeDataSupport;
 import javax.management.openmbean.CompositeType;
 import javax.management.openmbean.OpenDataException;
@@ -28,8 +27,19 @@ public final class ClientTable {
     private static final String[] KEY = {"user", "client_id", "scope", "type"};
     private static final String[] COLUMNS =
             {"user", "client_id", "scope", "type", "Rate", "Quota", "Limit", "Share", "DelayMs", "Bound"};
-    private static final Set<String> TEXTS = Set.of("user", "client_id", "scope", "type", "Bound");
-    private static final TabularType TYPE = type();
+    private static final OpenType<?>[] TYPES = new OpenType<?>[COLUMNS.length];
+    private static final TabularType TYPE;
+
+    static {
+        Arrays.fill(TYPES, SimpleType.STRING);
+        Arrays.fill(TYPES, KEY.length, COLUMNS.length - 1, SimpleType.DOUBLE);
+        try {
+            var row = new CompositeType("ClientUse", "what one client, or all who share a quota, use", COLUMNS, COLUMNS, TYPES);
+            TYPE = new TabularType("ClientUses", "who uses what", row, KEY);
+        } catch (OpenDataException e) {
+            throw new IllegalStateException(e);
+        }
+    }
 
     private final Supplier<String> rows;
     private String last = "";
@@ -67,21 +77,10 @@ public final class ClientTable {
         Object[] values = new Object[COLUMNS.length];
         for (int i = 0; i < values.length; i++) {
             String text = URLDecoder.decode(fields[i], StandardCharsets.UTF_8);
-            values[i] = TEXTS.contains(COLUMNS[i]) ? text : (Object) Double.valueOf(text);
+            values[i] = TYPES[i] == SimpleType.STRING ? text : (Object) Double.valueOf(text);
         }
         try {
             return new CompositeDataSupport(TYPE.getRowType(), COLUMNS, values);
-        } catch (OpenDataException e) {
-            throw new IllegalStateException(e);
-        }
-    }
-
-    private static TabularType type() {
-        OpenType<?>[] types = Stream.of(COLUMNS).map(each -> TEXTS.contains(each) ? SimpleType.STRING : SimpleType.DOUBLE)
-                .toArray(OpenType<?>[]::new);
-        try {
-            var row = new CompositeType("ClientUse", "what one client, or all who share a quota, use", COLUMNS, COLUMNS, types);
-            return new TabularType("ClientUses", "who uses what", row, KEY);
         } catch (OpenDataException e) {
             throw new IllegalStateException(e);
         }

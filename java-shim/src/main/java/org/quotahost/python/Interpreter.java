@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.internals.ShutdownOrder;
@@ -48,10 +49,8 @@ public final class Interpreter {
         Path library = NativeLibrary.load();
         try {
             requireNoProblem("Python does not start", initialize(environment.libpython(), environment.executable()));
-            String path = environment.path().stream().map(Interpreter::literal)
-                    .collect(Collectors.joining(", ", "[", "]"));
             requireNoProblem("JPype does not start", run(resource("bootstrap.py")
-                    .replace("{path}", path)
+                    .replace("{path}", literal(environment.path()))
                     .replace("{executable}", literal(environment.executable()))
                     .replace("{library}", literal(library.toString()))));
             ShutdownOrder.keep();
@@ -62,6 +61,11 @@ public final class Interpreter {
 
     private static void requireNoProblem(String what, String problem) {
         if (problem != null) throw new ConfigException(what + ": " + problem);
+    }
+
+    /** A list of texts as Python writes it. */
+    public static String literal(List<String> texts) {
+        return texts.stream().map(Interpreter::literal).collect(Collectors.joining(", ", "[", "]"));
     }
 
     /** A text as a Python string literal in plain ASCII. */

@@ -25,18 +25,14 @@ final class NativeLibrary {
      * @param musl whether the C library is musl instead of glibc; only Linux has two
      */
     static String resource(String os, String arch, boolean musl) {
-        String system = os.toLowerCase(Locale.ROOT);
         String cpu = switch (arch.toLowerCase(Locale.ROOT)) {
             case "amd64", "x86_64", "x86-64" -> "x86_64";
             case "aarch64", "arm64" -> "aarch64";
-            default -> "";
+            default -> null;
         };
-        if (!cpu.isEmpty() && system.startsWith("linux")) {
-            return "/org/quotahost/native/" + cpu + "-linux-" + (musl ? "musl" : "gnu") + "/libquotahost.so";
-        }
-        if (!cpu.isEmpty() && system.startsWith("mac")) {
-            return "/org/quotahost/native/" + cpu + "-macos/libquotahost.dylib";
-        }
+        String file = os.startsWith("Linux") ? "-linux-" + (musl ? "musl" : "gnu") + "/libquotahost.so"
+                : os.startsWith("Mac") ? "-macos/libquotahost.dylib" : null;
+        if (cpu != null && file != null) return "/org/quotahost/native/" + cpu + file;
         throw new ConfigException("no attach library for " + os + " on " + arch + "; there is one for " + PLATFORMS);
     }
 

@@ -13,6 +13,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.util.BrokerConfigs;
 
@@ -57,12 +58,12 @@ public record PythonEnvironment(String executable, String libpython, String vers
         Map<String, String> facts = new HashMap<>();
         List<String> path = new ArrayList<>();
         for (String line : probe(executable, seconds).split("\n")) {
-            int at = line.indexOf('=');
-            if (at < 0) continue;
-            if (line.startsWith("path=")) path.add(line.substring(5).strip());
-            else facts.put(line.substring(0, at), line.substring(at + 1).strip());
+            String[] fact = line.strip().split("=", 2);
+            if (fact.length == 2 && fact[0].equals("path")) path.add(fact[1]);
+            else if (fact.length == 2) facts.put(fact[0], fact[1]);
         }
-        check(executable, facts, inChild);
+        String problem = problem(executable, facts, inChild);
+        if (problem != null) throw wrong(executable, problem);
         return new PythonEnvironment(facts.get("executable"), facts.get("libpython"), facts.get("version"), path);
     }
 
@@ -77,36 +78,29 @@ public record PythonEnvironment(String executable, String libpython, String vers
         return versions;
     }
 
-    /** Throws ConfigException if the interpreter with these facts (the lines of probe.py) cannot work. */
-    static void check(String executable, Map<String, String> facts, boolean inChild) {
+    /** Why the interpreter with these facts (the lines of probe.py) cannot work, or null. */
+    static String problem(String executable, Map<String, String> facts, boolean inChild) {
         Properties built = built();
         String install = "; run: " + executable + " -m pip install quotahost==" + built.getProperty("quotahost");
         String version = facts.getOrDefault("version", "");
-        if (version.isEmpty()) throw wrong(executable, " is no Python: it answered nothing");
+        if (version.isEmpty()) return " is no Python: it answered nothing";
         String[] parts = version.split("\\.");
         if (Integer.parseInt(parts[0]) * 100 + Integer.parseInt(parts[1]) < 311) {
-            throw wrong(executable, " is Python " + version + "; 3.11 or newer is needed");
+            return " is Python " + version + "; 3.11 or newer is needed";
         }
         if ("true".equals(facts.get("free-threaded"))) {
-            throw wrong(executable, " is a free-threaded build, which quotahost does not support; name another");
+            return " is a free-threaded build, which quotahost does not support; name another";
         }
-        if (facts.getOrDefault("quotahost", "").isEmpty()) {
-            throw wrong(executable, ": quotahost is not installed there" + install);
-        }
-        if (inChild) return;
+        if (facts.getOrDefault("quotahost", "").isEmpty()) return ": quotahost is not installed there" + install;
+        if (inChild) return null;
         for (String what : List.of("quotahost", "jpype")) {
-            String installed = facts.getOrDefault(what, "");
-            String needed = built.getProperty(what);
-            if (!installed.equals(needed)) {
-                throw wrong(executable, " has " + what + " " + (installed.isEmpty() ? "not installed" : installed)
-                        + ", this jar needs " + needed + install);
-            }
+            String installed = facts.getOrDefault(what, ""), needed = built.getProperty(what);
+            if (installed.equals(needed)) continue;
+            return " has " + what + " " + (installed.isEmpty() ? "not installed" : installed) + ", this jar needs " + needed + install;
         }
-        if (facts.getOrDefault("libpython", "").isEmpty()) {
-            throw wrong(executable, " (Python " + version + ") has no shared libpython. Install it (Debian: apt install"
-                    + " libpython3." + parts[1] + "; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared)"
-                    + " or name an interpreter that has one");
-        }
+        if (!facts.getOrDefault("libpython", "").isEmpty()) return null;
+        return " (Python " + version + ") has no shared libpython. Install it (Debian: apt install libpython3." + parts[1]
+                + "; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared) or name an interpreter that has one";
     }
 
     private static ConfigException wrong(String executable, String problem) {
@@ -121,7 +115,8 @@ public record PythonEnvironment(String executable, String libpython, String vers
             Process process = command.redirectErrorStream(true).start();
             process.getOutputStream().close();
             // The output ends when the last process closes it that has it open; a wrapper may have left one behind.
-            var answer = CompletableFuture.supplyAsync(() -> read(process));
+            var answer = CompletableFuture.supplyAsync(
+                    () -> process.inputReader(StandardCharsets.UTF_8).lines().collect(Collectors.joining("\n")));
             try {
                 String text = answer.get(seconds, TimeUnit.SECONDS);
                 if (!process.waitFor(seconds, TimeUnit.SECONDS)) throw new TimeoutException();
@@ -137,14 +132,6 @@ public record PythonEnvironment(String executable, String libpython, String vers
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw wrong(executable, ": interrupted while it was asked");
-        }
-    }
-
-    private static String read(Process process) {
-        try (InputStream out = process.getInputStream()) {
-            return new String(out.readAllBytes(), StandardCharsets.UTF_8);
-        } catch (IOException e) {
-            return e.toString();
         }
     }
 }

@@ -55,10 +55,6 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
 
     /** A new value of it has another Python start beside the one that runs (python.generation). */
     public String generation() {
-        return generation(properties);
-    }
-
-    public static String generation(Map<String, String> properties) {
         return properties.getOrDefault(PREFIX + "python.generation", "");
     }
 

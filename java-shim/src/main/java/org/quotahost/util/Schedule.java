@@ -37,6 +37,14 @@ public final class Schedule {
         return FAILURES.sum();
     }
 
+    /** Adds a turn that comes every so many ms; see add. */
+    public void every(long ms, String name, Runnable turn) {
+        add(name, ms, () -> {
+            turn.run();
+            return ms;
+        });
+    }
+
     /**
      * Adds a turn, which comes first after its pause; the first one starts the thread.
      *
@@ -45,44 +53,19 @@ public final class Schedule {
      * @param turn answers how long to wait until it comes again, in ms
      */
     public void add(String name, long pauseMs, LongSupplier turn) {
-        LineLimit lines = new LineLimit(1);
-        Runnable again = new Runnable() {
-            @Override
-            public void run() {
-                long next = pauseMs;
-                try {
-                    next = turn.getAsLong();
-                } catch (Throwable e) {
-                    failed(name, pauseMs, lines, e);
-                }
-                thread.schedule(this, next, TimeUnit.MILLISECONDS);
+        schedule(name, pauseMs, pauseMs, turn, new LineLimit(1));
+    }
+
+    private void schedule(String name, long inMs, long pauseMs, LongSupplier turn, LineLimit lines) {
+        thread.schedule(() -> {
+            long next = pauseMs;
+            try {
+                next = turn.getAsLong();
+            } catch (Throwable e) {
+                failed(name, pauseMs, lines, e);
             }
-        };
-        thread.schedule(again, pauseMs, TimeUnit.MILLISECONDS);
-    }
-
-    /** Adds a turn that comes every so many ms. */
-    public void every(long ms, String name, Runnable turn) {
-        add(name, ms, () -> {
-            turn.run();
-            return ms;
-        });
-    }
-
-    /** No further turn begins; one that goes on comes to its end. It waits for nothing. */
-    public void end() {
-        thread.shutdown();
-    }
-
-    /** Ends, and waits for the turn that goes on, for so many ms at most. Answers whether it has ended. */
-    public boolean close(long atMostMs) {
-        end();
-        try {
-            return thread.awaitTermination(atMostMs, TimeUnit.MILLISECONDS);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            return false;
-        }
+            schedule(name, next, pauseMs, turn, lines);
+        }, inMs, TimeUnit.MILLISECONDS);
     }
 
     /** Logging may fail for the same reason, such as a heap that is full; the next turn comes all the same. */
@@ -94,6 +77,22 @@ public final class Schedule {
             LOG.error("{} failed; it goes on in {} ms ({} failures since the last such line)", name, pauseMs, before, e);
         } catch (Throwable again) {
             FAILURES.increment();
+        }
+    }
+
+    /** No further turn begins; one that goes on comes to its end. It waits for nothing. */
+    public void end() {
+        thread.shutdown();
+    }
+
+    /** Ends, and waits for the turn that goes on until a time of System.nanoTime at most. Answers whether it has ended. */
+    public boolean close(long until) {
+        end();
+        try {
+            return thread.awaitTermination(until - System.nanoTime(), TimeUnit.NANOSECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return false;
         }
     }
 }

@@ -13,9 +13,9 @@ import org.quotahost.util.BrokerConfigs;
 
 /** What Python may call; broker tests see what the calls do. */
 class CallsTest {
-    private final Life life = new Life(Map.of("client.quota.callback.static.produce", "1M"), false);
     private final PythonHost host = new PythonHost(new BrokerConfigs(Map.of(), Map.of("node.id", "7")));
-    private final Calls calls = new Calls(host, life);
+    private final Life life = new Life.InBroker(host, Map.of("client.quota.callback.static.produce", "1M"));
+    private final Calls calls = life.calls;
 
     private List<?> call(Object... call) {
         return (List<?>) Wire.decode(calls.call(Wire.encode(call)));
@@ -66,17 +66,5 @@ class CallsTest {
         life.giveBack(host.inbox);
         assertEquals(List.of(), host.inbox.take(0).clients());
         assertEquals(0, life.answered(1).clients().size());
-    }
-
-    @Test
-    void aHostThatIsToFollowAnotherOneWaitsForItsTurn() throws Exception {
-        Life next = new Life(Map.of(), true);
-        Thread python = new Thread(() -> new Calls(host, next).call(Wire.encode(List.of("built"))));
-        python.start();
-        next.built.get();
-        assertTrue(next.waits() && python.isAlive());
-        next.takeTurn();
-        python.join(10_000);
-        assertTrue(!python.isAlive() && !next.waits());
     }
 }

@@ -21,24 +21,30 @@ import org.quotahost.util.BrokerConfigs;
 /** A process in Python's place, which a shell plays: its frames, its end, and what is left of it. */
 class ChildTest {
     private final PythonHost host = new PythonHost(new BrokerConfigs(Map.of(), Map.of("node.id", "1")));
-    private Life life = new Life(Map.of(), false);
+    private Map<String, String> properties = Map.of();
 
     @TempDir
     Path folder;
 
     private Child start(String script) throws Exception {
+        return start(script, false);
+    }
+
+    private Child start(String script, boolean waits) throws Exception {
         Path file = folder.resolve("python");
         if (!Files.exists(file)) {
             Files.writeString(file, "#!/bin/sh\n" + script + "\n");
             assertTrue(file.toFile().setExecutable(true));
         }
         var environment = new PythonEnvironment(file.toString(), "", "3.11.2", List.of("/a"));
-        return new Child(environment, life, new Calls(host, life));
+        Child child = new Child(host, properties, waits);
+        child.begin(environment);
+        return child;
     }
 
     private static String end(Child child) throws Exception {
         for (int i = 0; i < 400 && !child.ended(50); i++) assertTrue(child.seconds() < 60);
-        return child.end();
+        return child.cause();
     }
 
     /** A shell's words that write this frame. */
@@ -91,7 +97,7 @@ class ChildTest {
     @Test
     void aProcessThatDoesNotReadIsKilledAllTheSame() throws Exception {
         String many = frame(1, "properties");
-        life = new Life(Map.of("client.quota.callback.x", "x".repeat(100_000)), false);
+        properties = Map.of("client.quota.callback.x", "x".repeat(100_000));
         // Of the shell's own child the pipes stay open, as of a process that a plugin has started.
         Child child = start(many + "; " + many + "; " + many + "; sleep 10");
         assertFalse(child.ended(500));
@@ -101,9 +107,8 @@ class ChildTest {
 
     @Test
     void oneThatWaitsForItsTurnChangesNothingUntilThen() throws Exception {
-        life = new Life(Map.of(), true);
-        Child child = start(frame(0, "gauge", "Turn", "", "Value", 1.0) + "; " + frame(1, "built") + "; head -c 12 > /dev/null");
-        life.built.get(20, TimeUnit.SECONDS);
+        Child child = start(frame(0, "gauge", "Turn", "", "Value", 1.0) + "; " + frame(1, "built") + "; head -c 12 > /dev/null", true);
+        child.built.get(20, TimeUnit.SECONDS);
         assertTrue(host.gauges.all().stream().noneMatch(each -> each.type().equals("Turn")));
         assertFalse(child.ended(100));
         child.takeTurn();

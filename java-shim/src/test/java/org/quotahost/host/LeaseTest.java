@@ -10,11 +10,15 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.constraints.IntRange;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.quotahost.util.LogCapture;
 
-/** When the fallback comes into force, and when it ends. */
+/** When the fallback comes into force and when it ends, what the log says of it, and any validity. */
 class LeaseTest {
     private long now = 1_000;
     private final List<Double> applied = new ArrayList<>();
@@ -31,7 +35,7 @@ class LeaseTest {
         lease.configure(10_000, action);
         after(5_000);
         assertEquals(List.of(), applied);
-        after(5_000 - lease.checkEveryMs());
+        after(5_000 - Lease.CHECK_MS);
         assertEquals(List.of(factor), applied, "not later than validity, by the next check");
         after(60_000);
         assertEquals(1, lease.applied(), "counted once");
@@ -80,6 +84,59 @@ class LeaseTest {
 
         assertFalse(raced.expired());
         assertNull(last.get());
+    }
+
+    private void pass(long ms) {
+        for (long at = 0; at < ms; at += Lease.CHECK_MS) {
+            now += Lease.CHECK_MS * 1_000_000;
+            lease.check();
+        }
+    }
+
+    @Test
+    void eachSilenceAndEachRecoveryIsLoggedOnce() {
+        lease.configure(10_000, "PAUSE");
+
+        String log = LogCapture.during(() -> {
+            for (int silence = 0; silence < 2; silence++) {
+                pass(60_000);
+                lease.renew();
+                pass(1_000);
+            }
+        });
+
+        assertEquals(2, LogCapture.lines(log, "ERROR"), log);
+        assertEquals(2, LogCapture.lines(log, "The Python host answers again"), log);
+        assertTrue(log.contains("fallback.action=PAUSE") && log.contains("validity 10000 ms"), log);
+        assertEquals(2, lease.applied());
+        assertFalse(lease.expired());
+    }
+
+    @Test
+    void anotherActionComesIntoForceAtOnceWhileTheHostIsSilent() {
+        lease.configure(1_000, "PAUSE");
+        pass(5_000);
+
+        lease.configure(1_000, "OPEN");
+
+        assertEquals(List.of(0.0, 1.0), applied);
+        assertEquals(1, lease.applied());
+    }
+
+    @Property
+    void theFallbackIsInForceBeforeValidityIsOver(@ForAll @IntRange(min = 100, max = 600_000) int validityMs) {
+        List<Double> factors = new ArrayList<>();
+        long[] clock = {Long.MAX_VALUE - 1_000_000}; // nanoTime may wrap
+        Lease any = new Lease(() -> clock[0], factors::add);
+        any.configure(validityMs, "PAUSE");
+        long passed = 0;
+        while (factors.isEmpty()) {
+            passed += Lease.CHECK_MS;
+            clock[0] += Lease.CHECK_MS * 1_000_000;
+            any.check();
+        }
+        assertTrue(passed <= validityMs, "validity " + validityMs);
+        assertTrue(passed >= validityMs - 2 * Lease.CHECK_MS, "not much too early");
     }
 
     private static void await(CountDownLatch latch) {

@@ -57,8 +57,8 @@ class BrokerLogTest {
     void forget() {
         context.getConfiguration().getRootLogger().removeAppender("written");
         context.updateLoggers();
-        BrokerLog.limitsAreRead(0, steps);
-        BrokerLog.limitsAreRead(0, steps); // this thread's next lines follow from no step
+        BrokerLog.OF_BROKER.limitsAreRead(0, steps);
+        BrokerLog.OF_BROKER.limitsAreRead(0, steps); // this thread's next lines follow from no step
     }
 
     private void logErrors() {
@@ -96,7 +96,7 @@ class BrokerLogTest {
     @Test
     void noLineComesFromAStepOfTheFactor() {
         for (int step = 0; step < 20; step++) {
-            BrokerLog.limitsAreRead(0, ++steps);
+            BrokerLog.OF_BROKER.limitsAreRead(0, ++steps);
             kafkaReadsLimits(JAVA, 2_000);
             assertEquals(0, kafkaOfScalaReadsLimits(2_000), "the line is not even put together");
         }
@@ -106,8 +106,8 @@ class BrokerLogTest {
 
     @Test
     void anAdministratorsNewQuotaIsStillThereAndIsBounded() {
-        BrokerLog.limitsAreRead(0, ++steps);
-        BrokerLog.limitsAreRead(0, steps); // the generation grew, and the factor did not move
+        BrokerLog.OF_BROKER.limitsAreRead(0, ++steps);
+        BrokerLog.OF_BROKER.limitsAreRead(0, steps); // the generation grew, and the factor did not move
         kafkaReadsLimits(JAVA, 1);
         assertEquals(1, written.size(), "%s".formatted(written));
         kafkaReadsLimits(JAVA, 2_000);
@@ -137,7 +137,7 @@ class BrokerLogTest {
 
     @Test
     void otherLinesOfTheManagersStay() {
-        BrokerLog.limitsAreRead(0, ++steps);
+        BrokerLog.OF_BROKER.limitsAreRead(0, ++steps);
         LogManager.getLogger(JAVA).info("Quota types enabled has been changed to {} with active quota entities: [{}]", 1, "x");
         LogManager.getLogger(JAVA).warn("Shutdown was interrupted");
         LogManager.getLogger("kafka.server.KafkaServer").info("a sensor already exists");
@@ -150,7 +150,7 @@ class BrokerLogTest {
         for (int i = 0; i < 3; i++) context.reconfigure();
         listen();
         logErrors();
-        BrokerLog.limitsAreRead(0, ++steps);
+        BrokerLog.OF_BROKER.limitsAreRead(0, ++steps);
         kafkaReadsLimits(JAVA, 10);
 
         assertEquals(List.of("replicas", "no cause"), written);
@@ -166,10 +166,10 @@ class BrokerLogTest {
 
     @Test
     void oneLineStandsForThoseThatAreLeftOut() {
-        BrokerLog.limitsAreRead(0, ++steps);
+        BrokerLog.OF_BROKER.limitsAreRead(0, ++steps);
         kafkaReadsLimits(JAVA, 2_000);
         String log = LogCapture.during(() -> {
-            for (int i = 0; i < 100; i++) BrokerLog.summarize(() -> 0.35);
+            for (int i = 0; i < 100; i++) BrokerLog.OF_BROKER.summarize(() -> 0.35);
         });
 
         assertEquals(1, LogCapture.lines(log, "Kafka has taken over changed limits: "), log);
@@ -190,11 +190,11 @@ class BrokerLogTest {
 
     @Test
     void aTypeThatIsReadAgainForAnotherReasonIsNotTakenForTheFactors() {
-        lines.scan(0, 1);
+        lines.limitsAreRead(0, 1);
         assertTrue(lines.leavesOut(false));
-        lines.scan(0, 1);
+        lines.limitsAreRead(0, 1);
         assertFalse(lines.leavesOut(false));
-        lines.scan(1, 1);
+        lines.limitsAreRead(1, 1);
         assertTrue(lines.leavesOut(false), "the other type has not seen that step yet");
     }
 
@@ -220,11 +220,11 @@ class BrokerLogTest {
         passing(BrokerLog.PER_MINUTE + 7);
         assertTrue(lines.summary(() -> 1).contains("7 more changed limits than are named above"));
         now += LineLimit.MINUTE;
-        lines.scan(0, 1);
+        lines.limitsAreRead(0, 1);
         passing(2_000);
         assertTrue(lines.summary(() -> 0.5).contains("2,000 in 1 readings"));
         for (int step = 2; step < 40; step++) {
-            lines.scan(0, step);
+            lines.limitsAreRead(0, step);
             passing(2_000);
             assertNull(lines.summary(() -> 0.5));
         }

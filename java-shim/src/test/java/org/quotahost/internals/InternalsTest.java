@@ -122,7 +122,7 @@ class InternalsTest {
     @ValueSource(classes = {PythonQuotaCallback.class, MonitoredPythonQuotaCallback.class,
         QuotaFence.class, MonitoredQuotaFence.class})
     void weHaveAllThatThisKafkaDemands(Class<?> ours) {
-        assertEquals(List.of(), KafkaVersion.unserved(ours));
+        assertEquals(List.of(), Internals.unserved(ours));
     }
 
     @Test
@@ -136,14 +136,14 @@ class InternalsTest {
     @ParameterizedTest
     @CsvSource({"4.0.0", "4.0.1", "4.3.1", "4.4.0", "4.4.7-SNAPSHOT", "''"})
     void aVersionThatWasTestedOrIsNotKnownIsNoNews(String version) {
-        assertNull(KafkaVersion.untested(version, "4.0 4.4"));
-        assertNull(KafkaVersion.untested(version, ""));
+        assertNull(Internals.untested(version, "4.0 4.4"));
+        assertNull(Internals.untested(version, ""));
     }
 
     @ParameterizedTest
     @CsvSource({"3.9.2", "4.5.0", "4.10.0", "5.0.0", "8.0.0-ccs", "4.5-IV1", "trunk"})
     void aVersionThatWasNeverTestedIsOneLine(String version) {
         assertEquals("quotahost was never tested with Kafka " + version + ", only with 4.0 to 4.4",
-                KafkaVersion.untested(version, "4.0 4.4"));
+                Internals.untested(version, "4.0 4.4"));
     }
 }

@@ -1,0 +1,336 @@
+package org.quotahost.host;
+
+import static org.quotahost.python.PythonEnvironment.START_SECONDS;
+
+import java.io.IOException;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.apache.kafka.common.config.ConfigException;
+import org.quotahost.python.PythonEnvironment;
+import org.quotahost.util.BrokerConfigs;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The host thread, which runs one life of Python after another, from the broker's start to its end.
+ *
+ * <p>The broker's start waits for the first life: for a while until Python has read the settings, then for start.timeout,
+ * which is one of them, until the plugins are built. When a life ends the next one begins after a pause, which grows with
+ * each of a row of short lives. In a child, a life that is silent for validity is killed.
+ *
+ * <p>An upgrade is a new value of python.generation, which needs a child. A new process, of python.executable as it is then,
+ * builds its plugins beside the one that serves, and waits: an administrator's change is refused if it can't (check). Once
+ * Kafka has applied the change, the old process ends and the new one takes its turn: the table, the factor and all known
+ * clients stay as they are, and who is new meanwhile waits in the inbox. The host thread looks every LOOK_MS whether what
+ * Kafka has applied is what serves, so a change that it cannot make at once is made later. It starts every process itself,
+ * since a process ends with the thread that started it.
+ */
+final class Lives {
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
+    private static final String GENERATION = BrokerConfigs.PREFIX + "python.generation";
+    private static final String NO_CHILD = GENERATION + ": a new value starts another Python beside the one that runs, which needs "
+            + BrokerConfigs.PREFIX + "python.process=child; restart the broker instead";
+    /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */
+    private static final long STACK_BYTES = 16L << 20;
+    private static final long LOOK_MS = 50;
+    private static final long SHORTEST_PAUSE_MS = 500, LONGEST_PAUSE_MS = 30_000;
+    /** A life of so long had started well: its end is not the one before it once more. */
+    private static final double LONG_LIFE_SECONDS = 60;
+    /** How long an administrator's request waits for the new process; Kafka's own clients give up after 30 s. */
+    private static final long CHECK_MS = 20_000;
+    /** How long a process may wait for its turn; Kafka applies a change within a second of the verdict, or never. */
+    private static final double STAGED_SECONDS = 60;
+    /** How long a process may take to end before the next one has its turn. */
+    private static final double END_SECONDS = 4;
+    private static final long KILL_MS = 500;
+
+    /** A new Python that is built beside the one that serves, for these properties. */
+    private static final class Upgrade {
+        final BrokerConfigs config;
+        final CompletableFuture<PythonEnvironment> environment;
+        final Child life;
+        boolean begun;
+
+        Upgrade(PythonHost host, BrokerConfigs config) {
+            this.config = config;
+            environment = CompletableFuture.supplyAsync(() -> PythonEnvironment.of(config.executable(), true));
+            life = new Child(host, config.properties(), true);
+        }
+
+        boolean isFor(BrokerConfigs other) {
+            return config.properties().equals(other.properties());
+        }
+    }
+
+    private final PythonHost host;
+    private final CountDownLatch closing = new CountDownLatch(1);
+    private boolean inChild;
+    private Thread thread;
+    private PythonEnvironment environment;
+    private volatile Life serving;
+    private volatile boolean started;
+    private volatile long restarts;
+    /** Under the lock, as are changes of what serves. */
+    private Upgrade upgrade;
+    /** The generation that serves, and the one that Kafka has applied and that could not be built. */
+    private volatile String generation, refused;
+    /** Whether Kafka has applied all that it had stored when this broker started. */
+    private volatile boolean storedIsApplied;
+
+    Lives(PythonHost host) {
+        this.host = host;
+    }
+
+    // ---- the broker's start and end ---------------------------------------------------------------------------
+
+    /** Starts Python, and waits until its plugins are built; ConfigException if they can't be. */
+    void start(BrokerConfigs config) {
+        inChild = config.inChild();
+        generation = config.generation();
+        environment = PythonEnvironment.of(config.executable(), inChild);
+        Life first = life(config.properties());
+        serving = first;
+        thread = new Thread(null, this::run, "quotahost-host", STACK_BYTES);
+        thread.setDaemon(true);
+        thread.start();
+        await(CompletableFuture.anyOf(first.starting, first.ready), START_SECONDS * 1_000,
+                "Python did not start and read its settings within " + START_SECONDS
+                        + " s (-Dquotahost.python.start.seconds): the machine is too busy, or an import hangs");
+        long timeoutMs = first.starting.getNow(0L);
+        await(first.ready, timeoutMs, "the Python host was not ready in time (" + BrokerConfigs.PREFIX + "start.timeout="
+                + timeoutMs + " ms); a plugin hangs while it is imported or built. See the log above");
+        started = true;
+    }
+
+    private Life life(Map<String, String> properties) {
+        return inChild ? new Child(host, properties, false) : new Life.InBroker(host, properties);
+    }
+
+    private static void await(CompletableFuture<?> step, long timeoutMs, String problem) {
+        try {
+            step.get(timeoutMs, TimeUnit.MILLISECONDS);
+        } catch (TimeoutException e) {
+            throw new ConfigException(problem);
+        } catch (ExecutionException e) {
+            throw e.getCause() instanceof ConfigException refusal ? refusal
+                    : new ConfigException("the Python host failed to start: " + e.getCause());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new ConfigException("interrupted while the Python host started");
+        }
+    }
+
+    /** Whether the broker's start is over: a life that begins now is not the first of this JVM. */
+    boolean hasStarted() {
+        return started;
+    }
+
+    /** How often Python was started again. */
+    long restarts() {
+        return restarts;
+    }
+
+    private boolean closing() {
+        return closing.getCount() == 0;
+    }
+
+    /** Tells Python to end, and that nobody follows it. It waits for nothing. */
+    void end() {
+        closing.countDown();
+        drop();
+        if (serving != null) close(serving);
+    }
+
+    private void close(Life life) {
+        life.close();
+        host.inbox.postEvent("closing", List.of()); // it wakes Python, which the next batch tells
+    }
+
+    /** Waits until the thread has ended, for so many ms at most. */
+    void awaitEnd(long atMostMs) {
+        if (thread == null) return;
+        try {
+            thread.join(atMostMs);
+            if (!thread.isAlive()) return;
+            LOG.warn("The Python host did not end within {} ms: a plugin hangs", atMostMs);
+            serving.kill("it did not end in time");
+            if (inChild) thread.join(KILL_MS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    // ---- the host thread --------------------------------------------------------------------------------------
+
+    private void run() {
+        Life first = serving;
+        int shortLives = 0;
+        try {
+            String problem = begin();
+            while (true) {
+                while (problem == null) problem = look();
+                problem = serving.end(problem);
+                if (closing() || !first.isReady()) return;
+                Upgrade next = followed();
+                if (next == null) {
+                    restarts = restarts + 1;
+                    shortLives = serving.seconds() < LONG_LIFE_SECONDS ? shortLives + 1 : 1;
+                    long pauseMs = pause(shortLives);
+                    LOG.error("The Python host ended; it starts again in {} ms. {}", pauseMs, problem);
+                    if (closing.await(pauseMs, TimeUnit.MILLISECONDS)) return;
+                }
+                serving.giveBack(host.inbox);
+                host.inbox.replay(); // the next Python knows nothing of the quotas and the cluster
+                if (next != null) {
+                    problem = takeTurn(next);
+                } else {
+                    // One that did not come up may have been upgraded in a way that does not work.
+                    if (inChild && !serving.isReady()) environment = null;
+                    serving = life(host.questions.confirmed());
+                    problem = begin();
+                }
+                if (closing()) close(serving);
+            }
+        } catch (Throwable e) {
+            serving.end(e.toString());
+            LOG.error("The Python host's thread ends; fallback.action comes into force after validity", e);
+        }
+    }
+
+    /** Begins a life. Answers why that can't be, or null. */
+    private String begin() {
+        try {
+            if (environment == null) environment = PythonEnvironment.of(host.config().executable(), inChild);
+            serving.begin(environment);
+            return null;
+        } catch (ConfigException | IOException e) {
+            return e.getMessage();
+        }
+    }
+
+    /** Looks after the one that serves and the one that is to follow it. Answers why the former has ended, or null. */
+    private String look() throws InterruptedException {
+        if (serving.ended(LOOK_MS)) return serving.cause();
+        killOverdue(serving);
+        prepare();
+        return null;
+    }
+
+    private void killOverdue(Life life) {
+        long startMs = life.starting.isCompletedExceptionally() ? 0 : life.starting.getNow(0L);
+        if (life.isReady()) {
+            if (host.lease.silent(0)) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
+            else if (!closing() && life.closingFor(END_SECONDS)) life.kill("it did not end in time for the next one");
+        } else if (!(life.waits() && life.isBuilt()) && life.seconds() > START_SECONDS + startMs / 1e3) {
+            life.kill("it was not ready in time, and killed; a plugin hangs while it is imported or built");
+        }
+    }
+
+    /** The pause, in ms, before the next life after so many short ones in a row. */
+    static long pause(int shortLives) {
+        return Math.min(LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS << Math.min(Math.max(0, shortLives - 2), 10));
+    }
+
+    // ---- python.generation ------------------------------------------------------------------------------------
+
+    private boolean upgrades(BrokerConfigs config) {
+        return !config.generation().equals(generation) && !config.generation().equals(refused);
+    }
+
+    /** For an administrator's request: ConfigException if the new properties, or the new Python, can't be used. */
+    void check(BrokerConfigs next) {
+        storedIsApplied = true;
+        if (!upgrades(next)) host.questions.check(next);
+        else if (!inChild) throw new ConfigException(NO_CHILD);
+        else await(stage(next).life.built, CHECK_MS, "the new Python host was not built within " + CHECK_MS / 1_000
+                    + " s; the old one stays. Try again");
+    }
+
+    /**
+     * Under the lock: has Python take over what Kafka has applied; the host thread makes an upgrade of it. It waits for nothing.
+     *
+     * <p>At a start Kafka applies what is stored before it tells the cluster, and before it serves a request: Python has
+     * started from python.executable as it is now, so a generation that comes then is the one that serves.
+     */
+    void apply(BrokerConfigs next) {
+        storedIsApplied |= host.inbox.knowsCluster() || host.table.counters().misses.sum() > 0;
+        if (!storedIsApplied) generation = next.generation();
+        if (!next.generation().equals(refused)) refused = null;
+        boolean upgrades = upgrades(next);
+        if (upgrades && !inChild) LOG.warn(NO_CHILD);
+        if (!upgrades || !inChild) host.questions.apply(next);
+    }
+
+    private synchronized Upgrade stage(BrokerConfigs config) {
+        if (serving.closing()) throw new ConfigException("an upgrade takes place; try again");
+        if (upgrade == null || !upgrade.isFor(config)) {
+            drop();
+            upgrade = new Upgrade(host, config);
+        }
+        return upgrade;
+    }
+
+    /** On the host thread: goes on with the upgrade, if there is one. */
+    private synchronized void prepare() throws InterruptedException {
+        if (serving.closing()) return;
+        BrokerConfigs applied = host.config();
+        if (upgrades(applied) && (upgrade == null || !upgrade.isFor(applied))) stage(applied);
+        Upgrade next = upgrade;
+        if (next == null || !next.begun && !next.environment.isDone()) return;
+        try {
+            if (!next.begun) next.life.begin(next.environment.join());
+            next.begun = true;
+        } catch (CompletionException | IOException e) {
+            fail(next, e.getCause() == null ? e.getMessage() : e.getCause().getMessage());
+            return;
+        }
+        if (next.life.ended(0)) fail(next, next.life.cause());
+        else if (!next.life.isBuilt()) killOverdue(next.life);
+        else if (next.isFor(applied)) close(serving);
+        else if (next.life.seconds() > STAGED_SECONDS) drop();
+    }
+
+    /** The upgrade that follows the life which has ended; null if there is none, or none yet. */
+    private synchronized Upgrade followed() {
+        Upgrade next = upgrade;
+        boolean follows = next != null && (serving.closing() || next.life.isBuilt() && next.isFor(host.config()));
+        if (follows) upgrade = null;
+        return follows ? next : null;
+    }
+
+    private synchronized String takeTurn(Upgrade next) {
+        LOG.info("{}={}: {} of {} takes the place of {}", GENERATION, next.config.generation(), next.life,
+                next.environment.join().executable(), serving);
+        serving = next.life;
+        environment = next.environment.join();
+        generation = next.config.generation();
+        host.questions.confirm(next.config.properties());
+        host.gauges.set("Host", "", "ConfigRefused", 0);
+        host.lease.renew();
+        serving.takeTurn();
+        // What was applied while the old one ended.
+        if (!next.isFor(host.config()) && !upgrades(host.config())) host.questions.apply(host.config());
+        return null;
+    }
+
+    private void fail(Upgrade failed, String problem) {
+        String why = failed.life.end(problem);
+        upgrade = null;
+        if (!failed.isFor(host.config())) return;
+        refused = failed.config.generation();
+        host.gauges.set("Host", "", "ConfigRefused", 1);
+        LOG.error("The new Python host is refused and the old one stays, until {} is changed again: {}", GENERATION, why);
+    }
+
+    private synchronized void drop() {
+        if (upgrade == null) return;
+        upgrade.life.discard("another change has taken the place of this one");
+        upgrade = null;
+    }
+}
