@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from quotahost.pipeline.kafka.clock import KafkaClock
 from quotahost.pipeline.kafka.leadership import Leadership
 from quotahost.pipeline.spark.frames import bring_forward, kafka_sink, seen_at, sql
-from quotahost.pipeline.spark.strict_json import OPTIONS, is_json, more_braces
+from quotahost.pipeline.spark.strict_json import OPTIONS, is_json, long_number, more_braces
 from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
 from quotahost.records.codec import VERSION
 from quotahost.records.fields import DATE_TIME, MAX_NAME, time_json
@@ -78,6 +78,7 @@ def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=
         json_options=OPTIONS,
         more_braces=more_braces("string(value)", "1 + size(u.clients)"),
         is_json=is_json("string(value)"),
+        long_number=long_number("string(value)"),
     )
     return raw.sparkSession.sql(text, args=args, raw=raw)
 

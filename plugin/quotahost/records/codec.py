@@ -15,6 +15,7 @@ pipeline's SQL (:mod:`quotahost.pipeline.volumes.parse`) has the same rules and 
 from __future__ import annotations
 
 import json
+import re
 import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -167,6 +168,12 @@ class Versioned(Record):
 
 # ---- how it is read and written --------------------------------------------------------------------
 
+#: No text of a record has more than so many of NUMERIC in a row, so it has no number that is longer. The parsers of
+#: brokers and of Spark have limits of their own, and several each: this one comes before all of them.
+MAX_NUMBER: Final = 1000
+NUMERIC: Final = "[0-9.eE+-]"
+_LONG_NUMBER: Final = re.compile(f"{NUMERIC}{{{MAX_NUMBER + 1}}}".encode())
+
 
 class Codec(Generic[_T]):
     """Encodes and decodes the records that one dataclass, ``record``, declares."""
@@ -195,6 +202,8 @@ class Codec(Generic[_T]):
         # Before the parse, which a stranger could make costly by a huge value.
         if len(value) > self._most:
             raise Refused("size", f"the record has {len(value):,} bytes, more than {self._most:,}")
+        if len(value) > MAX_NUMBER and _LONG_NUMBER.search(value):
+            raise Refused("json", f"a number has more than {MAX_NUMBER:,} characters")
         try:
             return self._adapter.validate_json(value, context=key)
         except ValidationError as error:

@@ -19,19 +19,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from quotahost.records.codec import MAX_EXACT
+from quotahost.records.codec import MAX_EXACT, MAX_NUMBER, NUMERIC
 
 # ---- JSON ------------------------------------------------------------------------------------------
 
-#: For from_json, as jiter (pydantic's parser) has it by which brokers read: 4,300 digits of an integer, as in Python,
-#: and 201 levels.
-_LIKE_JITER: Final = "'allowSingleQuotes', 'false', 'maxNumLen', '4300', 'maxNestingDepth'"
+#: For from_json, as jiter (pydantic's parser) has it by which brokers read: 201 levels.
+_LIKE_JITER: Final = "'allowSingleQuotes', 'false', 'maxNestingDepth'"
 OPTIONS: Final = f"map({_LIKE_JITER}, '201', 'columnNameOfCorruptRecord', '_corrupt')"
 #: Where no field is a DOUBLE. Brokers take NaN and Infinity where nobody reads them, but not INF: :func:`plainly`.
 OF_WHOLE_NUMBERS: Final = OPTIONS.replace("map(", "map('allowNonNumericNumbers', 'false', ")
 # from_json reads half of a surrogate pair as a question mark. Whole pairs and backslashes are taken out first.
 _NO_HALF: Final = r"r'\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}'"
 _SURROGATE: Final = r"r'\\u[dD][89a-fA-F]'"
+
+
+def long_number(json: str) -> str:
+    """Whether a text has a number that is longer than brokers take (``quotahost.records.codec.MAX_NUMBER``)."""
+    # Most records are shorter, and are spared the search.
+    return f"(octet_length({json}) > {MAX_NUMBER} AND {json} RLIKE '{NUMERIC}{{{MAX_NUMBER + 1}}}')"
 
 
 def is_json(json: str) -> str:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from quotahost.model.affected import MAX_TOPICS
 from quotahost.pipeline.spark.frames import seen_at, sql
-from quotahost.pipeline.spark.strict_json import OF_WHOLE_NUMBERS, is_json, misread, plainly, suspect
+from quotahost.pipeline.spark.strict_json import OF_WHOLE_NUMBERS, is_json, long_number, misread, plainly, suspect
 from quotahost.records.codec import REASONS
 from quotahost.records.fields import DATE_TIME, MAX_NAME, TOPIC
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES
@@ -73,7 +73,7 @@ def _parse_sql(validity: timedelta, bound: str) -> str:
     limits = {"max_bytes": MAX_BYTES, "max_volumes": MAX_VOLUMES, "max_name": MAX_NAME, "oldest": OLDEST}
     seen = seen_at("s.ageMs", "at", "timestamp", validity)
     fields |= {"bound": bound, "seen_at": seen, "plainly": plainly("text"), "is_json": is_json("text")}
-    fields |= {"json_options": OF_WHOLE_NUMBERS}
+    fields |= {"long_number": long_number("text"), "json_options": OF_WHOLE_NUMBERS}
     fields |= {"suspect": suspect("s", "text"), "misread": misread("text")}
     fields |= {"schema": SNAPSHOT, "date_time": DATE_TIME, "topic_name": TOPIC}
     return sql("parse", **fields, **limits, max_topics=MAX_TOPICS)
