@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from quotahost.pipeline.spark.session import local, session
+from quotahost.pipeline.session import local, session
 
 OPTIONS = "spark.driver.extraJavaOptions"
 

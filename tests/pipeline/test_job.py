@@ -20,10 +20,9 @@ from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
 from quotahost.records import shares, usage
-from quotahost.records.clients import ClientKey
 from quotahost.records.cluster_volumes import ClusterRecord, encode
 from quotahost.records.topics import SHARES, USAGE
-from quotahost.records.usage import Usage, Used
+from quotahost.records.usage import ClientKey, Usage, Used
 from tests.pipeline.support.records import limit, volume
 from tests.pipeline.support.topics import (
     CLUSTER_VOLUMES,

@@ -6,8 +6,6 @@ Spark takes all folders of one directory for parts of the same table. The histor
 a second time. ``quotahost report`` and ``replay`` read it (``quotahost.cli.lab.history``).
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Final
 
@@ -15,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.pipeline.spark.frames import reached_at
+from quotahost.pipeline.frames import reached_at
 
 #: How often a file is written. A file a minute would be 525,600 a year, whose names alone take 127 MB.
 EVERY: Final = timedelta(minutes=5)
@@ -42,7 +40,7 @@ def readings(snapshots: DataFrame) -> DataFrame:
     """A row of COLUMNS for each volume of each snapshot; none for a tombstone.
 
     Args:
-        snapshots: the rows of ``volumes.parse.resolved``.
+        snapshots: the rows of ``snapshots.resolved``.
     """
     # No filter: Spark would push it below the parse of the JSON, and parse a second time for it.
     volumes = snapshots.selectExpr("*", "explode(IF(removed, NULL, volumes)) AS v")
@@ -101,7 +99,7 @@ def start_history(
     """Start to append the readings to Parquet, each exactly once, in a folder for each day (``day=2026-11-21``).
 
     Args:
-        snapshots: a stream of the rows of ``volumes.parse.resolved``.
+        snapshots: a stream of the rows of ``snapshots.resolved``.
         directory: where to write, any path that Hadoop knows; the folders of old days may be deleted. The query's
             checkpoint lies in it, as neither is of use without the other: after the loss of a checkpoint, Spark would
             number its batches from 0, and leave out those whose numbers the directory knows already.

@@ -4,8 +4,6 @@
 record. How far a query has read stands in that progress, as Kafka's offsets.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import time

@@ -5,8 +5,6 @@ from the environment only. ``quotahost pipeline`` makes its own options from thi
 of Spark: the command's help must work without the extra ``spark``. Next: :mod:`quotahost.pipeline.main`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from datetime import timedelta

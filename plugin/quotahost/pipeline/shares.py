@@ -9,8 +9,6 @@ A broker reads only the partition of its own record, and a record that says the 
 (but every few seconds): so what a broker reads doesn't grow with the cluster. ``python -m bench shares`` has figures.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -19,13 +17,13 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
-from quotahost.pipeline.kafka.clock import KafkaClock
-from quotahost.pipeline.kafka.leadership import Leadership
-from quotahost.pipeline.spark.frames import bring_forward, kafka_sink, seen_at, sql
-from quotahost.pipeline.spark.strict_json import OPTIONS, is_json, long_number, more_braces
-from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
+from quotahost.pipeline.clock import KafkaClock
+from quotahost.pipeline.frames import bring_forward, kafka_sink, seen_at, sql
+from quotahost.pipeline.leadership import Leadership
+from quotahost.pipeline.snapshots import OPTIONS, is_json, long_number, more_braces
 from quotahost.records.codec import VERSION
 from quotahost.records.fields import DATE_TIME, MAX_NAME, time_json
+from quotahost.records.usage import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
 
 #: The share of an equal part that every broker keeps, so that a client can begin anywhere.
 FLOOR: Final = 0.05

@@ -9,10 +9,8 @@
 3. A record that is wrong raises :class:`Refused`, with one of REASONS and a line of text.
 
 All readers, on brokers and in the pipeline's driver, decode with it, so that they take or refuse the same bytes. The
-pipeline's SQL (:mod:`quotahost.pipeline.volumes.parse`) has the same rules and the same reasons.
+pipeline's SQL (:mod:`quotahost.pipeline.snapshots`) has the same rules and the same reasons.
 """
-
-from __future__ import annotations
 
 import json
 import re
@@ -77,7 +75,7 @@ def _whole(value: object) -> object:
 
 #: A whole number, also as 5.0 or 5e0: for draft 7 of JSON Schema (6.1.1) an integer is any number without a fraction.
 #: One with a point or an exponent is read as a double, so it is refused where doubles are no longer exact. The pipeline
-#: has the same rule in SQL (:mod:`quotahost.pipeline.volumes.parse`).
+#: has the same rule in SQL (:mod:`quotahost.pipeline.snapshots`).
 Whole = Annotated[int, BeforeValidator(_whole)]
 
 
@@ -168,9 +166,9 @@ class Versioned(Record):
 
 # ---- how it is read and written --------------------------------------------------------------------
 
-#: No text of a record has more than so many of NUMERIC in a row, so it has no number that is longer. The parsers of
-#: brokers and of Spark have limits of their own, and several each: this one comes before all of them.
-MAX_NUMBER: Final = 1000
+#: Nowhere in a record are more than so many of NUMERIC in a row, so it has no number that is longer; names are shorter.
+#: The parsers of brokers and of Spark have limits of their own, each another one. This one comes before all of them.
+MAX_NUMBER: Final = 2000
 NUMERIC: Final = "[0-9.eE+-]"
 _LONG_NUMBER: Final = re.compile(f"{NUMERIC}{{{MAX_NUMBER + 1}}}".encode())
 

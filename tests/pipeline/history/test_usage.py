@@ -14,8 +14,7 @@ from quotahost.cli.lab.history import everything, with_clients
 from quotahost.model import QuotaType
 from quotahost.pipeline import shares
 from quotahost.pipeline.history import USAGE_COLUMNS, start_usage, usage_place, uses
-from quotahost.records.clients import ClientKey
-from quotahost.records.usage import Usage, Used, encode
+from quotahost.records.usage import ClientKey, Usage, Used, encode
 from tests.pipeline.support.rows import reading, written
 from tests.pipeline.test_shares import raw
 

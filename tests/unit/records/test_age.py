@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.records.age import MAX_DELAY_MS, age, delay_ms
+from quotahost.records.fields import MAX_DELAY_MS, age, delay_ms
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 WRITTEN = 1_700_000_000_000

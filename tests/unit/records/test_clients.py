@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from quotahost.model import QuotaType
 from quotahost.records import shares as shares_codec
 from quotahost.records import usage as usage_codec
-from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES, ClientKey
 from quotahost.records.codec import Refused
 from quotahost.records.shares import Share, Shares, partition_of, partitions_for
-from quotahost.records.usage import Usage, Used
+from quotahost.records.usage import MAX_BYTES, MAX_CLIENTS, MAX_NAMES, ClientKey, Usage, Used
 from tests.unit.records.examples import EXAMPLES
 
 NOW = datetime(2026, 11, 21, 21, 30, 0, 123000, UTC)

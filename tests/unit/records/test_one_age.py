@@ -1,7 +1,7 @@
 """All readers agree on how old a broker's volumes are, whatever the clocks of publisher, Kafka and reader say.
 
 The readers are the broker itself, a broker that sees the snapshot arrive, one that starts later, and the pipeline (by
-its plain model; ``tests/pipeline/spark/test_age.py`` holds the SQL to the same rule).
+its plain model; ``tests/pipeline/test_age.py`` holds the SQL to the same rule).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from quotahost.broker.plugins.factor_sources.liveness import Patience
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import Volume
-from quotahost.pipeline.volumes.aggregate import Rules
+from quotahost.pipeline.cluster import Rules
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.snapshot import Snapshot, decode, encode
 from quotahost.testing.broker import FakeBroker

@@ -7,7 +7,7 @@ WITH texts AS (
     {bound} AS bound  -- the cluster that the topic belongs to
   FROM {raw}),
 read AS (
-  -- Only what from_json doesn't take is written otherwise and read again (spark/strict_json.py); a lambda that reads one
+  -- Only what from_json doesn't take is written otherwise and read again (pipeline/snapshots.py); a lambda that reads one
   -- field costs the others nothing that could be measured.
   SELECT *, explode(transform(
     array(from_json(text, '{schema}', {json_options})),

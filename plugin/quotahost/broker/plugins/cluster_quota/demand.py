@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from quotahost.model import ClientUsage
-from quotahost.records.clients import ClientKey
+from quotahost.records.usage import ClientKey
 
 _NEAR: Final = 0.9  # of its limit: from here on the limit is what holds the client back
 _MORE: Final = 1.25  # times its rate is the demand of a client that nothing holds back: room to grow in

@@ -15,8 +15,8 @@ from quotahost.broker.plugins.cluster_quota.demand import Demands, key_of
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import ClientUsage
-from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares
+from quotahost.records.usage import ClientKey
 
 # Each new rate makes Kafka go through all its sensors, so small changes are not worth handing on.
 _NEWS: Final = 0.1  # of a client's rate: a change of so much is handed on at once

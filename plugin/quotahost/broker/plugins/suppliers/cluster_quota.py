@@ -24,9 +24,9 @@ from quotahost.broker.plugins.cluster_quota.share_book import Conditions, ShareB
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.model import Client, ClientUsage, Cluster, Quota, QuotaType, Scope
-from quotahost.records.clients import ClientKey
 from quotahost.records.codec import Refused
 from quotahost.records.shares import decode, partition_of
+from quotahost.records.usage import ClientKey
 from quotahost.throttling.quota_window import quota_window
 
 _EVERY: Final = 0.5  # seconds between looks

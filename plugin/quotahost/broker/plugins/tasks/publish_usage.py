@@ -19,8 +19,7 @@ from quotahost.broker.plugins.cluster_quota.demand import Demands, key_of
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.broker.plugins.tasks.looks import Looks
 from quotahost.broker.plugins.tasks.news import NewsPublisher
-from quotahost.records.clients import ClientKey
-from quotahost.records.usage import Usage, Used, encode
+from quotahost.records.usage import ClientKey, Usage, Used, encode
 from quotahost.throttling import quota_window
 
 _EVERY: Final = 5.0  # seconds after which a record is written without any news

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from quotahost.pipeline.spark import plan_cache
-from quotahost.pipeline.spark.plan_cache import PlanCache
+from quotahost.pipeline import plan_cache
+from quotahost.pipeline.plan_cache import PlanCache
 
 
 @pytest.fixture

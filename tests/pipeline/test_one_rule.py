@@ -11,7 +11,7 @@ from quotahost.model.bounds import bounds
 from quotahost.records.cluster_volumes import MAX_LISTED
 from quotahost.records.snapshot import decode
 from tests.pipeline.support.records import ago, limit, record, snapshot, volume
-from tests.pipeline.volumes.test_aggregate import in_python, in_spark
+from tests.pipeline.test_cluster import in_python, in_spark
 from tests.reference.volumes import Record
 
 LONG = 2**63 - 1

@@ -8,8 +8,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from quotahost.pipeline.kafka.clients import Topic
-from quotahost.pipeline.kafka.topics import GATHERING, TopicError, Topics, wanted
+from quotahost.pipeline.clients import GATHERING, Topic, TopicError, Topics, wanted
 from quotahost.records.topics import COMPACTED
 
 WANTED = wanted(("snapshots",), ("volumes",), "refused", "ticks")

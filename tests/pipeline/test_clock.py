@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from quotahost.pipeline.kafka.clock import WITNESSES, KafkaClock, Written
+from quotahost.pipeline.clock import WITNESSES, KafkaClock, Written
 
 NOW = 1_800_000_000_000  # ms
 

@@ -12,10 +12,10 @@ from hypothesis import given as drawn_from
 from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 
+from quotahost.pipeline import cluster as aggregate
+from quotahost.pipeline import snapshots as records
+from quotahost.pipeline.frames import MAX_OF_STRANGER, large_of_stranger
 from quotahost.pipeline.history import readings
-from quotahost.pipeline.spark.frames import MAX_OF_STRANGER, large_of_stranger
-from quotahost.pipeline.volumes import aggregate
-from quotahost.pipeline.volumes import parse as records
 from quotahost.records.cluster_volumes import MAX_LISTED
 from quotahost.records.snapshot import MAX_BYTES, decode
 from tests.pipeline.support.records import NOW, ago, frame, limit, record, snapshot, volume
@@ -210,8 +210,9 @@ def test_any_topics_are_taken_or_refused_as_by_the_brokers(spark: SparkSession, 
 ODD = [
     "1", '"/b"', "{}", "null", '{"a":1,"a":2}', '{"a":{"b":[{}]}}', '"}"', '"{"', r'"\"}"', '"[1"', r'"\u0037"',
     "NaN", "Infinity", "-Infinity", "-NaN", "INF", "-INF", "+INF", "+Infinity", "NaN5", "5NaN", "nul", "True",
-    "1e999", "-1e999", "1e-999", "+1", "01", "1.", "0x1", "9" * 1000, "9" * 1001, "9" * 4301, "-" + "9" * 999, "-" + "9" * 1000,
-    "1." + "0" * 996 + "e1", "1." + "0" * 997 + "e1", "1." + "0" * 600 + "e" + "1" * 600, '"' + "e" * 1001 + '"',
+    "1e999", "-1e999", "1e-999", "+1", "01", "1.", "0x1", "9" * 400, "9" * 2000, "9" * 2001, "-" + "9" * 1999,
+    "-" + "9" * 2000, "1." + "0" * 1996 + "e1", "1." + "0" * 1997 + "e1", "1." + "0" * 1200 + "e" + "1" * 1200,
+    '"' + "e" * 2001 + '"',
     r'"\ud800"', r'"\udc00"', r'"\ud83d\ude00"',
     r'"\\ud800"', r'"\\\ud800"', r'"\ud800\u0041"', '"\\x"', '"\x01"', '"\t"',
     "'a'", "/*c*/1", "1/*c*/", "#c\n1", "a", "", *("[" * levels + "]" * levels for levels in (199, 200, 201, 202, 999)),
@@ -300,7 +301,6 @@ def test_odd_json_is_taken_or_refused_as_by_the_brokers(spark: SparkSession) -> 
     assert differently(spark, ODD_RECORDS) == []
 
 
-@pytest.mark.long
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @drawn_from(st.lists(odd_records, min_size=200, max_size=400))
 def test_any_odd_json_is_taken_or_refused_as_by_the_brokers(spark: SparkSession, values: list[bytes]) -> None:

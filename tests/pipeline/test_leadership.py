@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from quotahost.pipeline.kafka.leadership import Leadership
+from quotahost.pipeline.leadership import Leadership
 from quotahost.records.cluster_volumes import ClusterRecord, encode
 
 SILENCE = 15.0

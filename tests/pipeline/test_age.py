@@ -7,8 +7,8 @@ from random import Random
 
 from pyspark.sql import SparkSession
 
-from quotahost.pipeline.spark.frames import seen_at
-from quotahost.records.age import MAX_DELAY_MS, delay_ms
+from quotahost.pipeline.frames import seen_at
+from quotahost.records.fields import MAX_DELAY_MS, delay_ms
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 WRITTEN = 1_700_000_000_000

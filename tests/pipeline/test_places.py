@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.pipeline.main import wait_for
+from quotahost.pipeline.main import Lock, refusal, wait_for
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.spark.places import Lock, refusal
 
 LOCAL, HDFS = "file:///", "hdfs://h:8020"
 
@@ -40,7 +39,7 @@ def test_what_executors_reach_is_taken(directory: str, master: str, default: str
 
 HOLD = """
 import sys
-from quotahost.pipeline.spark.places import Lock
+from quotahost.pipeline.main import Lock
 print(Lock(sys.argv[1]).take(), flush=True)
 sys.stdin.read()
 """

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
 from quotahost.model import LimitType
-from quotahost.pipeline.volumes import aggregate
-from quotahost.pipeline.volumes import parse as records
-from quotahost.pipeline.volumes.aggregate import Rules
-from quotahost.pipeline.volumes.record import record as from_row
+from quotahost.pipeline import cluster as aggregate
+from quotahost.pipeline import snapshots as records
+from quotahost.pipeline.cluster import Rules
+from quotahost.pipeline.cluster import record as from_row
 from quotahost.records.cluster_volumes import ClusterRecord, decode, encode
 from tests.pipeline.support.records import NOW, NOW_MS, ago, frame, limit, record, snapshot, volume
 from tests.reference import volumes as model
