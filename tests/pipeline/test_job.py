@@ -50,11 +50,11 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 
 class Running:
-    def __init__(self, spark: SparkSession, node: KafkaNode, directory: Path) -> None:
+    def __init__(self, spark: SparkSession, node: KafkaNode, directory: Path, validity: str = "15s") -> None:
         self.node, self.bootstrap, self.progress = node, node.bootstrap, Progress()
         self.directory = directory
         options = Options(
-            bootstrap=node.bootstrap, checkpoint=str(directory / "checkpoint"), tick="1s", validity="15s",
+            bootstrap=node.bootstrap, checkpoint=str(directory / "checkpoint"), tick="1s", validity=validity,
             history=str(directory / "history"),
         )  # fmt: skip
         self._stop = threading.Event()
@@ -75,7 +75,7 @@ class Running:
 
     def end(self) -> None:
         self._stop.set()
-        self._thread.join(60)
+        self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
 
 

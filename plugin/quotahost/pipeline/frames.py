@@ -8,7 +8,6 @@ A query's text lies in ``sql/NAME.sql``. :func:`sql` fills in the fragments: whe
 import json
 from collections.abc import Collection, Mapping
 from datetime import timedelta
-from functools import cache
 from typing import Final, TypeVar
 
 from pyspark.sql import Column, DataFrame, DataFrameWriter
@@ -26,17 +25,12 @@ _Writer = TypeVar("_Writer", DataFrameWriter, DataStreamWriter)
 
 def sql(name: str, **fields: object) -> str:
     """The text of ``sql/NAME.sql`` with each ``{field}`` filled in; ``spark.sql`` fills in the names of DataFrames."""
-    text = _text(f"sql/{name}.sql")
+    text = path(f"sql/{name}.sql").read_text()
     # Not str.format: the text has fields that are left for spark.sql.
     for field, value in fields.items():
         plain = str(value).replace("{", "{{").replace("}", "}}")  # spark.sql formats the text once more
         text = text.replace("{" + field + "}", plain)
     return text
-
-
-@cache
-def _text(name: str) -> str:
-    return path(name).read_text()
 
 
 # ---- fragments -------------------------------------------------------------------------------------

@@ -83,14 +83,14 @@ def uses(usage: DataFrame, cluster: str) -> DataFrame:
     )  # fmt: skip
 
 
-def _day(time: str) -> str:
-    # In UTC, whatever the time zone of the session is.
-    return f"date_from_unix_date(CAST(floor(unix_micros({time}) / 86400000000D) AS INT)) AS day"
-
-
 def usage_place(directory: str) -> str:
     """Where the usage of a history lies."""
     return directory.rstrip("/") + "-usage"
+
+
+def _day(time: str) -> str:
+    # In UTC, whatever the time zone of the session is.
+    return f"date_from_unix_date(CAST(floor(unix_micros({time}) / 86400000000D) AS INT)) AS day"
 
 
 def start_history(
@@ -115,26 +115,16 @@ def start_usage(
 ) -> StreamingQuery:
     """Start to append the usage, each minute once, some minutes after it has passed.
 
-    Args:
-        usage: a stream of the rows of ``shares.parse``.
-        cluster: as for :func:`uses`.
-        directory: that of the history.
-        every: how often a batch is written.
-        keep: how long rows are seen.
+    ``usage`` is a stream of the rows of ``shares.parse``, ``cluster`` is that of :func:`uses`, and the other arguments
+    are those of :func:`start_history`.
     """
     return _append(uses(usage, cluster), "quotahost-usage", usage_place(directory), every, keep)
 
 
 def _append(rows: DataFrame, name: str, directory: str, every: timedelta, keep: timedelta) -> StreamingQuery:
     """Start a query of this name that appends a stream's rows; the arguments are those of :func:`start_history`."""
-    return (
-        rows.coalesce(1)  # one file for each day of the batch: Spark's list of all files grows with each
-        .writeStream.queryName(name)
-        .format("parquet")
-        .partitionBy("day")
-        .option("path", directory)
-        .option("checkpointLocation", f"{directory.rstrip('/')}/_checkpoint")
-        .option("retention", f"{int(keep.total_seconds())}s")
-        .trigger(processingTime=f"{int(every.total_seconds() * 1000)} milliseconds")
-        .start()
-    )
+    # One file for each day of the batch: Spark's list of all files grows with each.
+    writer = rows.coalesce(1).writeStream.queryName(name).format("parquet").partitionBy("day")
+    places = {"path": directory, "checkpointLocation": f"{directory.rstrip('/')}/_checkpoint"}
+    writer = writer.options(**places, retention=f"{int(keep.total_seconds())}s")
+    return writer.trigger(processingTime=f"{int(every.total_seconds() * 1000)} milliseconds").start()

@@ -60,23 +60,16 @@ def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=
         tombstone, whose value is null), ``clients``; ``error``, null for a record that is taken, else ``REASON:
         text``; and the columns of ``raw``.
     """
-    args = {
-        "schema": _USAGE,
-        "cluster": cluster,
-        "time": DATE_TIME,
-        "bytes": MAX_BYTES,
-        "version": VERSION,
-        "name": MAX_NAME,
-        "names": MAX_NAMES,
-        "clients": MAX_CLIENTS,
-    }
+    args: dict[str, Any] = {"schema": _USAGE, "cluster": cluster, "time": DATE_TIME, "version": VERSION}
+    args |= {"bytes": MAX_BYTES, "name": MAX_NAME, "names": MAX_NAMES, "clients": MAX_CLIENTS}
+    value = "string(value)"
     text = sql(
         "usage_parse",
         seen_at=seen_at("NULL", "at", "timestamp", validity),
         json_options=OPTIONS,
-        more_braces=more_braces("string(value)", "1 + size(u.clients)"),
-        is_json=is_json("string(value)"),
-        long_number=long_number("string(value)"),
+        more_braces=more_braces(value, "1 + size(u.clients)"),
+        is_json=is_json(value),
+        long_number=long_number(value),
     )
     return raw.sparkSession.sql(text, args=args, raw=raw)
 
@@ -199,7 +192,7 @@ class SharesPublisher:
         # may never complete it, and the query hangs.
         found.persist()
         try:
-            told = {each["key"]: each["hash"] for each in found.select("key", "hash").collect()}
+            told = {row["key"]: row["hash"] for row in found.select("key", "hash").collect()}
             news = sorted(broker for broker, hashed in told.items() if same.get(broker) != hashed)
             if news:
                 # One text instead of a literal for each broker, which would make the plan larger with each.
