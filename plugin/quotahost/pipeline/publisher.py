@@ -141,9 +141,9 @@ class Publisher:
                 complete = False
         # The roll-up has no row for a cluster without snapshots, and readers must learn that all brokers are missing.
         if rules.cluster not in clusters:
-            missing, now = sorted(rules.registered), datetime.fromtimestamp(self._clock.now() / 1000, UTC)
-            lists = {"missing": len(missing), "missing_brokers": tuple(missing[:MAX_LISTED])}
-            made.append(ClusterRecord(rules.cluster, run, sequence, now, **lists))
+            missing, at = sorted(rules.registered), datetime.fromtimestamp(self._clock.now() / 1000, UTC)
+            none = ClusterRecord(rules.cluster, run, sequence, at, missing=len(missing))
+            made.append(replace(none, missing_brokers=tuple(missing[:MAX_LISTED])))
         return made, complete
 
     def _publish(self, made: Iterable[ClusterRecord], standing_by: bool) -> bool:
