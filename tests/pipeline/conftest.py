@@ -1,7 +1,5 @@
 """One Spark session for all tests of the pipeline: its start takes longer than most of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

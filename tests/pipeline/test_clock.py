@@ -1,7 +1,5 @@
 """A driver whose clock is wrong must not make living brokers look dead, nor must one wrong timestamp of Kafka's."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

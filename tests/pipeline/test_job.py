@@ -1,7 +1,5 @@
 """The pipeline on a real broker, in this process: from snapshots, or silence, to records and dead letters."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from dataclasses import replace

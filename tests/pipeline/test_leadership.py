@@ -1,7 +1,5 @@
 """Two pipelines by mistake: the one launched last wins, and when it is gone the other one continues."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime

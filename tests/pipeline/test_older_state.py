@@ -1,7 +1,5 @@
 """A checkpoint whose state another version of quotahost has written: Spark refuses it, and the query begins anew."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable, Sequence

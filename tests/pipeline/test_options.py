@@ -1,7 +1,5 @@
 """Options and the command: clear errors, and no secret anywhere."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

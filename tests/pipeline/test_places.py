@@ -1,7 +1,5 @@
 """Directories: refused where executors can't reach them, and never used by two pipelines at a time."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,7 +1,5 @@
 """A plan that is made once and laid over each batch of a stream."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which batches the publisher publishes, and which not; and that a cluster's failure is its own."""
 
-from __future__ import annotations
-
 import json
 import logging
 from dataclasses import replace

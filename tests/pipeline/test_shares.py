@@ -1,7 +1,5 @@
 """Shares in Spark's functions: equal to the plain model, and every record taken or refused as brokers do."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Sequence

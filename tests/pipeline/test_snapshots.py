@@ -1,9 +1,8 @@
 """The pipeline refuses records of the snapshots topic as brokers do, for the same reasons."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,9 +13,10 @@ from pyspark.sql import Row, SparkSession
 
 from quotahost.pipeline import cluster as aggregate
 from quotahost.pipeline import snapshots as records
-from quotahost.pipeline.frames import MAX_OF_STRANGER, large_of_stranger
+from quotahost.pipeline.frames import MAX_OF_STRANGER, large_of_stranger, seen_at
 from quotahost.pipeline.history import readings
 from quotahost.records.cluster_volumes import MAX_LISTED
+from quotahost.records.fields import MAX_DELAY_MS, delay_ms
 from quotahost.records.snapshot import MAX_BYTES, decode
 from tests.pipeline.support.records import NOW, ago, frame, limit, record, snapshot, volume
 from tests.reference import volumes as model
@@ -400,3 +400,33 @@ def test_a_stranger_s_large_usage_is_not_remembered(spark: SparkSession) -> None
     rows = frame(spark, [record(0, "1", b"x" * 20_000), record(1, "9", b"x" * 20_000), record(2, "9", None)])
     kept = rows.selectExpr("*", "string(key) AS k").where(~large_of_stranger("snapshots", "k", ["1"]))
     assert sorted(row["offset"] for row in kept.collect()) == [0, 2]
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+WRITTEN = 1_700_000_000_000
+VALIDITY = timedelta(seconds=15, milliseconds=1)
+
+
+def rows() -> list[tuple[Any, ...]]:
+    random = Random(35)
+    offsets = [0, 1, -1, 999, 1000, 7_499, 7_500, 7_501, 10**6, -(10**6), 10**12]
+    found: list[tuple[Any, ...]] = []
+    for stated in [None, None, 0, 1, 30_000, MAX_DELAY_MS, MAX_DELAY_MS + 1, 2**63 - 1]:
+        for offset in offsets:
+            written = EPOCH + timedelta(milliseconds=WRITTEN + random.randint(0, 10**6))
+            captured = written - timedelta(milliseconds=offset, microseconds=random.randint(0, 999))
+            found += [(stated, captured, written), (stated, None, written)]
+    return found
+
+
+def test_the_rule_in_sql_equals_the_rule_in_python(spark: SparkSession) -> None:
+    given = rows()
+    frame = spark.createDataFrame(given, "stated BIGINT, captured TIMESTAMP, written TIMESTAMP")
+    seen = f"unix_micros({seen_at('stated', 'captured', 'written', VALIDITY)}) AS seen"
+    found = frame.selectExpr("stated", "unix_micros(captured) AS c", "unix_millis(written) AS w", seen).collect()
+    for stated, captured_us, written_ms, seen_us in found:
+        # A tombstone states nothing and was captured when it was written.
+        captured = EPOCH + timedelta(microseconds=written_ms * 1000 if captured_us is None else captured_us)
+        delay = delay_ms(stated, captured, written_ms, VALIDITY // timedelta(milliseconds=1))
+        assert seen_us == (written_ms - delay) * 1000, (stated, captured_us, written_ms)
+    assert len(found) == len(given)

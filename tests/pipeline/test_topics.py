@@ -1,7 +1,5 @@
 """The pipeline's topics: how they are made, and what is said of those that others made."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain, repeat

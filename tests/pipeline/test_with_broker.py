@@ -1,7 +1,5 @@
 """A broker with quotahost and the pipeline together: how full its disk is comes back as a record that Spark makes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

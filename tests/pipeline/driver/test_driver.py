@@ -1,7 +1,5 @@
 """The driver as a process of its own: killed, doubled, robbed of its checkpoint."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 All run on this machine, with executors in processes of their own, so a directory of it is the shared file system.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

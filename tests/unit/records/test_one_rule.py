@@ -1,10 +1,8 @@
 """One rule for all readers: whoever reads a volume finds the factor that its own broker finds, to the last bit.
 
 The readers are the broker itself, another broker by the snapshot, and a broker by the pipeline's record. The pipeline's
-SQL is stood for by its plain model here; ``tests/pipeline/test_one_rule.py`` holds the SQL to the same.
+SQL is stood for by its plain model here; ``tests/pipeline/test_cluster.py`` holds the SQL to the same.
 """
-
-from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
