@@ -16,7 +16,7 @@ from quotahost.pipeline.clock import KafkaClock, Ticks, Written, wall_ms
 from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.publisher import Output, Publisher, Sending
+from quotahost.pipeline.publisher import Publisher, Sending
 from quotahost.pipeline.session import checkpoint_files
 from quotahost.records.cluster_volumes import MAX_BYTES, ClusterRecord, decode, encode
 from quotahost.records.fields import MAX_NAME
@@ -37,8 +37,10 @@ class Sent:
         self.later = 0  # ms since the test began, beyond those that it takes
         self.progress = Progress()
         self.ticks = Mock(spec=Ticks)
-        output = Output(self._send, self.progress, self.ticks, lambda: caught_up)
-        self.publisher = Publisher(RULES, Leadership(30, {"home"}), output, self.clock)
+        leadership = Leadership(30, {"home"})
+        self.publisher = Publisher(
+            RULES, leadership, self.clock, self.progress, self.ticks, self._send, lambda: caught_up
+        )
 
     def _send(self, record: ClusterRecord) -> Sending:
         if (record.cluster, self._when) == (self._failing, "send"):

@@ -2,7 +2,8 @@
 
 Spark's Kafka source brings these clients along and is configured in their names (JKS keystores, JAAS). An operator
 writes that configuration once, for Spark and for this module; confluent-kafka would need a second one in librdkafka's
-names. :class:`quotahost.pipeline.job.Job` publishes the cluster records with them and follows the topic.
+names. :class:`quotahost.pipeline.job.Job` publishes the cluster records with them and follows the topic. Each question
+and each write raises Py4JJavaError where the cluster doesn't answer, lacks the topic, or refuses.
 
 :class:`Topics` makes the pipeline's topics where they are absent, and checks them where they exist: before a query
 starts, and again while the pipeline runs. A topic that somebody deletes is made anew with its own configuration, and
@@ -64,30 +65,18 @@ class JvmProducer:
         self._producer = producer
 
     def begin(self, topic: str, key: bytes, value: bytes) -> Callable[[], Written]:
-        """Begin to write one record. The result waits until it is written, and raises Py4JJavaError if it can't be.
-
-        Raises:
-            Py4JJavaError: it can't even be sent.
-        """
+        """Begin to write one record; the result waits until it is written."""
         sent = wall_ms()
         future = self._producer.send(self._record(topic, key, value))
         # The timestamp is Kafka's own time with LogAppendTime, else this machine's.
         return lambda: Written(sent, int(future.get().timestamp()), wall_ms())
 
     def send(self, topic: str, key: bytes, value: bytes) -> Written:
-        """Write one record.
-
-        Raises:
-            Py4JJavaError: it could not be written.
-        """
+        """Write one record."""
         return self.begin(topic, key, value)()
 
     def partitions(self, topic: str) -> int:
-        """The number of a topic's partitions, as this client knows it.
-
-        Raises:
-            Py4JJavaError: the cluster doesn't answer, or has no such topic.
-        """
+        """The number of a topic's partitions, as this client knows it."""
         return int(self._producer.partitionsFor(topic).size())
 
     def close(self) -> None:
@@ -122,11 +111,7 @@ class JvmConsumer:
             yield bytes(record.key() or b""), None if value is None else bytes(value)
 
     def ends(self, partitions: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
-        """The offset after the last record of each partition, by topic and number.
-
-        Raises:
-            Py4JJavaError: the cluster doesn't answer, or has no such topic.
-        """
+        """The offset after the last record of each partition, by topic and number."""
         told = self._consumer.endOffsets([self._partition_of(topic, int(number)) for topic, number in partitions])
         # As one text, {TOPIC-NUMBER=OFFSET, ...}: Py4J would ask for item by item.
         ends = dict(entry.split("=") for entry in str(told.toString()).strip("{}").split(", ") if entry)
@@ -158,22 +143,14 @@ class JvmKafka:
         self._admin: Any = None
 
     def cluster(self) -> tuple[str, list[str]]:
-        """The cluster's id, and the ids of its brokers that are alive.
-
-        Raises:
-            Py4JJavaError: the cluster doesn't answer.
-        """
+        """The cluster's id, and the ids of its brokers that are alive."""
         with self._asked() as admin:
             described = admin.describeCluster()
             brokers = [node.idString() for node in _items(described.nodes().get())]
             return described.clusterId().get(), brokers
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        """Those of the topics that exist, by name.
-
-        Raises:
-            Py4JJavaError: the cluster doesn't answer, or doesn't let this client look at a topic.
-        """
+        """Those of the topics that exist, by name."""
         with self._asked() as admin:
             there = [name for name in _items(admin.listTopics().names().get()) if name in names]
             described = admin.describeTopics(there).allTopicNames().get()
@@ -188,11 +165,7 @@ class JvmKafka:
             return ""
 
     def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> bool:
-        """Create a topic; False if it exists.
-
-        Raises:
-            Py4JJavaError: the cluster doesn't answer, or refuses to create the topic.
-        """
+        """Create a topic; False if it exists."""
         make = self._jvm.org.apache.kafka.clients.admin.NewTopic
         topic = make(name, partitions, self._jvm.java.lang.Short(str(replicas))).configs(dict(config))
         with self._asked() as admin:

@@ -21,7 +21,7 @@ from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import DEAD_LETTERS, Progress
 from quotahost.pipeline.options import Options
-from quotahost.pipeline.publisher import Output, Publisher, Sending
+from quotahost.pipeline.publisher import Publisher, Sending
 from quotahost.pipeline.queries import Queries
 from quotahost.pipeline.shares import SharesPublisher
 from quotahost.pipeline.supervisor import Supervisor, set_checkpoint_aside
@@ -78,8 +78,9 @@ class Job:
         self._supervisor = Supervisor(progress, self._set_aside)
         listed = tuple(sorted(brokers)) if self._asks_for_brokers else ()
         rules = Rules(cluster, options.validity, options.expiry, listed)
-        output = Output(self._send, progress, self._ticks, self._supervisor.caught_up)
-        self._publisher = Publisher(rules, self._leadership, output, clock)
+        self._publisher = Publisher(
+            rules, self._leadership, clock, progress, self._ticks, self._send, self._supervisor.caught_up
+        )
         self._ticks.without_batch = partial(self._publisher.again, self._nothing_came)
         self._shares = SharesPublisher(
             options.shares_topic, client, options.validity, self._leadership, clock, options.expiry,

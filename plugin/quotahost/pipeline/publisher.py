@@ -8,7 +8,7 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, Row
@@ -29,23 +29,6 @@ log = logging.getLogger("quotahost.pipeline")
 Sending = Callable[[], Written]
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Where a publisher's records go.
-
-    Attributes:
-        send: begins to write a record; it may raise.
-        progress: the metrics.
-        ticks: the next is due a whole period after each record.
-        caught_up: whether the batch before this one read all records that there were.
-    """
-
-    send: Callable[[ClusterRecord], Sending]
-    progress: Progress
-    ticks: Ticks
-    caught_up: Callable[[], bool]
-
-
 class Publisher:
     """Takes the volumes of all brokers, batch by batch, and publishes one record for each cluster.
 
@@ -54,10 +37,29 @@ class Publisher:
     next batch makes it anew.
     """
 
-    def __init__(self, rules: Rules, leadership: Leadership, output: Output, clock: KafkaClock) -> None:
-        """``rules`` as at the start; :meth:`registered` changes the brokers in them."""
-        self._rules, self._leadership, self._output = rules, leadership, output
-        self._progress, self._clock, self._plans = output.progress, clock, PlanCache()
+    def __init__(
+        self,
+        rules: Rules,
+        leadership: Leadership,
+        clock: KafkaClock,
+        progress: Progress,
+        ticks: Ticks,
+        send: Callable[[ClusterRecord], Sending],
+        caught_up: Callable[[], bool],
+    ) -> None:
+        """Publish nothing yet.
+
+        Args:
+            rules: as at the start; :meth:`registered` changes the brokers in them.
+            leadership: says whether another pipeline publishes.
+            clock: Kafka's.
+            progress: the metrics.
+            ticks: the next is due a whole period after each record.
+            send: begins to write a record; it may raise.
+            caught_up: whether the batch before this one read all records that there were.
+        """
+        self._rules, self._leadership, self._clock, self._progress = rules, leadership, clock, progress
+        self._ticks, self._begin, self._caught_up, self._plans = ticks, send, caught_up, PlanCache()
         self._lock = threading.Lock()
         # The threads of the batches and of the ticks publish in turn, so that what is newer is written later.
         self._publishing = threading.Lock()
@@ -78,8 +80,8 @@ class Publisher:
             self._last = None
             # By a part of a backlog, or of what came while a cold Spark started, living brokers look dead and full
             # disks empty. A tick causes the next batch.
-            if not self._output.caught_up():
-                self._output.ticks.hurry()
+            if not self._caught_up():
+                self._ticks.hurry()
                 bring_forward(volumes)
                 return
             self._last = self._publish_batch(volumes, batch)
@@ -155,12 +157,12 @@ class Publisher:
 
     def _send(self, made: ClusterRecord, standing_by: bool) -> Sending | None:
         # Also of one that is not written then: the next attempt is a whole period later, and not at once.
-        self._output.ticks.published()
+        self._ticks.published()
         self._progress.made(made, standing_by)
         if standing_by or self._late(made):
             return None
         try:
-            return self._output.send(made)
+            return self._begin(made)
         except Exception as problem:  # no reader would take it, or Kafka's client doesn't
             self._failed(made.cluster, problem)
             return None
