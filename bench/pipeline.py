@@ -256,7 +256,7 @@ def _bytes_row(brokers: int) -> str:
 def _record_size(brokers: int) -> int:
     """Bytes of the cluster record of so many brokers, whose volumes are all of one size, by the reference model."""
     from bench.disks.publishing import snapshot as large
-    from quotahost.pipeline.volumes.aggregate import Rules
+    from quotahost.pipeline.cluster import Rules
     from tests.reference import volumes as model
 
     now = datetime.now(UTC)

@@ -48,7 +48,7 @@ class Cost(NamedTuple):
 
 def generate(directory: str, hours: int, brokers: int = BROKERS) -> int:
     """Writes a history with Spark, a file for about each 10 minutes; returns the number of its rows."""
-    from quotahost.pipeline.spark.session import session
+    from quotahost.pipeline.session import session
 
     spark = session("bench", kafka=False)
     each, span = brokers * VOLUMES, hours * 3600

@@ -14,8 +14,8 @@ from bench.markdown import table
 from quotahost.model import QuotaType
 from quotahost.pipeline.queries import SHARES_EVERY
 from quotahost.pipeline.shares import REFRESH
-from quotahost.records.clients import MAX_CLIENTS, ClientKey
 from quotahost.records.shares import Share, Shares, encode, partition_of, partitions_for
+from quotahost.records.usage import MAX_CLIENTS, ClientKey
 
 BROKERS: Final = (3, 100, 1000)
 

@@ -1,13 +1,11 @@
 """One Spark session for all tests of the pipeline: its start takes longer than most of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
-from quotahost.pipeline.spark.session import local, session
+from quotahost.pipeline.session import local, session
 
 OPTIONS = "spark.driver.extraJavaOptions"
 

@@ -1,7 +1,5 @@
 """The pipeline on a real broker, in this process: from snapshots, or silence, to records and dead letters."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,10 +18,9 @@ from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
 from quotahost.records import shares, usage
-from quotahost.records.clients import ClientKey
 from quotahost.records.cluster_volumes import ClusterRecord, encode
 from quotahost.records.topics import SHARES, USAGE
-from quotahost.records.usage import Usage, Used
+from quotahost.records.usage import ClientKey, Usage, Used
 from tests.pipeline.support.records import limit, volume
 from tests.pipeline.support.topics import (
     CLUSTER_VOLUMES,
@@ -51,11 +48,11 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 
 class Running:
-    def __init__(self, spark: SparkSession, node: KafkaNode, directory: Path) -> None:
+    def __init__(self, spark: SparkSession, node: KafkaNode, directory: Path, validity: str = "15s") -> None:
         self.node, self.bootstrap, self.progress = node, node.bootstrap, Progress()
         self.directory = directory
         options = Options(
-            bootstrap=node.bootstrap, checkpoint=str(directory / "checkpoint"), tick="1s", validity="15s",
+            bootstrap=node.bootstrap, checkpoint=str(directory / "checkpoint"), tick="1s", validity=validity,
             history=str(directory / "history"),
         )  # fmt: skip
         self._stop = threading.Event()
@@ -76,7 +73,7 @@ class Running:
 
     def end(self) -> None:
         self._stop.set()
-        self._thread.join(60)
+        self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
 
 

@@ -1,7 +1,5 @@
 """The metrics of the pipeline, made from the progress that Spark reports."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from quotahost.pipeline.monitoring import Progress

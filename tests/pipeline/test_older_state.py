@@ -1,11 +1,10 @@
 """A checkpoint whose state another version of quotahost has written: Spark refuses it, and the query begins anew."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from harness.system.waiting import eventually
+from quotahost.pipeline import cluster as aggregate
+from quotahost.pipeline import snapshots as parse
+from quotahost.pipeline.frames import bring_forward
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.spark.frames import bring_forward
-from quotahost.pipeline.spark.places import Checkpoints, place
-from quotahost.pipeline.supervisor import Supervisor
-from quotahost.pipeline.volumes import aggregate, parse
+from quotahost.pipeline.queries import place
+from quotahost.pipeline.supervisor import Supervisor, set_checkpoint_aside
 from tests.pipeline.support.records import ago, record, snapshot, volume
 from tests.reference.volumes import Record
 
@@ -49,7 +49,7 @@ def query(spark: SparkSession, topic: Path, checkpoint: Path, publish: Callable[
 
 def of_another_version(name: str, **fields: Any) -> str:
     """The query's text, as a version had it that kept one field less of each snapshot."""
-    from quotahost.pipeline.spark.frames import sql
+    from quotahost.pipeline.frames import sql
 
     text = sql(name, **fields)
     assert text.count(", s.offlineLogDirs AS offline") == 1
@@ -79,7 +79,7 @@ def test_at_the_first_failure_it_is_set_aside_and_the_same_is_rebuilt_from_the_t
         starts.append(query(spark, topic, checkpoint, publish))
         return starts[-1]
 
-    supervisor = Supervisor(Progress(), Checkpoints(spark, str(checkpoint)).set_aside)
+    supervisor = Supervisor(Progress(), partial(set_checkpoint_aside, spark, str(checkpoint)))
     supervisor.add("volumes", start)
 
     def rebuilt() -> bool:

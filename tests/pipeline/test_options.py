@@ -1,7 +1,5 @@
 """Options and the command: clear errors, and no secret anywhere."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -12,10 +10,10 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from quotahost.cli.main import app
+from quotahost.pipeline import session as spark_session
 from quotahost.pipeline.main import submit_line
 from quotahost.pipeline.options import Options, OptionsError, options
-from quotahost.pipeline.spark import session as spark_session
-from quotahost.pipeline.spark.session import defaults
+from quotahost.pipeline.session import defaults
 
 SECRET = "hunter2-very-secret"
 

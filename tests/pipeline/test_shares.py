@@ -1,7 +1,5 @@
 """Shares in Spark's functions: equal to the plain model, and every record taken or refused as brokers do."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
@@ -17,14 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from quotahost.model import QuotaType
 from quotahost.pipeline import shares as pipeline
-from quotahost.pipeline.kafka.clock import KafkaClock
+from quotahost.pipeline.clock import KafkaClock
 from quotahost.records import shares as share_records
 from quotahost.records import usage as usage_records
-from quotahost.records.clients import MAX_CLIENTS, MAX_NAMES, ClientKey
 from quotahost.records.codec import Refused
 from quotahost.records.fields import time_json
 from quotahost.records.shares import Shares
-from quotahost.records.usage import Usage, Used
+from quotahost.records.usage import MAX_CLIENTS, MAX_NAMES, ClientKey, Usage, Used
 from tests.reference import max_min
 from tests.unit.records import test_times as times
 

@@ -1,7 +1,5 @@
 """What the supervisor does with a query that fails, has lost its place, or remembers too much."""
 
-from __future__ import annotations
-
 import logging
 from datetime import UTC, datetime
 from typing import Any

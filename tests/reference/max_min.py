@@ -13,9 +13,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from quotahost.pipeline.shares import FLOOR, MAX_CLIENT, SHAVED, STEPS
-from quotahost.records.clients import ClientKey, fitting
 from quotahost.records.shares import Share
-from quotahost.records.usage import Usage, Used
+from quotahost.records.usage import ClientKey, Usage, Used, fitting
 
 
 @dataclass(frozen=True, slots=True)

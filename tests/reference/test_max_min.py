@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from quotahost.model import QuotaType
 from quotahost.pipeline.shares import FLOOR, MAX_CLIENT, STEPS
-from quotahost.records.clients import MAX_CLIENTS, ClientKey
-from quotahost.records.usage import Usage, Used
+from quotahost.records.usage import MAX_CLIENTS, ClientKey, Usage, Used
 from tests.reference.max_min import Division, divide, shares
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

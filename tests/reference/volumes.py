@@ -1,6 +1,6 @@
 """The pipeline's roll-up of snapshots in plain Python, small enough to be checked by reading.
 
-Tests compare ``quotahost.pipeline.volumes.aggregate``, which is SQL, with it. It reads records with
+Tests compare ``quotahost.pipeline.cluster``, which is SQL, with it. It reads records with
 :mod:`quotahost.records.codec`, as brokers do.
 """
 
@@ -14,12 +14,11 @@ from typing import Final
 from quotahost.model import LimitType, Volume
 from quotahost.model.affected import MAX_TOPICS
 from quotahost.model.bounds import Bounds, bounds
-from quotahost.pipeline.volumes.aggregate import MAX_NAME, Rules
-from quotahost.pipeline.volumes.record import filling
-from quotahost.records.age import delay_ms
+from quotahost.pipeline.cluster import MAX_NAME, Rules, filling
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
 from quotahost.records.codec import Refused
 from quotahost.records.fields import MAX_NAME as NAME_BYTES
+from quotahost.records.fields import delay_ms
 from quotahost.records.snapshot import Snapshot, decode
 
 _MS: Final = timedelta(milliseconds=1)

@@ -1,7 +1,7 @@
 """From a volume's limits to its factor: the one place that decides it, in whole bytes.
 
 The policies ask here, and so do ``doctor`` and the pipeline, so that all of them find the same factor of the same
-volume, to the last bit. Private; :mod:`quotahost.pipeline.spark.frames` has the same in SQL.
+volume, to the last bit. Private; :mod:`quotahost.pipeline.frames` has the same in SQL.
 """
 
 from __future__ import annotations

@@ -6,8 +6,6 @@ Spark takes all folders of one directory for parts of the same table. The histor
 a second time. ``quotahost report`` and ``replay`` read it (``quotahost.cli.lab.history``).
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Final
 
@@ -15,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.pipeline.spark.frames import reached_at
+from quotahost.pipeline.frames import reached_at
 
 #: How often a file is written. A file a minute would be 525,600 a year, whose names alone take 127 MB.
 EVERY: Final = timedelta(minutes=5)
@@ -42,7 +40,7 @@ def readings(snapshots: DataFrame) -> DataFrame:
     """A row of COLUMNS for each volume of each snapshot; none for a tombstone.
 
     Args:
-        snapshots: the rows of ``volumes.parse.resolved``.
+        snapshots: the rows of ``snapshots.resolved``.
     """
     # No filter: Spark would push it below the parse of the JSON, and parse a second time for it.
     volumes = snapshots.selectExpr("*", "explode(IF(removed, NULL, volumes)) AS v")
@@ -85,14 +83,14 @@ def uses(usage: DataFrame, cluster: str) -> DataFrame:
     )  # fmt: skip
 
 
-def _day(time: str) -> str:
-    # In UTC, whatever the time zone of the session is.
-    return f"date_from_unix_date(CAST(floor(unix_micros({time}) / 86400000000D) AS INT)) AS day"
-
-
 def usage_place(directory: str) -> str:
     """Where the usage of a history lies."""
     return directory.rstrip("/") + "-usage"
+
+
+def _day(time: str) -> str:
+    # In UTC, whatever the time zone of the session is.
+    return f"date_from_unix_date(CAST(floor(unix_micros({time}) / 86400000000D) AS INT)) AS day"
 
 
 def start_history(
@@ -101,7 +99,7 @@ def start_history(
     """Start to append the readings to Parquet, each exactly once, in a folder for each day (``day=2026-11-21``).
 
     Args:
-        snapshots: a stream of the rows of ``volumes.parse.resolved``.
+        snapshots: a stream of the rows of ``snapshots.resolved``.
         directory: where to write, any path that Hadoop knows; the folders of old days may be deleted. The query's
             checkpoint lies in it, as neither is of use without the other: after the loss of a checkpoint, Spark would
             number its batches from 0, and leave out those whose numbers the directory knows already.
@@ -117,26 +115,16 @@ def start_usage(
 ) -> StreamingQuery:
     """Start to append the usage, each minute once, some minutes after it has passed.
 
-    Args:
-        usage: a stream of the rows of ``shares.parse``.
-        cluster: as for :func:`uses`.
-        directory: that of the history.
-        every: how often a batch is written.
-        keep: how long rows are seen.
+    ``usage`` is a stream of the rows of ``shares.parse``, ``cluster`` is that of :func:`uses`, and the other arguments
+    are those of :func:`start_history`.
     """
     return _append(uses(usage, cluster), "quotahost-usage", usage_place(directory), every, keep)
 
 
 def _append(rows: DataFrame, name: str, directory: str, every: timedelta, keep: timedelta) -> StreamingQuery:
     """Start a query of this name that appends a stream's rows; the arguments are those of :func:`start_history`."""
-    return (
-        rows.coalesce(1)  # one file for each day of the batch: Spark's list of all files grows with each
-        .writeStream.queryName(name)
-        .format("parquet")
-        .partitionBy("day")
-        .option("path", directory)
-        .option("checkpointLocation", f"{directory.rstrip('/')}/_checkpoint")
-        .option("retention", f"{int(keep.total_seconds())}s")
-        .trigger(processingTime=f"{int(every.total_seconds() * 1000)} milliseconds")
-        .start()
-    )
+    # One file for each day of the batch: Spark's list of all files grows with each.
+    writer = rows.coalesce(1).writeStream.queryName(name).format("parquet").partitionBy("day")
+    places = {"path": directory, "checkpointLocation": f"{directory.rstrip('/')}/_checkpoint"}
+    writer = writer.options(**places, retention=f"{int(keep.total_seconds())}s")
+    return writer.trigger(processingTime=f"{int(every.total_seconds() * 1000)} milliseconds").start()

@@ -1,11 +1,9 @@
 """The pipeline's parts and how they are joined: topics, queries, and what runs beside these until a signal ends all.
 
 :mod:`quotahost.pipeline.main` makes one ``Job`` and runs it. :mod:`quotahost.pipeline.queries` describes the data's
-way, :mod:`quotahost.pipeline.supervisor` keeps the queries running, and ``Output`` takes what the query of the
-volumes publishes.
+way, :mod:`quotahost.pipeline.supervisor` keeps the queries running, and :mod:`quotahost.pipeline.publisher` and
+:mod:`quotahost.pipeline.shares` publish what two of them compute.
 """
-
-from __future__ import annotations
 
 import logging
 import threading
@@ -17,18 +15,16 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from quotahost.background import LoggedOnce
-from quotahost.pipeline.kafka.clients import JvmKafka, JvmProducer, short
-from quotahost.pipeline.kafka.clock import TICK, WITNESSES, KafkaClock, Ticks
-from quotahost.pipeline.kafka.leadership import Leadership
-from quotahost.pipeline.kafka.topics import TopicError, Topics, wanted
+from quotahost.pipeline.clients import JvmKafka, TopicError, Topics, short, wanted
+from quotahost.pipeline.clock import TICK, WITNESSES, KafkaClock, Ticks
+from quotahost.pipeline.cluster import Rules
+from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import DEAD_LETTERS, Progress
 from quotahost.pipeline.options import Options
+from quotahost.pipeline.publisher import Publisher, Sending
 from quotahost.pipeline.queries import Queries
 from quotahost.pipeline.shares import SharesPublisher
-from quotahost.pipeline.spark.places import Checkpoints
-from quotahost.pipeline.supervisor import Supervisor
-from quotahost.pipeline.volumes.aggregate import Rules
-from quotahost.pipeline.volumes.publisher import Publisher, Sending, Unpublished
+from quotahost.pipeline.supervisor import Supervisor, set_checkpoint_aside
 from quotahost.records.cluster_volumes import ClusterRecord, encode
 from quotahost.records.shares import partitions_for
 
@@ -37,47 +33,6 @@ log = logging.getLogger("quotahost.pipeline")
 _LOOK: Final = 1.0  # seconds
 _SILENCE: Final = 30.0  # seconds: another pipeline that is merely slow must not lose the leadership
 _ASK_EVERY: Final = 5.0  # seconds
-
-
-class Output:
-    """Where the query of the volumes publishes to: the topic of cluster records, the metrics, and the ticks' timer."""
-
-    def __init__(
-        self, producer: JvmProducer, topic: str, ticks: Ticks, progress: Progress, supervisor: Supervisor
-    ) -> None:
-        """Keeps its parts; :class:`Job` closes them."""
-        self._producer, self._topic = producer, topic
-        self._ticks, self._progress, self._supervisor = ticks, progress, supervisor
-
-    def send(self, record: ClusterRecord) -> Sending:
-        """Begin to write a record.
-
-        Raises:
-            Refused: no reader would take it.
-            Py4JJavaError: it can't be sent.
-        """
-        return self._producer.begin(self._topic, record.cluster.encode(), encode(record))
-
-    def made(self, record: ClusterRecord, standing_by: bool) -> None:
-        """This record was made; while this pipeline stands by, it is not sent."""
-        # Also of one that is not written then: the next attempt is a whole period later, and not at once.
-        self._ticks.published()
-        self._progress.made(record, standing_by)
-
-    def published(self, record: ClusterRecord) -> None:
-        """It was written."""
-        self._progress.published(record.cluster)
-
-    def unpublished(self, cluster: str, reason: Unpublished) -> None:
-        """A batch has published nothing of this cluster."""
-        self._progress.unpublished(cluster, reason)
-
-    def caught_up(self) -> bool:
-        """Whether the batch before this one read all records that there were; if not, another batch is caused."""
-        caught_up = self._supervisor.caught_up()
-        if not caught_up:
-            self._ticks.hurry()
-        return caught_up
 
 
 class Job:
@@ -91,50 +46,44 @@ class Job:
             TopicError: a topic can't be used as it is.
         """
         client, tick = options.client(), options.tick.total_seconds()
+        self._spark, self._options, self._fault = spark, options, LoggedOnce(log)
         self._kafka = JvmKafka(spark, client)
         own, brokers = self._kafka.cluster()
         clusters = options.clusters(own)
+        self._snapshots = frozenset(clusters)
         # Only the cluster with the topics lists its brokers. Where the snapshots are mirrored from another cluster,
         # nobody can say which of its brokers are missing.
         self._asks_for_brokers = own in clusters.values()
         cluster = own if self._asks_for_brokers else next(iter(clusters.values()))
-        self._fault = LoggedOnce(log)
+        compacted = (options.cluster_volumes_topic, options.usage_topic, options.shares_topic)
+        topics = wanted(options.snapshots_topics, compacted, options.refused_topic, options.tick_topic)
         several = {options.shares_topic: partitions_for}
-        self._topics = Topics(self._kafka, _topics(options), options.cluster_volumes_topic, several)
+        self._topics = Topics(self._kafka, topics, options.cluster_volumes_topic, several)
         self._topics.ensure()
+        # The ticks' thread and the batches share the producer, which Kafka lets several threads use.
         self._producer = self._kafka.producer()
         clock = KafkaClock()
         # Before the first batch: by a clock that is wrong, it would make all brokers stale.
         for _ in range(WITNESSES):
             clock.correct(self._producer.send(options.tick_topic, TICK, b""))
-        self._consumer = self._kafka.consumer(options.cluster_volumes_topic)
+        self._consumer, self._ends = self._kafka.consumer(options.cluster_volumes_topic), self._kafka.consumer()
         # A leader publishes with every tick, also while no snapshot comes.
-        self._leadership = leadership = Leadership(
+        self._leadership = Leadership(
             max(3 * tick, _SILENCE), set(clusters.values()), clock.now, refused=progress.refused_run
         )
-        leadership.begin(self._consumer)
+        self._leadership.begin(self._consumer)
         # From here on the follower's thread alone polls: Kafka's consumer must not be used by two threads at a time.
-        leadership.follow(self._consumer)
-        # The ticks' thread and the batches share the producer, which Kafka lets several threads use.
-        self._ends = self._kafka.ends()
-        self._snapshots = frozenset(clusters)
+        self._leadership.follow(self._consumer)
         self._ticks = Ticks(tick, lambda key, value: self._producer.send(options.tick_topic, key, value))
-        checkpoints = Checkpoints(spark, options.checkpoint)
-
-        def set_aside(query: str) -> str:
-            aside = checkpoints.set_aside(query)
-            leadership.renew()
-            return aside
-
-        self._supervisor = Supervisor(progress, set_aside)
-        rules = Rules(
-            cluster, options.validity, options.expiry, tuple(sorted(brokers)) if self._asks_for_brokers else ()
+        self._supervisor = Supervisor(progress, self._set_aside)
+        listed = tuple(sorted(brokers)) if self._asks_for_brokers else ()
+        rules = Rules(cluster, options.validity, options.expiry, listed)
+        self._publisher = Publisher(
+            rules, self._leadership, clock, progress, self._ticks, self._send, self._supervisor.caught_up
         )
-        output = Output(self._producer, options.cluster_volumes_topic, self._ticks, progress, self._supervisor)
-        self._publisher = Publisher(rules, leadership, output, clock)
         self._ticks.without_batch = partial(self._publisher.again, self._nothing_came)
         self._shares = SharesPublisher(
-            options.shares_topic, client, options.validity, leadership, clock, options.expiry,
+            options.shares_topic, client, options.validity, self._leadership, clock, options.expiry,
             lambda: self._producer.partitions(options.shares_topic),
         )  # fmt: skip
         usage_cluster = options.cluster or own
@@ -143,20 +92,20 @@ class Job:
             self._shares.registered(brokers)
         self._queries = Queries(spark, options, clusters, usage_cluster, client, clock, own)
         self._queries.listed = frozenset(brokers)
-        self._add_queries(self._queries, self._shares, options.history)
+        self._add_queries()
         for topic, name in clusters.items():
             log.info("topic %s holds the snapshots of cluster %s", topic, name)
-        log.info("run %d of cluster %s begins", leadership.run, cluster)
+        log.info("run %d of cluster %s begins", self._leadership.run, cluster)
 
-    def _add_queries(self, queries: Queries, shares: SharesPublisher, history: str | None) -> None:
-        crowded = partial(self._supervisor.crowded, "volumes")
-        self._supervisor.add("volumes", lambda: queries.volumes(self._publisher, crowded()))
-        self._supervisor.add(DEAD_LETTERS, queries.dead_letters)
-        self._supervisor.add("shares", lambda: queries.shares(shares))
-        if history:
+    def _add_queries(self) -> None:
+        queries, add = self._queries, self._supervisor.add
+        add("volumes", lambda: queries.volumes(self._publisher, self._supervisor.crowded("volumes")))
+        add(DEAD_LETTERS, queries.dead_letters)
+        add("shares", lambda: queries.shares(self._shares))
+        if history := self._options.history:
             # Its files and its checkpoint belong together: a new checkpoint alone would hide what was written before.
-            self._supervisor.add("history", lambda: queries.history(history), rebuilt_from_topics=False)
-            self._supervisor.add("usage", lambda: queries.usage(history), rebuilt_from_topics=False)
+            add("history", lambda: queries.history(history), rebuilt_from_topics=False)
+            add("usage", lambda: queries.usage(history), rebuilt_from_topics=False)
 
     def run(self, stop: threading.Event) -> None:
         """Keep the queries running until ``stop`` is set, then close everything."""
@@ -182,12 +131,20 @@ class Job:
         self._kafka.close()
         self._producer.close()
 
+    def _send(self, record: ClusterRecord) -> Sending:
+        return self._producer.begin(self._options.cluster_volumes_topic, record.cluster.encode(), encode(record))
+
+    def _set_aside(self, query: str) -> str:
+        aside = set_checkpoint_aside(self._spark, self._options.checkpoint, query)
+        self._leadership.renew()
+        return aside
+
     def _nothing_came(self, batch: int) -> bool:
         """Whether the topics of snapshots end where the volumes' batch of this number has read them up to."""
         read = self._supervisor.read_up_to(batch)
         read = {(topic, partition): at for (topic, partition), at in read.items() if topic in self._snapshots}
         try:
-            return bool(read) and self._ends.of(read.keys()) == read
+            return bool(read) and self._ends.ends(read.keys()) == read
         except Py4JJavaError:  # the cluster doesn't answer, or a topic is gone; a batch will tell what is wrong
             return False
 
@@ -209,8 +166,3 @@ class Job:
         except (Py4JError, TopicError) as problem:
             text = "the cluster can't be asked for its brokers and topics; the brokers known so far stay: %s"
             self._fault.report(text, short(problem))
-
-
-def _topics(options: Options) -> dict[str, dict[str, str]]:
-    compacted = (options.cluster_volumes_topic, options.usage_topic, options.shares_topic)
-    return wanted(options.snapshots_topics, compacted, options.refused_topic, options.tick_topic)

@@ -1,32 +1,54 @@
 """The pipeline as a program: ``spark-submit`` runs this file, ``quotahost pipeline`` calls ``run``.
 
-It reads the options, waits until no other pipeline uses its directories, starts Spark and the metrics, and leaves the
-rest to :class:`quotahost.pipeline.job.Job` until a signal ends it. :func:`submit_line` makes the line by which an
-operator runs it on a cluster (``quotahost pipeline --print-submit``).
+1. It reads the options, and starts the metrics.
+2. It waits until no other pipeline uses its directories (:class:`Lock`): two queries with one checkpoint would end each
+   other for ever.
+3. It starts Spark, and refuses directories that executors couldn't reach (:func:`refusal`).
+4. It leaves the rest to :class:`quotahost.pipeline.job.Job` until a signal ends it.
+
+:func:`submit_line` makes the line by which an operator runs it on a cluster (``quotahost pipeline --print-submit``).
 """
 
-from __future__ import annotations
-
+import fcntl
 import logging
+import os
 import shlex
 import signal
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from quotahost.errors import QuotahostError
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options, OptionsError, as_text, option, options
-from quotahost.pipeline.spark import places
-from quotahost.pipeline.spark.places import Lock
-from quotahost.pipeline.spark.session import DEFAULTS, POOLS, checkpoint_files, jars, path, quiet, session
+from quotahost.pipeline.session import (
+    DEFAULTS,
+    POOLS,
+    checkpoint_files,
+    hadoop,
+    jars,
+    on_this_machine,
+    path,
+    quiet,
+    session,
+)
 from quotahost.text import EscapingFormatter
 
 log = logging.getLogger("quotahost.pipeline")
 
 _LOOK: Final = 1.0  # seconds between two looks for a directory that another pipeline uses
+# Readers of Parquet and Spark's checkpoints leave out names that begin so.
+_LOCK: Final = "_quotahost.lock"
+
+
+class PlaceError(QuotahostError):
+    """A directory doesn't suit the master; the message names option, directory, master and what would be right."""
+
+    exit_code = 2
 
 
 def run(chosen: Options) -> None:
@@ -46,20 +68,77 @@ def run(chosen: Options) -> None:
     if chosen.metrics_port is not None:
         progress.serve(chosen.metrics_port, chosen.metrics_address)
     directories = {"checkpoint": chosen.checkpoint} | ({"history": chosen.history} if chosen.history else {})
-    if not wait_for([Lock(each) for each in directories.values()], progress, stop):
+    if not wait_for([Lock(directory) for directory in directories.values()], progress, stop):
         return
     spark = session("quotahost", chosen.master, checkpoint_files(chosen.checkpoint))
     try:
-        places.check(spark, directories)
+        # Under spark-submit the master need not be the option's.
+        master, default = str(spark.sparkContext.master), str(hadoop(spark).get("fs.defaultFS"))
+        for name, directory in directories.items():
+            if problem := refusal(name, directory, master, default):
+                raise PlaceError(problem)
         Job(spark, chosen, progress).run(stop)
     finally:
         spark.stop()
 
 
+def refusal(name: str, directory: str, master: str, default: str) -> str:
+    """Why a directory doesn't suit the master, "" if it does; ``default`` is Hadoop's default file system.
+
+    Without a scheme it lies on this machine alone. Where executors run elsewhere, each would write its part to a disk
+    of its own: after one is lost or replaced, the state can't be read.
+    """
+    if master.startswith("local") or urlsplit(directory).scheme or urlsplit(default).scheme not in ("", "file"):
+        return ""
+    return (
+        f"--{name} {directory} lies on this machine alone, but the executors of {master} run elsewhere and must "
+        f"reach it: give a URL such as hdfs://host/dir or s3a://bucket/dir, or file://{directory} if it is mounted "
+        "on all machines under that path"
+    )
+
+
+class Lock:
+    """Keeps a directory on this machine, or one mounted here, for one pipeline; Linux lets go when its process ends.
+
+    Elsewhere (HDFS, object stores) nothing is locked: their files know no locks.
+    """
+
+    def __init__(self, directory: str) -> None:
+        """Locks nothing yet."""
+        parts = urlsplit(directory)
+        place = Path(unquote(parts.path) if parts.scheme else directory) / _LOCK
+        self._path = place if on_this_machine(directory) else None
+        self._file: int | None = None
+
+    def take(self) -> bool:
+        """Lock it, unless another process has; whether it is locked by this one now.
+
+        Raises:
+            OSError: the directory can't be written to.
+        """
+        if self._path is None or self._file is not None:
+            return True
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            return False
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        """Let another process lock it."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
 def wait_for(locks: Sequence[Lock], progress: Progress, stop: threading.Event) -> bool:
     """Stand by until no other pipeline uses these directories; whether they are locked, False after ``stop``.
 
-    Two queries with one checkpoint would end each other for ever. The process keeps the locks until it ends.
+    The process keeps the locks until it ends.
     """
     logged = False
     while not stop.is_set():

@@ -4,8 +4,6 @@
 record. How far a query has read stands in that progress, as Kafka's offsets.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import time
@@ -55,7 +53,7 @@ class Progress:
         self._capacity = self._gauge("capacity_bytes", "Sum of their capacities", "cluster")
         self._consumed = self._gauge("consumed_bytes", "Sum of what they consume", "cluster")
         self._factor = self._gauge("factor", "Smallest factor by published limits, 1 without", "cluster")
-        self._last: dict[str, int] = {}
+        self._last: dict[str, int] = {}  # by query: the number of the last batch
         self._refused_so_far = 0
         self._known: dict[str, int] = {}
         self._lines: dict[str, tuple[tuple[Any, ...], LineLimit]] = {}

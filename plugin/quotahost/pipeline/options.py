@@ -5,8 +5,6 @@ from the environment only. ``quotahost pipeline`` makes its own options from thi
 of Spark: the command's help must work without the extra ``spark``. Next: :mod:`quotahost.pipeline.main`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from datetime import timedelta
@@ -53,10 +51,10 @@ def _one_cluster_each(given: tuple[str, ...]) -> tuple[str, ...]:
     Raises:
         ValueError: one isn't of that form, or it isn't clear to which cluster a topic belongs.
     """
-    for each in given:
-        if not _TOPIC_OF.fullmatch(each):
-            raise ValueError(f"{each!r} is neither TOPIC nor TOPIC=CLUSTER, where CLUSTER is a cluster's id")
-    topics, clusters = zip(*(_parted(each) for each in given), strict=True)
+    for topic in given:
+        if not _TOPIC_OF.fullmatch(topic):
+            raise ValueError(f"{topic!r} is neither TOPIC nor TOPIC=CLUSTER, where CLUSTER is a cluster's id")
+    topics, clusters = zip(*map(_parted, given), strict=True)
     if twice := _twice(topics):
         raise ValueError(f"topic {twice!r} is named twice")
     # Whoever may write to a topic may speak for one cluster, so that each cluster has a topic of its own.
@@ -138,7 +136,7 @@ class Options(BaseModel):
     @property
     def snapshots_topics(self) -> tuple[str, ...]:
         """The names of the topics of snapshots."""
-        return tuple(_parted(each)[0] for each in self.snapshots_topic)
+        return tuple(_parted(topic)[0] for topic in self.snapshots_topic)
 
     def clusters(self, own: str) -> dict[str, str]:
         """The cluster that each topic of snapshots belongs to, by topic; ``own`` is the id of the bootstrap's."""

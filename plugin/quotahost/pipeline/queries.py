@@ -1,8 +1,12 @@
 """The streaming queries: from which topics each reads, what it computes, where that goes, and its checkpoint.
 
-Snapshots become the volumes of all brokers, dead letters and history; usage becomes shares. Each query has a pool of
-Spark's scheduler for itself (spark/conf/fairscheduler.xml), so that the volumes come first while cores are short. The
-results go on to :mod:`quotahost.pipeline.volumes.publisher` and :mod:`quotahost.pipeline.shares`.
+1. ``volumes``: snapshots and ticks -> the volumes of all brokers, for :mod:`quotahost.pipeline.publisher`.
+2. ``refused``: refused snapshots and usage records -> dead letters.
+3. ``shares``: usage records -> the newest of each broker, for :mod:`quotahost.pipeline.shares`.
+4. ``history`` and ``usage``: the same records -> Parquet (:mod:`quotahost.pipeline.history`).
+
+Each query has a pool of Spark's scheduler for itself (spark/conf/fairscheduler.xml), so that the volumes come first
+while cores are short.
 
 Dead letters are copies of the refused snapshots and usage records, in a topic of their own, with the reason of each: an
 operator reads there what a broker, or a stranger, published wrongly. Their query judges every record a second time,
@@ -12,8 +16,6 @@ key. The second reading costs little. A driver that was just started takes 53 CP
 200,000 snapshots and their dead letters, and 71 % instead of 70 % of a core while 1,000 snapshots arrive in a second
 (10,000 brokers, one each 10 s), measured one after the other with a form that remembered which offsets were good.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
@@ -26,14 +28,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.errors import QuotahostError
 from quotahost.pipeline import shares
+from quotahost.pipeline.clients import short
+from quotahost.pipeline.clock import KafkaClock
+from quotahost.pipeline.cluster import cut_strangers, state
+from quotahost.pipeline.frames import kafka_sink, large_of_stranger, spark_options, sql
 from quotahost.pipeline.history import start_history, start_usage
-from quotahost.pipeline.kafka.clients import short
-from quotahost.pipeline.kafka.clock import KafkaClock
 from quotahost.pipeline.monitoring import DEAD_LETTERS
 from quotahost.pipeline.options import Options
-from quotahost.pipeline.spark.frames import kafka_sink, large_of_stranger, spark_options, sql
-from quotahost.pipeline.spark.places import place
-from quotahost.pipeline.volumes import aggregate, parse
+from quotahost.pipeline.snapshots import parse, resolved
 
 _FETCH: Final = {  # for a million small records in a hurry
     # At the end of the log a fetch that waits holds up the fetch of the next batch until it returns empty.
@@ -53,38 +55,19 @@ SHARES_EVERY: Final = timedelta(milliseconds=500)
 #: Bytes of a refused record's value and of its key that its dead letter keeps.
 MAX_VALUE: Final = 64 * 1024
 MAX_KEY: Final = 1024
+_MS: Final = timedelta(milliseconds=1)
 
 #: What is done with a batch: its rows, and its number.
 Batch = Callable[[DataFrame, int], None]
 
 
+def place(directory: str, query: str) -> str:
+    """The checkpoint of a query in the directory of the option ``checkpoint``."""
+    return f"{directory.rstrip('/')}/{query}"
+
+
 class BatchFailed(QuotahostError):
     """A batch could not be published; the query ends, and is started again with the same batch."""
-
-
-def _with_short_error(work: Batch) -> Batch:
-    """The same with an error of one line: Spark matches it by a regular expression that overflows on long ones."""
-
-    def done(frame: DataFrame, number: int) -> None:
-        try:
-            work(frame, number)
-        except Exception as problem:
-            raise BatchFailed(short(problem)) from None
-
-    return done
-
-
-def _dead_letters(snapshots: DataFrame, usage: DataFrame) -> DataFrame:
-    """The dead letters of the records that have an ``error``: key, value and headers, as Kafka's sink takes them.
-
-    Args:
-        snapshots: as ``volumes.parse.parse`` returns them.
-        usage: as ``shares.parse`` returns them.
-    """
-    text = sql("refused", value_bytes=MAX_VALUE, key_bytes=MAX_KEY)
-    found = snapshots.sparkSession.sql(text, parsed=snapshots, usage=usage)
-    # Spark reports this count with the batch's progress, for the metric: no second pass counts them.
-    return found.observe(DEAD_LETTERS, F.count("key").alias(DEAD_LETTERS))
 
 
 class Queries:
@@ -124,22 +107,20 @@ class Queries:
         Of a fenced broker the last snapshot counts whatever its age. Only where the state was ``crowded`` with brokers
         that nobody knows, old snapshots don't enter it again.
         """
-        topics = (*self._options.snapshots_topics, self._options.tick_topic)
+        ticks = self._options.tick_topic
+        raw = self._read((*self._options.snapshots_topics, ticks), self._task())
         # A tick only causes a batch; none of its fields is read.
-        parsed = parse.parse(self._read(topics), self._clusters, self._options.validity)
-        good = parsed.where(f"error IS NULL AND topic <> '{self._options.tick_topic}'")
-        for topic in (topic for topic, cluster in self._clusters.items() if cluster == self._own):
-            good = aggregate.cut_strangers(good, topic, self.listed)
+        good = parse(raw, self._clusters, self._options.validity).where(f"error IS NULL AND topic <> '{ticks}'")
+        for topic, cluster in self._clusters.items():
+            if cluster == self._own:
+                good = cut_strangers(good, topic, self.listed)
         if crowded:
             good = good.where(self._not_expired("seen"))
-        volumes = aggregate.state(good, self._options.fill_window)
-        return self._start_complete("volumes", volumes, publish)
+        return self._start_complete("volumes", state(good, self._options.fill_window), publish)
 
     def shares(self, publish: Batch) -> StreamingQuery:
         """From usage records to the newest of each broker; ``publish`` takes all of them with each batch."""
-        raw = self._read((self._options.usage_topic,))
-        parsed = shares.parse(raw, self._usage_cluster, self._options.validity)
-        good = parsed.where("error IS NULL").where(self._not_expired("ts"))
+        good = self._usage_records(self._task()).where("error IS NULL").where(self._not_expired("ts"))
         if self._usage_cluster == self._own:
             # Shares are only for brokers that the cluster has listed.
             good = good.where(~large_of_stranger(self._options.usage_topic, "brokerId", self.listed))
@@ -148,61 +129,68 @@ class Queries:
 
     def dead_letters(self) -> StreamingQuery:
         """From snapshots and usage records to the dead letters of those that are refused."""
-        snapshots = parse.parse(self._read(self._options.snapshots_topics, _TASK_THAT_CAN_WAIT), self._clusters)
-        usage = shares.parse(self._read((self._options.usage_topic,), _TASK_THAT_CAN_WAIT), self._usage_cluster)
-        letters = _dead_letters(snapshots, usage)
-        writer = kafka_sink(letters.writeStream, self._options.refused_topic, self._client)
+        text = sql("refused", value_bytes=MAX_VALUE, key_bytes=MAX_KEY)
+        letters = self._spark.sql(text, parsed=self._snapshots(), usage=self._usage_records(_TASK_THAT_CAN_WAIT))
+        # Spark reports this count with the batch's progress, for the metric: no second pass counts them.
+        counted = letters.observe(DEAD_LETTERS, F.count("key").alias(DEAD_LETTERS))
+        writer = kafka_sink(counted.writeStream, self._options.refused_topic, self._client)
         return self._start(DEAD_LETTERS, writer, _DEAD_LETTERS_EVERY)
 
     def history(self, directory: str) -> StreamingQuery:
         """From snapshots to every reading as Parquet, in ``directory``."""
-        parsed = parse.parse(self._read(self._options.snapshots_topics, _TASK_THAT_CAN_WAIT), self._clusters)
         self._pool("history")
-        return start_history(parse.resolved(parsed), directory)
+        return start_history(resolved(self._snapshots()), directory)
 
     def usage(self, directory: str) -> StreamingQuery:
         """From usage records to what each client used as Parquet, beside ``directory``."""
-        raw = self._read((self._options.usage_topic,), _TASK_THAT_CAN_WAIT)
-        parsed = shares.parse(raw, self._usage_cluster, self._options.validity)
         self._pool("history")
-        return start_usage(parsed, self._usage_cluster, directory)
+        return start_usage(self._usage_records(_TASK_THAT_CAN_WAIT), self._usage_cluster, directory)
+
+    def _snapshots(self) -> DataFrame:
+        return parse(self._read(self._options.snapshots_topics, _TASK_THAT_CAN_WAIT), self._clusters)
+
+    def _usage_records(self, task: int) -> DataFrame:
+        raw = self._read((self._options.usage_topic,), task)
+        return shares.parse(raw, self._usage_cluster, self._options.validity)
 
     def _not_expired(self, time: str) -> str:
         """Whether a record is not of a broker long gone."""
         # By the clock's correction as it is when the query starts; a wrong clock is corrected before.
-        expiry = self._options.expiry // timedelta(milliseconds=1) - self._clock.ahead
+        expiry = self._options.expiry // _MS - self._clock.ahead
         return f"unix_millis({time}) >= unix_millis(current_timestamp()) - {expiry}"
 
-    def _read(self, topics: tuple[str, ...], task: int | None = None) -> DataFrame:
+    def _task(self) -> int:
+        """Records of one task of a query that goes first."""
+        return max(_TASK, math.ceil(self._options.batch / self._spark.sparkContext.defaultParallelism))
+
+    def _read(self, topics: tuple[str, ...], task: int) -> DataFrame:
         source = self._spark.readStream.format("kafka").options(**spark_options(self._client)).options(**_FETCH)
         # From the earliest record, so that a lost checkpoint is rebuilt from the compacted topics.
         source = source.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest")
         # A compacted topic keeps the newest record of each broker, so a record that is gone before it was read is no
         # loss.
         source = source.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", self._options.batch)
-        return source.option("maxRecordsPerPartition", task or self._task()).load()
-
-    def _task(self) -> int:
-        """Records of one task of a query that goes first."""
-        return max(_TASK, math.ceil(self._options.batch / self._spark.sparkContext.defaultParallelism))
+        return source.option("maxRecordsPerPartition", task).load()
 
     def _start_complete(
         self, name: str, rows: DataFrame, publish: Batch, least: timedelta = timedelta()
     ) -> StreamingQuery:
+        def published(frame: DataFrame, number: int) -> None:
+            try:
+                publish(frame, number)
+            except Exception as problem:
+                # An error of one line: Spark matches it by a regular expression that overflows on long ones.
+                raise BatchFailed(short(problem)) from None
+
         # All rows with each batch, not only those that changed: a broker that falls silent changes no row.
-        writer = rows.writeStream.outputMode("complete").foreachBatch(_with_short_error(publish))
-        return self._start(name, writer, least)
+        return self._start(name, rows.writeStream.outputMode("complete").foreachBatch(published), least)
 
     def _start(self, name: str, writer: Any, least: timedelta) -> StreamingQuery:
         self._pool(name)
         # Spark's default trigger begins a batch with each record that comes; a batch costs the same whatever is in it.
-        every = f"{round(max(least, self._options.interval).total_seconds() * 1000)} milliseconds"
-        query: StreamingQuery = (
-            writer.queryName(name)
-            .option("checkpointLocation", place(self._options.checkpoint, name))
-            .trigger(processingTime=every)
-            .start()
-        )
+        every = f"{round(max(least, self._options.interval) / _MS)} milliseconds"
+        writer = writer.queryName(name).option("checkpointLocation", place(self._options.checkpoint, name))
+        query: StreamingQuery = writer.trigger(processingTime=every).start()
         return query
 
     def _pool(self, name: str) -> None:

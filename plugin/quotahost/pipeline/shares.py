@@ -9,8 +9,6 @@ A broker reads only the partition of its own record, and a record that says the 
 (but every few seconds): so what a broker reads doesn't grow with the cluster. ``python -m bench shares`` has figures.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -19,13 +17,13 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
-from quotahost.pipeline.kafka.clock import KafkaClock
-from quotahost.pipeline.kafka.leadership import Leadership
-from quotahost.pipeline.spark.frames import bring_forward, kafka_sink, seen_at, sql
-from quotahost.pipeline.spark.strict_json import OPTIONS, is_json, more_braces
-from quotahost.records.clients import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
+from quotahost.pipeline.clock import KafkaClock
+from quotahost.pipeline.frames import bring_forward, kafka_sink, seen_at, sql
+from quotahost.pipeline.leadership import Leadership
+from quotahost.pipeline.snapshots import OPTIONS, is_json, long_number, more_braces
 from quotahost.records.codec import VERSION
 from quotahost.records.fields import DATE_TIME, MAX_NAME, time_json
+from quotahost.records.usage import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
 
 #: The share of an equal part that every broker keeps, so that a client can begin anywhere.
 FLOOR: Final = 0.05
@@ -62,22 +60,16 @@ def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=
         tombstone, whose value is null), ``clients``; ``error``, null for a record that is taken, else ``REASON:
         text``; and the columns of ``raw``.
     """
-    args = {
-        "schema": _USAGE,
-        "cluster": cluster,
-        "time": DATE_TIME,
-        "bytes": MAX_BYTES,
-        "version": VERSION,
-        "name": MAX_NAME,
-        "names": MAX_NAMES,
-        "clients": MAX_CLIENTS,
-    }
+    args: dict[str, Any] = {"schema": _USAGE, "cluster": cluster, "time": DATE_TIME, "version": VERSION}
+    args |= {"bytes": MAX_BYTES, "name": MAX_NAME, "names": MAX_NAMES, "clients": MAX_CLIENTS}
+    value = "string(value)"
     text = sql(
         "usage_parse",
         seen_at=seen_at("NULL", "at", "timestamp", validity),
         json_options=OPTIONS,
-        more_braces=more_braces("string(value)", "1 + size(u.clients)"),
-        is_json=is_json("string(value)"),
+        more_braces=more_braces(value, "1 + size(u.clients)"),
+        is_json=is_json(value),
+        long_number=long_number(value),
     )
     return raw.sparkSession.sql(text, args=args, raw=raw)
 
@@ -200,7 +192,7 @@ class SharesPublisher:
         # may never complete it, and the query hangs.
         found.persist()
         try:
-            told = {each["key"]: each["hash"] for each in found.select("key", "hash").collect()}
+            told = {row["key"]: row["hash"] for row in found.select("key", "hash").collect()}
             news = sorted(broker for broker, hashed in told.items() if same.get(broker) != hashed)
             if news:
                 # One text instead of a literal for each broker, which would make the plan larger with each.

@@ -3,12 +3,12 @@
 The queries of :mod:`quotahost.pipeline.queries` run on threads of Spark; one that ends with an error stays ended. Every
 second :class:`quotahost.pipeline.job.Job` lets the supervisor look at each.
 
-A query whose checkpoint is of no use begins anew from the topics: one that fails again and again, one whose state is of
-another version's form, one whose place in a topic is gone (somebody has deleted the topic), and one that remembers many
-more brokers than there are. Spark can't take a row out of the state of a query that reports all rows with each batch.
+A query whose checkpoint is of no use would fail with the same error for ever. Everything in it but the fill rates is in
+the topics, too, so the checkpoint is set aside, and the query begins anew from the topics: one that fails again and
+again, one whose state is of another version's form, one whose place in a topic is gone (somebody has deleted the
+topic), and one that remembers many more brokers than there are. Spark can't take a row out of the state of a query that
+reports all rows with each batch.
 """
-
-from __future__ import annotations
 
 import logging
 import re
@@ -17,9 +17,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.pipeline.monitoring import Offsets, Progress, behind, idle, lost, offsets
+from quotahost.pipeline.queries import place
+from quotahost.pipeline.session import hadoop, jvm
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -35,6 +38,7 @@ _ANOTHER_FORM: Final = re.compile(
 )
 #: A state may have so many rows beyond twice as many as there are brokers.
 SPARE_ROWS: Final = 1000
+_ASIDE: Final = ".set-aside-"
 
 
 @dataclass
@@ -52,9 +56,9 @@ class _Query:
     rows: int = 0  # of the state, when it had
     crowded: bool = False
 
-    def has_batches(self) -> None:
-        """It has reported progress since its start, so its next failure begins with the shortest pause."""
-        self.due, self.pause, self.failures, self.anew_without_batch = 0.0, _FIRST_PAUSE, 0, False
+    def forget_failures(self) -> None:
+        """Its next failure begins with the shortest pause."""
+        self.due, self.pause, self.failures = 0.0, _FIRST_PAUSE, 0
 
     def stop(self) -> None:
         """Stop it; the next look starts it."""
@@ -156,7 +160,8 @@ class Supervisor:
         # Reading recentProgress costs more; it is needed only where several batches ended since the last look.
         for progress in [last] if self._progress.follows(name, last) else running.recentProgress:
             self._progress.batch(name, progress)
-        query.has_batches()
+        query.forget_failures()
+        query.anew_without_batch = False
         if why := self._reason_to_rebuild(query, last):
             query.stop()
             self._rebuild(name, query, why)
@@ -164,7 +169,7 @@ class Supervisor:
     def _reason_to_rebuild(self, query: _Query, last: Mapping[str, Any]) -> str:
         if not query.rebuilt_from_topics:
             return ""
-        if places := [place for source in last["sources"] for place in lost(source)]:
+        if places := [partition for source in last["sources"] for partition in lost(source)]:
             return f"{', '.join(places)} ends before the place up to which the query has read it"
         rows = sum(operator["numRowsTotal"] for operator in last["stateOperators"])
         if query.anew_with_backlog:
@@ -204,7 +209,8 @@ class Supervisor:
         except Exception as problem:  # of Hadoop's file systems, of any kind
             log.error("the checkpoint of query %s can't be set aside: %s", name, problem)
             return
-        query.failures, query.due, query.pause, query.anew_with_backlog = 0, 0.0, _FIRST_PAUSE, True
+        query.forget_failures()
+        query.anew_with_backlog = True
         log.warning("query %s begins anew from the topics, because %s; its checkpoint is kept as %s", name, why, aside)
 
 
@@ -212,3 +218,29 @@ def _reason(text: str) -> str:
     """The one line of Spark's many that names the reason."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return next((line for line in lines if "BatchFailed: " in line), lines[0] if lines else "")[:500]
+
+
+def set_checkpoint_aside(spark: SparkSession, directory: str, query: str) -> str:
+    """Rename the checkpoint of a query, wherever Hadoop keeps it; one that was set aside before is deleted.
+
+    Args:
+        spark: the session.
+        directory: that of the option ``checkpoint``.
+        query: its name.
+
+    Returns:
+        The new place.
+
+    Raises:
+        Py4JJavaError: the file system doesn't answer or refuses.
+    """
+    path = jvm(spark).org.apache.hadoop.fs.Path
+    old = path(place(directory, query))
+    new = path(f"{place(directory, query)}{_ASIDE}{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}")
+    system = old.getFileSystem(hadoop(spark))
+    # Only the newest is kept: a fault that comes again must not fill the disk.
+    for entry in system.listStatus(old.getParent()):
+        if entry.getPath().getName().startswith(f"{query}{_ASIDE}"):
+            system.delete(entry.getPath(), True)
+    system.rename(old, new)
+    return str(new.toString())

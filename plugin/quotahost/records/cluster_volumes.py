@@ -5,8 +5,6 @@ The pipeline publishes it to the compacted topic ``cluster.volumes.topic`` under
 be null or left out, as Spark leaves it out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain

@@ -9,12 +9,11 @@
 3. A record that is wrong raises :class:`Refused`, with one of REASONS and a line of text.
 
 All readers, on brokers and in the pipeline's driver, decode with it, so that they take or refuse the same bytes. The
-pipeline's SQL (:mod:`quotahost.pipeline.volumes.parse`) has the same rules and the same reasons.
+pipeline's SQL (:mod:`quotahost.pipeline.snapshots`) has the same rules and the same reasons.
 """
 
-from __future__ import annotations
-
 import json
+import re
 import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -76,7 +75,7 @@ def _whole(value: object) -> object:
 
 #: A whole number, also as 5.0 or 5e0: for draft 7 of JSON Schema (6.1.1) an integer is any number without a fraction.
 #: One with a point or an exponent is read as a double, so it is refused where doubles are no longer exact. The pipeline
-#: has the same rule in SQL (:mod:`quotahost.pipeline.volumes.parse`).
+#: has the same rule in SQL (:mod:`quotahost.pipeline.snapshots`).
 Whole = Annotated[int, BeforeValidator(_whole)]
 
 
@@ -167,6 +166,12 @@ class Versioned(Record):
 
 # ---- how it is read and written --------------------------------------------------------------------
 
+#: Nowhere in a record are more than so many of NUMERIC in a row, so it has no number that is longer; names are shorter.
+#: The parsers of brokers and of Spark have limits of their own, each another one. This one comes before all of them.
+MAX_NUMBER: Final = 2000
+NUMERIC: Final = "[0-9.eE+-]"
+_LONG_NUMBER: Final = re.compile(f"{NUMERIC}{{{MAX_NUMBER + 1}}}".encode())
+
 
 class Codec(Generic[_T]):
     """Encodes and decodes the records that one dataclass, ``record``, declares."""
@@ -195,6 +200,8 @@ class Codec(Generic[_T]):
         # Before the parse, which a stranger could make costly by a huge value.
         if len(value) > self._most:
             raise Refused("size", f"the record has {len(value):,} bytes, more than {self._most:,}")
+        if len(value) > MAX_NUMBER and _LONG_NUMBER.search(value):
+            raise Refused("json", f"a number has more than {MAX_NUMBER:,} characters")
         try:
             return self._adapter.validate_json(value, context=key)
         except ValidationError as error:

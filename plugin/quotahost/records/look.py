@@ -5,8 +5,6 @@ watches (``quotahost.records.watch``); ``quotahost top --bootstrap`` reads it. :
 cut to what fits; the forms of its lists stand before it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -23,9 +21,9 @@ from typing_extensions import TypedDict
 
 from quotahost.model import Bound, Client, ClientUse, Look, QuotaType, State, Volume, VolumeUse
 from quotahost.model.volume_use import MeasuredVolume, TopicUse
-from quotahost.records.clients import ClusterId
 from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Versioned, Whole, object_of
 from quotahost.records.fields import Long, Name, SizesJson
+from quotahost.records.usage import ClusterId
 
 MAX_BYTES: Final = 900_000  # librdkafka sends a million by default
 MAX_USES: Final = 1_000
@@ -165,11 +163,14 @@ def of(
     """A broker's record of a look; what is too long is cut, and what JSON lacks is left out."""
     fence: Any = look.fence
     uses = tuple(_fitting_uses(look.uses))
-    answered = tuple(_fitting_answers(answers))[:MAX_ANSWERS]
+    short = ((client, topic) for client, topic in look.marks if len("".join(client)) + len(topic) <= _MAX_TEXT)
+    marks = tuple((Client(*map(_in_unicode, client)), _in_unicode(topic)) for client, topic in short)
+    volumes = tuple(replace(volume, name=_in_unicode(volume.name)) for volume in look.volumes if _fits(volume))
     return BrokerLook(
         broker, look.state, look.factor, look.limit_factor, look.cause[:_MAX_CAUSE], fence, look.affected,
-        look.clients, look.clients_max, uses, answered, cluster, look.left_out or len(uses) < len(look.uses),
-        _fitting_volumes(look.volumes), _fitting_marks(look.marks), _fitting_opened(opened),
+        look.clients, look.clients_max, uses, tuple(_fitting_answers(answers))[:MAX_ANSWERS], cluster,
+        look.left_out or len(uses) < len(look.uses), volumes[:MAX_VOLUMES], marks[:MAX_MARKS],
+        tuple(map(_cut, opened))[:MAX_OPENED],
     )  # fmt: skip
 
 
@@ -181,13 +182,8 @@ def _fitting_uses(uses: Iterable[ClientUse]) -> Iterator[ClientUse]:
         if number == MAX_USES or names > _MAX_NAMES:
             return
         if all(isfinite(value) for value in (use.rate, use.quota or 0, use.limit or 0, use.delay_ms, use.idle)):
-            use = replace(use, address=use.address[:MAX_ADDRESS])
-            yield use if (use.user + use.client_id + use.scope).isascii() else _use_in_unicode(use)
-
-
-def _use_in_unicode(use: ClientUse) -> ClientUse:
-    user, client_id, scope = map(_in_unicode, (use.user, use.client_id, use.scope))
-    return replace(use, user=user, client_id=client_id, scope=scope)
+            user, client_id, scope = map(_in_unicode, (use.user, use.client_id, use.scope))
+            yield replace(use, user=user, client_id=client_id, scope=scope, address=use.address[:MAX_ADDRESS])
 
 
 def _fitting_answers(answers: Iterable[Answered]) -> Iterator[Answered]:
@@ -199,25 +195,10 @@ def _fitting_answers(answers: Iterable[Answered]) -> Iterator[Answered]:
             yield answer
 
 
-def _fitting_volumes(volumes: Iterable[VolumeUse]) -> tuple[VolumeUse, ...]:
-    """Those that fit a record; without one whose name is too long, or with a number that no schema allows."""
-    return tuple(replace(volume, name=_in_unicode(volume.name)) for volume in volumes if _fits(volume))[:MAX_VOLUMES]
-
-
 def _fits(volume: VolumeUse) -> bool:
+    """Not if its name is too long, or it has a number that no schema allows."""
     numbers = (volume.capacity, volume.consumed, volume.soft or 0, volume.hard or 0, volume.factor or 0)
     return len(volume.name) <= _MAX_TEXT and all(isfinite(number) and number >= 0 for number in numbers)
-
-
-def _fitting_marks(marks: Iterable[tuple[Client, str]]) -> tuple[tuple[Client, str], ...]:
-    """Those that fit a record."""
-    short = [(client, topic) for client, topic in marks if len("".join(client)) + len(topic) <= _MAX_TEXT]
-    return tuple((Client(*map(_in_unicode, client)), _in_unicode(topic)) for client, topic in short[:MAX_MARKS])
-
-
-def _fitting_opened(opened: Iterable[MeasuredVolume]) -> tuple[MeasuredVolume, ...]:
-    """The first of them, each cut to what fits a record."""
-    return tuple(map(_cut, opened))[:MAX_OPENED]
 
 
 def _cut(opened: MeasuredVolume) -> MeasuredVolume:

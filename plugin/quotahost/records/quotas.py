@@ -8,8 +8,6 @@ Each entity has a record of its own, so two operators who change different entit
 :class:`LatestQuotas` is the rule by which all readers take or refuse the same bytes, within the same bounds.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass
@@ -172,7 +170,7 @@ class LatestQuotas:
         by_entity: the quotas; replaced one by one, so other threads may look one up meanwhile.
     """
 
-    def __init__(self, before: LatestQuotas | None = None) -> None:
+    def __init__(self, before: "LatestQuotas | None" = None) -> None:
         """No quota yet; of an entity whose record is refused, what ``before`` had of it stays."""
         self.by_entity: dict[Entity, ClusterQuota] = {}
         self._before = before.by_entity if before else {}

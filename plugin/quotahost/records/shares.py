@@ -4,16 +4,14 @@ The pipeline writes it to the compacted topic ``shares.topic`` under the broker'
 that broker reads it, and of the topic only the partition where it is.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Final
 
 from pydantic import Field, with_config
 
-from quotahost.records.clients import MAX_BYTES, ClientKey, ClusterId, Quota, Rate, clients_of
 from quotahost.records.codec import IS_KEY, RECORD, Codec, Versioned
 from quotahost.records.fields import Long, Millis, Name
+from quotahost.records.usage import MAX_BYTES, ClientKey, ClusterId, Quota, Rate, clients_of
 
 #: Partitions that the topic is made with: the first number that is no less than the number of brokers, else the last.
 # Primes, so that ids in steps of 10 or 1,000 don't meet in a few partitions.

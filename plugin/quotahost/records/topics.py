@@ -8,9 +8,6 @@ Brokers (:mod:`quotahost.kafka.topics`) and the pipeline both make missing topic
 ``COMPACTED``.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal
@@ -157,38 +154,14 @@ GROUPS: Final = "quotahost-"
 
 def table() -> str:
     """Topics, groups and other resources with the rights to them, as a Markdown table."""
+    head = ("resource", "what it carries", "brokers' plugins", "pipeline", "`quotahost top`", "quotahost quotas")
+    groups = ("Describe", "", "Describe", "Describe", "nothing: nobody reads them")
     rows: list[tuple[str, ...]] = [
-        (
-            "resource",
-            "what it carries",
-            "brokers' plugins",
-            "pipeline",
-            "`quotahost top`",
-            "quotahost quotas",
-            "anybody else who may write",
-        ),
-        *((f"`{t.name}`", t.carries, *(_listed(t.operations(party)) for party in Party), t.danger) for t in TOPICS),
-        (
-            f"groups `{GROUPS}*`",
-            "nothing: no group is joined, no offset is committed",
-            "Describe",
-            "",
-            "Describe",
-            "Describe",
-            "nothing: nobody reads them",
-        ),
-        ("transactional ids", "none: no client of quotahost has transactions", "", "", "", "", ""),
-        ("the cluster", "the ids of its brokers, which Kafka shows to every client", "", "", "", "", ""),
+        (*head, "anybody else who may write"),
+        *((f"`{t.name}`", t.carries, *(", ".join(t.operations(party)) for party in Party), t.danger) for t in TOPICS),
+        (f"groups `{GROUPS}*`", "nothing: no group is joined, no offset is committed", *groups),
+        ("transactional ids", "none: no client of quotahost has transactions", *[""] * 5),
+        ("the cluster", "the ids of its brokers, which Kafka shows to every client", *[""] * 5),
     ]
-    return "\n".join(_lines(rows))
-
-
-def _lines(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    for number, row in enumerate(rows):
-        yield f"| {' | '.join(row)} |"
-        if number == 0:
-            yield "|" + "---|" * len(row)
-
-
-def _listed(operations: tuple[Operation, ...]) -> str:
-    return ", ".join(operations)
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])

@@ -1,19 +1,95 @@
-"""What one broker's busiest clients use of their cluster-wide quotas.
+"""What one broker's busiest clients use of their cluster-wide quotas; and whose quota an entry of a record is about.
 
 The task ``publish-usage`` of each broker writes it to the compacted topic ``usage.topic`` under the broker's id; the
-pipeline reads it (in SQL, ``pipeline/shares.py``) and divides the quotas by it.
+pipeline reads it (in SQL, ``pipeline/shares.py``), divides the quotas by it, and answers with a record of
+:mod:`quotahost.records.shares`. Both records list clients: :class:`ClientKey` names one, and :func:`clients_of`
+declares the list, which is bounded so that it fits a record.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Final
+from operator import itemgetter
+from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol, TypeVar, get_type_hints
 
 from pydantic import Field, with_config
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from quotahost.records.clients import MAX_BYTES, ClientKey, ClusterId, Quota, Rate, clients_of
-from quotahost.records.codec import IS_KEY, RECORD, Codec, Versioned
+from quotahost.model import QuotaType
+from quotahost.records.codec import IS_KEY, RECORD, As, Codec, NullIs, Refused, Versioned
 from quotahost.records.fields import Millis, Name
+
+MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
+MAX_CLIENTS: Final = 256
+MAX_NAMES: Final = 120_000  # bytes of all names in UTF-8; JSON may write each as six
+
+
+class ClientKey(NamedTuple):
+    """Whose quota: principal and client-id as in ``quotahost.model.Client``, and the type."""
+
+    principal: str
+    client_id: str
+    quota_type: QuotaType
+
+    @property
+    def octets(self) -> int:
+        """How long the two names are together, in bytes of UTF-8."""
+        # A lone surrogate must not raise here: the codec refuses such a name in words.
+        return len(self.principal.encode(errors="replace")) + len(self.client_id.encode(errors="replace"))
+
+
+class _OfClient(Protocol):
+    @property
+    def key(self) -> ClientKey: ...
+
+
+_Entry = TypeVar("_Entry", bound=_OfClient)
+
+
+def fitting(entries: Iterable[_Entry]) -> Iterator[_Entry]:
+    """The first of them, as many as fit a record: MAX_CLIENTS, with names of MAX_NAMES bytes together."""
+    names = 0
+    for number, entry in enumerate(entries):
+        names += entry.key.octets
+        if number == MAX_CLIENTS or names > MAX_NAMES:
+            return
+        yield entry
+
+
+ClusterId = Annotated[Name, Field(alias="clusterId"), NullIs("")]
+Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Quota = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_NameOfClient = Annotated[str, Field(max_length=MAX_NAMES)]
+_KEY: Final = {
+    "principal": Annotated[_NameOfClient, Field(alias="user")],
+    "client_id": _NameOfClient,
+    "quota_type": Literal[QuotaType.PRODUCE, QuotaType.FETCH],
+}
+
+
+def clients_of(entry: type[Any]) -> As:
+    """Annotates the list of a record's clients.
+
+    Args:
+        entry: a dataclass of a ``key`` and numbers. In JSON its fields stand beside those of the key.
+    """
+    numbers = get_type_hints(entry, include_extras=True)
+    del numbers["key"]
+    form: Any = TypedDict(f"{entry.__name__}Json", _KEY | numbers)  # type: ignore[misc]  # made at run time
+    key_of, numbers_of = itemgetter(*_KEY), itemgetter(*numbers)
+
+    def read(listed: list[dict[str, Any]], _: object) -> tuple[Any, ...]:
+        clients = tuple(entry(ClientKey(*key_of(given)), *numbers_of(given)) for given in listed)
+        keys = [client.key for client in clients]
+        if len(keys) > MAX_CLIENTS or sum(key.octets for key in keys) > MAX_NAMES:
+            raise Refused("size", f"more than {MAX_CLIENTS} clients, or names of more than {MAX_NAMES:,} bytes")
+        if len(set(keys)) < len(keys):
+            raise Refused("schema", "a client is listed more than once")
+        return clients
+
+    def write(entries: tuple[Any, ...]) -> list[dict[str, Any]]:
+        return [client.key._asdict() | {name: getattr(client, name) for name in numbers} for client in fitting(entries)]
+
+    return As(Annotated[list[form], Field(max_length=MAX_CLIENTS)], read, write)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,6 @@ every broker reads it, and publishes a ``quotahost.records.look.BrokerLook`` eve
 compared: a broker counts the seconds from when it reads the record.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """Three brokers and the pipeline: a disk that fills on one stops producers on all, whether Spark lives or not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final

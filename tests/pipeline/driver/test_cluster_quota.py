@@ -1,7 +1,5 @@
 """Cluster-wide client quotas on three brokers, divided by the real pipeline."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """The driver as a process of its own: killed, doubled, robbed of its checkpoint."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -17,8 +15,7 @@ from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.model import QuotaType
 from quotahost.records import usage as usage_records
-from quotahost.records.clients import ClientKey
-from quotahost.records.usage import Usage, Used
+from quotahost.records.usage import ClientKey, Usage, Used
 from tests.pipeline.support.records import volume
 from tests.pipeline.support.topics import (
     CLUSTER_VOLUMES,

@@ -3,8 +3,6 @@
 All run on this machine, with executors in processes of their own, so a directory of it is the shared file system.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -22,9 +20,9 @@ from harness.system.pipeline import PipelineProcess
 from harness.system.ports import free_port
 from harness.system.process import LoggedProcess
 from harness.system.waiting import eventually
+from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.main import submit_line
 from quotahost.pipeline.options import Options
-from quotahost.pipeline.volumes.aggregate import Rules
 from quotahost.records.cluster_volumes import decode, encode
 from tests.pipeline.driver.test_driver import Story
 from tests.pipeline.support.topics import SNAPSHOTS, newest, read_all

@@ -1,7 +1,5 @@
 """``quotahost replay`` from a history in Parquet: its tables, its JSON, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

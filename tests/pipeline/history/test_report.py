@@ -1,7 +1,5 @@
 """``quotahost report``: the volumes and times that it draws, and its error when there is nothing to draw."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Records of the snapshots topic, for tests."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

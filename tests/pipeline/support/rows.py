@@ -1,7 +1,5 @@
 """Snapshots and readings as the pipeline's rows."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """The topics of a pipeline under test, as producers and readers see them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """One record of each kind as JSON, with all of its fields."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 from pathlib import Path

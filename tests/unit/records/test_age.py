@@ -1,31 +1,42 @@
-"""The one rule of age: no clock's jump and no wrong clock makes contents fresh or stale."""
+"""The one rule of age: no clock's jump and no wrong clock makes contents fresh or stale, for any reader.
 
-from __future__ import annotations
+The readers are the broker itself, a broker that sees the snapshot arrive, one that starts later, and the pipeline (by
+its plain model; ``tests/pipeline/test_snapshots.py`` holds the SQL to the same rule).
+"""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from quotahost.records.age import MAX_DELAY_MS, age, delay_ms
+from quotahost.broker.disks.monitor import DiskMonitor
+from quotahost.broker.plugins.factor_sources.snapshots import Roster
+from quotahost.kafka.latest_record import LatestRecord
+from quotahost.model import Volume
+from quotahost.pipeline.cluster import Rules
+from quotahost.records.cluster_volumes import ClusterRecord
+from quotahost.records.fields import MAX_DELAY_MS, age, delay_ms
+from quotahost.records.snapshot import Snapshot, decode, encode
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import Clock, patience, settings
+from tests.reference import volumes as pipeline
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 WRITTEN = 1_700_000_000_000
-VALIDITY = 60_000
 LONG = st.integers(0, 2**63 - 1)
 OFF = st.integers(-(10**9), 10**9)  # by how many seconds a clock may be wrong
 
 
-def at(ms: int) -> datetime:
+def at_ms(ms: int) -> datetime:
     return EPOCH + timedelta(milliseconds=ms)
 
 
 @pytest.mark.proves("proposal-035.snapshot-time")
 def test_the_age_begins_with_the_capture_and_not_with_the_writing() -> None:
     """A look that was 30 s old when it was published is 35 s old 5 s later, for every reader."""
-    stated = delay_ms(30_000, at(WRITTEN - 30_000), WRITTEN, VALIDITY)
-    by_clocks = delay_ms(None, at(WRITTEN - 30_000), WRITTEN, VALIDITY)
+    stated = delay_ms(30_000, at_ms(WRITTEN - 30_000), WRITTEN, 60_000)
+    by_clocks = delay_ms(None, at_ms(WRITTEN - 30_000), WRITTEN, 60_000)
     assert stated == by_clocks == 30_000
     assert age(1005.0, 1000.0, stated / 1000) == 35.0  # by arrival
     assert age(WRITTEN + 5_000, WRITTEN, stated) == 35_000  # by Kafka's clock
@@ -35,13 +46,13 @@ def test_the_age_begins_with_the_capture_and_not_with_the_writing() -> None:
 def test_a_stated_delay_is_the_delay_whatever_the_clocks_of_publisher_and_kafka_say(
     stated: int, publisher: int, kafka: int
 ) -> None:
-    captured, written = at(WRITTEN + publisher * 1000), WRITTEN + kafka * 1000
-    assert delay_ms(stated, captured, written, VALIDITY) == stated
+    captured, written = at_ms(WRITTEN + publisher * 1000), WRITTEN + kafka * 1000
+    assert delay_ms(stated, captured, written, 60_000) == stated
 
 
 @given(OFF, OFF, st.integers(1, 10**9))
 def test_without_it_a_wrong_clock_costs_half_of_validity_at_most(publisher: int, kafka: int, validity: int) -> None:
-    captured, written = at(WRITTEN + publisher * 1000), WRITTEN + kafka * 1000
+    captured, written = at_ms(WRITTEN + publisher * 1000), WRITTEN + kafka * 1000
     assert 0 <= delay_ms(None, captured, written, validity) <= validity / 2
 
 
@@ -49,7 +60,7 @@ def test_without_it_a_wrong_clock_costs_half_of_validity_at_most(publisher: int,
 def test_whatever_a_stranger_states_the_delay_is_bounded(
     stated: int | None, written: int | None, validity: int
 ) -> None:
-    assert 0 <= delay_ms(stated, at(WRITTEN), written, validity) <= MAX_DELAY_MS
+    assert 0 <= delay_ms(stated, at_ms(WRITTEN), written, validity) <= MAX_DELAY_MS
 
 
 @given(st.integers(0, MAX_DELAY_MS), st.integers(0, 10**9), OFF, OFF)
@@ -63,3 +74,99 @@ def test_a_reader_that_saw_the_arrival_and_one_that_came_later_agree(
 @given(OFF, st.integers(0, MAX_DELAY_MS))
 def test_no_clock_that_goes_back_makes_contents_younger_than_they_were_when_written(back: int, delay: int) -> None:
     assert age(WRITTEN + back, WRITTEN, delay) >= delay
+
+
+VALIDITY = timedelta(seconds=60)
+TRUE = 1_800_000_000.0  # the time of the look
+QUARTERS = st.integers(0, 400).map(lambda number: number / 4)  # seconds, exact as floats
+WRONG = st.integers(-100_000, 100_000).map(float)  # by how many seconds a wall clock is wrong
+DISK = Volume("1", "/d", 100, 10)
+
+
+def at(seconds: float) -> datetime:
+    return EPOCH + timedelta(seconds=seconds)
+
+
+def published(old: float, publisher: float) -> bytes:
+    """A look that is ``old`` when it is published, by a machine whose clock is ``publisher`` off."""
+    return encode(Snapshot("1", at(TRUE + publisher), (DISK,), age_ms=round(old * 1000)))
+
+
+def fresh_to_itself(old: float) -> bool:
+    clock = Clock()
+    monitor = DiskMonitor(FakeBroker({"log.dirs": "/nowhere"}), FakeBroker(), 1, settings, clock)
+    monitor.look()
+    clock.now += old
+    return all("have not answered" not in text for text in monitor.known().unknown)
+
+
+def fresh_to_a_broker(value: bytes, written_ms: int, passed: float, wall: float, live: bool) -> bool:
+    clock = Clock()
+    roster = Roster(clock, Clock(wall))
+    roster.register({"1": False})
+    clock.now += 100  # in service for longer than startup.grace
+    assert roster.take(decode(b"1", value), live, 60, written_ms) == ""
+    clock.now += passed
+    return roster.known(patience())[0].problem == ""
+
+
+def fresh_to_the_pipeline(value: bytes, written_ms: int, now_ms: int) -> bool:
+    records = [pipeline.Record("t", 0, 0, at(written_ms / 1000), b"1", value)]
+    brokers = pipeline.state(records, timedelta(minutes=5), VALIDITY)
+    (record,) = pipeline.rollup(brokers, Rules("c", VALIDITY), 1, 1, now_ms)
+    return record.reporting == 1
+
+
+@given(old=QUARTERS, passed=QUARTERS, publisher=WRONG, kafka=WRONG, reader=WRONG)
+@example(old=30.0, passed=31.0, publisher=0.0, kafka=0.0, reader=0.0)
+@example(old=30.0, passed=30.0, publisher=-3600.0, kafka=0.0, reader=3600.0)
+@example(old=0.0, passed=60.0, publisher=3600.0, kafka=-3600.0, reader=0.0)
+def test_a_look_is_stale_for_every_reader_once_it_is_older_than_validity(
+    old: float, passed: float, publisher: float, kafka: float, reader: float
+) -> None:
+    value, written_ms = published(old, publisher), round((TRUE + old + kafka) * 1000)
+    fresh = old + passed <= 60
+    assert fresh_to_itself(old + passed) is fresh
+    assert fresh_to_a_broker(value, written_ms, passed, TRUE + reader, live=True) is fresh
+    # The pipeline refuses a snapshot that claims to be more than an hour younger than Kafka's time of it.
+    if publisher <= old + kafka + 3600:
+        assert fresh_to_the_pipeline(value, written_ms, written_ms + round(passed * 1000)) is fresh
+    # A broker that starts later has Kafka's time of it. Until it has seen a record arrive it goes by its own clock.
+    assert fresh_to_a_broker(value, written_ms, 0, TRUE + old + passed + kafka, live=False) is fresh
+
+
+@given(passed=QUARTERS, wall=WRONG)
+def test_what_was_in_the_topic_before_is_aged_by_kafkas_clock_as_soon_as_a_record_has_shown_it(
+    passed: float, wall: float
+) -> None:
+    clock = Clock()
+    roster = Roster(clock, Clock(TRUE + wall))
+    roster.register({"1": False, "2": False})
+    clock.now += 100
+    here = Snapshot("2", at(TRUE), (), age_ms=0)
+    assert roster.take(here, True, 60, round((TRUE + passed) * 1000)) == ""
+    assert roster.take(decode(b"1", published(0, 0)), False, 60, round(TRUE * 1000)) == ""
+    known = {each.broker: each for each in roster.known(patience())}
+    assert known["1"].age == pytest.approx(passed)
+    assert (known["1"].problem == "") is (passed <= 60)
+
+
+def test_a_record_of_the_pipeline_is_as_old_as_its_computation() -> None:
+    clock = Clock()
+    newest: LatestRecord[ClusterRecord] = LatestRecord(clock, Clock(TRUE))
+    record = ClusterRecord("c", 1, 1, at(TRUE - 20))
+    assert newest.take(record, True, 60, round(TRUE * 1000)) == ""
+    assert newest.known()[1] == 20
+    clock.now += 5
+    assert newest.known()[1] == 25
+
+
+def test_of_one_look_the_record_that_was_published_last_is_kept() -> None:
+    """Limits may change while a disk hangs: the look stays, and its age grows."""
+    roster = Roster(Clock(), Clock(TRUE))
+    roster.register({"1": False})
+    first, later = (Snapshot("1", at(TRUE), (DISK,), age_ms=age, offline=offline)
+                    for age, offline in ((0, ()), (5000, ("/e",))))  # fmt: skip
+    assert [roster.take(each, True, 60) for each in (first, later, first, later)] == ["", "", "late", "late"]
+    kept = roster.known(patience())[0].snapshot
+    assert kept == later

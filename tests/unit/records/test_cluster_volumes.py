@@ -1,7 +1,5 @@
 """Cluster records: what has no value may be missing, and wrong ones are refused with a reason."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Records of looks and of those who watch: whatever is looked at, it fits a record."""
 
-from __future__ import annotations
-
 from math import inf, nan
 
 from hypothesis import strategies as st

@@ -4,8 +4,6 @@
 ``older/cluster-volumes.json`` is that version's schema; that of snapshots is the proposal's and hasn't changed.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, Final

@@ -1,10 +1,8 @@
 """One rule for all readers: whoever reads a volume finds the factor that its own broker finds, to the last bit.
 
 The readers are the broker itself, another broker by the snapshot, and a broker by the pipeline's record. The pipeline's
-SQL is stood for by its plain model here; ``tests/pipeline/volumes/test_one_rule.py`` holds the SQL to the same.
+SQL is stood for by its plain model here; ``tests/pipeline/test_cluster.py`` holds the SQL to the same.
 """
-
-from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
@@ -21,7 +19,7 @@ from quotahost.broker.host.scope import affected
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.pipeline.volumes.aggregate import Rules
+from quotahost.pipeline.cluster import Rules
 from quotahost.records import cluster_volumes
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
 from quotahost.records.snapshot import Snapshot, decode, encode

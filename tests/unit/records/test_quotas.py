@@ -1,7 +1,5 @@
 """Records of cluster-wide quotas: they keep their schema, come back as they were, and wrong ones are refused."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """One grammar of times for every record and every reader; the pipeline's tests read these lists too."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from types import ModuleType
 

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use, in_utc
 from quotahost.errors import QuotahostError
 from quotahost.pipeline.history import COLUMNS, MINUTE, USAGE_COLUMNS, usage_place
-from quotahost.pipeline.spark.session import session
+from quotahost.pipeline.session import session
 from quotahost.text import printable
 from quotahost.units.show import show_span
 

@@ -128,7 +128,7 @@ class Topic:
 class Pipeline:
     """Reads the snapshots as they come to it, and publishes a record every tick while it runs.
 
-    Modelled is what ``quotahost.pipeline.volumes`` says in SQL, for the few brokers of a scene: a broker is stale once
+    Modelled is what ``quotahost.pipeline.cluster`` says in SQL, for the few brokers of a scene: a broker is stale once
     its newest snapshot is older than ``validity``; of each kind of volumes the fullest is listed.
 
     Attributes:

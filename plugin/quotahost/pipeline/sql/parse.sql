@@ -7,11 +7,11 @@ WITH texts AS (
     {bound} AS bound  -- the cluster that the topic belongs to
   FROM {raw}),
 read AS (
-  -- Only what from_json doesn't take is written otherwise and read again (spark/strict_json.py); a lambda that reads one
+  -- Only what from_json doesn't take is written otherwise and read again (pipeline/snapshots.py); a lambda that reads one
   -- field costs the others nothing that could be measured.
   SELECT *, explode(transform(
     array(from_json(text, '{schema}', {json_options})),
-    r -> if(r._corrupt IS NULL OR octet_length(text) > {max_bytes}, r, from_json({plainly}, '{schema}', {json_options})))) AS s
+    r -> if(r._corrupt IS NULL OR octet_length(text) > {max_bytes} OR NOT {is_json}, r, from_json({plainly}, '{schema}', {json_options})))) AS s
   FROM texts),
 timed AS (
   SELECT *, if(s.snapshotAt RLIKE '{date_time}', try_to_timestamp(s.snapshotAt), NULL) AS at,
@@ -28,7 +28,7 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
     -- A tombstone's key alone is kept in the state.
     WHEN value IS NULL THEN if(octet_length(broker) > {max_name} OR NOT is_valid_utf8(broker), 'key', NULL)
     WHEN octet_length(value) > {max_bytes} THEN 'size'
-    WHEN NOT is_valid_utf8(text) THEN 'json'
+    WHEN NOT is_valid_utf8(text) OR {long_number} THEN 'json'
     WHEN s.schemaVersion <> 1 THEN 'version'
     -- For Spark broken JSON and a field of another type are alike; brokers tell them apart.
     WHEN s._corrupt IS NOT NULL OR s.brokerId IS NULL

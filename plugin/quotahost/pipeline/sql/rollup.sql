@@ -44,7 +44,7 @@ bounded AS (
     -- A soft limit alone falls towards the capacity. One that lies beyond the hard limit counts as the hard limit.
     coalesce({hard_at}, capacity) AS hardAt, least({soft_at}, coalesce({hard_at}, capacity)) AS softAt FROM named),
 -- The factor of the policy `limits`, of the fullest volume: one that consumes less has no smaller factor. It only decides
--- which kinds are listed; pipeline/volumes/record.py computes it again.
+-- which kinds are listed; pipeline/cluster.py computes it again.
 rated AS (
   SELECT *, {factor} AS factor, {silent_factor} AS silentFactor,
     -- Whether a volume above its soft limit doesn't tell its topics; a kind without limits has none above it.

@@ -15,6 +15,7 @@ SELECT nullif(u.clusterId, '') AS clusterId, k AS brokerId, {seen_at} AS ts, val
     WHEN char_length(k) > :name THEN 'key: too long'
     WHEN value IS NULL THEN NULL
     WHEN octet_length(value) > :bytes THEN 'size: the record is too large'
+    WHEN {long_number} THEN 'json: a number is too long'
     -- Another version may differ in any field, so its version is reported before anything else.
     WHEN u.version <> :version THEN 'version: another one'
     WHEN u IS NULL OR u._corrupt IS NOT NULL THEN 'json: malformed, or a field of another type'

@@ -18,9 +18,9 @@ from quotahost.api import Context
 from quotahost.background import LoggedOnce
 from quotahost.kafka.follower import Follower
 from quotahost.model import QuotaType
-from quotahost.records.clients import ClientKey
 from quotahost.records.codec import Refused
 from quotahost.records.quotas import DEFAULT, Entity, LatestQuotas
+from quotahost.records.usage import ClientKey
 from quotahost.settings.telling import Telling
 
 _SILENCE: Final = 3600.0  # seconds without a change after which the topic is read again

@@ -26,9 +26,9 @@ from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.model import Client, ClientUsage, Cluster, Quota, QuotaType, Scope
-from quotahost.records.clients import ClientKey
 from quotahost.records.codec import Refused
 from quotahost.records.shares import Share, Shares, decode, partition_of
+from quotahost.records.usage import ClientKey
 from quotahost.settings.broker import Settings
 from quotahost.throttling import quota_window
 

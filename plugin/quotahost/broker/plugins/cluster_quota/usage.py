@@ -20,8 +20,7 @@ from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.broker.plugins.tasks.broker_status import StatusPublisher
 from quotahost.broker.plugins.tasks.publish_volumes import ChangePublisher
 from quotahost.model import ClientUsage
-from quotahost.records.clients import ClientKey
-from quotahost.records.usage import Usage, Used, encode
+from quotahost.records.usage import ClientKey, Usage, Used, encode
 from quotahost.throttling import quota_window
 
 # ---- what a client would use ----

@@ -9,8 +9,8 @@ from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.broker.plugins.cluster_quota.shares import GivenRates
 from quotahost.model import ClientUsage, QuotaType
-from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares
+from quotahost.records.usage import ClientKey
 from tests.fakes.plugin_context import Clock, context, settings
 from tests.fakes.quotas import Idle, quota, remove, set_quotas
 

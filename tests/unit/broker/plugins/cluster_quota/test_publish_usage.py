@@ -12,8 +12,7 @@ from quotahost.broker.plugins.cluster_quota import usage as usage_module
 from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
 from quotahost.kafka import publisher as module
 from quotahost.model import ClientUsage, QuotaType
-from quotahost.records.clients import ClientKey
-from quotahost.records.usage import Usage, decode
+from quotahost.records.usage import ClientKey, Usage, decode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.plugin_context import Clock, context

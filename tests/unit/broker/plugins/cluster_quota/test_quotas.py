@@ -11,8 +11,8 @@ from quotahost.broker.plugins.cluster_quota import quotas as module
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.model import QuotaType
 from quotahost.records import quotas as records
-from quotahost.records.clients import ClientKey
 from quotahost.records.quotas import DEFAULT, ClusterQuota, Entity
+from quotahost.records.usage import ClientKey
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import context
 from tests.fakes.quotas import Idle, change, quota, remove, set_quotas

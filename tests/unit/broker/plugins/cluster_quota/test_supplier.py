@@ -12,8 +12,8 @@ from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
 from quotahost.broker.plugins.cluster_quota import shares as module
 from quotahost.broker.plugins.cluster_quota.shares import ClusterQuota
 from quotahost.model import ClientUsage, QuotaType, Scope
-from quotahost.records.clients import ClientKey
 from quotahost.records.shares import Share, Shares, encode
+from quotahost.records.usage import ClientKey
 from quotahost.settings.declaration import SettingsError
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.host import FakeHost

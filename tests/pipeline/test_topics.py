@@ -1,15 +1,12 @@
 """The pipeline's topics: how they are made, and what is said of those that others made."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain, repeat
 
 import pytest
 
-from quotahost.pipeline.kafka.clients import Topic
-from quotahost.pipeline.kafka.topics import GATHERING, TopicError, Topics, wanted
+from quotahost.pipeline.clients import GATHERING, Topic, TopicError, Topics, wanted
 from quotahost.records.topics import COMPACTED
 
 WANTED = wanted(("snapshots",), ("volumes",), "refused", "ticks")

@@ -9,8 +9,6 @@ no snapshot comes, ticks come: records of a topic of their own. A batch costs a 
 where it would make nothing new the publisher publishes without one.
 """
 
-from __future__ import annotations
-
 import logging
 import statistics
 import threading
@@ -74,12 +72,11 @@ class KafkaClock:
         least, most = record.written - record.confirmed, record.written - record.sent
         if least - _TOLERANCE_MS <= self.ahead <= most + _TOLERANCE_MS:
             self._witnesses.clear()
-        else:
-            self._witnesses.append((least + most) // 2)
-            if len(self._witnesses) == WITNESSES:
-                self._set(int(statistics.median(self._witnesses)))
-
-    def _set(self, ahead: int) -> None:
+            return
+        self._witnesses.append((least + most) // 2)
+        if len(self._witnesses) < WITNESSES:
+            return
+        ahead = int(statistics.median(self._witnesses))
         self._witnesses.clear()
         self.ahead = ahead if abs(ahead) > _TOLERANCE_MS else 0
         if abs(ahead) > _WARNING_MS:
@@ -124,10 +121,10 @@ class Ticks:
         return max(0.0, self._last + self._period - self._clock())
 
     def _write_if_due(self) -> None:
-        # A record may have been published while this thread slept; then the tick is due later.
-        if not self._hurried.is_set() and self._remaining() > 0:
-            return
         hurried = self._hurried.is_set()
+        # A record may have been published while this thread slept; then the tick is due later.
+        if not hurried and self._remaining() > 0:
+            return
         self._hurried.clear()
         # Before the attempt: if Kafka doesn't answer, the next attempt is a whole period later, and not at once.
         self._last = self._clock()

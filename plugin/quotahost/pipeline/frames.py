@@ -5,20 +5,17 @@ A query's text lies in ``sql/NAME.sql``. :func:`sql` fills in the fragments: whe
 (:func:`exact_factor`). Rows go to a topic by :func:`kafka_sink`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping
 from datetime import timedelta
-from functools import cache
 from typing import Final, TypeVar
 
 from pyspark.sql import Column, DataFrame, DataFrameWriter
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from quotahost.pipeline.spark.session import path
-from quotahost.records.age import MAX_DELAY_MS
+from quotahost.pipeline.session import path
+from quotahost.records.fields import MAX_DELAY_MS
 
 #: Bytes of a record of a broker that the cluster doesn't list, up to which the state takes it as it is.
 MAX_OF_STRANGER: Final = 16 * 1024
@@ -28,7 +25,7 @@ _Writer = TypeVar("_Writer", DataFrameWriter, DataStreamWriter)
 
 def sql(name: str, **fields: object) -> str:
     """The text of ``sql/NAME.sql`` with each ``{field}`` filled in; ``spark.sql`` fills in the names of DataFrames."""
-    text = _text(f"sql/{name}.sql")
+    text = path(f"sql/{name}.sql").read_text()
     # Not str.format: the text has fields that are left for spark.sql.
     for field, value in fields.items():
         plain = str(value).replace("{", "{{").replace("}", "}}")  # spark.sql formats the text once more
@@ -36,18 +33,13 @@ def sql(name: str, **fields: object) -> str:
     return text
 
 
-@cache
-def _text(name: str) -> str:
-    return path(name).read_text()
-
-
 # ---- fragments -------------------------------------------------------------------------------------
 
 
 def seen_at(stated_ms: str, captured_at: str, written_at: str, validity: timedelta) -> str:
-    """A TIMESTAMP: ``written_at`` less the delay of :func:`quotahost.records.age.delay_ms`.
+    """A TIMESTAMP: ``written_at`` less the delay of :func:`quotahost.records.fields.delay_ms`.
 
-    Where ``now`` is Kafka's present time, ``now - seen_at`` is the age of :func:`quotahost.records.age.age`, but for
+    Where ``now`` is Kafka's present time, ``now - seen_at`` is the age of :func:`quotahost.records.fields.age`, but for
     records of the future; so a record is fresh where ``seen_at >= now - validity``.
 
     Args:

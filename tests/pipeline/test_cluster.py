@@ -1,10 +1,9 @@
 """Spark's roll-up against the same in plain Python, and what it says of silent, removed and late brokers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from random import Random
 from typing import Any, Final
 
 import pytest
@@ -14,11 +13,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
 from quotahost.model import LimitType
-from quotahost.pipeline.volumes import aggregate
-from quotahost.pipeline.volumes import parse as records
-from quotahost.pipeline.volumes.aggregate import Rules
-from quotahost.pipeline.volumes.record import record as from_row
-from quotahost.records.cluster_volumes import ClusterRecord, decode, encode
+from quotahost.model.bounds import bounds
+from quotahost.pipeline import cluster as aggregate
+from quotahost.pipeline import snapshots as records
+from quotahost.pipeline.cluster import Rules
+from quotahost.pipeline.cluster import record as from_row
+from quotahost.records import snapshot as snapshots
+from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord, decode, encode
 from tests.pipeline.support.records import NOW, NOW_MS, ago, frame, limit, record, snapshot, volume
 from tests.reference import volumes as model
 from tests.reference.volumes import Record
@@ -274,3 +275,67 @@ def test_brokers_of_an_older_and_of_a_later_version_make_one_record(
     found = in_spark(spark, [record(0, "1", older), record(1, "2", later)])["home"]
     assert (found.reporting, found.volume_count, found.consumed) == (2, 2, consumed + 60)
     assert found.affected == affected
+
+
+# ---- which volumes a cut record lists --------------------------------------------------------------
+
+LONG = 2**63 - 1
+
+
+def near(random: Random) -> dict[str, Any]:
+    """A volume whose factor differs from that of others by less than a double shows."""
+    capacity = LONG - random.randint(0, 1000)
+    soft, hard = limit("ConsumedBytes", random.randint(0, 5)), limit("MinFreeBytes", random.randint(0, 5))
+    consumed = capacity // 2 + random.randint(-1000, 1000)
+    return {"capacity": capacity, "consumed": consumed, "softLimit": soft, "hardLimit": hard}
+
+
+def any_volume(random: Random) -> dict[str, Any]:
+    sizes = [0, 1, 100, 2**53 - 1, 2**53 + 1, LONG, random.randint(0, LONG), random.randint(0, 10**6)]
+    kinds = ["ConsumedBytes", "MinFreeBytes"]
+
+    def some() -> dict[str, Any]:
+        if random.random() < 0.3:
+            return {}
+        if random.random() < 0.4:
+            return limit("MinFreePercentage", random.randint(0, 100))
+        return limit(random.choice(kinds), random.choice(sizes))
+
+    capacity = random.choice(sizes)
+    consumed = random.choice([*sizes, capacity // 2, max(0, capacity - random.randint(0, 100))])
+    return {"capacity": capacity, "consumed": consumed, "softLimit": some(), "hardLimit": some()}
+
+
+def one_topic(random: Random, brokers: int) -> list[Record]:
+    makes = [near, any_volume]
+    found = []
+    for number in range(brokers):
+        made = [volume(f"/{n}", **random.choice(makes)(random)) for n in range(20)]
+        own = {"softLimit": limit("MinFreePercentage", 20), "hardLimit": limit("MinFreePercentage", 10)}
+        value = snapshot(str(number), ago(1), made, **(own if number % 2 else {}))
+        found.append(record(number, str(number), value, ago(1)))
+    return found
+
+
+def test_spark_lists_the_same_kinds_and_none_that_is_left_out_is_worse(spark: SparkSession) -> None:
+    for seed in range(2):
+        given = one_topic(Random(seed), 10)
+        found = in_spark(spark, given)["home"]
+        assert found == in_python(given)["home"]
+        assert found.kinds > len(found.fullest) == MAX_LISTED
+        volumes = [each for one in given for each in snapshots.decode(one.key, one.value or b"").volumes]
+        judged = [(each, bounds(each, each.soft, each.hard)) for each in volumes]
+        assert found.smallest_factor == min(ramp.ramp(each.consumed) for each, ramp in judged if ramp)
+
+
+def test_of_silent_brokers_the_volumes_with_the_smallest_factors_are_listed_too(spark: SparkSession) -> None:
+    most = [volume(f"/{n}", 1000 + n, 990, **_limits(1, 0)) for n in range(100)]
+    at_hard = volume("/at-hard", 10**6, 10, softLimit=limit("ConsumedBytes", 5), hardLimit=limit("ConsumedBytes", 10))
+    given = [record(0, "1", snapshot("1", ago(61), [*most, at_hard]), ago(61))]
+    found = in_spark(spark, given)["home"]
+    assert found == in_python(given)["home"]
+    assert "/at-hard" in [each.volume.name for each in found.silent]
+
+
+def _limits(soft: int, hard: int) -> dict[str, Any]:
+    return {"softLimit": limit("MinFreeBytes", soft), "hardLimit": limit("MinFreeBytes", hard)}

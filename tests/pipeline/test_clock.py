@@ -1,12 +1,10 @@
 """A driver whose clock is wrong must not make living brokers look dead, nor must one wrong timestamp of Kafka's."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest
 
-from quotahost.pipeline.kafka.clock import WITNESSES, KafkaClock, Written
+from quotahost.pipeline.clock import WITNESSES, KafkaClock, Written
 
 NOW = 1_800_000_000_000  # ms
 

@@ -1,11 +1,8 @@
 """Publishes one record for each cluster with each batch of the query of the volumes, and again with a tick in between.
 
-The roll-up of :mod:`quotahost.pipeline.volumes.aggregate` makes a row for each cluster, and
-:mod:`quotahost.pipeline.volumes.record` a record of the row. ``Output`` takes the record to the topic from which every
-broker's factor source ``cluster-volumes`` reads it.
+The roll-up of :mod:`quotahost.pipeline.cluster` makes the records. The publisher sends them to the topic from which
+every broker's factor source ``cluster-volumes`` reads, counts them in the metrics, and puts off the next tick.
 """
-
-from __future__ import annotations
 
 import logging
 import threading
@@ -13,46 +10,23 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Literal, Protocol
 
 from pyspark.sql import DataFrame, Row
 
 from quotahost.background import LoggedOnce
-from quotahost.pipeline.kafka.clients import short
-from quotahost.pipeline.kafka.clock import KafkaClock, Written
-from quotahost.pipeline.kafka.leadership import Leadership
-from quotahost.pipeline.spark.frames import bring_forward
-from quotahost.pipeline.spark.plan_cache import PlanCache
-from quotahost.pipeline.volumes.aggregate import Rules, rollup
-from quotahost.pipeline.volumes.record import Last, record, true_until
+from quotahost.pipeline.clients import short
+from quotahost.pipeline.clock import KafkaClock, Ticks, Written
+from quotahost.pipeline.cluster import Last, Rules, record, rollup, true_until
+from quotahost.pipeline.frames import bring_forward
+from quotahost.pipeline.leadership import Leadership
+from quotahost.pipeline.monitoring import Progress
+from quotahost.pipeline.plan_cache import PlanCache
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
 
 log = logging.getLogger("quotahost.pipeline")
 
-
-#: Why a batch has published nothing of a cluster: the batch took too long, or the record couldn't be made or written.
-Unpublished = Literal["late", "failed"]
 #: Waits until a record is written.
 Sending = Callable[[], Written]
-
-
-class Output(Protocol):
-    """Where a publisher's records go; :class:`quotahost.pipeline.job.Output` in the pipeline."""
-
-    def send(self, record: ClusterRecord) -> Sending:
-        """Begin to write a record."""
-
-    def made(self, record: ClusterRecord, standing_by: bool) -> None:
-        """This record was made; while ``standing_by``, it is not sent."""
-
-    def published(self, record: ClusterRecord) -> None:
-        """It was written."""
-
-    def unpublished(self, cluster: str, reason: Unpublished) -> None:
-        """A batch has published nothing of this cluster."""
-
-    def caught_up(self) -> bool:
-        """Whether the batch before this one read all records that there were."""
 
 
 class Publisher:
@@ -63,10 +37,29 @@ class Publisher:
     next batch makes it anew.
     """
 
-    def __init__(self, rules: Rules, leadership: Leadership, output: Output, clock: KafkaClock) -> None:
-        """``rules`` as at the start; :meth:`registered` changes the brokers in them."""
-        self._rules, self._leadership, self._output = rules, leadership, output
-        self._clock, self._plans = clock, PlanCache()
+    def __init__(
+        self,
+        rules: Rules,
+        leadership: Leadership,
+        clock: KafkaClock,
+        progress: Progress,
+        ticks: Ticks,
+        send: Callable[[ClusterRecord], Sending],
+        caught_up: Callable[[], bool],
+    ) -> None:
+        """Publish nothing yet.
+
+        Args:
+            rules: as at the start; :meth:`registered` changes the brokers in them.
+            leadership: says whether another pipeline publishes.
+            clock: Kafka's.
+            progress: the metrics.
+            ticks: the next is due a whole period after each record.
+            send: begins to write a record; it may raise.
+            caught_up: whether the batch before this one read all records that there were.
+        """
+        self._rules, self._leadership, self._clock, self._progress = rules, leadership, clock, progress
+        self._ticks, self._begin, self._caught_up, self._plans = ticks, send, caught_up, PlanCache()
         self._lock = threading.Lock()
         # The threads of the batches and of the ticks publish in turn, so that what is newer is written later.
         self._publishing = threading.Lock()
@@ -82,12 +75,13 @@ class Publisher:
             self._rules = replace(self._rules, registered=tuple(sorted(brokers)))
 
     def __call__(self, volumes: DataFrame, batch: int) -> None:
-        """Publish a batch of ``aggregate.state``; for ``foreachBatch``."""
+        """Publish a batch of ``cluster.state``; for ``foreachBatch``."""
         with self._publishing:
             self._last = None
             # By a part of a backlog, or of what came while a cold Spark started, living brokers look dead and full
-            # disks empty.
-            if not self._output.caught_up():
+            # disks empty. A tick causes the next batch.
+            if not self._caught_up():
+                self._ticks.hurry()
                 bring_forward(volumes)
                 return
             self._last = self._publish_batch(volumes, batch)
@@ -125,7 +119,8 @@ class Publisher:
             rules, ahead = self._rules, self._clock.ahead
         # stands_by() comes first: where the other pipeline has ceased to publish, it changes the run.
         standing_by, run = self._leadership.stands_by(), self._leadership.run
-        rows = self._clusters(volumes, rules, ahead)
+        # The plan contains ``ahead``, and a new value costs a new plan. While the clocks agree, KafkaClock keeps it 0.
+        rows = self._plans.over(volumes, lambda state: rollup(state, rules, ahead), rules, ahead).collect()
         made, complete = self._records(rows, rules, run, self._next(batch))
         if not self._publish(made, standing_by) or not complete:
             return None
@@ -135,13 +130,6 @@ class Publisher:
         """The next sequence; batches are numbered likewise, so that it starts with the first one's number."""
         self._sequence = max(batch, self._sequence + 1)
         return self._sequence
-
-    def _publish(self, made: Iterable[ClusterRecord], standing_by: bool) -> bool:
-        """Whether all were written, or none of them is to be written by now."""
-        # All are on their way before the first is waited for: clusters don't wait for each other's timeouts.
-        sent = [self._send(each, standing_by) for each in made]
-        done = [self._finish(*each) for each in sent if each is not None]
-        return standing_by or (None not in sent and all(done))
 
     def _records(self, rows: Iterable[Row], rules: Rules, run: int, sequence: int) -> tuple[list[ClusterRecord], bool]:
         """The records of all clusters, and whether there is one of each."""
@@ -153,21 +141,28 @@ class Publisher:
             except Exception as problem:  # whatever a row holds, the other clusters' records are made
                 self._failed(cluster, problem)
                 complete = False
-        # The roll-up has no row for a cluster without snapshots.
+        # The roll-up has no row for a cluster without snapshots, and readers must learn that all brokers are missing.
         if rules.cluster not in clusters:
-            made.append(_without_brokers(rules, run, sequence, self._clock.now()))
+            missing, at = sorted(rules.registered), datetime.fromtimestamp(self._clock.now() / 1000, UTC)
+            none = ClusterRecord(rules.cluster, run, sequence, at, missing=len(missing))
+            made.append(replace(none, missing_brokers=tuple(missing[:MAX_LISTED])))
         return made, complete
 
-    def _clusters(self, volumes: DataFrame, rules: Rules, ahead: int) -> list[Row]:
-        # The plan contains ``ahead``, and a new value costs a new plan. While the clocks agree, KafkaClock keeps it 0.
-        return self._plans.over(volumes, lambda batch: rollup(batch, rules, ahead), rules, ahead).collect()
+    def _publish(self, made: Iterable[ClusterRecord], standing_by: bool) -> bool:
+        """Whether all were written, or none of them is to be written by now."""
+        # All are on their way before the first is waited for: clusters don't wait for each other's timeouts.
+        sent = [(record, self._send(record, standing_by)) for record in made]
+        written = [sending is not None and self._finish(record, sending) for record, sending in sent]
+        return standing_by or all(written)
 
-    def _send(self, made: ClusterRecord, standing_by: bool) -> tuple[ClusterRecord, Sending] | None:
-        self._output.made(made, standing_by)
+    def _send(self, made: ClusterRecord, standing_by: bool) -> Sending | None:
+        # Also of one that is not written then: the next attempt is a whole period later, and not at once.
+        self._ticks.published()
+        self._progress.made(made, standing_by)
         if standing_by or self._late(made):
             return None
         try:
-            return made, self._output.send(made)
+            return self._begin(made)
         except Exception as problem:  # no reader would take it, or Kafka's client doesn't
             self._failed(made.cluster, problem)
             return None
@@ -180,11 +175,11 @@ class Publisher:
             return False
         self._clock.correct(written)
         self._faults[made.cluster].healed()
-        self._output.published(made)
+        self._progress.published(made.cluster)
         return True
 
     def _failed(self, cluster: str, problem: Exception) -> None:
-        self._output.unpublished(cluster, "failed")
+        self._progress.unpublished(cluster, "failed")
         text = "the record of cluster %s is not published, the next batch tries again: %s"
         self._faults[cluster].report(text, cluster, short(problem))
 
@@ -194,25 +189,15 @@ class Publisher:
         Brokers count a record as fresh for ``validity`` after it came. One that is older than half of it would let
         them act on what was true for up to one and a half; without it their standby source answers.
         """
-        age = self._clock.now() / 1000 - record.computed_at.timestamp()
-        late = age > self._rules.validity.total_seconds() / 2
-        if late:
-            self._output.unpublished(record.cluster, "late")
-            self._lateness.report(
-                "a batch has taken %.0f s, more than half of --validity (%g s): it is too late to be published, and "
-                "brokers go by their standby source until one is quicker; give the driver more cores, or raise "
-                "--validity and the brokers' validity",
-                age, self._rules.validity.total_seconds(),
-            )  # fmt: skip
-        else:
+        age, validity = self._clock.now() / 1000 - record.computed_at.timestamp(), self._rules.validity.total_seconds()
+        if age <= validity / 2:
             self._lateness.healed()
-        return late
-
-
-def _without_brokers(rules: Rules, run: int, sequence: int, now: int) -> ClusterRecord:
-    """The record of the own cluster while no broker of it has a snapshot: readers must learn that all are missing."""
-    missing = sorted(rules.registered)
-    return ClusterRecord(
-        rules.cluster, run, sequence, datetime.fromtimestamp(now / 1000, UTC),
-        missing=len(missing), missing_brokers=tuple(missing[:MAX_LISTED]),
-    )  # fmt: skip
+            return False
+        self._progress.unpublished(record.cluster, "late")
+        self._lateness.report(
+            "a batch has taken %.0f s, more than half of --validity (%g s): it is too late to be published, and "
+            "brokers go by their standby source until one is quicker; give the driver more cores, or raise "
+            "--validity and the brokers' validity",
+            age, validity,
+        )  # fmt: skip
+        return True

@@ -8,8 +8,6 @@ Whoever may write to the topic can claim a run. One that no pipeline can have is
 record of the largest number would make this pipeline stand by, and there would be no higher run to go on with.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
@@ -17,8 +15,8 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from quotahost.background import LoggedOnce, Periodic
-from quotahost.pipeline.kafka.clients import JvmConsumer
-from quotahost.pipeline.kafka.clock import wall_ms
+from quotahost.pipeline.clients import JvmConsumer
+from quotahost.pipeline.clock import wall_ms
 from quotahost.records.cluster_volumes import decode
 from quotahost.records.codec import Refused
 
@@ -120,7 +118,7 @@ class Leadership:
     def stands_by(self) -> bool:
         """Whether a pipeline that was launched later publishes; if it has ceased to, this one takes a new run."""
         with self._lock:
-            # Asked by the threads of two queries, and changed by the follower's: hence the lock.
+            # The threads of two queries ask, and the follower's changes it: hence the lock.
             self.standing_by = self._highest > self.run
             if self.standing_by and self._clock() - self._other_arrived_at > self._silence:
                 self._take_run()
@@ -144,12 +142,11 @@ class Leadership:
         try:
             record = decode(key, value)
         except Refused as refused:
-            self._refused(refused.reason)
-            return 0
-        if record.cluster not in self._clusters:
-            self._refused("cluster")
-            return 0
-        if record.run > self._now_ms() + _AHEAD_MS:
-            self._refused("ahead")
-            return 0
-        return record.run
+            reason: str = refused.reason
+        else:
+            ahead = record.run > self._now_ms() + _AHEAD_MS
+            reason = "cluster" if record.cluster not in self._clusters else "ahead" if ahead else ""
+            if not reason:
+                return record.run
+        self._refused(reason)
+        return 0

@@ -1,7 +1,5 @@
 """A plan that is made once and laid over each batch of a stream."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -10,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from quotahost.pipeline.spark import plan_cache
-from quotahost.pipeline.spark.plan_cache import PlanCache
+from quotahost.pipeline import plan_cache
+from quotahost.pipeline.plan_cache import PlanCache
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Directories: refused where executors can't reach them, and never used by two pipelines at a time."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading
@@ -10,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.pipeline.main import wait_for
+from quotahost.pipeline.main import Lock, refusal, wait_for
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.spark.places import Lock, refusal
 
 LOCAL, HDFS = "file:///", "hdfs://h:8020"
 
@@ -40,7 +37,7 @@ def test_what_executors_reach_is_taken(directory: str, master: str, default: str
 
 HOLD = """
 import sys
-from quotahost.pipeline.spark.places import Lock
+from quotahost.pipeline.main import Lock
 print(Lock(sys.argv[1]).take(), flush=True)
 sys.stdin.read()
 """

@@ -1,14 +1,12 @@
 """Two pipelines by mistake: the one launched last wins, and when it is gone the other one continues."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 
-from quotahost.pipeline.kafka.leadership import Leadership
+from quotahost.pipeline.leadership import Leadership
 from quotahost.records.cluster_volumes import ClusterRecord, encode
 
 SILENCE = 15.0

@@ -16,8 +16,6 @@ Where one of them is gone or has another form, the log says so once and Spark pl
 are the same, later by the times above. A test takes the classes away. The publisher of the volumes uses this module.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Hashable
 from typing import Any, Final

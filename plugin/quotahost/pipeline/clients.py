@@ -1,0 +1,330 @@
+"""Kafka's own Java clients in the driver's JVM, for the work beside the queries; and the topics made with them.
+
+Spark's Kafka source brings these clients along and is configured in their names (JKS keystores, JAAS). An operator
+writes that configuration once, for Spark and for this module; confluent-kafka would need a second one in librdkafka's
+names. :class:`quotahost.pipeline.job.Job` publishes the cluster records with them and follows the topic. Each question
+and each write raises Py4JJavaError where the cluster doesn't answer, lacks the topic, or refuses.
+
+:class:`Topics` makes the pipeline's topics where they are absent, and checks them where they exist: before a query
+starts, and again while the pipeline runs. A topic that somebody deletes is made anew with its own configuration, and
+not by a broker with the broker's defaults.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from quotahost.background import LoggedOnce
+from quotahost.errors import QuotahostError
+from quotahost.pipeline.clock import Written, wall_ms
+from quotahost.pipeline.session import jvm
+from quotahost.records.topics import COMPACTED
+
+log = logging.getLogger("quotahost.pipeline")
+
+_TIMEOUT_MS: Final = 20_000
+_TIMEOUTS: Final = {"default.api.timeout.ms": _TIMEOUT_MS, "request.timeout.ms": _TIMEOUT_MS // 2}
+# The ticks wait for the ends of topics, and do without them.
+_SHORT: Final = {"default.api.timeout.ms": 3_000, "request.timeout.ms": 3_000}
+_PRODUCER: Final = {
+    "acks": "all",
+    # Partitions that were added to a topic are seen soon; by default in 5 minutes.
+    "metadata.max.age.ms": 10_000,
+    # Each send waits for its record, so nothing else would come to fill a batch.
+    "linger.ms": 0,
+    # Kafka demands that this is no less than linger.ms and request.timeout.ms together.
+    "delivery.timeout.ms": _TIMEOUT_MS,
+    "request.timeout.ms": _TIMEOUT_MS // 2,
+}
+_CLOSE_WITHIN: Final = 2  # seconds
+
+
+def short(problem: Exception) -> str:
+    """An exception in one line of bounded length; one of Java's comes with whole stacks."""
+    text = str(getattr(problem, "java_exception", problem))
+    return f"{type(problem).__name__}: {next(iter(text.splitlines()), '')[:300]}"
+
+
+def _items(java: Any) -> Iterator[Any]:
+    """A Java collection's items. Py4J's own iterator ends by a Java exception, which PySpark examines at length."""
+    return iter(java.toArray())
+
+
+class JvmProducer:
+    """Sends records, and waits until Kafka has written each. Several threads may use it."""
+
+    def __init__(self, jvm: Any, producer: Any) -> None:
+        # Py4J looks a Java name up package by package, each in all jars: once is enough.
+        self._record = jvm.org.apache.kafka.clients.producer.ProducerRecord
+        self._close_within = jvm.java.time.Duration.ofSeconds(_CLOSE_WITHIN)
+        self._producer = producer
+
+    def begin(self, topic: str, key: bytes, value: bytes) -> Callable[[], Written]:
+        """Begin to write one record; the result waits until it is written."""
+        sent = wall_ms()
+        future = self._producer.send(self._record(topic, key, value))
+        # The timestamp is Kafka's own time with LogAppendTime, else this machine's.
+        return lambda: Written(sent, int(future.get().timestamp()), wall_ms())
+
+    def send(self, topic: str, key: bytes, value: bytes) -> Written:
+        """Write one record."""
+        return self.begin(topic, key, value)()
+
+    def partitions(self, topic: str) -> int:
+        """The number of a topic's partitions, as this client knows it."""
+        return int(self._producer.partitionsFor(topic).size())
+
+    def close(self) -> None:
+        """Close it, and give up what is not written within 2 s."""
+        self._producer.close(self._close_within)
+
+
+class JvmConsumer:
+    """Polls one partition from its beginning, and asks for the ends of others; one thread at a time may use it."""
+
+    def __init__(self, jvm: Any, consumer: Any, topic: str | None) -> None:
+        self._duration, self._consumer = jvm.java.time.Duration, consumer
+        self._partition_of = jvm.org.apache.kafka.common.TopicPartition
+        if topic is not None:
+            self._partition = self._partition_of(topic, 0)
+            consumer.assign([self._partition])
+            consumer.seekToBeginning([self._partition])
+
+    def end(self) -> int:
+        """The offset after the last record."""
+        return int(self._consumer.endOffsets([self._partition]).get(self._partition))
+
+    def at(self) -> int:
+        """The offset of the next record that a poll returns."""
+        return int(self._consumer.position(self._partition))
+
+    def poll(self, seconds: float) -> Iterator[tuple[bytes, bytes | None]]:
+        """Keys and values of the records that came; waits for the first as long as ``seconds``."""
+        polled = self._consumer.poll(self._duration.ofMillis(int(seconds * 1000)))
+        for record in _items(polled.records(self._partition)):
+            value = record.value()
+            yield bytes(record.key() or b""), None if value is None else bytes(value)
+
+    def ends(self, partitions: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
+        """The offset after the last record of each partition, by topic and number."""
+        told = self._consumer.endOffsets([self._partition_of(topic, int(number)) for topic, number in partitions])
+        # As one text, {TOPIC-NUMBER=OFFSET, ...}: Py4J would ask for item by item.
+        ends = dict(entry.split("=") for entry in str(told.toString()).strip("{}").split(", ") if entry)
+        return {(topic, number): int(ends[f"{topic}-{number}"]) for topic, number in partitions}
+
+    def close(self) -> None:
+        """Close it."""
+        self._consumer.close()
+
+
+class Topic(NamedTuple):
+    """What the pipeline looks at in a topic: its number of partitions, and ``cleanup.policy``, "" if unknown."""
+
+    partitions: int
+    policy: str
+
+
+class JvmKafka:
+    """Makes clients from one configuration in Java's names, which contains secrets. Py4J converts dicts and lists."""
+
+    def __init__(self, spark: SparkSession, config: Mapping[str, str]) -> None:
+        """Connects nothing yet."""
+        self._jvm = jvm(spark)
+        self._config: dict[str, Any] = dict(config)
+        # Py4J looks a Java name up package by package, each in all jars: once is enough.
+        self._admins = self._jvm.org.apache.kafka.clients.admin.Admin
+        self._resource = self._jvm.org.apache.kafka.common.config.ConfigResource
+        self._of_topic = self._resource.Type.TOPIC
+        self._admin: Any = None
+
+    def cluster(self) -> tuple[str, list[str]]:
+        """The cluster's id, and the ids of its brokers that are alive."""
+        with self._asked() as admin:
+            described = admin.describeCluster()
+            brokers = [node.idString() for node in _items(described.nodes().get())]
+            return described.clusterId().get(), brokers
+
+    def topics(self, names: Collection[str]) -> dict[str, Topic]:
+        """Those of the topics that exist, by name."""
+        with self._asked() as admin:
+            there = [name for name in _items(admin.listTopics().names().get()) if name in names]
+            described = admin.describeTopics(there).allTopicNames().get()
+            return {name: Topic(described.get(name).partitions().size(), self._policy(admin, name)) for name in there}
+
+    def _policy(self, admin: Any, topic: str) -> str:
+        resource = self._resource(self._of_topic, topic)
+        try:
+            config = admin.describeConfigs([resource]).all().get().get(resource)
+            return str(config.get("cleanup.policy").value())
+        except Py4JJavaError:  # it may not look at configurations, which is no reason not to work
+            return ""
+
+    def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> bool:
+        """Create a topic; False if it exists."""
+        make = self._jvm.org.apache.kafka.clients.admin.NewTopic
+        topic = make(name, partitions, self._jvm.java.lang.Short(str(replicas))).configs(dict(config))
+        with self._asked() as admin:
+            try:
+                admin.createTopics([topic]).all().get()
+            except Py4JJavaError as problem:
+                if "TopicExistsException" not in str(problem.java_exception):
+                    raise
+                return False
+        return True
+
+    def producer(self) -> JvmProducer:
+        """A producer that waits for all replicas."""
+        serializer = self._jvm.org.apache.kafka.common.serialization.ByteArraySerializer
+        make = self._jvm.org.apache.kafka.clients.producer.KafkaProducer
+        return JvmProducer(self._jvm, make(self._config | _PRODUCER, serializer(), serializer()))
+
+    def consumer(self, topic: str | None = None) -> JvmConsumer:
+        """A consumer of a topic of one partition, without a group and without commits; or one that asks for ends."""
+        deserializer = self._jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
+        make = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer
+        settings = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"} if topic else _SHORT
+        return JvmConsumer(self._jvm, make(self._config | settings, deserializer(), deserializer()), topic)
+
+    def close(self) -> None:
+        """Close the connections for questions."""
+        if self._admin is not None:
+            self._admin.close(self._jvm.java.time.Duration.ofSeconds(_CLOSE_WITHIN))
+            self._admin = None
+
+    @contextmanager
+    def _asked(self) -> Iterator[Any]:
+        """The admin client, which keeps its connections; after an error the next question makes another one."""
+        if self._admin is None:
+            self._admin = self._admins.create(self._config | _TIMEOUTS)
+        try:
+            yield self._admin
+        except Py4JJavaError:
+            # Brokers may have other addresses by now, so it must begin with bootstrap.servers.
+            self.close()
+            raise
+
+
+# ---- the pipeline's topics -------------------------------------------------------------------------
+
+#: Configuration of a topic of which nobody needs the past.
+# Ten minutes in ms. Kafka deletes closed segments only, so a segment is closed as early. Its timestamps are Kafka's, by
+# which the pipeline learns Kafka's time before it publishes anything.
+SHORT_LIVED: Final = {
+    "cleanup.policy": "delete",
+    "retention.ms": "600000",
+    "segment.ms": "600000",
+    "message.timestamp.type": "LogAppendTime",
+}
+#: Of the dead letters: a week, and no more than 1 GiB whatever is written to the topics they come from.
+DEAD_LETTERS: Final = {
+    "cleanup.policy": "delete",
+    "retention.ms": "604800000",
+    "retention.bytes": "1073741824",
+    "segment.bytes": "67108864",
+    "message.timestamp.type": "LogAppendTime",
+}
+_REPLICAS: Final = 3
+#: Seconds to wait for more brokers since the last one came, as long as brokers do: nobody adds replicas later.
+GATHERING: Final = 5.0
+_LOOK: Final = 0.5  # seconds
+
+
+class TopicError(QuotahostError):
+    """A topic can't be used as it is; the message names the topic and what would be right."""
+
+    exit_code = 2
+
+
+def wanted(
+    snapshots: tuple[str, ...], compacted: tuple[str, ...], refused: str, ticks: str
+) -> dict[str, dict[str, str]]:
+    """The configuration of each topic of a pipeline, by name."""
+    return dict.fromkeys((*snapshots, *compacted), COMPACTED) | {refused: DEAD_LETTERS, ticks: SHORT_LIVED}
+
+
+class Topics:
+    """Makes and checks the topics of one pipeline."""
+
+    def __init__(
+        self,
+        kafka: JvmKafka,
+        topics: Mapping[str, Mapping[str, str]],
+        single: str,
+        partitions: Mapping[str, Callable[[int], int]] | None = None,
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            kafka: asks and creates.
+            topics: the configuration of each topic, by name.
+            single: the topic that must have one partition: whoever leads is found by the order of its records.
+            partitions: by the name of a topic, the function from the number of brokers to its number of partitions;
+                the other topics get one.
+        """
+        self._kafka, self._topics, self._single, self._partitions = kafka, topics, single, partitions or {}
+        self._unseen: set[str] = set()  # topics that exist, although this client isn't allowed to see them
+        self._policies = {name: LoggedOnce(log) for name in topics}
+
+    def ensure(self, wait: Callable[[float], object] = time.sleep, clock: Callable[[], float] = time.monotonic) -> None:
+        """Create the topics that are absent, and check the others.
+
+        While fewer than three brokers are alive it waits for more, up to GATHERING seconds since the last one came.
+
+        Args:
+            wait: waits for so many seconds.
+            clock: in seconds, monotonic.
+
+        Raises:
+            TopicError: a topic has a form with which the pipeline can't work.
+            Py4JJavaError: the cluster doesn't answer, or refuses to create a topic.
+        """
+        there = self._kafka.topics(self._topics.keys())
+        self._unseen -= there.keys()
+        for name, topic in there.items():
+            self._check(name, topic)
+        absent = sorted(self._topics.keys() - there.keys() - self._unseen)
+        if absent:
+            brokers = self._gathered(wait, clock)
+            replicas = min(_REPLICAS, brokers)
+            created = [name for name in absent if self._create(name, brokers, replicas)]
+            if created and replicas < _REPLICAS:
+                text = "only %d brokers are up, so these topics have as few replicas: %s; reassign them if more come"
+                log.warning(text, replicas, ", ".join(created))
+
+    def _create(self, name: str, brokers: int, replicas: int) -> bool:
+        partitions = self._partitions[name](brokers) if name in self._partitions else 1
+        created = self._kafka.create(name, partitions, replicas, self._topics[name])
+        if created:
+            log.info("created the topic %s with %d replicas", name, replicas)
+        else:  # a broker or another pipeline was quicker, or nobody has given the right to describe it
+            self._unseen.add(name)
+        return created
+
+    def _gathered(self, wait: Callable[[float], object], clock: Callable[[], float]) -> int:
+        """How many brokers are up, when there are enough for all replicas, or no more have come for a while."""
+        most, since = 0, clock()
+        while most < _REPLICAS and clock() - since < GATHERING:
+            up = len(self._kafka.cluster()[1])
+            if up > most:
+                most, since = up, clock()
+            elif most < _REPLICAS:
+                wait(_LOOK)
+        return max(1, most)
+
+    def _check(self, name: str, topic: Topic) -> None:
+        if name == self._single and topic.partitions != 1:
+            raise TopicError(
+                f"topic {name} has {topic.partitions} partitions, and must have one: by the order of its records "
+                "pipelines find out which of them publishes. Delete it, and the pipeline makes it as it should be"
+            )
+        policy = self._topics[name]["cleanup.policy"]
+        if topic.policy and policy not in topic.policy:
+            why = "its records" if policy == "delete" else "those of brokers that have nothing new to publish"
+            loss = "stay for ever" if policy == "delete" else "are lost"
+            text = "topic %s has cleanup.policy=%s: set %s, or %s %s"
+            self._policies[name].report(text, name, topic.policy, policy, why, loss)

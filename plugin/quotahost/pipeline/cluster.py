@@ -1,0 +1,229 @@
+"""From snapshots to the state of each broker, and from these to the record of each cluster.
+
+1. :func:`state` is the one stateful operator of the query: it keeps little of each broker, whatever the topic's length.
+2. :func:`rollup` runs on a batch of the state, in Spark's own functions, and makes one row for each cluster.
+3. :func:`record` makes the record of a row, which :mod:`quotahost.records.cluster_volumes` encodes and
+   :mod:`quotahost.pipeline.publisher` publishes.
+4. Without a new snapshot a record changes by time alone, when a broker becomes stale or expires; so until then a batch
+   would make the same again, and a tick needs none (:class:`Last`).
+
+tests/reference/volumes.py is the same in plain Python.
+"""
+
+import json
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from quotahost.model import Limit, LimitType, Volume
+from quotahost.model.affected import MAX_TOPICS
+from quotahost.model.bounds import bounds
+from quotahost.pipeline.frames import exact_factor, large_of_stranger, reached_at, sql
+from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
+from quotahost.records.fields import topic_set
+
+#: Characters of a name in a cluster's record; names are cut there, because the record would become too large. JSON
+#: takes up to twelve bytes for each, and there may be some 500 names.
+MAX_NAME: Final = 128
+#: Of so many volumes of one kind, and of so many kinds, the topics are joined; where more tell theirs, it is all.
+MAX_TELLERS: Final = 256
+_MS: Final = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """By what a broker is reporting, stale, missing or forgotten.
+
+    Attributes:
+        cluster: the cluster of snapshots that don't name theirs.
+        validity: how old a broker's newest snapshot may be; then the broker is stale.
+        expiry: how long a stale broker is listed. What its volumes were is told on, after all others.
+        registered: ids of the brokers that the cluster lists, those in service; those without a snapshot are missing.
+            Empty while the cluster has not answered.
+    """
+
+    cluster: str
+    validity: timedelta = timedelta(minutes=1)
+    expiry: timedelta = timedelta(days=1)
+    registered: Collection[str] = ()
+
+
+# ---- state -----------------------------------------------------------------------------------------
+
+
+def state(good: DataFrame, window: timedelta) -> DataFrame:
+    """The newest snapshot of each broker, and two earlier ones for the fill rate.
+
+    The order in which snapshots arrive doesn't matter, nor do late ones and duplicates.
+
+    Args:
+        good: the rows of ``snapshots.parse`` without an error.
+        window: how far a fill rate looks back at least, at most twice as far, while the broker keeps reporting.
+
+    Returns:
+        A row for each volume; one without a volume for a broker that has none; no row for a removed broker. Columns:
+        broker, cluster (as in the snapshot), seen, ``first`` (true in one row of each broker), offline (log
+        directories, in that row), volumeName, capacity, consumed, topics (null: all), softType, softLevel, hardType,
+        hardLevel (the volume's own limit, else its broker's), ``fillRate`` (bytes/s, null while unknown), and ``now``,
+        the time of the batch.
+    """
+    return good.sparkSession.sql(sql("state", window=window // _MS, max_name=MAX_NAME), good=good)
+
+
+def cut_strangers(good: DataFrame, topic: str, listed: Collection[str]) -> DataFrame:
+    """The good rows, where large snapshots of brokers that the cluster doesn't list are cut to what a record may list.
+
+    Such a broker is a stranger's invention, or it is down: its full disk must count on. So MAX_LISTED volumes stay,
+    those with the least free shares, and no topics, which stands for all.
+
+    Args:
+        good: the rows of ``snapshots.parse`` without an error.
+        topic: the topic of the cluster that lists its brokers; other topics' snapshots stay as they are.
+        listed: the ids that the cluster has listed.
+    """
+    volumes = F.expr(f"""slice(array_sort(transform(s.volumes, v -> struct(
+        {_free_share("v.capacity", "v.consumed")} AS free, struct(left(v.volumeName, {MAX_NAME}) AS volumeName,
+        v.capacity, v.consumed, v.softLimit, v.hardLimit, CAST(NULL AS ARRAY<STRING>) AS topics) AS v))),
+        1, {MAX_LISTED}).v""")
+    offline = F.expr(f"slice(transform(s.offlineLogDirs, d -> left(d, {MAX_NAME})), 1, {MAX_LISTED})")
+    cut = F.col("s").withField("volumes", volumes).withField("offlineLogDirs", offline)
+    return good.withColumn("s", F.when(large_of_stranger(topic, "broker", listed), cut).otherwise(F.col("s")))
+
+
+def _free_share(capacity: str, consumed: str) -> str:
+    """A volume's free bytes as a share of its capacity, in SQL; the difference is that of whole numbers."""
+    return f"if({capacity} = 0, 0D, double({capacity} - {consumed}) / nullif(double({capacity}), 0D))"
+
+
+# ---- one row for each cluster ----------------------------------------------------------------------
+
+
+def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
+    """One row for each cluster, with the columns that :func:`record` reads.
+
+    Args:
+        volumes: a batch of :func:`state`.
+        rules: by what brokers are judged.
+        ahead: ms by which Kafka's clock is ahead of the driver's.
+    """
+    arguments = {
+        "cluster": rules.cluster,
+        "ahead": ahead,
+        "validity": rules.validity // _MS,
+        "expiry": rules.expiry // _MS,
+        "registered": json.dumps(sorted(rules.registered)),
+    }
+    # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
+    # A text with parameters takes 50 ms; the same query built from Column objects took 150 ms of Py4J.
+    return volumes.sparkSession.sql(_ROLLUP, args=arguments, state=volumes.coalesce(1))
+
+
+def _rollup_sql(tellers: int = MAX_TELLERS) -> str:
+    return sql(
+        "rollup",
+        free_share=_free_share("v.capacity", "v.consumed"),
+        kind_free_share=_free_share("capacity", "get(top, 0).consumed"),
+        silent_free_share=_free_share("s.v.capacity", "s.v.consumed"),
+        factor=exact_factor("get(top, 0).consumed"),
+        silent_factor=exact_factor("get(silent, 0).consumed"),
+        half=MAX_LISTED // 2,
+        soft_at=reached_at("softLimit"),
+        hard_at=reached_at("hardLimit"),
+        max_name=MAX_NAME,
+        listed=MAX_LISTED,
+        worst=MAX_WORST,
+        tellers=tellers,
+        topics=MAX_TOPICS,
+    )
+
+
+_ROLLUP: Final = _rollup_sql()
+
+
+# ---- the record of a row ---------------------------------------------------------------------------
+
+
+def record(row: Row, run: int, sequence: int) -> ClusterRecord:
+    """The record of one cluster, from a row of :func:`rollup`; ``sequence`` is its number in the run."""
+    fullest = tuple(map(_filling, row["fullest"]))
+    limited = (
+        (filling.volume, bounds(filling.volume, filling.volume.soft, filling.volume.hard)) for filling in fullest
+    )
+    return ClusterRecord(
+        row["cluster"],
+        run,
+        sequence,
+        datetime.fromtimestamp(row["now"] / 1000, UTC),
+        # PySpark returns times without a zone, in this machine's; astimezone reads them so.
+        row["newest"].astimezone(UTC),
+        row["reporting"],
+        row["stale"],
+        row["missing"],
+        tuple(row["staleBrokers"]),
+        tuple(row["missingBrokers"]),
+        row["offline"],
+        tuple(OfflineDir(directory["broker"], directory["logDir"]) for directory in row["offlineLogDirs"]),
+        row["volumeCount"],
+        # Spark's sums are Decimals.
+        int(row["capacity"]),
+        int(row["consumed"]),
+        # As the policy ``limits`` finds it; of all volumes the one with the smallest factor is among the fullest.
+        min((limits.ramp(volume.consumed) for volume, limits in limited if limits), default=None),
+        fullest,
+        tuple(map(_filling, row["silent"])),
+        {kind: tuple(map(_filling, row[kind.value])) for kind in LimitType},
+        row["kinds"],
+        topic_set(row["affectedTopics"]),
+    )
+
+
+def _filling(row: Any) -> Filling:
+    soft, hard = (
+        limit and Limit(LimitType(limit["type"]), limit["level"]) for limit in (row["softLimit"], row["hardLimit"])
+    )
+    return filling(
+        Volume(row["broker"], row["volumeName"], row["capacity"], row["consumed"], soft, hard), row["fillRate"]
+    )
+
+
+def filling(volume: Volume, rate: float | None) -> Filling:
+    """A volume with its fill rate in bytes/s, and when it is full at that rate; never, unless it fills."""
+    return Filling(volume, rate, volume.free / rate if rate is not None and rate > 0 else None)
+
+
+def true_until(rows: Iterable[Row]) -> float:
+    """Kafka's time in ms, from rows of :func:`rollup`: the first at which a broker becomes stale or expires."""
+    return min((row["until"] for row in rows if row["until"] is not None), default=math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """The records of a batch.
+
+    Attributes:
+        batch: the number of the batch.
+        rules: by what it judged.
+        ahead: ms by which Kafka's clock was ahead of the driver's.
+        until: Kafka's time, in ms since the epoch, up to which the records are true while no snapshot comes.
+        records: one for each cluster.
+    """
+
+    batch: int
+    rules: Rules
+    ahead: int
+    until: float
+    records: tuple[ClusterRecord, ...]
+
+    def holds(self, rules: Rules, ahead: int, now: int) -> bool:
+        """Whether a batch that begins ``now`` (ms, Kafka's) and has read nothing new would make the same records."""
+        return rules == self.rules and ahead == self.ahead and now <= self.until
+
+    def again(self, run: int, sequence: int, now: int) -> list[ClusterRecord]:
+        """The same records, computed ``now`` (ms, Kafka's)."""
+        at = datetime.fromtimestamp(now / 1000, UTC)
+        return [replace(record, run=run, sequence=sequence, computed_at=at) for record in self.records]

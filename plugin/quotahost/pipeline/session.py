@@ -1,0 +1,144 @@
+"""The Spark session of the pipeline and of ``quotahost report``: its configuration, and the jars that it needs.
+
+The configuration lies in ``spark/conf/``. PySpark doesn't contain Spark's Kafka connector; ``make build`` has Maven put
+its jars into ``spark/jars/`` (``tools/spark-connector.xml`` names them), and the wheel carries them: nothing is
+downloaded while the pipeline runs. ``quotahost pipeline --print-submit`` names both to spark-submit.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import javaproperties
+from pyspark.sql import SparkSession
+
+from quotahost.errors import QuotahostError
+
+# Files of the package quotahost.pipeline, for path().
+DEFAULTS: Final = "spark/conf/spark-defaults.conf"
+LOG4J: Final = "spark/conf/log4j2.properties"
+POOLS: Final = "spark/conf/fairscheduler.xml"
+
+
+class ConnectorError(QuotahostError):
+    """The connector's jars are missing; the message names the remedy."""
+
+    exit_code = 2
+
+
+def path(name: str) -> Path:
+    """The path of a file of the package ``quotahost.pipeline``."""
+    return Path(str(files("quotahost.pipeline").joinpath(name)))
+
+
+def session(
+    name: str, master: str = "local[*]", conf: Mapping[str, str] | None = None, kafka: bool = True
+) -> SparkSession:
+    """A session with the pipeline's configuration; a session that runs in this process already is returned as it is.
+
+    Under spark-submit, the master, memory and jars that it was given stay.
+
+    Args:
+        name: the application's, as Spark shows it.
+        master: Spark's master; where the session runs.
+        conf: properties of Spark that replace the defaults.
+        kafka: whether the session needs Spark's Kafka connector.
+
+    Raises:
+        ConnectorError: the connector's jars are missing.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run whatever python3 is first in PATH
+    # Under spark-submit the JVM runs already, with the properties that spark-submit was given.
+    later = {key: value for key, value in defaults().items() if key.startswith("spark.sql.")}
+    builder = SparkSession.builder.appName(name)
+    for key, value in ((later if submitted() else local(master, kafka)) | dict(conf or {})).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def local(master: str, kafka: bool = True) -> dict[str, str]:
+    """The configuration of a session whose driver runs in this process."""
+    loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return (
+        defaults()
+        | quiet()
+        | ({"spark.jars": ",".join(map(str, jars()))} if kafka else {})
+        | {"spark.master": master, "spark.scheduler.allocation.file": path(POOLS).as_uri()}
+        | (loopback if master.startswith("local") else {})
+    )
+
+
+def quiet() -> dict[str, str]:
+    """The options of the driver's JVM, by which Spark's own log begins at WARN; else it starts with some 200 lines."""
+    options = "spark.driver.extraJavaOptions"
+    return {options: f"{defaults()[options]} -Dlog4j2.configurationFile={path(LOG4J)}"}
+
+
+def defaults() -> dict[str, str]:
+    """The properties in ``spark-defaults.conf``."""
+    with Path(path(DEFAULTS)).open() as file:
+        return dict(javaproperties.load(file))
+
+
+def jars() -> list[Path]:
+    """The connector's jars.
+
+    Raises:
+        ConnectorError: this package was built without them.
+    """
+    directory = path("spark/jars")
+    there = sorted(directory.glob("*.jar"))
+    if not there:
+        raise ConnectorError(
+            f"{directory} has no jar of Spark's Kafka connector: install quotahost from its wheel, or run make build"
+        )
+    return there
+
+
+def checkpoint_files(checkpoint: str) -> dict[str, str]:
+    """Configuration that writes a checkpoint on this machine faster; each batch writes three files.
+
+    By FileContext, Spark's own choice, Hadoop starts several programs for a file: 50 ms. By FileSystem a file takes
+    12 ms, and 7 ms without a second file of checksums. The state's files are LZ4, which has checksums of its own.
+    """
+    if not on_this_machine(checkpoint):
+        return {}
+    return {
+        "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
+        "FileSystemBasedCheckpointFileManager",
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    }
+
+
+def on_this_machine(directory: str) -> bool:
+    """Whether a path or a URL for Hadoop is one of this machine's, or mounted there."""
+    scheme = urlsplit(directory).scheme
+    # Under spark-submit a path without a scheme lies in Hadoop's default file system, often not on this machine.
+    return scheme == "file" or not (scheme or submitted())
+
+
+def submitted() -> bool:
+    """Whether spark-submit started this process."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+# ---- what PySpark has no public name for -----------------------------------------------------------
+
+
+def jvm(spark: SparkSession) -> Any:
+    """The driver's JVM, as Py4J shows it (``SparkSession._jvm``), for Kafka's own clients and Hadoop's file systems.
+
+    Without it the pipeline ends at its start, with an AttributeError. :mod:`quotahost.pipeline.plan_cache` says what
+    else of Spark's own the pipeline uses, and does without it.
+    """
+    return spark._jvm
+
+
+def hadoop(spark: SparkSession) -> Any:
+    """Hadoop's configuration (``SparkSession._jsc``), by which paths find their file systems; likewise."""
+    java: Any = spark
+    return java._jsc.hadoopConfiguration()
