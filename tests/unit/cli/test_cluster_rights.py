@@ -124,9 +124,9 @@ def test_a_right_beyond_its_needs_is_weak(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_settings_say_what_the_plugins_need() -> None:
     settings = Settings.from_properties(
-        {f"{PREFIX}tasks": "publish-volumes", f"{PREFIX}factor.source": "snapshots", f"{PREFIX}snapshots.topic": "mine"}
+        {f"{PREFIX}tasks": "publish-volumes", f"{PREFIX}factor.source": "snapshots", f"{PREFIX}topics.prefix": "mine_"}
     )
-    assert needed(settings, Party.PLUGINS) == {"mine": {"Read", "Write"}}
+    assert needed(settings, Party.PLUGINS) == {"mine_snapshots": {"Read", "Write"}}
     assert needed(Settings.from_properties({f"{PREFIX}factor.source": "local"}), Party.PLUGINS) == {}
 
 

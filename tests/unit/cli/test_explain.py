@@ -165,7 +165,7 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
         ({"base": None, "limit": None, "exempt": True, "supplier": "broker"}, {},
          "Nothing limits this client, as it is exempt from all quotas: it is a broker of this cluster"),
         ({"limit": None, "rate": 9e9}, {"enforced": False, "fence_closed": True},
-         "Nothing limits this client, as mode=shadow enforces nothing"),
+         "Nothing limits this client, as shadow=all enforces nothing"),
         ({"bound": Bound.QUOTA}, PAUSE | {"fence_closed": True, "limit_factor": 1.0, "shadow": ("factor",)},
          "PRODUCE is limited by the user's quota of client-quotas"),
         ({"type": MUTATIONS, "limit": None}, PAUSE | {"creation_refused": True, "shadow": ("factor",)},

@@ -6,7 +6,7 @@ from pydantic import BaseModel, SecretStr
 
 from quotahost.settings.broker import Settings, properties_table
 from quotahost.settings.declaration import PREFIX, declared
-from quotahost.settings.display import describe
+from quotahost.settings.reader import describe
 from tests.unit.settings.properties import NAMES, read
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quotahost.settings.shadow import EVERYTHING, Shadow
+from quotahost.settings.types import EVERYTHING, Shadow
 from tests.unit.settings.properties import read
 
 
@@ -17,6 +17,6 @@ def test_all_topics_are_another_rule_than_single_ones() -> None:
     assert read(shadow="topics").in_shadow == Shadow(all_topics=True)
 
 
-def test_nothing_is_in_shadow_by_default_and_everything_by_mode() -> None:
+def test_nothing_is_in_shadow_by_default_and_everything_by_all() -> None:
     assert read().in_shadow == Shadow()
-    assert read(mode="shadow", shadow="supplier.static").in_shadow is EVERYTHING
+    assert read(shadow="supplier.static, ALL").in_shadow is EVERYTHING

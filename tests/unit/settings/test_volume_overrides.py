@@ -13,8 +13,8 @@ from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.display import describe
-from quotahost.settings.volume_overrides import Override, match
+from quotahost.settings.reader import describe
+from quotahost.settings.storage import Override, match
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import context, eventually, monitor, settings
 

@@ -22,7 +22,7 @@ from quotahost.broker.disks.topics import TopicsByVolume
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.model.bounds import bounds
 from quotahost.settings.broker import Settings
-from quotahost.settings.volume_overrides import Matched, match
+from quotahost.settings.storage import Matched, match
 from quotahost.text import printable
 
 log = logging.getLogger("quotahost.disks")

@@ -45,7 +45,7 @@ class BrokerState:
         pid: the process id of the broker.
         node: its node id, "" if it isn't known.
         version: of its quotahost.
-        enforced: whether anything is enforced; False with ``mode=shadow``.
+        enforced: whether anything is enforced; False with ``shadow=all``.
         shadow: the rules that are not enforced, as the property ``shadow`` has them.
         factor: the factor in force; ``limit_factor`` is what produce limits are multiplied by at the moment.
         cause: why the factor in force is what it is, in words for an operator.

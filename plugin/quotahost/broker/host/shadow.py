@@ -19,7 +19,7 @@ from quotahost.background import LoggedOnce, Periodic, StartThread, start_daemon
 from quotahost.broker.host.comparison import FACTOR, Comparison, Count, Key, compare
 from quotahost.model import QuotaType
 from quotahost.settings.broker import Settings
-from quotahost.settings.shadow import SUPPLIER
+from quotahost.settings.types import SUPPLIER
 
 _log = logging.getLogger("quotahost.host")
 

@@ -21,7 +21,7 @@ from quotahost.model import Limit, LimitType, State, Volume
 from quotahost.model.bounds import bounds
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
-from quotahost.settings.volume_overrides import match
+from quotahost.settings.storage import match
 from quotahost.text import printable
 from quotahost.units.show import show_duration, show_number
 

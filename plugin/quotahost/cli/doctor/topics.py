@@ -59,8 +59,7 @@ _LARGEST: Final = 1048588  # bytes; Kafka's default, to which a producer's defau
 
 def named(settings: Settings | None) -> dict[str, Topic]:
     """The topics by their names, as these settings have them; by their default names without settings."""
-    # The field of a property has its name; without settings, and without a property, there is none.
-    return {getattr(settings, topic.brokers_property.replace(".", "_"), topic.name): topic for topic in TOPICS}
+    return {topic.named(settings.topics_prefix) if settings else topic.name: topic for topic in TOPICS}
 
 
 def believed_topics(settings: Settings) -> Iterator[Topic]:

@@ -178,7 +178,7 @@ def _from(quota: QuotaState) -> str:
 def _limit(answer: Answer, quota: QuotaState) -> str:
     text = rate_text(quota, quota.limit)
     if answer.is_shadow:
-        return text + ", as mode=shadow enforces nothing"
+        return text + ", as shadow=all enforces nothing"
     if quota.floored:
         return text + ", the floor"
     if quota.limit is not None and _is_lowered(answer, quota):
@@ -241,7 +241,7 @@ def _is_creation_refused(answer: Answer) -> bool:
 
 def _why_nothing(answer: Answer, quota: QuotaState) -> str:
     if answer.is_shadow:
-        return ", as mode=shadow enforces nothing"
+        return ", as shadow=all enforces nothing"
     if quota.exempt:
         return f", as it is exempt from all quotas: {_EXEMPT.get(quota.supplier, 'it is exempt')}"
     if quota.limit is None:

@@ -20,7 +20,7 @@ from quotahost.cli.lab.host import Host, Key, quiet
 from quotahost.model import Factor, Limit, LimitType, State, Volume
 from quotahost.model.bounds import bounds
 from quotahost.settings.broker import Settings
-from quotahost.settings.volume_overrides import match
+from quotahost.settings.storage import match
 from quotahost.text import printable
 
 MOST_STEPS: Final = 20_000

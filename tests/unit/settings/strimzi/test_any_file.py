@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.settings.declaration import SettingsError
-from quotahost.settings.display import describe
+from quotahost.settings.reader import describe
 from quotahost.settings.strimzi import Note
 from tests.unit.settings.strimzi.files import ADMIN, BYTES, FALLBACK, INTERVAL, RATIO, SECRET, VALIDITY, notes, read
 
@@ -69,7 +69,7 @@ def test_every_valid_file_of_theirs_is_understood_and_described(file: dict[str, 
         assert name.removeprefix(ADMIN) in noted, "each has a note"
 
 
-@given(FILES, LIMITS, st.sampled_from([{}, {"mode": "x"}, {FALLBACK: "x"}, {"kafak.password": SECRET}]))
+@given(FILES, LIMITS, st.sampled_from([{}, {"shadow": "x"}, {FALLBACK: "x"}, {"kafak.password": SECRET}]))
 def test_no_secret_of_strimzi_s_is_shown(file: dict[str, str], limit: dict[str, str], wrong: dict[str, str]) -> None:
     properties = {**file, **limit, **SECRETS, **wrong}
     shown = " ".join(notes(properties)) + repr(Note("x"))

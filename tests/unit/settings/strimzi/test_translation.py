@@ -54,7 +54,7 @@ def test_a_whole_file_of_strimzi_s_means_what_it_meant() -> None:
 
 
 def test_without_strimzi_s_names_nothing_changes_and_there_is_no_note() -> None:
-    ours = full({"static.produce": "1M", "static.storage.hard": "10G", "mode": "shadow"})
+    ours = full({"static.produce": "1M", "static.storage.hard": "10G", "shadow": "all"})
     translation = translate(ours)
     assert (translation.properties, translation.notes, translation.problems) == (ours, [], [])
 
@@ -112,7 +112,7 @@ def test_the_error_of_a_wrong_value_has_the_name_and_value_that_the_operator_wro
 
 
 def test_one_error_lists_problems_with_strimzi_s_names_and_with_ours() -> None:
-    message = refused({INTERVAL: "x", FALLBACK: "y", "mode": "z", BYTES: "1"})
+    message = refused({INTERVAL: "x", FALLBACK: "y", "shadow": "z", BYTES: "1"})
     assert message.startswith("3 problems:")
 
 

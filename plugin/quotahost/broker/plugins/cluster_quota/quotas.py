@@ -23,7 +23,7 @@ from quotahost.model import QuotaType
 from quotahost.records.clients import ClientKey
 from quotahost.records.codec import Refused
 from quotahost.records.quotas import DEFAULT, Entity, LatestQuotas
-from quotahost.settings.telling import Telling
+from quotahost.settings.sections import Telling
 
 _SILENCE: Final = 3600.0  # seconds without a change after which the topic is read again
 #: For changes of more entities, asking again for all clients costs less than for those of each.

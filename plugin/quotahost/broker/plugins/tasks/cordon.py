@@ -157,7 +157,7 @@ class Cordon:
         if not new and not free:
             return
         if self._context.settings.in_shadow.everything:
-            self._tell.report("mode=shadow: %s would be cordoned, %s no longer", sorted(new), sorted(free))
+            self._tell.report("shadow=all: %s would be cordoned, %s no longer", sorted(new), sorted(free))
             return
         self._put(new, free & set(now.entries), (added | new) - free)
 
