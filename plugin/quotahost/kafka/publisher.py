@@ -14,8 +14,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from quotahost.api import Context
 from quotahost.background import LineLimit
+from quotahost.kafka.admin import ensure_compacted
 from quotahost.kafka.client import Connection, client_config
-from quotahost.kafka.topics import ensure_compacted
 
 RETRY: Final = 1.0  # seconds
 _REGISTERING: Final = 5.0  # seconds within which the brokers of a new cluster register

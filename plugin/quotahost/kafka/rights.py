@@ -22,8 +22,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from quotahost.kafka.reach import NoAnswer, reach
-from quotahost.kafka.topics import Shape, shape
+from quotahost.kafka.admin import Shape, shape
+from quotahost.kafka.client import NoAnswer, reach
 from quotahost.records.topics import GROUPS
 
 __all__ = ["CHANGES", "Acl", "NoAnswer", "Rights", "ask"]

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from quotahost.model import LimitType, Volume
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Needed, NullIs, Refused, Versioned, Whole
 from quotahost.records.fields import Long, Name, SizesJson, SparkLimit, Time, Topics, exact_for, in_utc
 
@@ -114,7 +114,7 @@ Listed = Annotated[Fillings, Field(max_length=MAX_LISTED)]
 
 def _above_soft(volume: Volume) -> bool:
     """Whether the volume is above its published limits; of one that is above its reader's alone no topics are told."""
-    found = bounds(volume, volume.soft, volume.hard)
+    found = byte_limits(volume, volume.soft, volume.hard)
     return found is not None and found.breaches_soft(volume.consumed)
 
 

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, PlainSerializer, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from quotahost.model import Bound, Client, ClientUse, Look, QuotaType, State, Volume, VolumeUse
-from quotahost.model.volume_use import MeasuredVolume, TopicUse
+from quotahost.model import Client, ClientUse, LimitedBy, Look, QuotaType, State, Volume, VolumeUse
+from quotahost.model.use import MeasuredVolume, TopicUse
 from quotahost.records.clients import ClusterId
 from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Versioned, Whole, object_of
 from quotahost.records.fields import Long, Name, SizesJson
@@ -41,7 +41,7 @@ Bytes = Annotated[Long, PlainSerializer(int)]
 #: The rates are in the unit of the quota type; null is unlimited.
 _USE: Final = object_of(
     ClientUse, quota_type=QuotaType, user=str, client_id=str, scope=str, rate=Number, quota=Number | None,
-    limit=Number | None, delay_ms=Number, bound=Annotated[Bound, Field(alias="boundBy")],
+    limit=Number | None, delay_ms=Number, bound=Annotated[LimitedBy, Field(alias="boundBy")],
     idle=Annotated[Number, Field(alias="idleSeconds")], shadow=str,
 )  # fmt: skip
 #: The limits in bytes consumed. Null is unknown.

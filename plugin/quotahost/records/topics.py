@@ -4,7 +4,7 @@ Whoever may write to one of them decides about other clients' quotas, or stops t
 declared here once: docs/security.md has its table from here, ``quotahost doctor`` looks at these topics for rights that
 everybody has, and a test on a broker with ACLs holds every right to what stands here.
 
-Brokers (:mod:`quotahost.kafka.topics`) and the pipeline both make missing topics; whoever is first uses
+Brokers (:mod:`quotahost.kafka.admin`) and the pipeline both make missing topics; whoever is first uses
 ``COMPACTED``.
 """
 

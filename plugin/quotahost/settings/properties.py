@@ -103,8 +103,8 @@ class PluginSettings(Frozen):
         "supplier.combine", default="first"
     )
     """Which answer counts where several suppliers have one. `first`: for each quota type, that of the first supplier.
-    `most-constraining`: the smallest rate of all, so that a supplier can only lower what another one gives; unlimited is
-    the largest."""
+    `most-constraining`: the smallest rate of all, so that a supplier can only lower what another one gives; unlimited
+    is the largest."""
     static: StaticSettings = Field(default_factory=StaticSettings)
     factor_source: Name = declare(
         "factor.source", default=_source, words="local if a static.storage limit is set, else none"

@@ -16,9 +16,9 @@ from quotahost.cli.doctor.topics import check_cluster, needed
 from quotahost.cli.property_files import in_librdkafkas_names
 from quotahost.errors import QuotahostError
 from quotahost.kafka import rights as kafka_rights
-from quotahost.kafka.reach import reach
+from quotahost.kafka.admin import Shape
+from quotahost.kafka.client import reach
 from quotahost.kafka.rights import Acl, NoAnswer, Rights
-from quotahost.kafka.topics import Shape
 from quotahost.records.topics import LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, WATCH, Party
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quotahost.kafka.jaas import login_name, options
+from quotahost.kafka.listeners import login_name, options
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required "
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from quotahost.kafka.librdkafka import translate
+from quotahost.kafka.listeners import translate
 
 SERVERS = {"bootstrap.servers": "a:1,b:2"}
 

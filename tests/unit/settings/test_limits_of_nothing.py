@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quotahost.model import Limit, LimitType
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.settings.declaration import SettingsError
 from tests.fakes.plugin_context import settings
 from tests.unit.broker.plugins.policies.test_limits import policy, used
@@ -35,7 +35,7 @@ def test_an_override_may_leave_nothing_free_too() -> None:
     text = "/d soft.min-free-percent=0.0 hard.min-free-bytes=0"
     (override,) = settings(static__storage__overrides=text).static.storage.overrides
     assert override.soft == Limit(LimitType.MIN_FREE_PERCENTAGE, 0.0)
-    found = bounds(used(0, 20), override.soft, override.hard)
+    found = byte_limits(used(0, 20), override.soft, override.hard)
     assert found is not None
     assert (found.soft, found.hard, found.contradict) == (20, 20, False)
 

@@ -21,7 +21,7 @@ from typing import Final
 
 from quotahost.broker.disks.file_stores import read_disks
 from quotahost.model import Volume
-from quotahost.model.volume_use import MeasuredVolume, TopicUse
+from quotahost.model.use import MeasuredVolume, TopicUse
 
 OTHERS: Final = "(other files)"
 _PARTITION: Final = re.compile(r"(.+?)-(\d+)(?:\.[0-9a-f]{32}-(future|delete|stray))?")

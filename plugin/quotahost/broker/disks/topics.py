@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from quotahost.model.affected import MAX_TOPICS
+from quotahost.model.volumes import MAX_TOPICS
 
 #: Entries of a log directory that are read, at most: a broker holds some 10,000 partitions.
 MAX_ENTRIES: Final = 100_000

@@ -21,7 +21,7 @@ from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import Answers, Batch, ConfigRow, decode, encode, parse
 from quotahost.broker.host.protocol import CALLS, VERSION
 from quotahost.model import Factor, LogDir, QuotaType
-from quotahost.model.affected import Affected
+from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
 from quotahost.throttling.quota_window import quota_windows
 

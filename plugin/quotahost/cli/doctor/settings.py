@@ -24,8 +24,7 @@ from quotahost.cli.console import Finding, Level, Section, good, note, weak, wro
 from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, check_protection
 from quotahost.cli.doctor.topics import check_rights
 from quotahost.cli.property_files import CLASS, CLASSES, BrokerFile
-from quotahost.kafka.jaas import login_name
-from quotahost.kafka.listeners import Listeners
+from quotahost.kafka.listeners import Listeners, login_name
 from quotahost.settings.broker import Settings, read_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.reader import describe

@@ -25,7 +25,7 @@ from quotahost.broker.host.judgement import Judge
 from quotahost.broker.host.scope import Scoped
 from quotahost.broker.host.shim import Shim
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.affected import Affected
+from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker

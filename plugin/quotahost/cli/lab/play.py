@@ -18,7 +18,7 @@ from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Report
 from quotahost.cli.lab.estimates import FactorPoint, Growth, ReplayedClient, replayed_client
 from quotahost.cli.lab.host import Host, Key, quiet
 from quotahost.model import Factor, Limit, LimitType, State, Volume
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings
 from quotahost.settings.storage import match
 from quotahost.text import printable
@@ -301,7 +301,7 @@ class ReplayedVolume:
         new = self.as_would_be()
         if self.full_at is None and newest.last < newest.capacity <= new.consumed:
             self.full_at = newest.at
-        limits = bounds(new, new.soft, new.hard)
+        limits = byte_limits(new, new.soft, new.hard)
         soft, hard = (limits.soft, limits.hard) if limits else (None, None)
         self.points.append(UsePoint(newest.at, newest.last, new.consumed, newest.capacity, soft, hard))
         return True

@@ -16,7 +16,7 @@ from quotahost.cli.quotas.client_quotas import CLIENT_ID, Connection
 from quotahost.cli.quotas.declared import DeclarationError, Declared
 from quotahost.cli.quotas.plan import Change, Entity, Plan, Quotas, Refusal, compare
 from quotahost.errors import QuotahostError
-from quotahost.kafka.compacted import CompactedTopic
+from quotahost.kafka.commands import CompactedTopic
 from quotahost.kafka.rights import ask as ask_rights
 from quotahost.model import DEFAULT
 from quotahost.records import quotas as records

@@ -34,9 +34,9 @@ from quotahost.cli.explain.volume import VOLUMES, BrokerVolumes, show_volume, vo
 from quotahost.cli.top.rows import ClusterLook, ClusterUse, merged, numeric, several
 from quotahost.cli.top.screen import Answer, Question
 from quotahost.errors import QuotahostError
-from quotahost.kafka.watching import NotWatched, Watching
+from quotahost.kafka.commands import NotWatched, Watching
 from quotahost.model import ClientUse, Look, QuotaType, VolumeUse
-from quotahost.model.volume_use import MeasuredVolume
+from quotahost.model.use import MeasuredVolume
 from quotahost.records.codec import Refused
 from quotahost.records.look import BrokerLook, decode
 from quotahost.records.topics import LOOKS, WATCH

@@ -28,7 +28,7 @@ from quotahost.cli.top.rows import Choice, ClusterLook, ClusterUse, Order, sever
 from quotahost.cli.top.screen import Answer, Question
 from quotahost.cli.top.table import whole
 from quotahost.model import QuotaType
-from quotahost.model.look import Look
+from quotahost.model.use import Look
 from quotahost.records.topics import LOOKS, WATCH
 
 MOST: Final = 1_000  # scopes of one look

@@ -16,7 +16,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from quotahost.model.affected import MAX_TOPICS
+from quotahost.model.volumes import MAX_TOPICS
 from quotahost.pipeline.spark.frames import exact_factor, large_of_stranger, reached_at, sql
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST
 

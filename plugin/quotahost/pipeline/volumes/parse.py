@@ -14,7 +14,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from quotahost.model.affected import MAX_TOPICS
+from quotahost.model.volumes import MAX_TOPICS
 from quotahost.pipeline.spark.frames import seen_at, sql
 from quotahost.pipeline.spark.strict_json import OF_WHOLE_NUMBERS, is_json, misread, plainly, suspect
 from quotahost.records.codec import REASONS

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pyspark.sql import Row
 
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.pipeline.volumes.aggregate import Rules
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
 from quotahost.records.fields import topic_set
@@ -60,7 +60,7 @@ def smallest_factor(fullest: Iterable[Filling]) -> float | None:
     As the policy ``limits`` finds it. The smallest of all volumes is among those of ``ClusterRecord.fullest``.
     """
     volumes = (each.volume for each in fullest)
-    judged = ((volume, bounds(volume, volume.soft, volume.hard)) for volume in volumes)
+    judged = ((volume, byte_limits(volume, volume.soft, volume.hard)) for volume in volumes)
     return min((found.ramp(volume.consumed) for volume, found in judged if found), default=None)
 
 

@@ -43,7 +43,7 @@ class ClusterQuotaSettings(Telling):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    #: What earlier versions had (quotahost.settings.plugin_section).
+    #: What earlier versions had (quotahost.settings.sections).
     removed: ClassVar = {f"{kind}.{name}": _REMEDY for kind in ("produce", "fetch") for name in _REMOVED}
 
 

@@ -1,7 +1,7 @@
 """The policy ``limits``: the fuller a volume is between its soft and its hard limit, the smaller the factor.
 
 This is the quota policy of proposal 035. Limits are converted to bytes of the volume at hand first
-(``quotahost.model.bounds``), because limits of different types can be compared only so. The host takes the smallest
+(``quotahost.model.volumes``), because limits of different types can be compared only so. The host takes the smallest
 factor of all volumes and hands it to the quota table. The policy ``setpoint`` builds on this one.
 """
 
@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from quotahost.api import Context
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.model.bounds import Bounds, bounds
+from quotahost.model.volumes import ByteLimits, byte_limits
 from quotahost.text import printable
 
 MAX_CONTRADICTIONS: Final = 1024  # volumes to remember: the names come from other brokers
@@ -45,7 +45,7 @@ class Limits:
     def soft_limit(self, volume: Volume) -> Limit | None:
         """The soft limit in force for the volume: the hard one where that is reached before it."""
         soft, hard = self._limits(volume)
-        found = bounds(volume, soft, hard)
+        found = byte_limits(volume, soft, hard)
         return hard if found and found.contradict else soft
 
     def hard_limit(self, volume: Volume) -> Limit | None:
@@ -68,10 +68,10 @@ class Limits:
         # Each side by itself: a volume may be published with a hard limit alone.
         return volume.soft or own.storage_soft, volume.hard or own.storage_hard
 
-    def _bounds(self, volume: Volume) -> Bounds | None:
+    def _bounds(self, volume: Volume) -> ByteLimits | None:
         """The limits in force for a volume, in bytes of it; logs them where they contradict each other."""
         soft, hard = self._limits(volume)
-        found = bounds(volume, soft, hard)
+        found = byte_limits(volume, soft, hard)
         if soft and hard and found and found.contradict:
             self._contradict(volume, soft, hard)
         else:
@@ -81,7 +81,7 @@ class Limits:
             self._lend(volume, found, soft, hard)
         return found
 
-    def _lend(self, volume: Volume, found: Bounds, soft: Limit | None, hard: Limit | None) -> None:
+    def _lend(self, volume: Volume, found: ByteLimits, soft: Limit | None, hard: Limit | None) -> None:
         """Log once where this broker's limits in bytes slow for a disk of another broker, which may be of any size."""
         in_bytes = [each for each in (soft, hard) if each and each.type is not LimitType.MIN_FREE_PERCENTAGE]
         if in_bytes and found.breaches_soft(volume.consumed):

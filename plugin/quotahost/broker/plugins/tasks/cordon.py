@@ -16,10 +16,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from quotahost.api import Context, DiskState
 from quotahost.background import LoggedOnce
-from quotahost.kafka.broker_config import BrokerConfig, Listed, Unreachable
+from quotahost.kafka.admin import BrokerConfig, Listed, Unreachable
 from quotahost.kafka.client import client_config
 from quotahost.model import Volume
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.types import split
 from quotahost.units import Duration
@@ -122,7 +122,7 @@ class Cordon:
 
     def _is_above(self, volume: Volume) -> bool:
         settings = self._context.settings
-        found = bounds(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
+        found = byte_limits(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
         return found is not None and found.breaches_soft(volume.consumed)
 
     def _held(self, added: set[str]) -> set[str]:

@@ -12,7 +12,7 @@ from quotahost.api import Context
 from quotahost.background import MINUTE
 from quotahost.broker.disks.measured import measure
 from quotahost.model import Volume
-from quotahost.model.volume_use import MeasuredVolume
+from quotahost.model.use import MeasuredVolume
 
 BETWEEN: Final = 2.0  # seconds between the two looks at a volume
 _REST: Final = 20  # the next is measured at least so many times as far away as listing the files takes

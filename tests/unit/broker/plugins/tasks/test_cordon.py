@@ -9,7 +9,7 @@ import pytest
 
 from quotahost.api import DiskState
 from quotahost.broker.plugins.tasks.cordon import ADDED, CORDONED, Cordon
-from quotahost.kafka.broker_config import BrokerConfig, Listed, Unreachable
+from quotahost.kafka.admin import BrokerConfig, Listed, Unreachable
 from quotahost.model import Volume
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, context, settings

@@ -12,7 +12,7 @@ import pytest
 from harness.system.waiting import eventually
 from quotahost.api import DiskState
 from quotahost.broker.plugins.tasks.opened_volumes import OpenedVolumes
-from quotahost.model.volume_use import MeasuredVolume
+from quotahost.model.use import MeasuredVolume
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, context
 
