@@ -1,8 +1,8 @@
 """What the pipeline knows of one cluster at one time, summed up so that its size doesn't grow with the cluster.
 
-The pipeline publishes it to the compacted topic ``cluster.volumes.topic`` under the cluster's id; the factor source
-``cluster-volumes`` of every broker reads it, and so does a second pipeline that stands by. A field without a value may
-be null or left out, as Spark leaves it out.
+The pipeline publishes it to the compacted topic ``__quotahost_cluster_volumes`` under the cluster's id; the factor
+source ``cluster-volumes`` of every broker reads it, and so does a second pipeline that stands by. A field without a
+value may be null or left out, as Spark leaves it out.
 """
 
 from __future__ import annotations

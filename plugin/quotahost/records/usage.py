@@ -1,7 +1,7 @@
 """What one broker's busiest clients use of their cluster-wide quotas.
 
-The task ``publish-usage`` of each broker writes it to the compacted topic ``usage.topic`` under the broker's id; the
-pipeline reads it (in SQL, ``pipeline/shares.py``) and divides the quotas by it.
+The task ``publish-usage`` of each broker writes it to the compacted topic ``__quotahost_usage`` under the broker's id;
+the pipeline reads it (in SQL, ``pipeline/shares.py``) and divides the quotas by it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a running cluster has, and the way to what is declared: Kafka's client quotas, and the cluster-wide ones.
 
-Kafka's controller has the first (``client_quotas``). The second are records of ``quotas.topic``, one for each entity
-(``quotahost.records.quotas``), which this module reads as brokers read them, and writes. Each section is asked for only
-if files have it.
+Kafka's controller has the first (``client_quotas``). The second are records of ``__quotahost_quotas``, one for each
+entity (``quotahost.records.quotas``), which this module reads as brokers read them, and writes. Each section is asked
+for only if files have it.
 """
 
 from __future__ import annotations

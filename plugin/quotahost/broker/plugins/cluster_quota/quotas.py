@@ -1,9 +1,10 @@
 """The cluster-wide quotas as this broker has read them, and the quota of each client.
 
-The supplier ``cluster-quota`` and the task ``publish-usage`` each follow ``quotas.topic`` by a :class:`ClusterQuotas`.
-At the start it reads the whole topic; until that is done no client has a cluster-wide quota. Then each record changes
-one entity's quota. A record that no reader takes (``quotahost.records.quotas``) is counted and logged, and what the
-entity had stays. When the topic is read again, what it no longer has is gone once its end is reached.
+The supplier ``cluster-quota`` and the task ``publish-usage`` each follow ``__quotahost_quotas`` by a
+:class:`ClusterQuotas`. At the start it reads the whole topic; until that is done no client has a cluster-wide quota.
+Then each record changes one entity's quota. A record that no reader takes (``quotahost.records.quotas``) is counted and
+logged, and what the entity had stays. When the topic is read again, what it no longer has is gone once its end is
+reached.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _MOST_APART: Final = 100
 _MOST_DISTINCT: Final = 1000
 _MOST_KNOWN: Final = 1000  # users whose sets are kept
 _REMEDY: Final = (
-    "cluster-wide quotas are records of quotas.topic; take them over by `quotahost quotas import-properties FILE "
+    "cluster-wide quotas are records of __quotahost_quotas; take them over by `quotahost quotas import-properties FILE "
     "--bootstrap HOST:PORT`, then remove this line"
 )
 _REMOVED: Final = ("default", "users", "client-ids", "clients")

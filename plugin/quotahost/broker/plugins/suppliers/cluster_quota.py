@@ -1,10 +1,10 @@
 """The supplier ``cluster-quota``: one quota for a client in the whole cluster, wherever it writes and reads.
 
 KIP-13 has no cluster-wide quotas because brokers don't know each other's usage. Here the quotas are records of
-``quotas.topic``, which each broker follows (``broker.plugins.cluster_quota.quotas``). The task ``publish-usage`` of
-every broker publishes what its clients use of them, the pipeline divides each quota by demand, and this supplier reads
-the share of its broker (``broker.plugins.cluster_quota.share_book``). Without fresh shares each broker gives an equal
-part, so the sum never exceeds the quota.
+``__quotahost_quotas``, which each broker follows (``broker.plugins.cluster_quota.quotas``). The task ``publish-usage``
+of every broker publishes what its clients use of them, the pipeline divides each quota by demand, and this supplier
+reads the share of its broker (``broker.plugins.cluster_quota.share_book``). Without fresh shares each broker gives an
+equal part, so the sum never exceeds the quota.
 """
 
 from __future__ import annotations

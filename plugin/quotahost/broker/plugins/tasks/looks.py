@@ -1,7 +1,8 @@
 """Publishes what ``quotahost top`` shows of this broker, while somebody watches. A part of the task ``publish-usage``.
 
-The topic ``watch.topic`` says who watches (``watchers``); the looks go to ``looks.topic``. While nobody watches,
-nothing is looked at and nothing is published, but for one record at the start, and one at the end without any client.
+The topic ``__quotahost_watch`` says who watches (``watchers``); the looks go to ``__quotahost_looks``. While nobody
+watches, nothing is looked at and nothing is published, but for one record at the start, and one at the end without any
+client.
 """
 
 from __future__ import annotations

@@ -48,7 +48,8 @@ class PublishUsage:
     """Looks twice a second; publishes what is news at once, and all of it every 5 s.
 
     News is a rate or demand that changed by a tenth, and a client that came, went, began or ended to be held back.
-    The records of ``quotas.topic`` define which clients have a cluster-wide quota; the task makes that topic, too.
+    The records of ``__quotahost_quotas`` define which clients have a cluster-wide quota; the task makes that topic,
+    too.
     """
 
     #: Kafka then measures clients without a quota, too (quotahost.broker.host.measured).

@@ -1,4 +1,4 @@
-"""Who watches, as the records of ``watch.topic`` say it (``quotahost.records.watch``)."""
+"""Who watches, as the records of ``__quotahost_watch`` say it (``quotahost.records.watch``)."""
 
 from __future__ import annotations
 
