@@ -6,8 +6,6 @@ them into docs/reference/metrics.md. A new metric takes one row, in the bean of 
 that the code shows with this list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum

@@ -9,8 +9,6 @@ broker, while the standby's numbers are shown beside those of the other. In a br
 (``quotahost.broker.host``), in tests ``quotahost.testing.FakeBroker`` is both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol

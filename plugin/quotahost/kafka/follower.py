@@ -4,8 +4,6 @@ The factor sources ``snapshots`` and ``cluster-volumes`` and the supplier ``clus
 every record of its topic, on the follower's thread, and keeps what it needs in memory for the host thread.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -4,8 +4,6 @@ The tasks ``publish-volumes`` and ``publish-usage`` hand it one record at a time
 again after a failure; this module connects, creates the topic if it is absent, and reports what became of a record.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final

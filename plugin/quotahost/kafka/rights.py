@@ -5,8 +5,6 @@ learns what everybody may do, whatever authorizer the cluster has. A client that
 let in. Nothing is written: whether a client may create a topic is asked by a request that is only validated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final

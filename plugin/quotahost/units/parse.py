@@ -4,8 +4,6 @@ Private; :mod:`quotahost.units` wraps them in types. Each raises a ValueError th
 pydantic puts the property's name before it.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from datetime import timedelta

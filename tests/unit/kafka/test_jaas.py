@@ -1,7 +1,5 @@
 """Which options a JAAS configuration has, however it is written."""
 
-from __future__ import annotations
-
 import pytest
 
 from quotahost.kafka.listeners import login_name, options

@@ -1,7 +1,5 @@
 """A Java client's configuration, and what librdkafka gets of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """How a client of a broker connects to it as brokers connect to each other."""
 
-from __future__ import annotations
-
 import pytest
 
 from quotahost.kafka.listeners import Listeners

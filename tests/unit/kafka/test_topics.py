@@ -1,7 +1,5 @@
 """A compacted topic is created with as many replicas as there are brokers, once they have registered."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Properties that are understood: their values and defaults, and which of them can change live."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 

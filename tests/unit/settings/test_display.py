@@ -1,7 +1,5 @@
 """Settings as ``doctor`` shows them, and the table of all properties."""
 
-from __future__ import annotations
-
 from pydantic import BaseModel, SecretStr
 
 from quotahost.settings.broker import Settings, properties_table

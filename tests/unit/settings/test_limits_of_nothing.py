@@ -1,7 +1,5 @@
 """``0`` and ``0.0`` as what must stay free (proposal 035: ``Expressed as 0.0..1.0``), and as bytes used."""
 
-from __future__ import annotations
-
 import pytest
 
 from quotahost.model import Limit, LimitType

@@ -1,7 +1,5 @@
 """Properties that are refused: each error names the property, the value and what would be right, and no secret."""
 
-from __future__ import annotations
-
 import traceback
 
 import pytest

@@ -1,7 +1,5 @@
 """The property ``shadow``: which rules are not enforced."""
 
-from __future__ import annotations
-
 from quotahost.settings.types import EVERYTHING, Shadow
 from tests.unit.settings.properties import read
 

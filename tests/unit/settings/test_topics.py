@@ -1,7 +1,5 @@
 """``topics.*``: which texts are understood, and which errors name what would be right."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

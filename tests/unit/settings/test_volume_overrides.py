@@ -1,7 +1,5 @@
 """Limits of single volumes: what an operator may write, and which volume an override applies to."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

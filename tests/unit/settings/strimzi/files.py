@@ -1,7 +1,5 @@
 """Strimzi's names, and what becomes of a broker's file that has them."""
 
-from __future__ import annotations
-
 import pytest
 
 from quotahost.settings.broker import Settings

@@ -1,7 +1,5 @@
 """Every valid file of Strimzi's is understood, and no secret of one is shown."""
 
-from __future__ import annotations
-
 import traceback
 
 from hypothesis import given

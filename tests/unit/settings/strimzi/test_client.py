@@ -1,7 +1,5 @@
 """``static.kafka.admin.*`` is the plugins' own Kafka client, and its user is exempt."""
 
-from __future__ import annotations
-
 import pytest
 
 from quotahost.broker.host.broker import HostBroker

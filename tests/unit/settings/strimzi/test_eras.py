@@ -1,7 +1,5 @@
 """Strimzi's files of both eras: limits of bytes used (0.1, 0.2 and proposal 035), and of bytes available (0.3, 0.4)."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

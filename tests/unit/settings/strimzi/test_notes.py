@@ -1,7 +1,5 @@
 """The host's log and ``doctor`` say what each of Strimzi's names means here."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """A broker's file written for Strimzi's plugin is understood, name by name."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest
