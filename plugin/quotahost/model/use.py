@@ -207,7 +207,7 @@ class Look:
         where: which broker, or brokers, the rows are of: "broker 1 (pid 42)".
         state: the state in force.
         factor: the factor in force, 1 without a factor source.
-        limit_factor: what limits are multiplied by at the moment, on their way to the factor.
+        limit_factor: what limits are multiplied by at the moment; both taps move it towards the factor.
         cause: why the factor is below 1, "" if it isn't.
         fence: "open", "closed", or "none".
         affected: how many topics the factor is for; -1 if it is for all clients.

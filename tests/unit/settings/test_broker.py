@@ -1,16 +1,16 @@
-"""Properties that are understood: their values and defaults, and which of them can change live."""
+"""Properties that are understood: values, defaults, what is live, what is in shadow, and how doctor shows them."""
 
 import re
 from datetime import timedelta
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from quotahost.model import QuotaType, State
 from quotahost.settings import strimzi as strimzi_names
-from quotahost.settings.broker import Settings, live_properties
-from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.reader import REMOVED
+from quotahost.settings.broker import Settings, live_properties, properties_table
+from quotahost.settings.declaration import PREFIX, SettingsError, declared
+from quotahost.settings.reader import REMOVED, describe
 from quotahost.settings.types import EVERYTHING, Shadow
 from tests.unit.settings.properties import NAMES, read
 
@@ -191,3 +191,72 @@ def test_a_property_that_is_gone_is_an_error_that_says_what_to_do(name: str) -> 
         Settings.from_properties({PREFIX + name: "secret"})
     assert "secret" not in str(caught.value)
     assert caught.value.problems[0].unknown, "one that Kafka has stored stops no start"
+
+
+def test_rules_are_taken_in_any_order_and_case_and_topics_may_have_dots() -> None:
+    rules = "topic.Orders.eu-1, FACTOR,supplier.static"
+    shadow = read(shadow=rules).in_shadow
+    assert shadow == Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozenset({"static"}))
+    assert shadow.names() == ["factor", "topic.Orders.eu-1", "supplier.static"]
+
+
+def test_all_topics_are_another_rule_than_single_ones() -> None:
+    assert read(shadow="topics").in_shadow == Shadow(all_topics=True)
+
+
+def test_nothing_is_in_shadow_by_default_and_everything_by_all() -> None:
+    assert read().in_shadow == Shadow()
+    assert read(shadow="supplier.static, ALL").in_shadow is EVERYTHING
+
+
+def test_settings_are_described_in_full_with_where_they_come_from() -> None:
+    rows = {row.property: row for row in describe(read(static_produce="10M", validity="PT5M"))}
+
+    produce = rows[f"{PREFIX}static.produce"]
+    assert (produce.value, produce.where) == ("10,000,000 bytes/s (10M)", "broker properties")
+    assert rows[f"{PREFIX}validity"].value == "300 s"
+    idle = rows[f"{PREFIX}clients.idle"]
+    assert (idle.value, idle.where) == ("3,600 s (1h)", "default")
+    assert rows[f"{PREFIX}newcomers.request"].value == "200 %"
+    assert rows[f"{PREFIX}static.fetch"].value == "unlimited"
+    assert "factor.source" in rows[f"{PREFIX}fallback.action"].where
+    assert list(rows) == [PREFIX + name for name in NAMES]
+
+
+def test_secrets_are_described_as_stars_by_name_or_by_the_plugin_s_own_model() -> None:
+    class Mine(BaseModel):
+        open_sesame: SecretStr | None = None
+        hour: str = ""
+
+    properties = {
+        "supplier": "mine",
+        "kafka.bootstrap.servers": "SECRET-1",
+        "plugin.mine.api-token": "SECRET-2",
+        "plugin.mine.open-sesame": "SECRET-3",
+        "plugin.mine.hour": "22",
+    }
+    settings = Settings.from_properties({PREFIX + name: text for name, text in properties.items()})
+    values = {row.property.removeprefix(PREFIX): row.value for row in describe(settings, {"mine": Mine})}
+
+    assert values["kafka.bootstrap.servers"] == "***"
+    assert values["plugin.mine.api-token"] == "***"
+    assert values["plugin.mine.open-sesame"] == "***"
+    assert values["plugin.mine.hour"] == "22"
+    assert "SECRET" not in repr(settings) + str(settings)
+
+
+def test_the_table_has_every_property_once() -> None:
+    lines = properties_table().splitlines()
+    families = ["kafka.*", "static.kafka.admin.*", "plugin.NAME.*"]
+    assert [line.split("`")[1] for line in lines[2:]] == [*NAMES, *families]
+    assert "| `newcomers.produce` | `100M` | bytes/s | yes |" in properties_table()
+    assert "| `clients.max` | `50000` | count | no |" in properties_table()
+    assert all(declaration.doc for declaration in declared(Settings))
+
+
+def test_every_default_of_the_table_means_what_leaving_the_property_out_means() -> None:
+    written = {p.name: p.default for p in declared(Settings) if p.default and " " not in p.default}
+    written.pop("metrics.port")  # "off" is a word for none
+    assert Settings.from_properties({PREFIX + name: text for name, text in written.items()}) == (
+        Settings.from_properties({})
+    )
