@@ -192,8 +192,8 @@ class BrokerConfig:
         if entry is None:
             return None
         entries = tuple(part for part in (entry.value or "").split(",") if part)
-        own = {ConfigSource.DYNAMIC_BROKER_CONFIG.value, ConfigSource.DEFAULT_CONFIG.value}
-        return Listed(entries, bool(entries) and int(entry.source) not in own)
+        of_this_broker = {ConfigSource.DYNAMIC_BROKER_CONFIG.value, ConfigSource.DEFAULT_CONFIG.value}
+        return Listed(entries, bool(entries) and int(entry.source) not in of_this_broker)
 
     def change(
         self,

@@ -76,10 +76,10 @@ class Listeners:
     def login(self, listener: str) -> dict[str, str]:
         """The properties ``sasl.*`` with which a node logs in there, its mechanism's own above its listener's."""
         of_mechanism = f"{self.mechanism(listener).lower()}."
-        own = self.own(listener, f"{of_mechanism}sasl.")
+        mechanisms = self.own(listener, f"{of_mechanism}sasl.")
         return {
             **self.own(listener, "sasl."),
-            **{name.removeprefix(of_mechanism): value for name, value in own.items()},
+            **{name.removeprefix(of_mechanism): value for name, value in mechanisms.items()},
             "sasl.mechanism": self.mechanism(listener),
         }
 
@@ -195,8 +195,8 @@ def translate(java: Mapping[str, str], keystores: Keystores) -> dict[str, str]:
     protocol = java.get("security.protocol", "")
     if protocol.endswith("SSL"):
         made |= endpoint(made)
-        found = keystores({name: value for name, value in java.items() if name.startswith("ssl.")})
-        made |= {name: found[name] for name in _PEM if name in found}
+        stores = keystores({name: value for name, value in java.items() if name.startswith("ssl.")})
+        made |= {name: stores[name] for name in _PEM if name in stores}
     else:
         made = {name: value for name, value in made.items() if not name.startswith("ssl.")}
     return made | (login(java.get("sasl.jaas.config", "")) if protocol.startswith("SASL_") else {})

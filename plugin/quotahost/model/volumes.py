@@ -126,10 +126,10 @@ class ClusterVolumes:
 
     def __post_init__(self) -> None:
         # Here, in the plugin's own call, and not where the host reads them: what is wrong is the plugin's failure.
-        for what, kind, found in (("volumes", Volume, self.volumes), ("unknown", str, self.unknown)):
+        for what, kind, values in (("volumes", Volume, self.volumes), ("unknown", str, self.unknown)):
             # By the set of types: a source may make such an object of 20,000 volumes.
-            if not isinstance(found, tuple) or not all(issubclass(each, kind) for each in {*map(type, found)}):
-                raise ValueError(f"{what} of ClusterVolumes must be a tuple of {kind.__name__}, not {found!r:.200}")
+            if not isinstance(values, tuple) or not all(issubclass(t, kind) for t in {*map(type, values)}):
+                raise ValueError(f"{what} of ClusterVolumes must be a tuple of {kind.__name__}, not {values!r:.200}")
         if not isinstance(self.waiting, str):
             raise ValueError(f"waiting of ClusterVolumes must be a string, not {self.waiting!r:.200}")
 
