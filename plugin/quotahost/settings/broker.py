@@ -25,7 +25,7 @@ from quotahost.settings.properties import (
 from quotahost.settings.reader import Models, read, table
 from quotahost.settings.sections import property_names
 from quotahost.settings.strimzi import SYNONYMS, Translation, live_names, translate
-from quotahost.settings.types import SUPPLIER, Shadow
+from quotahost.settings.types import SUPPLIER
 from quotahost.text import nearest
 from quotahost.units.show import show_duration
 
@@ -46,11 +46,6 @@ class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSe
                 "as it is quotahost's own; remove the threshold"
             )
         return self
-
-    @property
-    def in_shadow(self) -> Shadow:
-        """The rules that are not enforced."""
-        return self.shadow
 
     @property
     def spared_topics(self) -> tuple[str, ...]:

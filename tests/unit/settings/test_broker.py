@@ -195,18 +195,18 @@ def test_a_property_that_is_gone_is_an_error_that_says_what_to_do(name: str) -> 
 
 def test_rules_are_taken_in_any_order_and_case_and_topics_may_have_dots() -> None:
     rules = "topic.Orders.eu-1, FACTOR,supplier.static"
-    shadow = read(shadow=rules).in_shadow
+    shadow = read(shadow=rules).shadow
     assert shadow == Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozenset({"static"}))
     assert shadow.names() == ["factor", "topic.Orders.eu-1", "supplier.static"]
 
 
 def test_all_topics_are_another_rule_than_single_ones() -> None:
-    assert read(shadow="topics").in_shadow == Shadow(all_topics=True)
+    assert read(shadow="topics").shadow == Shadow(all_topics=True)
 
 
 def test_nothing_is_in_shadow_by_default_and_everything_by_all() -> None:
-    assert read().in_shadow == Shadow()
-    assert read(shadow="supplier.static, ALL").in_shadow is EVERYTHING
+    assert read().shadow == Shadow()
+    assert read(shadow="supplier.static, ALL").shadow is EVERYTHING
 
 
 def test_settings_are_described_in_full_with_where_they_come_from() -> None:

@@ -105,7 +105,7 @@ class JavaShim:
         return self._closing
 
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
-        newcomers, shadow, topics = settings.newcomers, settings.in_shadow, settings.topics
+        newcomers, shadow, topics = settings.newcomers, settings.shadow, settings.topics
         rates = (newcomers.produce, newcomers.fetch, newcomers.request, newcomers.controller_mutation)
         windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
         factored = [quota_type.value for quota_type in settings.factor_quota_types]

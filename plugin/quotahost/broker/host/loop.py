@@ -331,7 +331,7 @@ class Host:
         self._exempt()
         self._factor.forget()
         suppliers = {name: Supplier.of(supplier) for name, supplier in plugins.suppliers()}
-        in_shadow = settings.in_shadow.suppliers
+        in_shadow = settings.shadow.suppliers
         self._resolver = Resolver(suppliers, self._exemptions, self._guard, settings.supplier_combine, in_shadow)
         self._shim.configure(self._roles.applied(settings), measured(settings, plugins))
         self._shadow.configure(settings)

@@ -88,7 +88,7 @@ class Shadow:
         self._newcomers = dict(
             zip(QuotaType, (rates.produce, rates.fetch, rates.request, rates.controller_mutation), strict=True)
         )
-        self._rules = [rule for rule in settings.in_shadow.names() if _is_ours(rule)]
+        self._rules = [rule for rule in settings.shadow.names() if _is_ours(rule)]
         if self._thread:
             self._thread.wake()
         elif self._rules or self._shim.restarted():

@@ -167,7 +167,7 @@ def _quotas(settings: Settings) -> Iterator[Finding]:
         )
     if settings.shadow.everything:
         yield weak("shadow is all: nothing is enforced", f"{PREFIX}shadow without all")
-    elif rules := settings.in_shadow.names():
+    elif rules := settings.shadow.names():
         yield weak(f"in shadow, and so not enforced: {', '.join(rules)}", f"take them out of {PREFIX}shadow")
 
 

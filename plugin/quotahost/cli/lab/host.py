@@ -156,7 +156,7 @@ class Host:
         self._policy = (policy.context.name, cast("QuotaPolicy", policy.plugin))
         self._source = ("history", cast("QuotaFactorSource", self._volumes))
         self._tap = Tap(*windows, max_mute_ms=int(settings.max_mute.total_seconds() * 1000))
-        self._enforced = bool(settings.factor_source) and not settings.in_shadow.factor
+        self._enforced = bool(settings.factor_source) and not settings.shadow.factor
         self._share = self.factor = 1.0
 
     @property

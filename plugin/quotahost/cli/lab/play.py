@@ -224,9 +224,9 @@ def _apart(curves: Iterable[Curve]) -> float:
 def _notes(plan: Plan, volumes: list[ReplayedVolume], failed: bool) -> Iterator[str]:
     if not plan.new.factor_source:
         yield "these settings name no factor.source, so no volume would have slowed anybody"
-    elif plan.new.in_shadow.factor:
+    elif plan.new.shadow.factor:
         yield "the factor is in shadow in these settings: it is shown, and nobody would have been slowed"
-    if plan.then.in_shadow.factor:
+    if plan.then.shadow.factor:
         yield "the factor was in shadow then, so nobody was slowed by it"
     if (plan.new.factor_source == _LOCAL) != (plan.then.factor_source == _LOCAL):
         yield "then and now differ in factor.source; what brokers knew of each other is taken from the new settings"

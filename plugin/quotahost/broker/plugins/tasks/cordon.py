@@ -156,7 +156,7 @@ class Cordon:
         new = set() if _ALL in now.entries else full - set(now.entries)
         if not new and not free:
             return
-        if self._context.settings.in_shadow.everything:
+        if self._context.settings.shadow.everything:
             self._tell.report("shadow=all: %s would be cordoned, %s no longer", sorted(new), sorted(free))
             return
         self._put(new, free & set(now.entries), (added | new) - free)
