@@ -100,7 +100,6 @@ class ClientUse:
         bound: by what the clients are held back now.
         idle: seconds since Kafka asked for this scope and type last; 0 for those that it doesn't know of.
         shadow: the rule in shadow that would hold the clients back, as the property ``shadow`` names it; "" for none.
-        address: from where one of the clients wrote or read last; "" where quotahost's authorizer has not seen it.
     """
 
     quota_type: QuotaType
@@ -114,7 +113,6 @@ class ClientUse:
     bound: LimitedBy
     idle: float
     shadow: str = ""
-    address: str = ""
 
     @property
     def client(self) -> Client:
