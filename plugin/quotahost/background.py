@@ -6,8 +6,6 @@ that in one place.
 Private; it imports nothing else of quotahost.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

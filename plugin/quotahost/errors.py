@@ -4,8 +4,6 @@ Private. The command line catches it once and prints its message without a trace
 module imports nothing else of quotahost.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 

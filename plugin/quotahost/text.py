@@ -3,8 +3,6 @@
 Private. The errors of settings, discovery and the command line use it; it imports nothing else of quotahost.
 """
 
-from __future__ import annotations
-
 import difflib
 import logging
 from collections.abc import Iterable

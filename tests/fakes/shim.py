@@ -10,7 +10,7 @@ from typing import Any
 
 from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, Gauge
 from quotahost.model import QUOTA_TYPES, Client, Factor, LogDir, QuotaType
-from quotahost.model.affected import Affected
+from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.fakes import dump

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
 from quotahost.model import LimitType
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.pipeline import cluster as aggregate
 from quotahost.pipeline import snapshots as records
 from quotahost.pipeline.cluster import Rules
@@ -324,7 +324,7 @@ def test_spark_lists_the_same_kinds_and_none_that_is_left_out_is_worse(spark: Sp
         assert found == in_python(given)["home"]
         assert found.kinds > len(found.fullest) == MAX_LISTED
         volumes = [each for one in given for each in snapshots.decode(one.key, one.value or b"").volumes]
-        judged = [(each, bounds(each, each.soft, each.hard)) for each in volumes]
+        judged = [(each, byte_limits(each, each.soft, each.hard)) for each in volumes]
         assert found.smallest_factor == min(ramp.ramp(each.consumed) for each, ramp in judged if ramp)
 
 

@@ -12,8 +12,7 @@ from fractions import Fraction
 from typing import Final
 
 from quotahost.model import LimitType, Volume
-from quotahost.model.affected import MAX_TOPICS
-from quotahost.model.bounds import Bounds, bounds
+from quotahost.model.volumes import MAX_TOPICS, ByteLimits, byte_limits
 from quotahost.pipeline.cluster import MAX_NAME, Rules, filling
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
 from quotahost.records.codec import Refused
@@ -185,7 +184,7 @@ def _cluster(
 
 def _affected(volumes: list[Volume]) -> frozenset[str] | None:
     """The topics on volumes above their published soft limits; ``aggregate.MAX_TELLERS`` is left to SQL's own test."""
-    limited = ((volume, bounds(volume, volume.soft, volume.hard)) for volume in volumes)
+    limited = ((volume, byte_limits(volume, volume.soft, volume.hard)) for volume in volumes)
     told = [volume.topics for volume, found in limited if found and found.breaches_soft(volume.consumed)]
     union = frozenset(topic for topics in told for topic in topics or ())
     return None if None in told or len(union) > MAX_TOPICS else union
@@ -207,8 +206,8 @@ def _ms(time: datetime) -> int:
     return (time - datetime.fromtimestamp(0, UTC)) // _MS
 
 
-def _ramp(volume: Volume) -> Bounds:
-    found = bounds(volume, volume.soft, volume.hard)
+def _ramp(volume: Volume) -> ByteLimits:
+    found = byte_limits(volume, volume.soft, volume.hard)
     assert found is not None
     return found
 

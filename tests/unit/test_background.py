@@ -1,7 +1,5 @@
 """Threads that repeat one thing, and faults that are logged once."""
 
-from __future__ import annotations
-
 import logging
 import threading
 

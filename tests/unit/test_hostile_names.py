@@ -1,7 +1,5 @@
 """Names that clients, topics and other brokers choose command no terminal and forge no line."""
 
-from __future__ import annotations
-
 import io
 import logging
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """The catalogue of metrics: no name stands twice, and no code shows a number that is not in it."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

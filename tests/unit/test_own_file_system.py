@@ -1,7 +1,5 @@
 """The small file systems on which tests, benches and the demo fill a disk: mounted, and in a namespace without root."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager

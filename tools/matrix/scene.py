@@ -59,7 +59,6 @@ def broker(place: Place, kafka: str, timeout: float = 120, jvm_options: Sequence
     with tempfile.TemporaryDirectory(dir=_scratch()) as folder:
         settings = {"class": "org.quotahost.PythonQuotaCallback", "python.executable": place.python}
         settings |= {"static.scope": "client", "static.produce": str(RATE), "fence.authorizer": "none"}
-        settings |= {"start.timeout": f"{timeout:.0f}s"}
         properties = prefixed(settings) | FENCE | QUICK_QUOTAS
         node = PlacedNode(
             Path(folder),

@@ -62,9 +62,8 @@ it and names the number of the sentence that the plugin breaks:
     the volumes, with the factor that has applied since the last time, whatever it came from; 1 in shadow mode.
 """
 
-from quotahost.api.broker import Broker, Metrics
+from quotahost.api.broker import Broker, Disks, DiskState, Metrics
 from quotahost.api.context import Context
-from quotahost.api.disks import Disks, DiskState
 from quotahost.api.roles import (
     ClientIdAware,
     ClientQuotaListener,

@@ -1,17 +1,19 @@
-"""The two objects through which a plugin reaches the broker that it runs in, as Protocols.
+"""The three objects through which a plugin reaches the broker that it runs in, as Protocols.
 
-``Context.broker`` answers questions about the broker and its cluster; ``Context.metrics`` takes the numbers that the
-plugin shows. They are apart because the source ``snapshots`` may stand by for ``cluster-volumes``: both ask the same
+``Context.broker`` answers questions about the broker and its cluster. ``Context.metrics`` takes the numbers that the
+plugin shows. ``Context.disks`` has the newest look at this broker's disks: statting a disk that hangs blocks the caller
+for good, so the host has one monitor with a thread of its own, and every plugin reads what it found last.
+
+Broker and metrics are apart because the source ``snapshots`` may stand by for ``cluster-volumes``: both ask the same
 broker, while the standby's numbers are shown beside those of the other. In a broker the host provides both objects
 (``quotahost.broker.host``), in tests ``quotahost.testing.FakeBroker`` is both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from quotahost.model import Client, ClientUsage, LogDir, Look
+from quotahost.model import Client, ClientUsage, ClusterVolumes, LogDir, Look, Volume
 
 
 class Broker(Protocol):
@@ -97,3 +99,40 @@ class Metrics(Protocol):
 
     def forget(self, type: str, name: str) -> None:
         """No longer show any number of this type and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskState:
+    """What one look at the file stores of this broker found.
+
+    Attributes:
+        volumes: the file stores, with the limits of ``static.storage.overrides``, and the topics of those above their
+            soft limits.
+        offline: the log directories that can't be read, each as ``DIRECTORY: REASON``.
+        places: pairs of a log directory that can be read and the name of its volume.
+    """
+
+    volumes: tuple[Volume, ...]
+    offline: tuple[str, ...] = ()
+    places: tuple[tuple[str, str], ...] = ()
+
+
+class Disks(Protocol):
+    """The newest look at this broker's disks. Any thread may call; no call waits for a disk."""
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of the cluster, from the log directories' ``meta.properties``; "" until one was read."""
+        ...
+
+    def latest(self) -> tuple[float, DiskState | None]:
+        """The newest look and its age in seconds; before the first look, None and the seconds of waiting."""
+        ...
+
+    def known(self) -> ClusterVolumes:
+        """The newest look as a factor source answers it; the same object as long as nothing has changed.
+
+        Offline log directories are unknown. Once the look is older than ``validity``, the last volumes stay and all
+        disks are unknown.
+        """
+        ...

@@ -14,8 +14,7 @@ from typing import Any, Generic, Protocol
 
 from typing_extensions import TypeVar  # typing's has no default before Python 3.13
 
-from quotahost.api.broker import Broker, Metrics
-from quotahost.api.disks import Disks
+from quotahost.api.broker import Broker, Disks, Metrics
 from quotahost.api.roles import Role
 from quotahost.background import start_daemon
 from quotahost.settings.broker import Settings

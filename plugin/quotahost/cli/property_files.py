@@ -17,7 +17,7 @@ from typing import Final
 import javaproperties
 
 from quotahost.errors import QuotahostError
-from quotahost.kafka.librdkafka import endpoint, login
+from quotahost.kafka.listeners import endpoint, login
 from quotahost.settings.declaration import PREFIX
 
 CLASS: Final = "org.quotahost.PythonQuotaCallback"

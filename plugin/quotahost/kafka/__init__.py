@@ -1,7 +1,7 @@
-"""The plugins' door to Kafka: follow or publish to a compacted topic, and ask the cluster for its brokers.
+"""The door to Kafka for plugins and commands; it alone imports confluent_kafka, the Python binding of librdkafka.
 
-``follower`` reads a topic and ``latest_record`` keeps its newest record; ``publisher`` writes to one, which ``topics``
-creates; ``registered_brokers`` asks the cluster by way of the broker's own Admin client; ``rights`` asks a running
-cluster for ``quotahost doctor``. Private: only ``broker.plugins`` and that command may import it, and
-only it imports confluent_kafka, the Python binding of librdkafka.
+How to connect: ``listeners`` (from the broker's own properties), ``client``. Records: ``follower`` reads a topic and
+goes on, ``latest_record`` keeps the newest and its age, ``publisher`` writes. The cluster: ``admin`` changes and
+describes, ``registered_brokers`` asks again and again. For operators: ``rights`` (``doctor``) and ``commands``
+(``quotas``, ``top``). Private.
 """

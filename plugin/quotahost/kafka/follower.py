@@ -4,8 +4,6 @@ The factor sources ``snapshots`` and ``cluster-volumes`` and the supplier ``clus
 every record of its topic, on the follower's thread, and keeps what it needs in memory for the host thread.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
@@ -177,9 +175,9 @@ class Follower:
 
     def _grown(self, consumer: Consumer, partitions: set[int]) -> bool:
         try:
-            found = self._partitions(consumer)
+            current = self._partitions(consumer)
             self._connection.works()  # in an empty topic no record ever shows that a fault is over
-            return not found <= partitions
+            return not current <= partitions
         except KafkaException:  # reading goes on, and shows by itself whether the topic or the cluster is gone
             return False
 
@@ -194,8 +192,8 @@ class Follower:
         # librdkafka reports a topic that is absent here, and raises nothing.
         if metadata.error is not None:
             raise KafkaException(metadata.error)
-        found = set(metadata.partitions)
-        return {self._partition_of(len(found))} if self._partition_of else found
+        partitions = set(metadata.partitions)
+        return {self._partition_of(len(partitions))} if self._partition_of else partitions
 
 
 def _written_ms(message: Message) -> int | None:

@@ -8,8 +8,6 @@ which the pipeline's records replace each other. The factor source ``cluster-vol
 ``cluster-quota`` use ``LatestRecord``, the roster of ``snapshots`` only the clock.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable

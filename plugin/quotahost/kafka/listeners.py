@@ -1,11 +1,16 @@
-"""A broker's listeners as its properties describe them: their protocols, their own properties, who authenticates."""
+"""How a broker's own properties make a client of it: its listeners, its login, and all that in librdkafka's names.
 
-from __future__ import annotations
+1. :class:`Listeners` reads protocols and logins of the broker's listeners, by Kafka's rules for prefixes and maps. Its
+   ``client`` is the Java configuration with which this broker reaches itself, so plugins need no credentials.
+2. :func:`options` is the one reader of a JAAS configuration (``sasl.jaas.config``). Kafka reads it with Java's
+   ``StreamTokenizer`` (``JaasConfig``): names and values are words, or texts in double or single quotes with backslash
+   escapes; comments are skipped.
+3. :func:`translate` turns a Java client's configuration, the broker's or the operator's, into librdkafka's.
+"""
 
-from collections.abc import Mapping
-from typing import Final
-
-from quotahost.kafka import jaas
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
 
 _SASL: Final = "SASL_"
 _EVERYWHERE: Final = ("", "0.0.0.0", "[::]")
@@ -34,7 +39,7 @@ class Listeners:
     @property
     def names(self) -> list[str]:
         """All listeners of this node, by Kafka's default one without authentication."""
-        return [each.partition(":")[0].strip() for each in self._listed("listeners", "PLAINTEXT://:9092")]
+        return [entry.partition(":")[0].strip() for entry in self._listed("listeners", "PLAINTEXT://:9092")]
 
     @property
     def inter_broker(self) -> str:
@@ -61,25 +66,26 @@ class Listeners:
     def own(self, listener: str, begin: str) -> dict[str, str]:
         """The properties whose names begin so; those with the listener's prefix stand above the broker's own."""
         prefix = f"listener.name.{listener.lower()}."
-        found = {name: value for name, value in self._properties.items() if name.startswith(begin)}
-        for name, value in self._properties.items():
-            if name.startswith(prefix + begin):
-                found[name.removeprefix(prefix)] = value
-        return found
+        plain = {name: value for name, value in self._properties.items() if name.startswith(begin)}
+        return plain | {
+            name.removeprefix(prefix): value
+            for name, value in self._properties.items()
+            if name.startswith(prefix + begin)
+        }
 
     def login(self, listener: str) -> dict[str, str]:
         """The properties ``sasl.*`` with which a node logs in there, its mechanism's own above its listener's."""
         of_mechanism = f"{self.mechanism(listener).lower()}."
-        own = self.own(listener, f"{of_mechanism}sasl.")
+        mechanisms = self.own(listener, f"{of_mechanism}sasl.")
         return {
             **self.own(listener, "sasl."),
-            **{name.removeprefix(of_mechanism): value for name, value in own.items()},
+            **{name.removeprefix(of_mechanism): value for name, value in mechanisms.items()},
             "sasl.mechanism": self.mechanism(listener),
         }
 
     def login_name(self, listener: str) -> str | None:
         """The principal's name that this broker has there as a client; None if it can't be found out."""
-        return jaas.login_name(self.login(listener).get("sasl.jaas.config", ""), self.mechanism(listener))
+        return login_name(self.login(listener).get("sasl.jaas.config", ""), self.mechanism(listener))
 
     def asks_for_certificates(self, listener: str) -> str:
         """``ssl.client.auth`` there: required, requested or none; by default none, and all peers are ANONYMOUS."""
@@ -115,10 +121,93 @@ class Listeners:
         return config
 
     def _address(self, name: str) -> str:
-        for each in self._listed(name):
-            listener, _, address = each.partition("://")
+        for entry in self._listed(name):
+            listener, _, address = entry.partition("://")
             if listener.upper() == self.inter_broker.upper():
                 host, _, port = address.rpartition(":")
                 # A broker that listens everywhere is reachable from itself as localhost.
                 return f"{'localhost' if host in _EVERYWHERE else host}:{port}"
         return ""
+
+
+# ---- JAAS ----
+
+_QUOTED: Final = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
+_COMMENT: Final = r"/\*.*?\*/|//[^\n]*"
+#: Read from the left, option by option, no text within a quoted value is mistaken for an option.
+_OPTION: Final = re.compile(rf"""{_COMMENT}|({_QUOTED}|[^\s;="']+)\s*=\s*({_QUOTED}|[^\s;"']+)""", re.DOTALL)
+#: StreamTokenizer's escapes; any other character stands for itself.
+_ESCAPE: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
+_ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def options(jaas: str) -> dict[str, str]:
+    """All options by name; of one that is given twice the last holds, as in Kafka (JaasConfig)."""
+    return {_plain(name): _plain(value) for name, value in _OPTION.findall(jaas) if name}
+
+
+def login_name(jaas: str, mechanism: str) -> str | None:
+    """The principal's name with which a client logs in by this SASL mechanism; None if it can't be found there."""
+    given = options(jaas)
+    if mechanism == "GSSAPI":
+        principal = given.get("principal")
+        # Kafka's default rule (sasl.kerberos.principal.to.local.rules) takes host and realm away.
+        return re.split("[/@]", principal)[0] if principal else None
+    return given.get("unsecuredLoginStringClaim_sub" if mechanism == "OAUTHBEARER" else "username")
+
+
+def _plain(text: str) -> str:
+    return _ESCAPE.sub(_escaped, text[1:-1]) if text[0] in "\"'" else text
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = match[1]
+    return chr(int(code, 8)) if code[0] in "01234567" else _ESCAPES.get(code, code)
+
+
+# ---- librdkafka's names ----
+
+#: Reads the keystores that properties ``ssl.*`` name, into PEM texts by librdkafka's names, and ``principal``: the
+#: name that Kafka makes of the certificate. ConnectionError if it can't.
+Keystores: TypeAlias = Callable[[Mapping[str, str]], dict[str, str]]
+
+IDENTIFICATION: Final = "ssl.endpoint.identification.algorithm"
+#: Properties that have the same name and meaning in both; librdkafka refuses the names that it doesn't know.
+_SAME: Final = (
+    "bootstrap.servers",
+    "security.protocol",
+    "sasl.mechanism",
+    "client.id",
+    "request.timeout.ms",
+    IDENTIFICATION,
+    "ssl.cipher.suites",
+)
+_PEM: Final = ("ssl.ca.pem", "ssl.key.pem", "ssl.certificate.pem")
+
+
+def translate(java: Mapping[str, str], keystores: Keystores) -> dict[str, str]:
+    """Keystores of any type become PEM texts, and a JAAS configuration user and password. The result has secrets.
+
+    Raises:
+        ConnectionError: a keystore can't be read.
+    """
+    made = {name: java[name] for name in _SAME if name in java}
+    protocol = java.get("security.protocol", "")
+    if protocol.endswith("SSL"):
+        made |= endpoint(made)
+        stores = keystores({name: value for name, value in java.items() if name.startswith("ssl.")})
+        made |= {name: stores[name] for name in _PEM if name in stores}
+    else:
+        made = {name: value for name, value in made.items() if not name.startswith("ssl.")}
+    return made | (login(java.get("sasl.jaas.config", "")) if protocol.startswith("SASL_") else {})
+
+
+def login(text: str) -> dict[str, str]:
+    """User and password of a ``sasl.jaas.config``, as far as it has them."""
+    given = options(text)
+    return {f"sasl.{name}": given[name] for name in ("username", "password") if name in given}
+
+
+def endpoint(given: Mapping[str, str]) -> dict[str, str]:
+    """For "no check of host names" Java has an empty text, librdkafka a word."""
+    return {IDENTIFICATION: "none"} if given.get(IDENTIFICATION) == "" else {}

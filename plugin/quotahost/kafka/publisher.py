@@ -4,8 +4,6 @@ The tasks ``publish-volumes`` and ``publish-usage`` hand it one record at a time
 again after a failure; this module connects, creates the topic if it is absent, and reports what became of a record.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -14,8 +12,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from quotahost.api import Context
 from quotahost.background import LineLimit
+from quotahost.kafka.admin import ensure_compacted
 from quotahost.kafka.client import Connection, client_config
-from quotahost.kafka.topics import ensure_compacted
 
 RETRY: Final = 1.0  # seconds
 _REGISTERING: Final = 5.0  # seconds within which the brokers of a new cluster register

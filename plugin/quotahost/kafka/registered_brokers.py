@@ -6,8 +6,6 @@ on a thread of its own; the factor source ``log-dirs`` does so, too. While the b
 open yet; so a failure is retried soon, and is logged only after ``startup.grace``.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from typing import Final

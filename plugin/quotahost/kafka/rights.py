@@ -5,8 +5,6 @@ learns what everybody may do, whatever authorizer the cluster has. A client that
 let in. Nothing is written: whether a client may create a topic is asked by a request that is only validated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -22,8 +20,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from quotahost.kafka.reach import NoAnswer, reach
-from quotahost.kafka.topics import Shape, shape
+from quotahost.kafka.admin import Shape, shape
+from quotahost.kafka.client import NoAnswer, reach
 from quotahost.records.topics import GROUPS
 
 __all__ = ["CHANGES", "Acl", "NoAnswer", "Rights", "ask"]
@@ -135,14 +133,14 @@ def _creatable(admin: AdminClient, missing: Collection[str]) -> dict[str, bool]:
     if not missing:
         return {}
     asked = admin.create_topics([NewTopic(name, 1, 1) for name in missing], request_timeout=_WAIT, validate_only=True)
-    found = dict.fromkeys(missing, True)
+    creatable = dict.fromkeys(missing, True)
     for name, answer in asked.items():
         try:
             answer.result(_WAIT)
         except KafkaException as failure:
             # Another reason, such as a PAUSE, says nothing of the client's rights.
-            found[name] = failure.args[0].code() not in _DENIED
-    return found
+            creatable[name] = failure.args[0].code() not in _DENIED
+    return creatable
 
 
 def _group(admin: AdminClient) -> bool:
@@ -156,7 +154,7 @@ def _group(admin: AdminClient) -> bool:
 
 def _acls(admin: AdminClient, topics: Collection[str]) -> tuple[Acl, ...]:
     """The ACLs that allow something; none where there is no authorizer with ACLs."""
-    found: list[Acl] = []
+    allowed: list[Acl] = []
     anything: Any = None  # the stubs don't allow None
     for topic in topics:
         wanted = AclBindingFilter(
@@ -164,19 +162,19 @@ def _acls(admin: AdminClient, topics: Collection[str]) -> tuple[Acl, ...]:
             AclPermissionType.ALLOW,
         )  # fmt: skip
         try:
-            acls: Any = admin.describe_acls(wanted, request_timeout=_WAIT).result(_WAIT)
+            bindings: Any = admin.describe_acls(wanted, request_timeout=_WAIT).result(_WAIT)
         except KafkaException as failure:
             if failure.args[0].code() == KafkaError.SECURITY_DISABLED:
                 return ()
             raise
-        for each in acls:
-            pattern = f"{each.resource_pattern_type.name.lower()} {each.name}"
-            found.append(Acl(topic, each.principal, pattern, _in_acls(each.operation.name)))
-    return tuple(found)
+        for acl in bindings:
+            pattern = f"{acl.resource_pattern_type.name.lower()} {acl.name}"
+            allowed.append(Acl(topic, acl.principal, pattern, _in_acls(acl.operation.name)))
+    return tuple(allowed)
 
 
 def _named(operations: Iterable[Any] | None) -> frozenset[str]:
-    return frozenset(_in_acls(each.name) for each in operations or ())
+    return frozenset(_in_acls(operation.name) for operation in operations or ())
 
 
 def _in_acls(name: str) -> str:

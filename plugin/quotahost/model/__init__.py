@@ -5,10 +5,7 @@ import them from here and not from the modules below, which are private. The pac
 and every other package may import it.
 """
 
-from quotahost.model.client_use import Bound, ClientUse
-from quotahost.model.cluster import ClientUsage, Cluster, LogDir
 from quotahost.model.limits import Limit, LimitType
-from quotahost.model.look import Look
 from quotahost.model.quotas import (
     DEFAULT,
     MAX_RATE,
@@ -23,7 +20,7 @@ from quotahost.model.quotas import (
     Scope,
     ScopeKind,
 )
-from quotahost.model.volume_use import VolumeUse
+from quotahost.model.use import ClientUsage, ClientUse, Cluster, LimitedBy, LogDir, Look, VolumeUse
 from quotahost.model.volumes import ClusterVolumes, Factor, State, Volume
 
 __all__ = [
@@ -31,7 +28,6 @@ __all__ = [
     "MAX_RATE",
     "QUOTA_TYPES",
     "UNLIMITED",
-    "Bound",
     "Client",
     "ClientQuotaChange",
     "ClientUsage",
@@ -42,6 +38,7 @@ __all__ = [
     "Factor",
     "Limit",
     "LimitType",
+    "LimitedBy",
     "LogDir",
     "Look",
     "Quota",

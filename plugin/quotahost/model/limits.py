@@ -4,8 +4,6 @@ They come from the broker's properties ``static.storage.*`` and, in snapshots, f
 them with the volumes. The types are public, by :mod:`quotahost.model`; the functions are private.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from enum import StrEnum

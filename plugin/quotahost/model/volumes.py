@@ -1,15 +1,20 @@
 """How full the volumes are, and the factor that follows from it.
 
-A factor source answers :class:`ClusterVolumes`, or a :class:`Factor` itself; of the volumes the policy makes a factor,
-by which the host multiplies all quotas. Public, by :mod:`quotahost.model`.
+1. A factor source answers :class:`ClusterVolumes`, or a :class:`Factor` itself (:func:`as_answer`).
+2. :func:`byte_limits` turns a volume's limits into bytes, and :class:`ByteLimits` decides its factor, in whole bytes.
+   The policies ask here, and so do ``doctor`` and the pipeline, so that all of them find the same factor of the same
+   volume, to the last bit; the pipeline has the same rule in SQL.
+3. The smallest factor is for all clients, or for those who write to :class:`Affected` topics.
+
+Volume, State, Factor and ClusterVolumes are public, by :mod:`quotahost.model`; the rest is private.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
-from quotahost.model.limits import Limit
+from quotahost.model.limits import Limit, exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +126,10 @@ class ClusterVolumes:
 
     def __post_init__(self) -> None:
         # Here, in the plugin's own call, and not where the host reads them: what is wrong is the plugin's failure.
-        for what, kind, found in (("volumes", Volume, self.volumes), ("unknown", str, self.unknown)):
+        for what, kind, values in (("volumes", Volume, self.volumes), ("unknown", str, self.unknown)):
             # By the set of types: a source may make such an object of 20,000 volumes.
-            if not isinstance(found, tuple) or not all(issubclass(each, kind) for each in {*map(type, found)}):
-                raise ValueError(f"{what} of ClusterVolumes must be a tuple of {kind.__name__}, not {found!r:.200}")
+            if not isinstance(values, tuple) or not all(issubclass(t, kind) for t in {*map(type, values)}):
+                raise ValueError(f"{what} of ClusterVolumes must be a tuple of {kind.__name__}, not {values!r:.200}")
         if not isinstance(self.waiting, str):
             raise ValueError(f"waiting of ClusterVolumes must be a string, not {self.waiting!r:.200}")
 
@@ -142,3 +147,103 @@ def as_answer(answer: object, cause: str) -> ClusterVolumes | Factor | None:
     except ValueError as error:
         expected = "a factor source answers ClusterVolumes, a Factor, a number or None"
         raise TypeError(f"{expected}, not {answer!r:.200}: {error}") from None
+
+
+# ---- from limits to a factor ----
+
+_SWITCH: Final = 20  # a switch lets go over a twentieth of the bytes at which it stops: it has no way of its own
+
+
+@dataclass(frozen=True, slots=True)
+class ByteLimits:
+    """Between which consumptions, in bytes, a volume's factor falls from 1 to 0; ``soft <= hard``.
+
+    Attributes:
+        soft: the factor is 1 up to here.
+        hard: the factor is 0 from here on.
+        contradict: the hard limit is reached before the soft one; both attributes are the hard limit then.
+    """
+
+    soft: int
+    hard: int
+    contradict: bool = False
+
+    def breaches_hard(self, consumed: int) -> bool:
+        """Whether the hard limit is reached; then the factor is 0."""
+        return consumed >= self.hard
+
+    def breaches_soft(self, consumed: int) -> bool:
+        """Whether the soft limit is exceeded; else the factor is 1."""
+        # Where both limits are the same, there is no consumption between them: the hard one decides alone.
+        return consumed > self.soft or self.breaches_hard(consumed)
+
+    def may_lower(self, consumed: int) -> bool:
+        """Whether the factor may be below 1: above soft, or below a switch where a PAUSE may still hold."""
+        return self.breaches_soft(consumed) or consumed > self.lets_go_at(1.0)
+
+    def ramp(self, consumed: int) -> float:
+        """1 at or below soft, 0 at or above hard, in proportion between (proposal 035, quota policy)."""
+        # The hard limit comes first: where both are the same it is a switch, and nothing is divided by 0 below.
+        if self.breaches_hard(consumed):
+            return 0.0
+        if not self.breaches_soft(consumed):
+            return 1.0
+        # Of whole numbers Python returns the float nearest to the quotient, however large they are.
+        return (self.hard - consumed) / (self.hard - self.soft)
+
+    def lets_go_at(self, share: float) -> int:
+        """The most bytes consumed at which a PAUSE may end: this share, 0.0 to 1.0, of the way back is free then.
+
+        The way back goes from the hard limit to the soft one. A switch has none, so a twentieth of its limit counts.
+        """
+        way = self.hard - self.soft or self.hard // _SWITCH
+        # Exactly: as a float the way of a large volume may be longer than it is, and the end beyond the soft limit.
+        return self.hard - int(way * exact(share))
+
+
+def byte_limits(volume: Volume, soft: Limit | None, hard: Limit | None) -> ByteLimits | None:
+    """These limits as bytes of this volume; None without limits.
+
+    A soft limit alone has nothing to fall towards, so the capacity is its hard limit. A hard limit alone is a switch.
+    A limit beyond the capacity could never be reached, so the capacity takes its place.
+    """
+    if soft is None and hard is None:
+        return None
+    at_soft, at_hard = (
+        volume.capacity if limit is None else min(limit.consumed_at(volume.capacity), volume.capacity)
+        # Without a soft limit the hard one stands for both, which makes the switch.
+        for limit in (soft or hard, hard)
+    )
+    return ByteLimits(min(at_soft, at_hard), at_hard, contradict=at_hard < at_soft)
+
+
+# ---- whom a factor is for ----
+
+#: Topics of one volume, and of the cluster's record. Where there are more, nobody lists them: it is all topics then.
+MAX_TOPICS: Final = 1000
+#: Topics of all volumes together that a broker hands on to its request threads; beyond that it is all clients.
+MAX_AFFECTED: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """The topics whose writers the factor is for; None in its place means all clients.
+
+    That is so with ``factor.scope=cluster``, and while anything is unknown. The host makes it of the volumes, and
+    Java's ``QuotaTable`` finds out who writes to these topics.
+
+    Attributes:
+        places: by affected topic where it has a replica on a volume above its soft limit, in words for an operator:
+            "broker 3, volume /dev/sdb".
+        held: the held topics, which have a replica on a volume at factor 0; requests to them are turned back.
+
+    Raises:
+        ValueError: a held topic has no place.
+    """
+
+    places: Mapping[str, str]
+    held: frozenset[str]
+
+    def __post_init__(self) -> None:
+        if strangers := self.held - self.places.keys():
+            raise ValueError(f"held topics without a place: {sorted(strangers)[:3]}")

@@ -21,8 +21,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.model.affected import MAX_TOPICS
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import MAX_TOPICS, byte_limits
 from quotahost.pipeline.frames import exact_factor, large_of_stranger, reached_at, sql
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
 from quotahost.records.fields import topic_set
@@ -152,7 +151,7 @@ def record(row: Row, run: int, sequence: int) -> ClusterRecord:
     """The record of one cluster, from a row of :func:`rollup`; ``sequence`` is its number in the run."""
     fullest = tuple(map(_filling, row["fullest"]))
     limited = (
-        (filling.volume, bounds(filling.volume, filling.volume.soft, filling.volume.hard)) for filling in fullest
+        (filling.volume, byte_limits(filling.volume, filling.volume.soft, filling.volume.hard)) for filling in fullest
     )
     return ClusterRecord(
         row["cluster"],

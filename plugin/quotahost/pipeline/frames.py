@@ -76,7 +76,7 @@ def reached_at(limit: str, capacity: str = "capacity") -> str:
 
 
 def exact_factor(consumed: str) -> str:
-    """A struct that orders volumes by their factor (``quotahost.model.bounds``); those without limits come last.
+    """A struct that orders volumes by their factor (``quotahost.model.volumes``); those without limits come last.
 
     A factor is a quotient of whole numbers up to 2**63, and as doubles two of them may look alike. 54 of its digits, in
     three numbers, tell any two apart.

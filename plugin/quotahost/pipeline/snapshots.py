@@ -28,7 +28,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from quotahost.model.affected import MAX_TOPICS
+from quotahost.model.volumes import MAX_TOPICS
 from quotahost.pipeline.frames import seen_at, sql
 from quotahost.records.codec import MAX_EXACT, MAX_NUMBER, NUMERIC, REASONS
 from quotahost.records.fields import DATE_TIME, MAX_NAME, TOPIC

@@ -1,8 +1,8 @@
 """What the pipeline knows of one cluster at one time, summed up so that its size doesn't grow with the cluster.
 
-The pipeline publishes it to the compacted topic ``cluster.volumes.topic`` under the cluster's id; the factor source
-``cluster-volumes`` of every broker reads it, and so does a second pipeline that stands by. A field without a value may
-be null or left out, as Spark leaves it out.
+The pipeline publishes it to the compacted topic ``__quotahost_cluster_volumes`` under the cluster's id; the factor
+source ``cluster-volumes`` of every broker reads it, and so does a second pipeline that stands by. A field without a
+value may be null or left out, as Spark leaves it out.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from quotahost.model import LimitType, Volume
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Needed, NullIs, Refused, Versioned, Whole
 from quotahost.records.fields import Long, Name, SizesJson, SparkLimit, Time, Topics, exact_for, in_utc
 
@@ -112,7 +112,7 @@ Listed = Annotated[Fillings, Field(max_length=MAX_LISTED)]
 
 def _above_soft(volume: Volume) -> bool:
     """Whether the volume is above its published limits; of one that is above its reader's alone no topics are told."""
-    found = bounds(volume, volume.soft, volume.hard)
+    found = byte_limits(volume, volume.soft, volume.hard)
     return found is not None and found.breaches_soft(volume.consumed)
 
 

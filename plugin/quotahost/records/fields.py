@@ -23,8 +23,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Pl
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from quotahost.model import Limit, LimitType
-from quotahost.model.affected import MAX_TOPICS
 from quotahost.model.limits import exact
+from quotahost.model.volumes import MAX_TOPICS
 from quotahost.records.codec import As, Refused, Whole
 
 MAX_NAME: Final = 1024  # characters

@@ -1,8 +1,8 @@
 """What one broker shows to those who watch: its state, who uses what, and how full its volumes are.
 
-The task ``publish-usage`` of each broker writes it to the topic ``looks.topic`` under the broker's id, while somebody
-watches (``quotahost.records.watch``); ``quotahost top --bootstrap`` reads it. :func:`of` makes the record of a look,
-cut to what fits; the forms of its lists stand before it.
+The task ``publish-usage`` of each broker writes it to the topic ``__quotahost_looks`` under the broker's id, while
+somebody watches (``quotahost.records.watch``); ``quotahost top --bootstrap`` reads it. :func:`of` makes the record of a
+look, cut to what fits; the forms of its lists stand before it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,8 +19,8 @@ from typing import (
 from pydantic import Field, PlainSerializer, with_config
 from typing_extensions import TypedDict
 
-from quotahost.model import Bound, Client, ClientUse, Look, QuotaType, State, Volume, VolumeUse
-from quotahost.model.volume_use import MeasuredVolume, TopicUse
+from quotahost.model import Client, ClientUse, LimitedBy, Look, QuotaType, State, Volume, VolumeUse
+from quotahost.model.use import MeasuredVolume, TopicUse
 from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Versioned, Whole, object_of
 from quotahost.records.fields import Long, Name, SizesJson
 from quotahost.records.usage import ClusterId
@@ -46,7 +46,7 @@ Bytes = Annotated[Long, PlainSerializer(int)]
 #: The rates are in the unit of the quota type; null is unlimited.
 _USE: Final = object_of(
     ClientUse, quota_type=QuotaType, user=str, client_id=str, scope=str, rate=Number, quota=Number | None,
-    limit=Number | None, delay_ms=Number, bound=Annotated[Bound, Field(alias="boundBy")],
+    limit=Number | None, delay_ms=Number, bound=Annotated[LimitedBy, Field(alias="boundBy")],
     idle=Annotated[Number, Field(alias="idleSeconds")], shadow=str,
     address=NotRequired[Annotated[str, Field(max_length=MAX_ADDRESS)]],  # earlier versions don't write it
 )  # fmt: skip

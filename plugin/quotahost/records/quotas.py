@@ -1,4 +1,4 @@
-"""The cluster-wide client quotas: one record of ``quotas.topic`` for each entity, and how every reader keeps them.
+"""The cluster-wide client quotas: one record for each entity, and how every reader keeps them.
 
 ``quotahost quotas apply`` writes them; the supplier ``cluster-quota`` and the task ``publish-usage`` of each broker
 follow the topic, and ``quotahost quotas`` reads it. The record's key names the entity as Kafka's config paths do, its

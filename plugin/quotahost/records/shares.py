@@ -1,7 +1,7 @@
 """How much of the cluster-wide client quotas one broker may give its clients.
 
-The pipeline writes it to the compacted topic ``shares.topic`` under the broker's id; the supplier ``cluster-quota`` of
-that broker reads it, and of the topic only the partition where it is.
+The pipeline writes it to the compacted topic ``__quotahost_shares`` under the broker's id; the supplier
+``cluster-quota`` of that broker reads it, and of the topic only the partition where it is.
 """
 
 from dataclasses import dataclass

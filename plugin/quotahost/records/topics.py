@@ -4,7 +4,7 @@ Whoever may write to one of them decides about other clients' quotas, or stops t
 declared here once: docs/security.md has its table from here, ``quotahost doctor`` looks at these topics for rights that
 everybody has, and a test on a broker with ACLs holds every right to what stands here.
 
-Brokers (:mod:`quotahost.kafka.topics`) and the pipeline both make missing topics; whoever is first uses
+Brokers (:mod:`quotahost.kafka.admin`) and the pipeline both make missing topics; whoever is first uses
 ``COMPACTED``.
 """
 
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal
 
+#: Begin of all names unless ``topics.prefix`` sets another one.
+PREFIX: Final = "__quotahost_"
 COMPACTED: Final = {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.1",
@@ -50,7 +52,6 @@ class Topic:
 
     Attributes:
         name: the default name.
-        brokers_property: the brokers' property that sets its name, without prefix; "" if brokers don't use the topic.
         pipeline_option: the field of the pipeline's options that sets it; "" if the pipeline doesn't use the topic.
         carries: what its records are, for a table.
         danger: what a stranger does who may write to it.
@@ -61,7 +62,6 @@ class Topic:
     """
 
     name: str
-    brokers_property: str
     pipeline_option: str
     carries: str
     danger: str
@@ -69,6 +69,10 @@ class Topic:
     pipeline: tuple[Operation, ...] = ()
     watchers: tuple[Operation, ...] = ()
     operators: tuple[Operation, ...] = ()
+
+    def named(self, prefix: str) -> str:
+        """Its name with another begin."""
+        return prefix + self.name.removeprefix(PREFIX)
 
     def operations(self, party: Party) -> tuple[Operation, ...]:
         """What the party needs to do with the topic."""
@@ -81,55 +85,55 @@ class Topic:
 
 
 SNAPSHOTS: Final = Topic(
-    "__quotahost_snapshots", "snapshots.topic", "snapshots_topic",
+    "__quotahost_snapshots", "snapshots_topic",
     "each broker's volumes, by `publish-volumes`",
     "stops all producers by a volume that is full, or hides one",
     (*_READS, *_WRITES), (*_READS, *_MAKES),
 )  # fmt: skip
 CLUSTER_VOLUMES: Final = Topic(
-    "__quotahost_cluster_volumes", "cluster.volumes.topic", "cluster_volumes_topic",
+    "__quotahost_cluster_volumes", "cluster_volumes_topic",
     "all volumes of the cluster, by the pipeline",
     "stops all producers, or hides every full disk; a high run makes the pipeline stand by",
     _READS, (*_READS, *_WRITES),
 )  # fmt: skip
 USAGE: Final = Topic(
-    "__quotahost_usage", "usage.topic", "usage_topic",
+    "__quotahost_usage", "usage_topic",
     "what each broker's busiest clients use, by `publish-usage`",
     "draws other clients' cluster-wide quotas to one broker",
     _WRITES, (*_READS, *_MAKES),
 )  # fmt: skip
 SHARES: Final = Topic(
-    "__quotahost_shares", "shares.topic", "shares_topic",
+    "__quotahost_shares", "shares_topic",
     "each broker's shares of the cluster-wide quotas, by the pipeline",
     "takes a client's quota away, or gives all of it on every broker",
     _READS, _WRITES,
 )  # fmt: skip
 REFUSED: Final = Topic(
-    "__quotahost_refused", "", "refused_topic",
+    "__quotahost_refused", "refused_topic",
     "dead letters: copies of the records that the pipeline refused",
     "hides real faults among invented ones",
     (), _WRITES,
 )  # fmt: skip
 TICKS: Final = Topic(
-    "__quotahost_ticks", "", "tick_topic",
+    "__quotahost_ticks", "tick_topic",
     "by it time passes in the pipeline while no other record arrives",
     "keeps the pipeline busy",
     (), (*_READS, *_WRITES),
 )  # fmt: skip
 WATCH: Final = Topic(
-    "__quotahost_watch", "watch.topic", "",
+    "__quotahost_watch", "",
     "that somebody watches, by `quotahost top`",
     "has brokers publish who uses what, every two seconds, and list the files of a volume",
     (*_READS, *_MAKES), watchers=("Write",),
 )  # fmt: skip
 LOOKS: Final = Topic(
-    "__quotahost_looks", "looks.topic", "",
+    "__quotahost_looks", "",
     "who uses what, and what fills the volumes that are opened, by `publish-usage` while somebody watches",
     "shows those who watch invented clients",
     _WRITES, watchers=_READS,
 )  # fmt: skip
 QUOTAS: Final = Topic(
-    "__quotahost_quotas", "quotas.topic", "",
+    "__quotahost_quotas", "",
     "the cluster-wide client quotas, by `quotahost quotas apply`",
     "sets or removes every cluster-wide quota",
     (*_READS, *_MAKES), operators=(*_READS, *_WRITES),

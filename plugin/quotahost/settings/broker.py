@@ -1,13 +1,12 @@
 """The broker's properties under ``client.quota.callback.`` as one typed, frozen object, ``Settings``.
 
-This is the edge at which properties come in: the host (at the start and at each live change), ``doctor`` and the
-testing kit call :func:`read_properties` or :meth:`Settings.from_properties`, and hand on the object. The properties
-themselves are declared in ``settings.properties``, by subject.
+Properties come in here: the host (at the start and at each live change), ``doctor`` and the testing kit call
+:func:`read_properties` or :meth:`Settings.from_properties`, and hand on the object. Strimzi's names are translated
+first (``settings.strimzi``), then all texts are parsed (``settings.reader``), then checked against each other. The
+properties are declared in ``settings.properties``.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final, Self
 
@@ -15,20 +14,21 @@ from pydantic import model_validator
 
 from quotahost.model import Limit
 from quotahost.settings.declaration import PREFIX, Problem, declared
-from quotahost.settings.display import Models, table
-from quotahost.settings.properties.clients import ClientSettings
-from quotahost.settings.properties.connections import ConnectionSettings
-from quotahost.settings.properties.enforcement import EnforcementSettings
-from quotahost.settings.properties.plugins import PluginSettings
-from quotahost.settings.properties.records import RecordSettings
-from quotahost.settings.reader import configured_names, read
-from quotahost.settings.secrets import property_names
-from quotahost.settings.shadow import EVERYTHING, SUPPLIER, Shadow
+from quotahost.settings.properties import (
+    SNAPSHOT_READERS,
+    ClientSettings,
+    ConnectionSettings,
+    EnforcementSettings,
+    PluginSettings,
+    RecordSettings,
+)  # fmt: skip
+from quotahost.settings.reader import Models, read, table
+from quotahost.settings.sections import property_names
 from quotahost.settings.strimzi import SYNONYMS, Translation, live_names, translate
+from quotahost.settings.types import SUPPLIER
 from quotahost.text import nearest
 from quotahost.units.show import show_duration
 
-_SNAPSHOT_READERS: Final = ("snapshots", "cluster-volumes")
 _PERIODS: Final = 2  # within validity: one snapshot may be late or lost
 
 
@@ -48,11 +48,6 @@ class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSe
         return self
 
     @property
-    def in_shadow(self) -> Shadow:
-        """The rules that are not enforced, by ``shadow`` and ``mode``."""
-        return EVERYTHING if self.mode == "shadow" else self.shadow
-
-    @property
     def spared_topics(self) -> tuple[str, ...]:
         """The topics that are never turned back: brokers would miss each other's snapshots, or the pipeline's."""
         return *self.topics.spared, *self.record_topics
@@ -68,7 +63,7 @@ class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSe
         return self.static.storage.hard_limit
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> Settings:
+    def from_properties(cls, properties: Mapping[str, str]) -> "Settings":
         """Read a broker's properties, as :func:`read_properties` does, for callers that need no notes.
 
         Raises:
@@ -80,8 +75,6 @@ class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSe
 def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translation]:
     """Read a broker's properties; those outside ``client.quota.callback.`` are ignored.
 
-    Names of Strimzi's plugin are translated here, once; nobody past this call knows them.
-
     Returns:
         The settings, and what became of Strimzi's own names, for the log and ``doctor``.
 
@@ -92,11 +85,32 @@ def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translatio
     return read(Settings, translation.properties, translation.problems, SYNONYMS, _contradictions), translation
 
 
+def configured_names(settings: PluginSettings) -> dict[str, list[str]]:
+    """The names of the plugins that these settings name, by the property that names them."""
+    named: dict[str, Iterable[str | None]] = {
+        "supplier": settings.supplier,
+        "factor.source": (settings.factor_source,),
+        "policy": (settings.policy,),
+        "tasks": settings.tasks,
+    }
+    return {key: [name for name in names if name] for key, names in named.items()}
+
+
 def _contradictions(settings: Settings) -> Iterator[Problem]:
     """Properties that are right each by itself and wrong together, in different parts of the settings."""
-    yield from _unknown_in_shadow(settings)
+    names = list(chain.from_iterable(configured_names(settings).values()))
+    for section in (section for section in settings.plugin if section not in names):
+        like, now = nearest(section, names), ", ".join(names)
+        add = f"name the plugin in supplier, factor.source, policy or tasks (now: {now})"
+        hint = f"did you mean {PREFIX}plugin.{like}.*?" if like else f"remove it, or {add}"
+        wrong = f"no configured plugin is named {section!r}; {hint}"
+        yield Problem(f"{PREFIX}plugin.{section}.*", wrong, unknown=True)
+    for name in sorted(settings.shadow.suppliers.difference(settings.supplier)):
+        like = nearest(name, settings.supplier)
+        hint = f"did you mean {SUPPLIER}{like}?" if like else f"remove it, or name the supplier in {PREFIX}supplier"
+        yield Problem(f"{PREFIX}shadow", f"no supplier is named {name!r}; {hint}", f"{SUPPLIER}{name}")
     period, validity = settings.snapshots_period, settings.validity
-    concerned = settings.factor_source in _SNAPSHOT_READERS or "publish-volumes" in settings.tasks
+    concerned = settings.factor_source in SNAPSHOT_READERS or "publish-volumes" in settings.tasks
     if concerned and _PERIODS * period > validity:
         yield Problem(
             f"{PREFIX}snapshots.period",
@@ -104,13 +118,6 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
             f"rest would take its own brokers for silent; set at most {show_duration(validity / _PERIODS)}, or "
             f"{PREFIX}validity to at least {show_duration(_PERIODS * period)}",
         )
-
-
-def _unknown_in_shadow(settings: Settings) -> Iterator[Problem]:
-    for name in sorted(settings.shadow.suppliers.difference(settings.supplier)):
-        like = nearest(name, settings.supplier)
-        hint = f"did you mean {SUPPLIER}{like}?" if like else f"remove it, or name the supplier in {PREFIX}supplier"
-        yield Problem(f"{PREFIX}shadow", f"no supplier is named {name!r}; {hint}", f"{SUPPLIER}{name}")
 
 
 def live_properties(settings: Settings, models: Models | None = None) -> list[str]:

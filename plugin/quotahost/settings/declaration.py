@@ -1,11 +1,10 @@
 """How a broker property is declared: one field of a settings model, from which everything else follows.
 
-The declaration says by its type how the text is parsed and shown, by its docstring what the README and ``doctor``
-print, and by its arguments the name, the default and whether a change takes effect live. The models are in
-``settings.properties``; ``settings.reader`` fills them and ``settings.display`` shows them.
+A property is declared once (``settings.properties``): the type says how its text is parsed and shown, the docstring
+what the documents and ``doctor`` print, the arguments its name, its default, and whether a change takes effect live.
+``settings.reader`` fills the models and shows them. What is wrong with a property is a :class:`Problem` in any case:
+the property, its value, and what would be right.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 from quotahost.errors import QuotahostError
 from quotahost.text import printable
@@ -74,8 +74,8 @@ class Problem:
 
     def names(self, property: str) -> bool:
         """Whether the problem is about this property."""
-        every = self.property.removesuffix("*")
-        return property == self.property or (every != self.property and property.startswith(every))
+        is_family = self.property.endswith("*")
+        return property == self.property or (is_family and property.startswith(self.property.removesuffix("*")))
 
     def __str__(self) -> str:
         """One line; whatever could break it is escaped."""
@@ -91,6 +91,12 @@ class SettingsError(QuotahostError, ValueError):
         self.problems = tuple(problems)
         lines = [str(problem) for problem in self.problems]
         super().__init__(lines[0] if len(lines) == 1 else "\n - ".join([f"{len(lines)} problems:", *lines]))
+
+
+def reason(details: ErrorDetails) -> str:
+    """What pydantic, or a validator's ValueError, says, without pydantic's own prefix."""
+    error = details.get("ctx", {}).get("error")
+    return str(error) if isinstance(error, ValueError | AssertionError) else details["msg"]
 
 
 def declare(name: str, *, default: Any = None, words: str = "", live: bool = True, repr: bool = True) -> Any:

@@ -1,10 +1,11 @@
-"""Lists of names with a rate each, in the form of KIP-13: ``clientA:4M,clientB:10M``.
+r"""Lists of names with a rate each, in the form of KIP-13: ``clientA:4M,clientB:10M``.
 
 Types for the sections of plugins that give rates by name: ``Rates`` by user, client-id or whatever the property is
-about, ``ClientRates`` by user and client-id.
+about, ``ClientRates`` by user and client-id (``alice/app:4M``). ``unlimited`` is None, an empty text is an empty
+list. A backslash takes the next character as it is: ``\:``, ``\,`` and ``\/`` are part of a name, and so are ``\\``
+and a blank at its ends after one. Quotation marks around the whole list, as KIP-13 shows it, are dropped. Each error
+names the entry and what to write.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Callable
@@ -21,32 +22,11 @@ _UNIT: Final = re.compile(r"\\.|.", re.DOTALL)
 _TRIMMED: Final = re.compile(r"\s*((?:\\.|.)*?)\s*", re.DOTALL)
 
 
-def parse_rates(value: object) -> dict[str, float | None]:
-    r"""Rates by name; ``unlimited`` is None, an empty text is an empty list.
-
-    A backslash takes the next character as it is: ``\:`` and ``\,`` are part of a name, and so are ``\\`` and a blank
-    at its ends after one. Quotation marks around the whole list, as KIP-13 shows it, are dropped.
-
-    Raises:
-        ValueError: an entry is ill-formed, or a name is there twice; it names the entry and the remedy.
-    """
-    return parse_list(value, _name)
-
-
-def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
-    r"""Rates by user and client-id, ``alice/app:4M``; else as ``parse_rates``, with ``\/`` for a slash in a name.
-
-    Raises:
-        ValueError: as parse_rates.
-    """
-    return parse_list(value, _pair)
-
-
 def parse_list(value: object, read_name: Callable[[str, str], K]) -> dict[K, float | None]:
-    """As ``parse_rates``; ``read_name`` makes the key of an entry's name and, for its errors, the quoted entry.
+    """Rates by name; ``read_name`` makes the key of an entry's name and, for its errors, the quoted entry.
 
     Raises:
-        ValueError: as parse_rates.
+        ValueError: an entry is ill-formed, or a name is there twice.
     """
     text = str(value).strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
@@ -111,6 +91,24 @@ def _plain(text: str) -> str:
     trimmed = _TRIMMED.fullmatch(text)
     # The escapes go last: an escaped blank at an end must outlive the trimming.
     return re.sub(r"\\(.)", r"\1", trimmed[1] if trimmed else text, flags=re.DOTALL)
+
+
+def parse_rates(value: object) -> dict[str, float | None]:
+    """Rates by name.
+
+    Raises:
+        ValueError: see parse_list.
+    """
+    return parse_list(value, _name)
+
+
+def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
+    """Rates by user and client-id.
+
+    Raises:
+        ValueError: see parse_list.
+    """
+    return parse_list(value, _pair)
 
 
 Rates = Annotated[dict[str, float | None], BeforeValidator(parse_rates)]

@@ -1,23 +1,25 @@
-"""From a flat mapping of property names and texts to a settings model, with every problem reported at once.
+"""From a flat mapping of property names and texts to a settings model and back to rows, with every problem at once.
 
-Three steps: each text goes to the attribute that its declaration names, pydantic parses and checks all of them, and
-pydantic's errors become the operator's (:class:`Problem`: property, value, what would be right).
+1. :func:`read` puts each text at the attribute that its declaration names. Pydantic parses and checks all of them, and
+   pydantic's errors become the operator's: property, value, what would be right. All are raised together.
+2. :func:`describe` shows every property as it was understood, for ``doctor``; :func:`table` lists the declarations, for
+   the documents. No secret is shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from quotahost.settings.declaration import PREFIX, Problem, Property, SettingsError, declared
-from quotahost.settings.properties.plugins import PluginSettings
+from quotahost.settings.declaration import PREFIX, Problem, Property, SettingsError, declared, reason
+from quotahost.settings.sections import is_secret_property
 from quotahost.text import nearest
 
-_M = TypeVar("_M", bound=PluginSettings)
+_M = TypeVar("_M", bound=BaseModel)
+#: The plugins' section models by the plugins' names.
+Models = Mapping[str, type[BaseModel] | None]
 # Families of properties whose names others define: the attribute, how many parts the rest of a name has, and its form.
 _FAMILIES: Final = {
     "kafka.": ("kafka", 1, "NAME, with librdkafka's name of a setting"),
@@ -28,11 +30,18 @@ _FAMILIES: Final = {
 REMOVED: Final = {
     "factor.source.second": "snapshots stands by for cluster-volumes in any case; remove it",
     "inbox.max": "65,536 new clients can wait for the host; remove it",
+    "metrics.address": "metrics.port takes it, as ADDRESS:PORT, such as 0.0.0.0:9404; remove it",
+    "mode": "shadow=all is what mode=shadow was; remove it",
     "pause.release": "its name is pause.resume.free-share; write that",
     "snapshots.expiry": "with fenced.brokers=unknown a fenced broker is unknown until it is back; remove it, and "
     "unregister a broker that is gone for good (kafka-cluster.sh unregister)",
+    "start.timeout": "the start waits 30 s for the plugins; remove it, and on a very slow machine set the JVM option "
+    "-Dquotahost.python.start.seconds",
     "usage.clients": "publish-usage publishes the 100 busiest clients of a broker; remove it",
     "usage.period": "publish-usage looks every 500 ms; remove it",
+} | {
+    f"{topic}.topic": f"topics.prefix names all topics of quotahost, here PREFIX{topic.replace('.', '_')}; remove it"
+    for topic in ("snapshots", "cluster.volumes", "usage", "shares", "quotas", "watch", "looks")
 }
 
 
@@ -53,42 +62,30 @@ def read(
         contradictions: finds what doesn't fit together in a model whose values are right each by itself.
 
     Raises:
-        SettingsError: unknown names, wrong values, or plugin.NAME.* of a plugin that isn't configured.
+        SettingsError: unknown names, wrong values, or values that don't fit together.
     """
     given = {n.removeprefix(PREFIX): text for n, text in properties.items() if n.startswith(PREFIX)}
     known = {declaration.name: declaration for declaration in declared(model)}
     data: dict[str, Any] = {}
     # All problems are gathered before any is raised, so that an operator needs one start to see them all.
-    found = list(problems)
+    all_problems = list(problems)
     for name, text in given.items():
         path = _path(name, known, synonyms)
         if isinstance(path, Problem):
-            found.append(path)
+            all_problems.append(path)
         else:
             _put(data, path, text)
     try:
         settings = model.model_validate(data)
     except ValidationError as error:
-        found += [_wrong(details, known.values(), given) for details in error.errors() if _is_own(details)]
+        all_problems += [_wrong(details, known.values(), given) for details in error.errors() if _is_own(details)]
     else:
-        # Only now: which plugins are configured is not known while one of the properties is wrong.
-        found += _unused(data.get("plugin", {}), configured_names(settings))
-        found += contradictions(settings)
-    if found:
+        # Only now: what doesn't fit together is not known while one of the properties is wrong.
+        all_problems += contradictions(settings)
+    if all_problems:
         # Not in the except clause: its error would carry the values, secrets too, into tracebacks.
-        raise SettingsError(found)
+        raise SettingsError(all_problems)
     return settings
-
-
-def configured_names(settings: PluginSettings) -> dict[str, list[str]]:
-    """The names of the plugins that these settings name, by the property that names them."""
-    named: dict[str, Iterable[str | None]] = {
-        "supplier": settings.supplier,
-        "factor.source": (settings.factor_source,),
-        "policy": (settings.policy,),
-        "tasks": settings.tasks,
-    }
-    return {key: [name for name in names if name] for key, names in named.items()}
 
 
 def _path(name: str, known: Mapping[str, Property], synonyms: Iterable[str]) -> tuple[str, ...] | Problem:
@@ -142,19 +139,73 @@ def _wrong(details: ErrorDetails, known: Iterable[Property], given: Mapping[str,
     return Problem(PREFIX + name, reason(details), given.get(name))
 
 
-def reason(details: ErrorDetails) -> str:
-    """What pydantic, or a validator's ValueError, says, without pydantic's own prefix."""
-    error = details.get("ctx", {}).get("error")
-    return str(error) if isinstance(error, ValueError | AssertionError) else details["msg"]
+# ---- settings as understood ----
+
+HIDDEN: Final = "***"
+_SET: Final = "broker properties"
 
 
-def _unused(sections: Iterable[str], plugins: Mapping[str, list[str]]) -> Iterator[Problem]:
-    """Sections of plugins that are not configured."""
-    names = list(chain.from_iterable(plugins.values()))
-    for section in sections:
-        if section not in names:
-            like, now = nearest(section, names), ", ".join(names)
-            add = f"name the plugin in supplier, factor.source, policy or tasks (now: {now})"
-            hint = f"did you mean {PREFIX}plugin.{like}.*?" if like else f"remove it, or {add}"
-            wrong = f"no configured plugin is named {section!r}; {hint}"
-            yield Problem(f"{PREFIX}plugin.{section}.*", wrong, unknown=True)
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One property as understood.
+
+    Attributes:
+        property: its full name.
+        value: in full, with its unit; ``***`` for a secret.
+        where: where the value comes from, in words.
+    """
+
+    property: str
+    value: str
+    where: str
+
+
+def describe(settings: BaseModel, models: Models | None = None) -> list[Row]:
+    """Every property as understood, in the order of the declarations; unset families have no rows.
+
+    Args:
+        settings: what to describe.
+        models: the configured plugins' section models by name, which say what is a secret. Without a model a
+            property is a secret if its name says so: ``password``, ``secret``, ``token``, ``key``, ``jaas``.
+    """
+    rows: list[Row] = []
+    for declaration in declared(type(settings)):
+        is_family = declaration.is_family
+        rows += _family(declaration, settings, models or {}) if is_family else [_row(declaration, settings)]
+    return rows
+
+
+def _row(declaration: Property, settings: Any) -> Row:
+    *outer, attribute = declaration.path
+    for step in outer:
+        settings = getattr(settings, step)
+    value = declaration.unit.show(getattr(settings, attribute))
+    where = _SET if attribute in settings.model_fields_set else "default"
+    if where != _SET and attribute == "fallback_action":  # the one default that an operator must not guess at
+        where = f"default ({declaration.default})"
+    return Row(PREFIX + declaration.name, value, where)
+
+
+def _family(declaration: Property, settings: Any, models: Models) -> Iterator[Row]:
+    for name, value in getattr(settings, declaration.path[0]).items():
+        if isinstance(value, dict):  # plugin.NAME.*
+            for key, text in value.items():
+                shown = HIDDEN if is_secret_property(key, models.get(name)) else text
+                yield Row(f"{PREFIX}plugin.{name}.{key}", shown, _SET)
+        else:
+            # kafka.* and static.kafka.admin.*: every value of theirs is a secret.
+            yield Row(f"{PREFIX}{declaration.name.removesuffix('*')}{name}", HIDDEN, _SET)
+
+
+def table(declarations: Iterable[Property]) -> str:
+    """A Markdown table; without the common prefix, which the text around it must name."""
+    lines = ["| property | default | unit | live | meaning |", "|---|---|---|---|---|"]
+    for declaration in declarations:
+        default = declaration.default
+        if default and " " not in default:
+            default = f"`{default}`"
+        live = "yes" if declaration.live else "no"
+        cells = (f"`{declaration.name}`", default, declaration.unit.name, live, declaration.doc)
+        # An unescaped | would end the cell.
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"

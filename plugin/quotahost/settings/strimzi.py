@@ -1,18 +1,15 @@
 """The properties of Strimzi's quotas plugin, read as ours, so that its users change only the callback's class.
 
-1. One table has all names, as ``StaticQuotaConfig`` of io.strimzi:kafka-quotas-plugin 0.3.1 defines them (Kafka's
+1. ``PROPERTIES`` has all names, as ``StaticQuotaConfig`` of io.strimzi:kafka-quotas-plugin 0.3.1 defines them (Kafka's
    ConfigDef: INT, LONG, DOUBLE as Java parses them), with what each is read as. The document's table follows from it.
-2. ``translate`` replaces them in a broker's file before anything is parsed (``settings.broker.read_properties``). If
-   the file has at least one name of Strimzi's own, every property of Strimzi's that it leaves out gets Strimzi's
-   default, unless the file sets our property for it. A file that sets both a name of Strimzi's and ours for the same
-   thing is refused. But a file whose limits have proposal 035's names (``static.storage.hard``; Strimzi's plugin had
-   them up to 0.2) follows the proposal, and its fallback is PAUSE.
+2. :func:`translate` replaces them in a broker's file before anything is parsed. What a file with Strimzi's own names
+   leaves out gets Strimzi's default, unless the file sets our property for it. A file that sets both a name of
+   Strimzi's and ours for the same thing is refused. A file whose limits have proposal 035's names
+   (``static.storage.hard``; Strimzi's plugin had them up to 0.2) follows the proposal, and its fallback is PAUSE.
 3. Notes say in the broker's log, and in ``doctor``, what each name means here.
 
 Names in here are without ``client.quota.callback.``.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
@@ -27,13 +24,56 @@ from quotahost.units.parse import parse_duration
 
 ADMIN: Final = "static.kafka.admin."
 SAME: Final = "the same"
-_WHOLE: Final = re.compile(r"[+-]?[0-9]+")
-# Java's Double.parseDouble takes a suffix of the type, as in 0.05d.
-_DOUBLE: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?")
-_HARD: Final = "static.storage.hard"
-_LIMITS_OF_035: Final = ("static.storage.soft", _HARD)
 _SOURCE: Final = "factor.source"
 _LOG_DIRS: Final = "log-dirs"
+_HARD: Final = "static.storage.hard"
+_LIMITS_OF_035: Final = ("static.storage.soft", _HARD)
+_HARD_LIMITS: Final = (_HARD, f"{_HARD}.min-free-bytes", f"{_HARD}.min-free-percent")
+# Java's Double.parseDouble takes a suffix of the type, as in 0.05d.
+_DOUBLE: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?")
+
+
+def _share(text: str) -> float:
+    """A number from 0 to 1, as Java parses a double."""
+    match = _DOUBLE.fullmatch(text)
+    value = float(match[1]) if match else -1.0
+    if not 0 <= value <= 1:
+        raise ValueError("must be a number from 0 to 1, such as 0.05")
+    return value
+
+
+def _whole(text: str, unit: str, least: int, most: int) -> int:
+    if not re.fullmatch("[+-]?[0-9]+", text) or not least <= int(text) <= most:
+        raise ValueError(f"must be a whole number of {unit} from {least} to {most}, without a unit")
+    return int(text)
+
+
+def _read_bytes(text: str) -> str:
+    return str(_whole(text, "bytes", 0, 2**63 - 1))
+
+
+def _read_ratio(text: str) -> str:
+    # Without an exponent, which our shares don't take.
+    return f"{Decimal(repr(abs(_share(text)))):f}"
+
+
+def _read_interval(text: str) -> str:
+    """ "" for off: Strimzi's plugin looks at the disks only if the interval is above 0."""
+    seconds = _whole(text, "seconds", -(2**31), 2**31 - 1)
+    return f"{seconds}s" if seconds > 0 else ""
+
+
+def _read_fallback(text: str) -> str:
+    # Our fallback knows no factor between 0 and 1, so anything less than all is read as the safer one.
+    return State.OPEN if _share(text) == 1 else State.PAUSE
+
+
+def _read_validity(text: str) -> str:
+    # Our own property also takes 30s, which Java's Duration.parse refuses.
+    if not text.upper().startswith("P"):
+        raise ValueError("must be an ISO 8601 duration, such as PT5M")
+    parse_duration(text)
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,137 +102,70 @@ class StrimziProperty:
         return self.ours != SAME
 
 
-def share(text: str) -> float:
-    """A number from 0 to 1, as Java parses a double.
-
-    Raises:
-        ValueError: anything else.
-    """
-    match = _DOUBLE.fullmatch(text)
-    value = float(match[1]) if match else -1.0
-    if not 0 <= value <= 1:
-        raise ValueError("must be a number from 0 to 1, such as 0.05")
-    return value
-
-
-def _whole(text: str, unit: str, least: int, most: int) -> int:
-    if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
-        raise ValueError(f"must be a whole number of {unit} from {least} to {most}, without a unit")
-    return int(text)
-
-
-def _read_bytes(text: str) -> str:
-    return str(_whole(text, "bytes", 0, 2**63 - 1))
-
-
-def _read_ratio(text: str) -> str:
-    # Without an exponent, which our shares don't take.
-    return f"{Decimal(repr(abs(share(text)))):f}"
-
-
-def _read_interval(text: str) -> str:
-    """ "" for off: Strimzi's plugin looks at the disks only if the interval is above 0."""
-    seconds = _whole(text, "seconds", -(2**31), 2**31 - 1)
-    return f"{seconds}s" if seconds > 0 else ""
-
-
-def _read_fallback(text: str) -> str:
-    # Our fallback knows no factor between 0 and 1, so anything less than all is read as the safer one.
-    return State.OPEN if share(text) == 1 else State.PAUSE
-
-
-def _read_validity(text: str) -> str:
-    # Our own property also takes 30s, which Java's Duration.parse refuses.
-    if not text.upper().startswith("P"):
-        raise ValueError("must be an ISO 8601 duration, such as PT5M")
-    parse_duration(text)
-    return text
-
-
-def _rate(kind: str, doc: str, unit: str = "") -> StrimziProperty:
-    means = f"the {kind} rate of the supplier static{unit}"
-    return StrimziProperty(f"static.{kind}", "unlimited", SAME, doc, means=means)
-
-
-AVAILABLE_BYTES: Final = StrimziProperty(
-    "static.storage.per.volume.limit.min.available.bytes",
-    "none",
-    "static.storage.hard.min-free-bytes",
-    "Producers are stopped at it, now to `floor.bytes`. Without a `factor.source` it means `log-dirs`.",
-    _read_bytes,
-)
-AVAILABLE_RATIO: Final = StrimziProperty(
-    "static.storage.per.volume.limit.min.available.ratio",
-    "none",
-    "static.storage.hard.min-free-percent",
-    "The same. Both together are an error.",
-    _read_ratio,
-)
-CHECK_INTERVAL: Final = StrimziProperty(
-    "static.storage.check-interval",
-    "60",
-    "plugin.log-dirs.interval",
-    "Whole seconds; 0 or less is no `factor.source`. 1 means 1, where theirs protects nothing.",
+BYTES: Final = StrimziProperty(
+    "static.storage.per.volume.limit.min.available.bytes", "none", f"{_HARD}.min-free-bytes",
+    "Producers are stopped at it, now to `floor.bytes`. Without a `factor.source` it means `log-dirs`.", _read_bytes,
+)  # fmt: skip
+RATIO: Final = StrimziProperty(
+    "static.storage.per.volume.limit.min.available.ratio", "none", f"{_HARD}.min-free-percent",
+    "The same as a share of the capacity. Both together are an error.", _read_ratio,
+)  # fmt: skip
+INTERVAL: Final = StrimziProperty(
+    "static.storage.check-interval", "60", "plugin.log-dirs.interval",
+    "Whole seconds. 0 or less means no `factor.source`. 1 is one second here; Strimzi's plugin then protects nothing.",
     _read_interval,
-)
+)  # fmt: skip
 FALLBACK: Final = StrimziProperty(
-    "static.throttle.factor.fallback",
-    "1.0",
-    "fallback.action",
-    "1 is OPEN, 0 is PAUSE, anything between is PAUSE, the safer, with a warning.",
-    _read_fallback,
-)
+    "static.throttle.factor.fallback", "1.0", "fallback.action",
+    "1 is OPEN, 0 is PAUSE. Anything between is PAUSE, the safer one, with a warning.", _read_fallback,
+)  # fmt: skip
 VALIDITY: Final = StrimziProperty(
-    "static.throttle.factor.validity.duration",
-    "PT5M",
-    "validity",
-    "ISO 8601, above zero. It is the lease of the host as well.",
-    _read_validity,
-)
+    "static.throttle.factor.validity.duration", "PT5M", "validity",
+    "ISO 8601, above zero. It is the lease of the host as well.", _read_validity,
+)  # fmt: skip
 CLIENT_ID_PREFIX: Final = StrimziProperty(
-    "static.kafka.clientIdPrefix", "__strimzi", "", "Not used: own clients are named `quotahost-NODE`."
+    "static.kafka.clientIdPrefix", "__strimzi", "", "Not used: quotahost's clients are named `quotahost-NODE`."
 )
 PROPERTIES: Final = (
-    _rate("produce", "One total for all clients of a broker (`static.scope`)."),
-    _rate("fetch", "The same for fetches."),
-    _rate("request", "The same for requests, in percent of one thread's time.", ", in percent"),
     StrimziProperty(
-        "static.excluded.principal.name.list",
-        "none",
-        SAME,
-        "Excluded whichever supplier answers, client quotas too.",
+        "static.produce", "unlimited", SAME, "One total for all clients of a broker (`static.scope`).",
+        means="the produce rate of the supplier static",
+    ),
+    StrimziProperty(
+        "static.fetch", "unlimited", SAME, "The same for fetches.", means="the fetch rate of the supplier static"
+    ),
+    StrimziProperty(
+        "static.request", "unlimited", SAME, "The same for requests, in percent of one thread's time.",
+        means="the request rate of the supplier static, in percent",
+    ),
+    StrimziProperty(
+        "static.excluded.principal.name.list", "none", SAME, "Exempt whichever supplier answers, client quotas too.",
         means="the list of principals that nothing throttles",
     ),
-    AVAILABLE_BYTES,
-    AVAILABLE_RATIO,
-    CHECK_INTERVAL,
-    FALLBACK,
-    VALIDITY,
+    BYTES, RATIO, INTERVAL, FALLBACK, VALIDITY,
     StrimziProperty(
-        f"{ADMIN}*",
-        "",
-        SAME,
+        f"{ADMIN}*", "", SAME,
         "The Java client's names, handed to plugins that need a Kafka client, in librdkafka's names, keystores as PEM; "
         "`kafka.*` wins. `log-dirs` needs none. All values are secrets.",
     ),
     CLIENT_ID_PREFIX,
-)
-OWN: Final = tuple(each.name for each in PROPERTIES if each.is_own)
+)  # fmt: skip
+OWN: Final = tuple(theirs.name for theirs in PROPERTIES if theirs.is_own)
 SYNONYMS: Final = (*OWN, f"{ADMIN}bootstrap.servers")  # to suggest for a misspelt name
 
 
 def live_names() -> list[str]:
     """Full names of Strimzi's own properties whose change takes effect without a restart."""
-    return [PREFIX + each.name for each in PROPERTIES if each.is_own and each.ours]
+    return [PREFIX + theirs.name for theirs in PROPERTIES if theirs.is_own and theirs.ours]
 
 
 def table() -> str:
     """All of Strimzi's properties as a Markdown table, names without ``client.quota.callback.``."""
     lines = ["| Strimzi's property | its default | read as | here |", "|---|---|---|---|"]
-    for each in PROPERTIES:
-        ours = f"`{each.ours}`" if each.is_own and each.ours else each.ours
-        default = f"`{each.default}`" if each.default else ""
-        lines.append(f"| `{each.name}` | {default} | {ours} | {each.doc} |")
+    for theirs in PROPERTIES:
+        ours = f"`{theirs.ours}`" if theirs.is_own and theirs.ours else theirs.ours
+        default = f"`{theirs.default}`" if theirs.default else ""
+        lines.append(f"| `{theirs.name}` | {default} | {ours} | {theirs.doc} |")
     return "\n".join(lines) + "\n"
 
 
@@ -230,15 +203,14 @@ def translate(properties: Mapping[str, str]) -> Translation:
     It raises nothing: the problems that it finds are reported with those of all other properties.
     """
     given = {name.removeprefix(PREFIX): text for name, text in properties.items() if name.startswith(PREFIX)}
-    own = [name for name in OWN if name in given]
+    own = {PREFIX + name for name in OWN if name in given}
     # The bare family name is no setting: the reader reports it as incomplete.
     if not own and not any(name.startswith(ADMIN) and name != ADMIN for name in given):
         return Translation(dict(properties))
     # The reader doesn't know these names, and would refuse them.
-    replaced = {PREFIX + name for name in own}
-    made = Translation({name: text for name, text in properties.items() if name not in replaced})
-    _Translator(given, made).run()
-    return made
+    translation = Translation({name: text for name, text in properties.items() if name not in own})
+    _Translator(given, translation).run()
+    return translation
 
 
 class _Translator:
@@ -255,44 +227,26 @@ class _Translator:
                     self._texts[theirs.name] = theirs.read(self._given[theirs.name].strip())
                 except ValueError as error:
                     self._problem(theirs, str(error))
-        # In this order: which defaults apply depends on the factor source, and that on the limit.
         self._note_shared()
+        # In this order: which defaults apply depends on the factor source, and that on the limit.
         limit = self._limit()
-        has_source = self._factor_source(limit)
         # Only Strimzi's own limits, of 0.3 and later, come with Strimzi's defaults.
         by_035 = "" if limit else self._limit_of_035()
+        has_source = self._factor_source(limit, by_035)
         self._interval(with_default=not by_035)
         self._fallback(has_source, by_035)
         self._put(VALIDITY)
         if has_source and not by_035:
             self._default(VALIDITY)
-        self._note_client()
-
-    # ---- property by property ----
-
-    def _note_shared(self) -> None:
-        scope = self._given.get("static.scope", "broker").strip()
-        for theirs in PROPERTIES:
-            if theirs.means and theirs.name in self._given:
-                is_total = scope == "broker" or "rate" not in theirs.means
-                each = "" if is_total else f", for each {scope} (static.scope)"
-                self._note(f"{self._line(theirs)} is {theirs.means}{each}")
 
     def _limit(self) -> StrimziProperty | None:
         """The limit of Strimzi's that is set, right or wrong."""
-        limits = [limit for limit in (AVAILABLE_BYTES, AVAILABLE_RATIO) if limit.name in self._given]
-        # Strimzi's plugin refuses both, too.
-        if len(limits) == 2:
-            excluded = f"{PREFIX}{limits[0].name}, as in Strimzi's plugin"
-            self._problem(limits[1], f"excludes {excluded}; keep one of them")
+        limits = [limit for limit in (BYTES, RATIO) if limit.name in self._given]
+        if len(limits) == 2:  # Strimzi's plugin refuses both, too
+            self._problem(RATIO, f"excludes {PREFIX}{BYTES.name}, as in Strimzi's plugin; keep one of them")
         elif limits:
             # Ours has three hard limits; whichever of them is set, only one of both can be meant.
-            hard = sorted((_HARD, AVAILABLE_BYTES.ours, AVAILABLE_RATIO.ours))
-            beside = [name for name in hard if self._given.get(name, "none").strip() != "none"]
-            for name in beside:
-                self._mixed(limits[0], name)
-            if not beside:
-                self._put(limits[0])
+            self._put(limits[0], _HARD_LIMITS)
         return limits[0] if limits else None
 
     def _limit_of_035(self) -> str:
@@ -300,23 +254,21 @@ class _Translator:
         names = (name for name in sorted(self._given) if name.startswith(_LIMITS_OF_035))
         return next((name for name in names if self._given[name].strip() not in ("", "none")), "")
 
-    def _factor_source(self, limit: StrimziProperty | None) -> bool:
+    def _factor_source(self, limit: StrimziProperty | None, by_035: str) -> bool:
         """Set Strimzi's factor source where the file names none; return whether there is one."""
-        own = self._given.get(_SOURCE)
-        if self._texts.get(CHECK_INTERVAL.name) == "":  # an interval of 0 or less: off
+        if self._texts.get(INTERVAL.name) == "":  # an interval of 0 or less: off
             # An empty factor.source means none, so both properties say the same.
-            if own is not None and own.strip():
-                other = f"{PREFIX}{_SOURCE}={printable(own)}"
-                self._problem(CHECK_INTERVAL, f"turns the protection of disks off, and {other} on; keep one")
+            if self._given.get(_SOURCE, "").strip():
+                other = f"{PREFIX}{_SOURCE}={printable(self._given[_SOURCE])}"
+                self._problem(INTERVAL, f"turns the protection of disks off, and {other} on; keep one")
             else:
-                self._set(CHECK_INTERVAL, _SOURCE, "")
-                why = f"{self._line(CHECK_INTERVAL)} read as no {_SOURCE}: disks are not protected"
-                self._note(why, warns=bool(limit or self._limit_of_035()))
+                self._set(INTERVAL, _SOURCE, "")
+                why = f"{self._line(INTERVAL)} read as no {_SOURCE}: disks are not protected"
+                self._note(why, warns=bool(limit or by_035))
             return False
-        if own is None and limit:
+        if limit and _SOURCE not in self._given:
             self._set(limit, _SOURCE, _LOG_DIRS)
-            asks = "asks all brokers for their log dirs, as there"
-            self._note(f"{limit.name} is set: {_SOURCE}={_LOG_DIRS} {asks}")
+            self._note(f"{limit.name} is set: {_SOURCE}={_LOG_DIRS} asks all brokers for their log dirs, as there")
         return bool(self._source())
 
     def _source(self) -> str:
@@ -324,21 +276,21 @@ class _Translator:
         return self._made.properties.get(PREFIX + _SOURCE, "local" if self._limit_of_035() else "").strip()
 
     def _interval(self, with_default: bool) -> None:
-        source, text = self._source(), self._texts.get(CHECK_INTERVAL.name)
+        source = self._source()
         # Set for another factor source, plugin.log-dirs.interval would be refused: that plugin isn't configured.
         if source == _LOG_DIRS:
-            self._put(CHECK_INTERVAL)
+            self._put(INTERVAL)
             if with_default:
-                self._default(CHECK_INTERVAL)
-        elif text:
+                self._default(INTERVAL)
+        elif self._texts.get(INTERVAL.name):
             why = f"{_SOURCE} is {source}" if source else f"there is no {_SOURCE}"
-            self._note(f"{self._line(CHECK_INTERVAL)} is not used: {why}")
+            self._note(f"{self._line(INTERVAL)} is not used: {why}")
 
     def _fallback(self, has_source: bool, by_035: str) -> None:
         if FALLBACK.name in self._texts:
-            between = share(self._given[FALLBACK.name].strip()) not in (0, 1)
+            between = _share(self._given[FALLBACK.name].strip()) not in (0, 1)
             why = ": there is no factor in between here, and PAUSE is the safer" if between else ""
-            self._put(FALLBACK, why, warns=between)
+            self._put(FALLBACK, why=why, warns=between)
         if has_source and by_035:
             if FALLBACK.name not in self._texts and FALLBACK.ours not in self._given:
                 self._note(f"{by_035} is a limit of proposal 035: {FALLBACK.ours}=PAUSE, as it says, unless you set it")
@@ -346,33 +298,34 @@ class _Translator:
             # A file of theirs keeps the fallback that it had; the note says that it is the weaker one.
             self._default(FALLBACK, ", which is weaker than PAUSE, quotahost's own", warns=True)
 
-    def _note_client(self) -> None:
+    def _note_shared(self) -> None:
+        """What those names mean that both plugins have, or that have no meaning here."""
+        scope = self._given.get("static.scope", "broker").strip()
+        for theirs in PROPERTIES:
+            if theirs.means and theirs.name in self._given:
+                is_total = scope == "broker" or "rate" not in theirs.means
+                sharing = "" if is_total else f", for each {scope} (static.scope)"
+                self._note(f"{self._line(theirs)} is {theirs.means}{sharing}")
         if CLIENT_ID_PREFIX.name in self._given:
-            why = "the plugins' own clients are named quotahost-NODE"
-            self._note(f"{CLIENT_ID_PREFIX.name} is not used: {why}")
-        names = sorted(name.removeprefix(ADMIN) for name in self._given if name.startswith(ADMIN))
-        if not names:
-            return
-        family = f"{ADMIN}* ({', '.join(map(printable, names))})"
-        if "kafka.bootstrap.servers" in self._given:
-            self._note(f"{family} is not used: kafka.bootstrap.servers is set")
-        else:
-            exception = f"{_LOG_DIRS} needs none, it asks as this broker itself"
-            self._note(f"{family} is the Kafka client of plugins that need one; {exception}")
+            self._note(f"{CLIENT_ID_PREFIX.name} is not used: the plugins' own clients are named quotahost-NODE")
+        if names := sorted(name.removeprefix(ADMIN) for name in self._given if name.startswith(ADMIN)):
+            means = f"the Kafka client of plugins that need one; {_LOG_DIRS} needs none, it asks as this broker itself"
+            if "kafka.bootstrap.servers" in self._given:
+                means = "not used: kafka.bootstrap.servers is set"
+            self._note(f"{ADMIN}* ({', '.join(map(printable, names))}) is {means}")
 
-    # ---- how ----
-
-    def _put(self, theirs: StrimziProperty, why: str = "", warns: bool = False) -> None:
-        """Set our property to the value of Strimzi's."""
-        text = self._texts.get(theirs.name)
-        if text is None:
-            return
-        # A limit that is none is no limit, and its caller has looked for others.
-        if self._given.get(theirs.ours, "none").strip() != "none":
-            self._mixed(theirs, theirs.ours)
-            return
-        self._set(theirs, theirs.ours, text)
-        self._note(f"{self._line(theirs)} read as {theirs.ours}={text}{why}", warns)
+    def _put(self, theirs: StrimziProperty, names: tuple[str, ...] = (), why: str = "", warns: bool = False) -> None:
+        """Set our property to the value of Strimzi's, unless the file sets one of ours (``names``) for the same."""
+        # A limit of ours that is none is no limit.
+        beside = [name for name in names or (theirs.ours,) if self._given.get(name, "none").strip() != "none"]
+        if theirs.name in self._given:
+            for name in beside:
+                ours = f"{PREFIX}{name}={printable(self._given[name])}"
+                self._problem(theirs, f"is read as what {ours} is, too; keep one of them")
+        if theirs.name in self._texts and not beside:
+            text = self._texts[theirs.name]
+            self._set(theirs, theirs.ours, text)
+            self._note(f"{self._line(theirs)} read as {theirs.ours}={text}{why}", warns)
 
     def _default(self, theirs: StrimziProperty, why: str = "", warns: bool = False) -> None:
         """Set Strimzi's default where the file has neither name."""
@@ -385,10 +338,6 @@ class _Translator:
     def _set(self, theirs: StrimziProperty, ours: str, text: str) -> None:
         self._made.properties[PREFIX + ours] = text
         self._made.origins[PREFIX + ours] = PREFIX + theirs.name
-
-    def _mixed(self, theirs: StrimziProperty, ours: str) -> None:
-        own = f"{PREFIX}{ours}={printable(self._given[ours])}"
-        self._problem(theirs, f"is read as what {own} is, too; keep one of them")
 
     def _problem(self, theirs: StrimziProperty, wrong: str) -> None:
         # The value may be shown: only the Admin client's properties carry secrets, and they never come here.

@@ -1,14 +1,13 @@
-"""The types of properties that are not sizes, rates or durations: names, principals, choices, texts, ports.
+"""The types of properties that are not sizes, rates or durations: names, principals, choices, topics, rules in shadow.
 
 Each type is an annotation that carries its parser (text in, value out, ``ValueError`` with a remedy) and the unit that
-the README and ``doctor`` show. Sizes, rates and durations are in ``quotahost.units``. Plugins' own sections may use
+the documents and ``doctor`` show. Sizes, rates and durations are in ``quotahost.units``. Plugins' own sections may use
 these types too.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
@@ -17,12 +16,16 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_before_validator_function
 
 from quotahost.model import QuotaType, State
+from quotahost.settings.rate_lists import parse_list
 from quotahost.text import nearest
 from quotahost.units.parse import parse_count, parse_share
-from quotahost.units.show import COUNT, Unit
+from quotahost.units.show import COUNT, Unit, show_number
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
+_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # org.apache.kafka.common.internals.Topic
+_LONGEST_PREFIX: Final = 200  # characters, so that the longest name of a topic of quotahost fits Kafka's 249
 _USER: Final = "User:"
+_MOST_CLIENTS: Final = 10_000
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound=str)
 
@@ -45,8 +48,11 @@ def distinct(items: list[_T]) -> tuple[_T, ...]:
     return tuple(items)
 
 
-def _listed(separator: str) -> Callable[[Any], str]:
-    return lambda values: separator.join(map(str, values)) or "none"
+def _listed(name: str, separator: str = ", ") -> Unit:
+    return Unit(name, lambda values: separator.join(map(str, values)) or "none")
+
+
+# ---- names and texts ----
 
 
 def _name(value: object) -> str | None:
@@ -70,24 +76,17 @@ def _some(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def _or_none(value: object) -> str:
-    return str(value or "none")
+def _text(value: object) -> str:
+    text = str(value).strip()
+    if not text:
+        raise ValueError("is empty; write a value or remove the line")
+    return text
 
 
-Name = Annotated[str | None, BeforeValidator(_name), Unit("name", _or_none)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_names), Unit("names, comma-separated", _listed(", "))]
+Name = Annotated[str | None, BeforeValidator(_name), Unit("name", lambda name: str(name or "none"))]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names), _listed("names, comma-separated")]
 SomeNames = Annotated[Names, AfterValidator(_some)]
-
-
-def _part(value: object) -> float:
-    part = parse_share(value)
-    if part is None:
-        raise ValueError("must be from 0 to 1; write 0.1, 10%, or 0 for none of it")
-    return part
-
-
-# 0 to 1, written 0.1 or 10%.
-Part = Annotated[float, BeforeValidator(_part), Unit("share, 0.0 to 1.0", lambda part: f"{part:g}")]
+Text = Annotated[str, BeforeValidator(_text)]
 
 
 def _principals(value: object) -> tuple[str, ...]:
@@ -110,7 +109,10 @@ def _principal(text: str) -> str:
     return name
 
 
-Principals = Annotated[tuple[str, ...], BeforeValidator(_principals), Unit("principals, `;`-separated", _listed("; "))]
+Principals = Annotated[tuple[str, ...], BeforeValidator(_principals), _listed("principals, `;`-separated", "; ")]
+
+
+# ---- one of several words ----
 
 
 def choose(value: object, options: Iterable[_S]) -> _S:
@@ -134,8 +136,7 @@ class _OneOf:
     """Makes a ``Literal`` take its options as :func:`choose` does, where pydantic's own is case-sensitive."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        options = get_args(source)
-        return no_info_before_validator_function(partial(choose, options=options), handler(source))
+        return no_info_before_validator_function(partial(choose, options=get_args(source)), handler(source))
 
 
 def _quota_types(value: object) -> tuple[QuotaType, ...]:
@@ -147,42 +148,156 @@ def _quota_types(value: object) -> tuple[QuotaType, ...]:
 
 ONE_OF: Final = _OneOf()
 Action = Annotated[Literal[State.PAUSE, State.OPEN], ONE_OF]
-Combination = Annotated[Literal["first", "most-constraining"], ONE_OF]
-FencedBrokers = Annotated[Literal["last-known", "unknown"], ONE_OF]
-Creation = Annotated[Literal["refuse", "allow"], ONE_OF]
-FactorScope = Annotated[Literal["cluster", "topics"], ONE_OF]
-Mode = Annotated[Literal["enforce", "shadow"], ONE_OF]
 Sharing = Annotated[Literal["client", "user", "client-id", "broker"], ONE_OF]
-QuotaTypes = Annotated[
-    tuple[QuotaType, ...], BeforeValidator(_quota_types), Unit("quota types, comma-separated", _listed(", "))
-]
+QuotaTypes = Annotated[tuple[QuotaType, ...], BeforeValidator(_quota_types), _listed("quota types, comma-separated")]
 
 
-def _text(value: object) -> str:
-    text = str(value).strip()
-    if not text:
-        raise ValueError("is empty; write a value or remove the line")
-    return text
+# ---- numbers ----
 
 
-def _port(value: object) -> int | None:
-    if value is None or not str(value).strip():
-        return None
-    port = parse_count(value)
-    if port > 65535:
-        raise ValueError("is no port; write a whole number from 1 to 65535")
-    return port
+def _part(value: object) -> float:
+    part = parse_share(value)
+    if part is None:
+        raise ValueError("must be from 0 to 1; write 0.1, 10%, or 0 for none of it")
+    return part
 
 
 def _few(value: object) -> int:
-    """A whole number from 0 to 10,000."""
     few = 0 if str(value).strip() == "0" else parse_count(value)
-    if few > _FEW:
-        raise ValueError(f"must be a whole number from 0 (none) to {_FEW:,}")
+    if few > _MOST_CLIENTS:
+        raise ValueError(f"must be a whole number from 0 (none) to {_MOST_CLIENTS:,}")
     return few
 
 
-_FEW: Final = 10_000
+def _endpoint(value: object) -> tuple[str, int] | None:
+    if value is None or not (text := str(value).strip()):
+        return None
+    # Loopback by default, because the endpoint serves everyone who can connect. An IPv6 address contains colons.
+    address, _, port_text = text.rpartition(":") if ":" in text else ("127.0.0.1", "", text)
+    try:
+        port = parse_count(port_text)
+    except ValueError:
+        port = 0
+    if not address or not 1 <= port <= 65535:
+        raise ValueError("is no port; write a whole number from 1 to 65535, or ADDRESS:PORT such as 0.0.0.0:9404")
+    return address.strip("[]"), port
+
+
+# 0 to 1, written 0.1 or 10%.
+Part = Annotated[float, BeforeValidator(_part), Unit("share, 0.0 to 1.0", lambda part: f"{part:g}")]
+# A whole number from 0 to 10,000.
 Few = Annotated[int, BeforeValidator(_few), COUNT]
-Text = Annotated[str, BeforeValidator(_text)]
-Port = Annotated[int | None, BeforeValidator(_port), Unit("port", lambda v: "off" if v is None else str(v))]
+Endpoint = Annotated[
+    tuple[str, int] | None,
+    BeforeValidator(_endpoint),
+    Unit("port, or address:port", lambda pair: "off" if pair is None else f"{pair[0]}:{pair[1]}"),
+]
+
+
+# ---- topics ----
+
+Threshold = tuple[str, float]
+
+
+def _topic(text: str, quoted: str) -> str:
+    topic = text.strip()
+    if not _TOPIC_NAME.fullmatch(topic):
+        raise ValueError(f"has the entry {quoted}, whose name is no topic's; write letters, digits, ., _ and -")
+    return topic
+
+
+def _topics(value: object) -> tuple[str, ...]:
+    # A dict, unlike a set, keeps the operator's order.
+    return tuple(dict.fromkeys(_topic(part, repr(part)) for part in split(value, ",")))
+
+
+def _topic_prefix(value: object) -> str:
+    text = _text(value)
+    if not _TOPIC_NAME.fullmatch(text) or len(text) > _LONGEST_PREFIX:
+        raise ValueError(f"can't begin a topic's name; write at most {_LONGEST_PREFIX} letters, digits, ., _ and -")
+    return text
+
+
+def _thresholds(value: object) -> tuple[Threshold, ...]:
+    rates = parse_list(value, _topic)
+    if None in rates.values():
+        raise ValueError("has a topic with the rate unlimited; write bytes/s, such as 50M")
+    return tuple((topic, rate) for topic, rate in rates.items() if rate is not None)
+
+
+def _show_thresholds(thresholds: tuple[Threshold, ...]) -> str:
+    return ", ".join(f"{topic}: {show_number(rate)} bytes/s" for topic, rate in thresholds) or "none"
+
+
+TopicPrefix = Annotated[str, BeforeValidator(_topic_prefix)]
+Topics = Annotated[tuple[str, ...], BeforeValidator(_topics), _listed("topics, comma-separated")]
+Thresholds = Annotated[
+    tuple[Threshold, ...], BeforeValidator(_thresholds), Unit("TOPIC:bytes/s, comma-separated", _show_thresholds)
+]
+
+
+# ---- rules in shadow: computed and shown, not enforced (ADR 22) ----
+
+SUPPLIER: Final = "supplier."
+_TOPIC: Final = "topic."
+_RULES: Final = ("all", "factor", "topics", f"{_TOPIC}NAME", f"{SUPPLIER}NAME")
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """Rules that are not enforced. The host leaves their part to the other rules, and Java measures it.
+
+    Attributes:
+        everything: all rules.
+        factor: the factor, with the fence and what else a PAUSE refuses.
+        all_topics: the thresholds of all topics.
+        topics: the topics whose thresholds are in shadow while those of others are not.
+        suppliers: the suppliers whose answers are not in force; those behind them in the chain answer instead.
+    """
+
+    everything: bool = False
+    factor: bool = False
+    all_topics: bool = False
+    topics: frozenset[str] = frozenset()
+    suppliers: frozenset[str] = frozenset()
+
+    def names(self) -> list[str]:
+        """The rules by their names, in one order."""
+        return [
+            *(["factor"] if self.factor else []),
+            *(["topics"] if self.all_topics else []),
+            *(_TOPIC + topic for topic in sorted(self.topics)),
+            *(SUPPLIER + name for name in sorted(self.suppliers)),
+        ]
+
+
+#: ``shadow=all``.
+EVERYTHING: Final = Shadow(everything=True, factor=True, all_topics=True)
+
+
+def _shadow(value: object) -> Shadow:
+    plain: set[str] = set()
+    named: dict[str, set[str]] = {_TOPIC: set(), SUPPLIER: set()}
+    for rule in distinct(split(value, ",")):
+        kind = next((kind for kind in named if rule.startswith(kind)), "")
+        if not rule or rule == kind:
+            problem = f"{kind} without a name" if kind else "an empty entry"
+            raise ValueError(f"has {problem}; write {', '.join(_RULES)}, separated by commas")
+        if kind:
+            named[kind].add(rule.removeprefix(kind))
+        else:
+            plain.add(choose(rule, _RULES))
+    if "all" in plain:
+        return EVERYTHING
+    topics, suppliers = frozenset(named[_TOPIC]), frozenset(named[SUPPLIER])
+    return Shadow(False, "factor" in plain, "topics" in plain, topics, suppliers)
+
+
+Shadowed = Annotated[
+    Shadow,
+    BeforeValidator(_shadow),
+    Unit(
+        f"rules, comma-separated: {', '.join(_RULES)}",
+        lambda shadow: "all" if shadow.everything else ", ".join(shadow.names()) or "none",
+    ),
+]

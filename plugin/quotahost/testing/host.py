@@ -36,7 +36,7 @@ class FakeHost(Generic[PluginT]):
         broker: the plugin's ``context.broker`` and ``context.metrics``.
         announced: the calls of ``answers_changed`` so far, as (principal, client-id), None for any.
         patience: seconds after which a call is given up.
-        start_patience: seconds for importing and constructing; a broker waits for ``start.timeout``.
+        start_patience: seconds for importing and constructing; a broker waits for 30 s.
     """
 
     patience: ClassVar[float] = 5.0

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from quotahost.api import QuotaPolicy
 from quotahost.model import Limit, Volume
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.testing.caller import ContractBroken
 from quotahost.testing.host import FakeHost
 
@@ -29,7 +29,7 @@ def check_limits(host: FakeHost[QuotaPolicy], volume: Volume, factor: float) -> 
     _check_types(limits, (Limit, type(None)), "a Limit or None", volume)
     breaches = [_ask(host, name, volume) for name in _BREACHES]
     _check_types(breaches, (bool,), "True or False", volume)
-    found = bounds(volume, *limits)
+    found = byte_limits(volume, *limits)
     if all(limits) and found and found.contradict:
         raise ContractBroken(12, f"{volume} reaches its hard limit, {limits[1]}, before its soft one, {limits[0]}")
     _check_breaches(breaches[0], breaches[1], factor, volume)

@@ -6,8 +6,6 @@ parser whose errors say what to write (:mod:`quotahost.units.parse`), and a unit
 ``doctor`` show the value (:mod:`quotahost.units.show`). The modules below are private.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta

@@ -1,10 +1,8 @@
 """Parsers of sizes, rates, counts and durations as an operator writes them.
 
-Private; :mod:`quotahost.units` wraps them in types. Each raises a ValueError that says what is wrong and what to write;
-pydantic puts the property's name before it.
+Private; :mod:`quotahost.units` wraps them in types. Each raises a ValueError that says what is wrong and what to write,
+for text that it doesn't take; pydantic puts the property's name before it.
 """
-
-from __future__ import annotations
 
 import math
 import re
@@ -47,11 +45,7 @@ def _exact(number: str, scale: int | Decimal) -> Decimal:
 
 
 def parse_quantity(value: object) -> float:
-    """A finite number above 0 from ``10M``, ``2Gi``, ``1.5K`` or ``250`` (numbers pass through).
-
-    Raises:
-        ValueError: not a number, unknown unit, or not finite and above 0; it says what to write.
-    """
+    """A finite number above 0 from ``10M``, ``2Gi``, ``1.5K`` or ``250`` (numbers pass through)."""
     result = float(_quantity(value))
     if not math.isfinite(result) or result <= 0:
         raise ValueError(f"must be finite and above 0; {_SIZE_REMEDY}")
@@ -72,11 +66,7 @@ def _quantity(value: object) -> Decimal:
 
 
 def parse_limit(value: object) -> float | None:
-    """As :func:`parse_quantity`; None or the word ``unlimited`` is None, an empty text an error.
-
-    Raises:
-        ValueError: see parse_quantity.
-    """
+    """As :func:`parse_quantity`; None or the word ``unlimited`` is None, an empty text an error."""
     if value is None or _text(value) == UNLIMITED:
         return None
     if not _text(value):
@@ -85,31 +75,19 @@ def parse_limit(value: object) -> float | None:
 
 
 def parse_percent(value: object) -> float | None:
-    """A rate in percent of one thread's time (KIP-124); a ``%`` may follow the number.
-
-    Raises:
-        ValueError: see parse_quantity.
-    """
+    """A rate in percent of one thread's time (KIP-124); a ``%`` may follow the number."""
     return parse_limit(_text(value).removesuffix("%").rstrip() if isinstance(value, str) else value)
 
 
 def parse_size(value: object) -> int | None:
     """Whole bytes, 1 to 2**63 - 1, from ``10M`` and the like; None or the word ``none`` is None.
 
-    A fraction of a byte is left out.
-
-    Raises:
-        ValueError: see parse_quantity.
-    """
+    A fraction of a byte is left out."""
     return _whole_bytes(value, 1)
 
 
 def parse_space(value: object) -> int | None:
-    """As :func:`parse_size`, but from 0 on: what must stay free may be nothing.
-
-    Raises:
-        ValueError: see parse_quantity.
-    """
+    """As :func:`parse_size`, but from 0 on: what must stay free may be nothing."""
     return _whole_bytes(value, 0)
 
 
@@ -126,11 +104,7 @@ def _whole_bytes(value: object, least: int) -> int | None:
 
 
 def parse_share(value: object) -> float | None:
-    """A share from ``0.05`` or ``5%``, 0 to 1; None or the word ``none`` is None.
-
-    Raises:
-        ValueError: anything else.
-    """
+    """A share from ``0.05`` or ``5%``, 0 to 1; None or the word ``none`` is None."""
     if value is None or _text(value) == NONE:
         return None
     text = _text(value)
@@ -144,11 +118,7 @@ def parse_share(value: object) -> float | None:
 
 
 def parse_count(value: object) -> int:
-    """A whole number from 1 to 2,147,483,647 (Java's int); ``50K`` is 50000.
-
-    Raises:
-        ValueError: anything else.
-    """
+    """A whole number from 1 to 2,147,483,647 (Java's int); ``50K`` is 50000."""
     number = parse_quantity(value)
     if number != int(number) or number > MAX_COUNT:
         raise ValueError(f"must be a whole number from 1 to {MAX_COUNT:,}; write for example 50000")
@@ -156,11 +126,7 @@ def parse_count(value: object) -> int:
 
 
 def parse_duration(value: object) -> timedelta:
-    """A duration of 1 ms to 36500 days from ``PT5M``, ``30s``, ``500ms``, ``1.5h`` (timedeltas pass through).
-
-    Raises:
-        ValueError: no unit, unknown unit, or out of range; it says what to write.
-    """
+    """A duration of 1 ms to 36500 days from ``PT5M``, ``30s``, ``500ms``, ``1.5h`` (timedeltas pass through)."""
     if isinstance(value, timedelta):
         # Not total_seconds(), a float: whole microseconds stay exact.
         seconds = Decimal(value // timedelta(microseconds=1)) / 1_000_000

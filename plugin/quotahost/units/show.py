@@ -6,8 +6,6 @@ measured (``top``, ``explain``, ``simulate``, ``report``, ``replay``) is rounded
 Private; :mod:`quotahost.units` is public.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -108,7 +108,7 @@ def test_the_first_consumer_of_a_cluster_commits_all_the_same(node: KafkaNode) -
 def test_allow_and_shadow_let_all_pass_and_shadow_counts(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "pause.creation": "allow"})
     eventually(lambda: mutate(node, "app", "create", {"allowed": 1}) == {"allowed": None})
-    alter_broker_config(node, {PREFIX + "pause.creation": None, PREFIX + "mode": "shadow"})
+    alter_broker_config(node, {PREFIX + "pause.creation": None, PREFIX + "shadow": "all"})
     names = (f"shadowed-{number}" for number in count())
 
     def passes_and_is_counted() -> bool:
@@ -118,5 +118,5 @@ def test_allow_and_shadow_let_all_pass_and_shadow_counts(node: KafkaNode) -> Non
         return gauge(node, "Fence", "CreationsShadowed") > before
 
     eventually(passes_and_is_counted)
-    alter_broker_config(node, {PREFIX + "mode": None})
+    alter_broker_config(node, {PREFIX + "shadow": None})
     assert "Unexpected error" not in node.log_text()

@@ -18,7 +18,7 @@ from harness.kafka.cluster import Cluster
 from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
-from quotahost.kafka.topics import ensure_compacted
+from quotahost.kafka.admin import ensure_compacted
 from tests.broker.support.dashboard import empty, firing, health, without_delay
 from tests.broker.support.node import callback_properties, gauge
 from tests.broker.support.pipeline import TOPIC, FakePipeline

@@ -265,14 +265,14 @@ def test_a_pause_takes_limits_no_lower_than_where_the_release_begins(node: Kafka
 
 
 def test_in_shadow_everything_is_appended_and_counted(node: KafkaNode, topic: str) -> None:
-    alter_broker_config(node, {PREFIX + "mode": "shadow"})
+    alter_broker_config(node, {PREFIX + "shadow": "all"})
     pause(node)
     eventually(lambda: attempt(node.client_config("alice", "shadow"), topic) is None)
     before, shadowed = rejections(node), gauge(node, "Fence", "Shadowed")
     assert attempt(node.client_config("alice", "shadow"), topic) is None
     assert gauge(node, "Fence", "Shadowed") == shadowed + 1
     assert rejections(node) == before
-    alter_broker_config(node, {PREFIX + "mode": None})
+    alter_broker_config(node, {PREFIX + "shadow": None})
     eventually(lambda: attempt(node.client_config("alice", "shadow"), topic) == TURNED_BACK)
 
 

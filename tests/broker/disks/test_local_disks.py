@@ -60,7 +60,7 @@ def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     name = topic_name(request)
     create_topic(node, name)
     yield name
-    names = ("static.storage.soft", "static.storage.hard", "mode", "factor.source", "policy")
+    names = ("static.storage.soft", "static.storage.hard", "shadow", "factor.source", "policy")
     change(node, **dict.fromkeys(names))
     eventually(lambda: state(node) == OPEN, what="open again")
 
@@ -146,7 +146,7 @@ def test_the_limits_of_the_volume_are_shown_as_configured_in_bytes_used(node: Ka
 
 
 def test_in_shadow_no_client_is_stopped_and_the_state_is_shown(node: KafkaNode, topic: str) -> None:
-    change(node, mode="shadow", **{"static.storage.hard": "1"})
+    change(node, shadow="all", **{"static.storage.hard": "1"})
     eventually(lambda: state(node) == PAUSE)
     with ProducerLoad(node.client_config(client_id="s"), topic) as load:
         eventually(lambda: load.meter.bytes > 2 * MEGA)

@@ -122,12 +122,12 @@ def test_a_factor_set_live_is_named_with_its_cause_also_where_there_is_no_quota(
 
 
 def test_in_shadow_nothing_limits_a_client(node: KafkaNode) -> None:
-    alter_broker_config(node, {PREFIX + "mode": "shadow"})
+    alter_broker_config(node, {PREFIX + "shadow": "all"})
     try:
-        ended = "Nothing limits this client, as mode=shadow enforces nothing."
+        ended = "Nothing limits this client, as shadow=all enforces nothing."
         eventually(lambda: last_line(node, "alice", "app") == ended)
     finally:
-        alter_broker_config(node, {PREFIX + "mode": None})
+        alter_broker_config(node, {PREFIX + "shadow": None})
     eventually(lambda: field(explain_client(node, "alice", "app")[1], "mode") == "enforce")
 
 

@@ -40,7 +40,7 @@ from harness.system.waiting import eventually
 from quotahost.cli.console import Finding, Level
 from quotahost.cli.doctor.topics import check_cluster
 from quotahost.cli.property_files import read_client_config
-from quotahost.kafka.broker_config import BrokerConfig
+from quotahost.kafka.admin import BrokerConfig
 from quotahost.records import topics
 from quotahost.records.topics import Party
 from tests.broker.support.node import gauge

@@ -44,14 +44,14 @@ def start_error(directory: Path, settings: dict[str, str]) -> str:
         ({"supplier": "ends-itself"}, ["ends-itself", "SystemExit"]),
         pytest.param({"plugin.fixed.factor": "0.5"}, ["plugin.fixed"], marks=pytest.mark.long),
         pytest.param(
-            {"usage.topic": "__quotahost_snapshots"},
-            ["snapshots.topic and usage.topic both name the topic __quotahost_snapshots; give each one of its own"],
+            {"topics.prefix": "a b"},
+            ["client.quota.callback.topics.prefix=a b", "can't begin a topic's name"],
             marks=pytest.mark.long,
         ),
         pytest.param(
             {"factor.source": "fixed", "plugin.fixed.factor": "2"}, ["plugin.fixed.factor", "2"], marks=pytest.mark.long
         ),
-        ({"supplier": "hangs-when-built", "start.timeout": "2s"}, ["start.timeout"]),
+        pytest.param({"supplier": "hangs-when-built"}, ["python.start.seconds"], marks=pytest.mark.long),
         ({"python.executable": "/no/such/python"}, ["python.executable=/no/such/python", "full path"]),
         pytest.param(
             {"python.executable": "/bin/true"}, ["python.executable=/bin/true", "no Python"], marks=pytest.mark.long

@@ -98,7 +98,6 @@ def _of_the_file() -> dict[str, str]:
         "super.users": ";".join([*own, *more, "User:ANONYMOUS"]),  # the last one is the harness
         f"{PREFIX}python.executable": sys.executable,
         f"{PREFIX}metrics.port": str(free_port()),
-        f"{PREFIX}metrics.address": "127.0.0.1",
         f"{PREFIX}snapshots.period": "500ms",
         f"{PREFIX}volumes.period": "250ms",
     }  # fmt: skip

@@ -26,7 +26,7 @@ from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import JAR
 from harness.system.waiting import eventually
-from quotahost.kafka.topics import ensure_compacted
+from quotahost.kafka.admin import ensure_compacted
 from quotahost.records import look as look_records
 from quotahost.records.look import BrokerLook
 from tests.broker.support.node import ANYONE, callback_properties, gauge, limit_of, wait_for_rate

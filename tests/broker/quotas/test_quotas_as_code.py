@@ -28,7 +28,7 @@ from quotahost.cli.quotas.cluster import Cluster
 from quotahost.cli.quotas.declared import read_declared
 from quotahost.cli.quotas.plan import Entity
 from quotahost.cli.quotas.yaml_file import in_yaml
-from quotahost.kafka.compacted import CompactedTopic
+from quotahost.kafka.commands import CompactedTopic
 from quotahost.model import DEFAULT as CLIENT_DEFAULT
 from tests.broker.support.node import ANYONE, callback_node, gauge, limit_of, table_row
 from tests.broker.support.quotas import QUOTAS as TOPIC

@@ -126,9 +126,9 @@ def test_with_kafkas_own_windows_both_get_their_rates(tmp_path: Path) -> None:
     with callback_node(tmp_path, {"static.produce": "2M", "static.fetch": "3M"}) as node:
         create_topic(node, "t")
         create_topic(node, "filled")
-        alter_broker_config(node, {PREFIX + "mode": "shadow"})
+        alter_broker_config(node, {PREFIX + "shadow": "all"})
         fill_topic(node.client_config(client_id="filler"), "filled", 30_000_000)
-        alter_broker_config(node, {PREFIX + "mode": "enforce"})
+        alter_broker_config(node, {PREFIX + "shadow": None})
         producer = ProducerLoad(node.client_config(client_id="p"), "t")
         consumer = ConsumerLoad(node.client_config(client_id="c"), "filled")
         with producer, consumer:

@@ -165,9 +165,7 @@ def full(tight: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     alice = tight.client_config("alice", "a")
     eventually(lambda: attempt(alice, name) == "NOT_ENOUGH_REPLICAS" and name in topics_over(tight))
     yield name
-    alter_broker_config(
-        tight, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN, PREFIX + SPARED, PREFIX + "mode", PREFIX + "shadow"), None)
-    )
+    alter_broker_config(tight, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN, PREFIX + SPARED, PREFIX + "shadow"), None))
     eventually(lambda: attempt(tight.client_config("alice", "after"), name) is None)
 
 
@@ -245,7 +243,7 @@ def test_what_is_too_large_is_metered_by_itself_and_is_no_bytes_in(tight: KafkaN
 
 def test_in_shadow_everything_is_appended_and_counted(tight: KafkaNode, full: str) -> None:
     alice = tight.client_config("alice", "a")
-    for shadow in ({"mode": "shadow"}, {"mode": None, "shadow": f"topic.{full}"}, {"shadow": "topics"}):
+    for shadow in ({"shadow": "all"}, {"shadow": f"topic.{full}"}, {"shadow": "topics"}):
         alter_broker_config(tight, {PREFIX + name: value for name, value in shadow.items()})
         eventually(lambda: attempt(alice, full) is None)
         before, shadowed = topics(tight, "Rejections"), topics(tight, "Shadowed")

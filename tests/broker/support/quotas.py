@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quotahost.kafka.compacted import CompactedTopic
+from quotahost.kafka.commands import CompactedTopic
 from quotahost.records.quotas import ClusterQuota, Entity, encode, key_of
 
 QUOTAS: Final = "__quotahost_quotas"

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from quotahost.cli.lab.curves import Question
 from quotahost.cli.lab.history import everything, readings_asked, with_clients
 from quotahost.model import Limit, LimitType, QuotaType, Volume
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.pipeline import shares
 from quotahost.pipeline.history import COLUMNS, USAGE_COLUMNS, readings, start_history, start_usage, usage_place, uses
 from quotahost.records.usage import ClientKey, Usage, Used, encode
@@ -66,7 +66,7 @@ def test_limits_are_the_bytes_that_the_brokers_policy_goes_by(spark: SparkSessio
     for row, (capacity, consumed, soft, hard) in zip(found, each, strict=True):
         volume = Volume("1", row["volume"], capacity, consumed)
         limits = [Limit(LimitType(kind), level) for kind, level in (soft, hard)]
-        alone = [bounds(volume, None, limit) for limit in limits]
+        alone = [byte_limits(volume, None, limit) for limit in limits]
         assert [row["soft"], row["hard"]] == [one and one.hard for one in alone]
 
 

@@ -1,7 +1,5 @@
 """The public API: a plugin's section is typed through its context, and a role says all there is to know of it."""
 
-from __future__ import annotations
-
 import importlib
 import tomllib
 from pathlib import Path

@@ -16,9 +16,9 @@ from quotahost.cli.doctor.topics import check_cluster, needed
 from quotahost.cli.property_files import in_librdkafkas_names
 from quotahost.errors import QuotahostError
 from quotahost.kafka import rights as kafka_rights
-from quotahost.kafka.reach import reach
+from quotahost.kafka.admin import Shape
+from quotahost.kafka.client import reach
 from quotahost.kafka.rights import Acl, NoAnswer, Rights
-from quotahost.kafka.topics import Shape
 from quotahost.records.topics import LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, WATCH, Party
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -124,9 +124,9 @@ def test_a_right_beyond_its_needs_is_weak(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_settings_say_what_the_plugins_need() -> None:
     settings = Settings.from_properties(
-        {f"{PREFIX}tasks": "publish-volumes", f"{PREFIX}factor.source": "snapshots", f"{PREFIX}snapshots.topic": "mine"}
+        {f"{PREFIX}tasks": "publish-volumes", f"{PREFIX}factor.source": "snapshots", f"{PREFIX}topics.prefix": "mine_"}
     )
-    assert needed(settings, Party.PLUGINS) == {"mine": {"Read", "Write"}}
+    assert needed(settings, Party.PLUGINS) == {"mine_snapshots": {"Read", "Write"}}
     assert needed(Settings.from_properties({f"{PREFIX}factor.source": "local"}), Party.PLUGINS) == {}
 
 

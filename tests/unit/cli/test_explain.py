@@ -24,7 +24,7 @@ from quotahost.cli.explain.explain import named, show
 from quotahost.cli.explain.quota import Answer, QuotaState, parse
 from quotahost.cli.explain.wording import common_facts, limited_by, quota_facts
 from quotahost.cli.top.top import Attached
-from quotahost.model import Bound, Client, QuotaType, State
+from quotahost.model import Client, LimitedBy, QuotaType, State
 from tests.fakes import dump
 from tests.fakes.admin_socket import FakeAdminSocket, short_directory
 from tests.fakes.holders import holder
@@ -76,7 +76,7 @@ def test_the_brokers_answer_becomes_values() -> None:
     assert (found.topics_threshold, found.topics_rate, found.topics_over) == (3000, 3100.5, ("a", "b.c"))
     assert (found.source, found.controller, found.is_active_controller) == ("snapshots", "7", False)
     produce, fetch = found.quotas
-    assert (produce.uses_stand_in, produce.stand_in, produce.limit, produce.bound) == (True, 6e4, 3e4, Bound.FLOOR)
+    assert (produce.uses_stand_in, produce.stand_in, produce.limit, produce.bound) == (True, 6e4, 3e4, LimitedBy.FLOOR)
     assert (fetch.newcomer, fetch.supplier, fetch.failed, fetch.rate) == (True, "mine", True, None)
 
 
@@ -126,36 +126,36 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
 @pytest.mark.parametrize(
     ("one", "changes", "sentence"),
     [
-        ({"bound": Bound.QUOTA, "rate": 4.9e6}, {}, "PRODUCE is limited by the user's quota of client-quotas"),
-        ({"bound": Bound.QUOTA, "delay": 20.0, "client_id": "app", "supplier": "static"}, {},
+        ({"bound": LimitedBy.QUOTA, "rate": 4.9e6}, {}, "PRODUCE is limited by the user's quota of client-quotas"),
+        ({"bound": LimitedBy.QUOTA, "delay": 20.0, "client_id": "app", "supplier": "static"}, {},
          "PRODUCE is limited by the client's quota of static"),
-        ({"bound": Bound.QUOTA, "delay": 20.0, "user": "", "client_id": "app"}, {},
+        ({"bound": LimitedBy.QUOTA, "delay": 20.0, "user": "", "client_id": "app"}, {},
          "PRODUCE is limited by the client-id's quota of client-quotas"),
-        ({"bound": Bound.QUOTA, "delay": 20.0, "user": "<group a%20b>", "supplier": "mine"}, {},
+        ({"bound": LimitedBy.QUOTA, "delay": 20.0, "user": "<group a%20b>", "supplier": "mine"}, {},
          "PRODUCE is limited by the group's quota of mine"),
-        ({"bound": Bound.QUOTA, "delay": 20.0, "user": "<broker>", "supplier": "static"}, {},
+        ({"bound": LimitedBy.QUOTA, "delay": 20.0, "user": "<broker>", "supplier": "static"}, {},
          "PRODUCE is limited by the whole broker's quota of static"),
-        ({"bound": Bound.QUOTA, "delay": 20.0, "newcomer": True, "supplier": "", "user": "<newcomers>"}, {},
+        ({"bound": LimitedBy.QUOTA, "delay": 20.0, "newcomer": True, "supplier": "", "user": "<newcomers>"}, {},
          "PRODUCE is limited by the newcomers' quota"),
-        ({"bound": Bound.FACTOR, "delay": 20.0, "limit": 2.5e6}, THROTTLE,
+        ({"bound": LimitedBy.FACTOR, "delay": 20.0, "limit": 2.5e6}, THROTTLE,
          "PRODUCE is limited by the factor 0.5: broker 2, volume /dev/sdb"),
-        ({"bound": Bound.FACTOR, "base": None, "stand_in": 4e6, "uses_stand_in": True, "limit": 2e6, "supplier": ""},
-         THROTTLE,
+        ({"bound": LimitedBy.FACTOR, "base": None, "stand_in": 4e6, "uses_stand_in": True, "limit": 2e6,
+          "supplier": ""}, THROTTLE,
          "PRODUCE is limited by the factor 0.5: broker 2, volume /dev/sdb"),
-        ({"bound": Bound.QUOTA, "delay": 20.0, "base": 1e3, "limit": 1e3}, THROTTLE,
+        ({"bound": LimitedBy.QUOTA, "delay": 20.0, "base": 1e3, "limit": 1e3}, THROTTLE,
          "PRODUCE is limited by the user's quota of client-quotas"),  # below the floor, where no factor acts
-        ({"bound": Bound.QUOTA, "type": FETCH}, THROTTLE, "FETCH is limited by the user's quota of client-quotas"),
-        ({"bound": Bound.FLOOR, "limit": 3.5e4, "floored": True}, PAUSE,
+        ({"bound": LimitedBy.QUOTA, "type": FETCH}, THROTTLE, "FETCH is limited by the user's quota of client-quotas"),
+        ({"bound": LimitedBy.FLOOR, "limit": 3.5e4, "floored": True}, PAUSE,
          "PRODUCE is limited by the floor, which the factor 0 has come down to: disk full"),
-        ({"bound": Bound.FENCE, "rate": None}, PAUSE | {"fence_closed": True, "limit_factor": 1.0},
+        ({"bound": LimitedBy.FENCE, "rate": None}, PAUSE | {"fence_closed": True, "limit_factor": 1.0},
          "PRODUCE is limited by the fence (disk full)"),
-        ({"bound": Bound.QUOTA}, PAUSE | {"fence_closed": True, "fence_passes": True, "limit_factor": 1.0},
+        ({"bound": LimitedBy.QUOTA}, PAUSE | {"fence_closed": True, "fence_passes": True, "limit_factor": 1.0},
          "PRODUCE is limited by the user's quota of client-quotas"),
         ({"type": MUTATIONS, "limit": None}, PAUSE | {"creation_refused": True},
          "CONTROLLER_MUTATION is limited by the PAUSE, in which no topics and partitions are created (disk full)"),
-        ({"bound": Bound.QUOTA, "rate": 4.9e6, "type": REQUEST, "delay": 20.0}, {},
+        ({"bound": LimitedBy.QUOTA, "rate": 4.9e6, "type": REQUEST, "delay": 20.0}, {},
          "REQUEST is limited by the user's quota of client-quotas"),
-        ({"bound": Bound.TOPIC_QUOTA, "rate": None}, {},
+        ({"bound": LimitedBy.TOPIC_QUOTA, "rate": None}, {},
          "PRODUCE is limited by topic quotas, which have turned it back in the last 15 s"),
         ({"delay": 20.0}, {}, IDLE),
         ({"rate": 1e6}, {}, IDLE),
@@ -165,8 +165,8 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
         ({"base": None, "limit": None, "exempt": True, "supplier": "broker"}, {},
          "Nothing limits this client, as it is exempt from all quotas: it is a broker of this cluster"),
         ({"limit": None, "rate": 9e9}, {"enforced": False, "fence_closed": True},
-         "Nothing limits this client, as mode=shadow enforces nothing"),
-        ({"bound": Bound.QUOTA}, PAUSE | {"fence_closed": True, "limit_factor": 1.0, "shadow": ("factor",)},
+         "Nothing limits this client, as shadow=all enforces nothing"),
+        ({"bound": LimitedBy.QUOTA}, PAUSE | {"fence_closed": True, "limit_factor": 1.0, "shadow": ("factor",)},
          "PRODUCE is limited by the user's quota of client-quotas"),
         ({"type": MUTATIONS, "limit": None}, PAUSE | {"creation_refused": True, "shadow": ("factor",)},
          "Nothing limits this client, as it has no limit for CONTROLLER_MUTATION"),
@@ -265,12 +265,12 @@ WRITES = "since it writes to orders, which has a replica on broker 3, volume /de
 @pytest.mark.parametrize(
     ("one", "changes", "sentence"),
     [
-        (ORDERS | {"bound": Bound.FACTOR}, TOPICS, f"PRODUCE is limited by the factor 0.5, {WRITES}"),
-        (ORDERS | {"bound": Bound.FENCE}, HELD, f"PRODUCE is limited by the fence, {WRITES}"),
+        (ORDERS | {"bound": LimitedBy.FACTOR}, TOPICS, f"PRODUCE is limited by the factor 0.5, {WRITES}"),
+        (ORDERS | {"bound": LimitedBy.FENCE}, HELD, f"PRODUCE is limited by the fence, {WRITES}"),
         ({"rate": 1e6}, HELD,
          "Nothing limits this client now: it keeps its full quota, as it has not written to an affected topic; PRODUCE "
          "would first be limited by the user's quota of client-quotas"),
-        ({"bound": Bound.QUOTA, "rate": 4.9e6}, TOPICS, "PRODUCE is limited by the user's quota of client-quotas"),
+        ({"bound": LimitedBy.QUOTA, "rate": 4.9e6}, TOPICS, "PRODUCE is limited by the user's quota of client-quotas"),
         ({"type": FETCH, "rate": 1.0}, TOPICS,
          "Nothing limits this client now; FETCH would first be limited by the user's quota of client-quotas"),
     ],
@@ -303,7 +303,8 @@ def test_the_facts_say_for_whom_the_factor_is(one: dict[str, Any], scope: str, s
 
 def test_all_types_that_are_limited_are_named() -> None:
     both = (
-        quota(bound=Bound.QUOTA), quota(type=FETCH, bound=Bound.QUOTA, user="<broker>", supplier="static"), quota()
+        quota(bound=LimitedBy.QUOTA), quota(type=FETCH, bound=LimitedBy.QUOTA, user="<broker>", supplier="static"),
+        quota(),
     )  # fmt: skip
     assert limited_by(answer(*both), both) == (
         "PRODUCE is limited by the user's quota of client-quotas; "
@@ -316,7 +317,7 @@ def test_all_types_that_are_limited_are_named() -> None:
 
 def mutations(**changes: Any) -> QuotaState:
     """Alice may make 5 mutations/s, and Kafka shows a mean that is above them."""
-    bound = Bound.QUOTA if (changes.get("tokens") or 0) < 0 else Bound.NOTHING
+    bound = LimitedBy.QUOTA if (changes.get("tokens") or 0) < 0 else LimitedBy.NOTHING
     facts = {"type": MUTATIONS, "base": 5.0, "limit": 5.0, "rate": 18.7, "delay": 9e3, "bound": bound}
     return quota(**(facts | changes))
 
@@ -370,7 +371,7 @@ def test_a_node_that_is_not_the_active_controller_names_it_and_shows_no_tokens(
     assert "measured" not in dict(quota_facts(found, one))
     assert limited_by(found, [one]) == f"Whether CONTROLLER_MUTATION is limited, {who}"
     assert limited_by(found, [quota(), one]) == f"{IDLE}; whether CONTROLLER_MUTATION is limited, {who}"
-    delayed = quota(bound=Bound.QUOTA, supplier="static")
+    delayed = quota(bound=LimitedBy.QUOTA, supplier="static")
     assert limited_by(found, [delayed, one]) == (
         f"PRODUCE is limited by the user's quota of static; whether CONTROLLER_MUTATION is limited, {who}"
     )
@@ -471,7 +472,7 @@ def test_clients_that_nobody_measures_one_by_one_are_shown_together() -> None:
 
 
 README_EXAMPLE = answer(
-    quota(limit=2.5e6, rate=2_471_338.0, delay=412.0, bound=Bound.FACTOR),
+    quota(limit=2.5e6, rate=2_471_338.0, delay=412.0, bound=LimitedBy.FACTOR),
     pid=4242, fence_installed=True, **THROTTLE,
 )  # fmt: skip
 

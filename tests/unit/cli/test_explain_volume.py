@@ -28,7 +28,7 @@ from quotahost.cli.explain.volume import (
 )
 from quotahost.cli.explain.volume import volume_facts as facts
 from quotahost.model import Client, State, Volume
-from quotahost.model.volume_use import MeasuredVolume
+from quotahost.model.use import MeasuredVolume
 from tests.fakes import dump
 from tests.fakes.shim import FakeShim
 

@@ -35,7 +35,7 @@ from quotahost.cli.top.screen import Answer as Panel
 from quotahost.cli.top.screen import Question, Screen
 from quotahost.cli.top.top import values
 from quotahost.model import ClientUse, Look, QuotaType, ScopeKind, VolumeUse
-from quotahost.model.volume_use import MeasuredVolume
+from quotahost.model.use import MeasuredVolume
 
 #: A terminal's commands (title, colour, clipboard), one byte each and in C1; a reversed text; a beep; half a character.
 COMMANDS: Final = "\x1b]0;T\x07 \x1b[31m \x1b]52;c;QQ==\x07 \x9b2J \u202egpj.exe \u2066 \u200b \x07 \x00 \ud800"

@@ -16,7 +16,7 @@ import pytest
 
 from quotahost.cli.new import Kind
 from quotahost.settings.broker import Settings
-from quotahost.settings.plugin_section import read_section
+from quotahost.settings.sections import read_section
 from tests.unit.cli.commands import run
 
 # As in a project of the author's own, whose lines have this project's width.

@@ -8,7 +8,7 @@ import pytest
 
 from quotahost.cli.console import Level
 from quotahost.cli.doctor.topics import check_rights, named
-from quotahost.records.topics import CLUSTER_VOLUMES, TOPICS, USAGE
+from quotahost.records.topics import TOPICS
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.unit.cli.commands import broker
@@ -38,7 +38,7 @@ def found(tmp_path: Path, *lines: str) -> list[str]:
             (".factor.source=snapshots", f"authorizer.class.name={STANDARD}", "allow.everyone.if.no.acl.found=true"),
             "allow.everyone.if.no.acl.found is true",
         ),
-        ((".factor.source=snapshots", ".snapshots.topic=mine"), "may write to mine, and"),
+        ((".factor.source=snapshots", ".topics.prefix=my_"), "may write to my_snapshots, and"),
     ],
 )
 def test_topics_that_everybody_may_write_to_are_weak(tmp_path: Path, lines: tuple[str, ...], words: str) -> None:
@@ -52,7 +52,7 @@ def test_topics_that_everybody_may_write_to_are_weak(tmp_path: Path, lines: tupl
         ((), "authorizer.class.name is not set: everybody who can connect may write to __quotahost_watch,"),
         ((FENCE, ".fence.authorizer=none"), "fence.authorizer is none: everybody who can connect may"),
         ((f"authorizer.class.name={STANDARD}", "allow.everyone.if.no.acl.found=true"), "unless ACLs are set for them"),
-        ((".looks.topic=mine",), "shows the names and rates of all clients, and read them in mine"),
+        ((".topics.prefix=my_",), "shows the names and rates of all clients, and read them in my_looks"),
     ],
 )
 def test_the_names_and_rates_of_clients_that_everybody_may_see_are_weak(
@@ -80,33 +80,17 @@ def test_with_an_authorizer_or_without_such_topics_nothing_is_weak(tmp_path: Pat
 
 def test_the_topics_are_named_as_the_settings_name_them() -> None:
     assert list(named(None)) == [each.name for each in TOPICS]
-    settings = Settings.from_properties({f"{PREFIX}snapshots.topic": "a", f"{PREFIX}shares.topic": "b"})
-    assert list(named(settings)) == [
-        "a",
-        CLUSTER_VOLUMES.name,
-        USAGE.name,
-        "b",
-        "__quotahost_refused",
-        "__quotahost_ticks",
-        "__quotahost_watch",
-        "__quotahost_looks",
-        "__quotahost_quotas",
-    ]
+    settings = Settings.from_properties({f"{PREFIX}topics.prefix": "a-"})
+    assert list(named(settings)) == [topic.name.replace("__quotahost_", "a-") for topic in TOPICS]
 
 
 def test_the_declared_names_and_properties_are_those_of_brokers_and_of_the_pipeline() -> None:
     options = pytest.importorskip("quotahost.pipeline.options").Options(bootstrap="x", checkpoint="y")
     settings = Settings.from_properties({})
-    by_property = {
-        "snapshots.topic": settings.snapshots_topic,
-        "cluster.volumes.topic": settings.cluster_volumes_topic,
-        "usage.topic": settings.usage_topic,
-        "shares.topic": settings.shares_topic,
-        "watch.topic": settings.watch_topic,
-        "looks.topic": settings.looks_topic,
-        "quotas.topic": settings.quotas_topic,
-    }
-    assert {t.brokers_property: t.name for t in TOPICS if t.brokers_property} == by_property
+    assert {topic.name for topic in TOPICS if topic.brokers} == {
+        settings.snapshots_topic, settings.cluster_volumes_topic, settings.usage_topic, settings.shares_topic,
+        settings.watch_topic, settings.looks_topic, settings.quotas_topic,
+    }  # fmt: skip
     for topic in (each for each in TOPICS if each.pipeline):
         given = getattr(options, topic.pipeline_option)
         assert topic.name in (given if isinstance(given, tuple) else (given,))

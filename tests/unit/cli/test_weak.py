@@ -25,7 +25,7 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
             f"listeners=PLAINTEXT://:9092\n{PREFIX}static.excluded.principal.name.list=ANONYMOUS",
             "nobody there is throttled",
         ),
-        (f"{PREFIX}metrics.port=9404\n{PREFIX}metrics.address=0.0.0.0", "metrics are served on 0.0.0.0"),
+        (f"{PREFIX}metrics.port=0.0.0.0:9404", "metrics are served on 0.0.0.0"),
         (f"{PREFIX}clients.idle=59m", "clients.idle is below the hour"),
         (f"{PREFIX}newcomers.controller-mutation=unlimited", "newcomers are unlimited (controller-mutation)"),
         (f"{PREFIX}factor.source=fixed\n{PREFIX}fallback.action=OPEN", "fallback.action is OPEN"),
@@ -33,7 +33,7 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
         (f"{PREFIX}factor.source=fixed\n{PREFIX}static.storage.hard.min-free-percent=0.0", "leaves nothing free"),
         (f"{PREFIX}factor.source=local\n{PREFIX}static.storage.overrides=/d hard.min-free-bytes=0", "nothing free"),
         (f"{PREFIX}policy=p", "a policy is named, but no factor.source"),
-        (f"{PREFIX}mode=shadow", "nothing is enforced"),
+        (f"{PREFIX}shadow=all", "nothing is enforced"),
         (f"{PREFIX}shadow=topics,factor", "in shadow, and so not enforced: factor, topics"),
         (f"{PREFIX}supplier=static", "nobody is throttled"),
         (f"{PREFIX}supplier=mine\n{PREFIX}static.fetch=1M", "the supplier static is not named"),
@@ -63,7 +63,7 @@ def of_windows(file: BrokerFile) -> list[Finding]:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])
 def test_metrics_on_loopback_are_not_weak(tmp_path: Path, address: str) -> None:
-    metrics = f"{PREFIX}metrics.port=9404\n{PREFIX}metrics.address={address}"
+    metrics = f"{PREFIX}metrics.port={address}:9404"
     file = broker(tmp_path, f"{EVEN}listeners=SASL_SSL://:9092\n{metrics}")
     assert not list(check_weaknesses(Settings.from_properties(file.properties), file))
 

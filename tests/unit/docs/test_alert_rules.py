@@ -1,7 +1,5 @@
 """The alert rules: by Prometheus' own checker (a test says if there is none), and what they tell of a stop."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Commands, options, properties, metrics, plugins and files that the documents name are there."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The files in conf/ fit the code: properties are understood, dashboard and alerts know only real metrics."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

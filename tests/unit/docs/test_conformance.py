@@ -1,7 +1,5 @@
 """Every requirement of the documents has a test, and docs/conformance.md says which."""
 
-from __future__ import annotations
-
 from tools.conformance import state, table
 from tools.proofs import proofs
 from tools.requirements import Requirement, documents

@@ -1,7 +1,5 @@
 """Every difference from a document says what is so and why, and every contradiction what holds here."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

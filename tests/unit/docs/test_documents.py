@@ -1,7 +1,5 @@
 """The documents say what the code does, and what they show works."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The targets of make that the documents name are there, and `make test` is what they say."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """The table of platforms and the program that makes it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

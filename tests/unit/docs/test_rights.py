@@ -1,7 +1,5 @@
 """conf/secured/acls.sh gives the rights that are declared, and no other."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

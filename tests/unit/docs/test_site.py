@@ -1,7 +1,5 @@
 """The documentation site: a strict build, whose links all lead somewhere, and which loads nothing from elsewhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

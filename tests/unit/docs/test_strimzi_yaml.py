@@ -3,8 +3,6 @@
 ``strimzi-crds.json`` has both, as Strimzi 1.2.0 publishes them; ``tools/strimzi_crds.py`` made it.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The newest record is kept, whatever the order, the run or the clock of the records that are read."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime, timedelta
 

@@ -1,10 +1,10 @@
-"""How a client of a broker connects to it as brokers connect to each other."""
+"""A broker's own properties, a JAAS configuration and a Java client's configuration, in librdkafka's names."""
 
-from __future__ import annotations
+from collections.abc import Mapping
 
 import pytest
 
-from quotahost.kafka.listeners import Listeners
+from quotahost.kafka.listeners import Listeners, login_name, options, translate
 
 SECRET = "hunter2"
 
@@ -60,3 +60,89 @@ def test_it_has_the_credentials_of_the_mechanism_and_the_stores_of_the_listener(
         "ssl.endpoint.identification.algorithm": "",
     }
     assert SECRET not in repr(Listeners(properties))
+
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required "
+
+
+@pytest.mark.parametrize(
+    ("text", "username", "password"),
+    [
+        ('username="al" password="p";', "al", "p"),
+        ("password=p username=al;", "al", "p"),
+        ('"username"="al" "password"="p";', "al", "p"),
+        (r'username="a\"l" password="it\'s \\";', 'a"l', "it's \\"),
+        ('user_a="b" "password"="\\"username\\"=c" "username"="al";', "al", '"username"=c'),
+        ('password="secret username=mallory" username="al";', "al", "secret username=mallory"),
+        (r'password="username=\"mallory\"" username="al";', "al", 'username="mallory"'),
+        ('password="x; username=mallory" username="al";', "al", "x; username=mallory"),
+        ('username="" password="p";', "", "p"),
+        ('username="first" username="al" password="p";', "al", "p"),
+        ('username = "al"\n password\t= p;', "al", "p"),
+        ("username=al password=p==;", "al", "p=="),
+        ("username='al' password='it is \"p\"';", "al", 'it is "p"'),
+        (r'username="a\tl" password="\160\061";', "a\tl", "p1"),
+        ('/* username="old" */ username="al" // password="old"\n password="p//q";', "al", "p//q"),
+    ],
+)
+def test_user_and_password_are_found(text: str, username: str, password: str) -> None:
+    found = options(PLAIN + text)
+    assert (found["username"], found["password"]) == (username, password)
+
+
+@pytest.mark.parametrize("text", ["", ";", "hunter2", PLAIN, 'username="open'])
+def test_what_is_not_there_is_not_found(text: str) -> None:
+    assert login_name(text, "PLAIN") is None
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "text", "name"),
+    [
+        ("GSSAPI", 'Krb5LoginModule required principal="kafka/host.example@REALM" useKeyTab=true;', "kafka"),
+        ("GSSAPI", 'Krb5LoginModule required username="al";', None),
+        ("OAUTHBEARER", 'OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="al";', "al"),
+        ("OAUTHBEARER", 'OAuthBearerLoginModule required clientId="c" clientSecret="hunter2";', None),
+        ("SCRAM-SHA-512", 'ScramLoginModule required username="al" password="p";', "al"),
+    ],
+)
+def test_each_mechanism_names_its_principal_in_its_own_way(mechanism: str, text: str, name: str | None) -> None:
+    assert login_name(text, mechanism) == name
+
+
+SERVERS = {"bootstrap.servers": "a:1,b:2"}
+
+
+def keystores(ssl: Mapping[str, str]) -> dict[str, str]:
+    assert all(name.startswith("ssl.") for name in ssl)
+    if "ssl.truststore.location" in ssl:
+        raise ConnectionError("NoSuchFileException: absent")
+    return {"ssl.ca.pem": "CA", "ssl.key.pem": "KEY", "ssl.certificate.pem": "CHAIN", "principal": "CN=x"}
+
+
+def test_an_address_alone_stays_as_it_is() -> None:
+    assert translate(SERVERS, keystores) == SERVERS
+
+
+def test_keystores_become_pem_and_what_librdkafka_does_not_know_goes() -> None:
+    java = {"security.protocol": "SSL", "ssl.keystore.location": "k", "ssl.client.auth": "required", "retries": "3"}
+    pem = {"ssl.ca.pem": "CA", "ssl.key.pem": "KEY", "ssl.certificate.pem": "CHAIN"}
+    assert translate(SERVERS | java, keystores) == {**SERVERS, "security.protocol": "SSL", **pem}
+
+
+@pytest.mark.parametrize(("java", "here"), [("", "none"), ("https", "https")])
+def test_no_check_of_host_names_is_a_word(java: str, here: str) -> None:
+    name = "ssl.endpoint.identification.algorithm"
+    assert translate({"security.protocol": "SSL", name: java}, keystores)[name] == here
+    assert name not in translate({"security.protocol": "PLAINTEXT", name: java}, keystores)
+
+
+def test_jaas_becomes_user_and_password_where_sasl_is_spoken() -> None:
+    java = {**SERVERS, "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
+    jaas = {"sasl.jaas.config": 'a.b.ScramLoginModule required "username"="me" password="it\'s";'}
+    assert translate(java | jaas, keystores) == {**java, "sasl.username": "me", "sasl.password": "it's"}
+    assert translate(SERVERS | jaas, keystores) == SERVERS
+
+
+def test_a_keystore_that_cannot_be_read_is_the_callers_error() -> None:
+    with pytest.raises(ConnectionError, match="absent"):
+        translate({"security.protocol": "SASL_SSL", "ssl.truststore.location": "absent"}, keystores)

@@ -1,7 +1,5 @@
 """quotahost uses no private module of a library: a release of it may rename or remove that without a word."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The registered brokers of the cluster, for which it is asked again and again."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """The value types: what they accept, what they refuse, and the codes that Java relies on."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """Sizes, rates and durations: what operators may write, what is refused with a remedy, and how values are shown."""
 
-from __future__ import annotations
-
 import contextlib
 from datetime import timedelta
 

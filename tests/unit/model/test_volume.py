@@ -1,7 +1,5 @@
 """Limits and volumes: what they accept, and the consumption at which a limit is reached."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

@@ -4,8 +4,8 @@ from math import inf, nan
 
 from hypothesis import strategies as st
 
-from quotahost.model import Bound, Client, ClientUse, QuotaType, State, Volume, VolumeUse
-from quotahost.model.volume_use import MeasuredVolume, TopicUse
+from quotahost.model import Client, ClientUse, LimitedBy, QuotaType, State, Volume, VolumeUse
+from quotahost.model.use import MeasuredVolume, TopicUse
 from quotahost.records import look as look_codec
 from quotahost.records.look import MAX_BYTES, MAX_USES, Answered, BrokerLook, of
 from quotahost.records.watch import MOST_SECONDS, VolumeOf, Watch
@@ -16,8 +16,8 @@ numbers = st.floats(allow_nan=False, allow_infinity=False)
 counts = st.integers(0, 10**6)
 rates = st.none() | numbers
 uses = st.builds(
-    ClientUse, st.sampled_from(QuotaType), names, names, names, numbers, rates, rates, numbers, st.sampled_from(Bound),
-    numbers, names, names,
+    ClientUse, st.sampled_from(QuotaType), names, names, names, numbers, rates, rates, numbers,
+    st.sampled_from(LimitedBy), numbers, names, names,
 )  # fmt: skip
 answers = st.builds(Answered, names, st.lists(names, max_size=3).map(tuple))
 sizes = st.integers(0, 2**53)

@@ -1,7 +1,5 @@
 """Settings of short names, for the tests of this package."""
 
-from __future__ import annotations
-
 import pytest
 
 from quotahost.settings.broker import Settings

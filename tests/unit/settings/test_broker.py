@@ -1,86 +1,25 @@
-"""Properties that are understood: their values and defaults, and which of them can change live."""
-
-from __future__ import annotations
+"""Properties that are understood: values, defaults, what is live, what is in shadow, and how doctor shows them."""
 
 import re
 from datetime import timedelta
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from quotahost.model import QuotaType, State
 from quotahost.settings import strimzi as strimzi_names
-from quotahost.settings.broker import Settings, live_properties
-from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.reader import REMOVED
+from quotahost.settings.broker import Settings, live_properties, properties_table
+from quotahost.settings.declaration import PREFIX, SettingsError, declared
+from quotahost.settings.reader import REMOVED, describe
+from quotahost.settings.types import EVERYTHING, Shadow
 from tests.unit.settings.properties import NAMES, read
 
-LIVE = [
-    "python.generation",
-    "supplier",
-    "supplier.combine",
-    "static.produce",
-    "static.fetch",
-    "static.request",
-    "static.controller-mutation",
-    "static.scope",
-    "static.storage.soft",
-    "static.storage.soft.min-free-bytes",
-    "static.storage.soft.min-free-percent",
-    "static.storage.hard",
-    "static.storage.hard.min-free-bytes",
-    "static.storage.hard.min-free-percent",
-    "static.storage.overrides",
-    "factor.source",
-    "factor.interval",
-    "policy",
-    "tasks",
-    "volumes.period",
-    "snapshots.period",
-    "fenced.brokers",
-    "static.excluded.principal.name.list",
-    "exempt.principals",
-    "newcomers.produce",
-    "newcomers.fetch",
-    "newcomers.request",
-    "newcomers.controller-mutation",
-    "topics.total.bytes.in.per.sec.threshold",
-    "topics.bytes.in.per.sec.threshold",
-    "topics.reject.error",
-    "topics.spared",
-    "fallback.action",
-    "validity",
-    "startup.grace",
-    "floor.bytes",
-    "max.mute",
-    "pause.resume.free-share",
-    "factor.quota.types",
-    "factor.scope",
-    "pause.creation",
-    "mode",
-    "shadow",
-]
-
-
-NOT_LIVE = [
-    "class",
-    "python.executable",
-    "python.process",
-    "clients.max",
-    "clients.idle",
-    "snapshots.topic",
-    "cluster.volumes.topic",
-    "usage.topic",
-    "watch.topic",
-    "looks.topic",
-    "quotas.topic",
-    "shares.topic",
-    "fence.authorizer",
-    "start.timeout",
-    "metrics.clients",
-    "metrics.port",
-    "metrics.address",
-]
+#: A change of these needs a restart.
+STATIC = {
+    "class", "python.executable", "python.process", "clients.max", "clients.idle", "topics.prefix", "fence.authorizer",
+    "metrics.clients", "metrics.port",
+}  # fmt: skip
+LIVE = [name for name in NAMES if name not in STATIC]
 
 
 def test_a_broker_without_properties_has_the_defaults() -> None:
@@ -100,10 +39,9 @@ def test_a_broker_without_properties_has_the_defaults() -> None:
     assert settings.clients_max == 50_000
     assert settings.clients_idle == timedelta(hours=1)
     assert settings.validity == settings.startup_grace == timedelta(minutes=1)
-    assert settings.start_timeout == timedelta(seconds=30)
     assert settings.floor_bytes == 35_000
     assert settings.factor_quota_types == (QuotaType.PRODUCE,)
-    assert settings.mode == "enforce"
+    assert settings.shadow == Shadow()
     assert (settings.metrics_port, settings.metrics_address) == (None, "127.0.0.1")
     assert (settings.kafka, settings.plugin) == ({}, {})
 
@@ -121,7 +59,7 @@ def test_properties_are_understood_with_their_units() -> None:
             f"{PREFIX}newcomers.fetch": "unlimited",
             f"{PREFIX}validity": "PT5M",
             f"{PREFIX}factor.quota.types": "PRODUCE,controller-mutation",
-            f"{PREFIX}mode": "SHADOW",
+            f"{PREFIX}shadow": "ALL",
             f"{PREFIX}metrics.port": "9404",
             f"{PREFIX}kafka.sasl.password": "hunter2",
             f"{PREFIX}plugin.mine.off-peak.hours": "22-6",
@@ -137,20 +75,20 @@ def test_properties_are_understood_with_their_units() -> None:
     assert settings.newcomers.fetch is None
     assert settings.validity == timedelta(minutes=5)
     assert settings.factor_quota_types == (QuotaType.PRODUCE, QuotaType.CONTROLLER_MUTATION)
-    assert settings.mode == "shadow"
+    assert settings.shadow == EVERYTHING
     assert settings.metrics_port == 9404
     assert settings.kafka["sasl.password"].get_secret_value() == "hunter2"
     assert settings.plugin == {"mine": {"off-peak.hours": "22-6"}}
 
 
 def test_properties_outside_the_prefix_are_ignored() -> None:
-    assert Settings.from_properties({"client.quota.callback": "x", "mode": "x"}) == Settings.from_properties({})
+    assert Settings.from_properties({"client.quota.callback": "x", "shadow": "x"}) == Settings.from_properties({})
 
 
 def test_settings_cannot_be_changed() -> None:
     settings = Settings.from_properties({})
     with pytest.raises(ValidationError):
-        settings.mode = "shadow"
+        settings.shadow = EVERYTHING
 
 
 @pytest.mark.parametrize(
@@ -192,7 +130,7 @@ def test_principals_of_both_properties_are_excluded() -> None:
 def test_only_what_can_change_live_is_listed_as_live() -> None:
     live = live_properties(Settings.from_properties({}))
     assert live == [PREFIX + name for name in LIVE] + strimzi_names.live_names()
-    assert sorted(LIVE + NOT_LIVE) == sorted(NAMES)
+    assert set(NAMES) > STATIC
 
 
 def test_the_declared_properties_of_configured_plugins_are_live() -> None:
@@ -206,13 +144,26 @@ def test_the_declared_properties_of_configured_plugins_are_live() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("snapshots", "usage"), ("usage", "shares"), ("cluster.volumes", "snapshots")]
-)
-def test_two_kinds_of_records_have_two_topics(one: str, other: str) -> None:
-    with pytest.raises(SettingsError, match="both name the topic t; give each one of its own") as error:
-        Settings.from_properties({f"{PREFIX}{one}.topic": "t", f"{PREFIX}{other}.topic": "t"})
-    assert f"{one}.topic" in str(error.value)
-    assert f"{other}.topic" in str(error.value)
+    ("text", "expected"),
+    [
+        ("9404", ("127.0.0.1", 9404)), ("0.0.0.0:9404", ("0.0.0.0", 9404)), ("[::1]:9404", ("::1", 9404)),
+        ("", ("127.0.0.1", None)),
+    ],
+)  # fmt: skip
+def test_metrics_are_served_on_loopback_unless_an_address_is_named(text: str, expected: tuple[str, int | None]) -> None:
+    settings = read(metrics_port=text)
+    assert (settings.metrics_address, settings.metrics_port) == expected
+
+
+def test_one_prefix_names_all_topics_of_quotahost() -> None:
+    settings = read(topics_prefix="eu.quota-")
+    assert settings.snapshots_topic == "eu.quota-snapshots"
+    assert settings.cluster_volumes_topic == "eu.quota-cluster_volumes"
+    fields = ("usage_topic", "shares_topic", "quotas_topic", "watch_topic", "looks_topic")
+    names = {settings.snapshots_topic, settings.cluster_volumes_topic, *(getattr(settings, field) for field in fields)}
+    assert len(names) == 7
+    assert names < set(settings.record_topics)
+    assert {"__quotahost_snapshots", "__quotahost_usage"} < set(read().record_topics)
 
 
 @pytest.mark.parametrize("reader", [{"factor_source": "snapshots"}, {"tasks": "publish-volumes"}])
@@ -240,3 +191,72 @@ def test_a_property_that_is_gone_is_an_error_that_says_what_to_do(name: str) -> 
         Settings.from_properties({PREFIX + name: "secret"})
     assert "secret" not in str(caught.value)
     assert caught.value.problems[0].unknown, "one that Kafka has stored stops no start"
+
+
+def test_rules_are_taken_in_any_order_and_case_and_topics_may_have_dots() -> None:
+    rules = "topic.Orders.eu-1, FACTOR,supplier.static"
+    shadow = read(shadow=rules).shadow
+    assert shadow == Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozenset({"static"}))
+    assert shadow.names() == ["factor", "topic.Orders.eu-1", "supplier.static"]
+
+
+def test_all_topics_are_another_rule_than_single_ones() -> None:
+    assert read(shadow="topics").shadow == Shadow(all_topics=True)
+
+
+def test_nothing_is_in_shadow_by_default_and_everything_by_all() -> None:
+    assert read().shadow == Shadow()
+    assert read(shadow="supplier.static, ALL").shadow is EVERYTHING
+
+
+def test_settings_are_described_in_full_with_where_they_come_from() -> None:
+    rows = {row.property: row for row in describe(read(static_produce="10M", validity="PT5M"))}
+
+    produce = rows[f"{PREFIX}static.produce"]
+    assert (produce.value, produce.where) == ("10,000,000 bytes/s (10M)", "broker properties")
+    assert rows[f"{PREFIX}validity"].value == "300 s"
+    idle = rows[f"{PREFIX}clients.idle"]
+    assert (idle.value, idle.where) == ("3,600 s (1h)", "default")
+    assert rows[f"{PREFIX}newcomers.request"].value == "200 %"
+    assert rows[f"{PREFIX}static.fetch"].value == "unlimited"
+    assert "factor.source" in rows[f"{PREFIX}fallback.action"].where
+    assert list(rows) == [PREFIX + name for name in NAMES]
+
+
+def test_secrets_are_described_as_stars_by_name_or_by_the_plugin_s_own_model() -> None:
+    class Mine(BaseModel):
+        open_sesame: SecretStr | None = None
+        hour: str = ""
+
+    properties = {
+        "supplier": "mine",
+        "kafka.bootstrap.servers": "SECRET-1",
+        "plugin.mine.api-token": "SECRET-2",
+        "plugin.mine.open-sesame": "SECRET-3",
+        "plugin.mine.hour": "22",
+    }
+    settings = Settings.from_properties({PREFIX + name: text for name, text in properties.items()})
+    values = {row.property.removeprefix(PREFIX): row.value for row in describe(settings, {"mine": Mine})}
+
+    assert values["kafka.bootstrap.servers"] == "***"
+    assert values["plugin.mine.api-token"] == "***"
+    assert values["plugin.mine.open-sesame"] == "***"
+    assert values["plugin.mine.hour"] == "22"
+    assert "SECRET" not in repr(settings) + str(settings)
+
+
+def test_the_table_has_every_property_once() -> None:
+    lines = properties_table().splitlines()
+    families = ["kafka.*", "static.kafka.admin.*", "plugin.NAME.*"]
+    assert [line.split("`")[1] for line in lines[2:]] == [*NAMES, *families]
+    assert "| `newcomers.produce` | `100M` | bytes/s | yes |" in properties_table()
+    assert "| `clients.max` | `50000` | count | no |" in properties_table()
+    assert all(declaration.doc for declaration in declared(Settings))
+
+
+def test_every_default_of_the_table_means_what_leaving_the_property_out_means() -> None:
+    written = {p.name: p.default for p in declared(Settings) if p.default and " " not in p.default}
+    written.pop("metrics.port")  # "off" is a word for none
+    assert Settings.from_properties({PREFIX + name: text for name, text in written.items()}) == (
+        Settings.from_properties({})
+    )

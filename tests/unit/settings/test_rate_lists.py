@@ -1,7 +1,5 @@
 """``clientA:4M,clientB:10M``, the form of KIP-13's overrides."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Properties that are refused: each error names the property, the value and what would be right, and no secret."""
 
-from __future__ import annotations
-
 import traceback
 
 import pytest
@@ -10,7 +8,7 @@ from hypothesis import strategies as st
 
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.display import describe
+from quotahost.settings.reader import describe
 from quotahost.text import printable
 from tests.unit.settings.properties import NAMES, refused
 
@@ -51,16 +49,17 @@ def test_other_principals_are_refused(text: str, remedy: str) -> None:
         ("factor.quota.types", "PRODUCE,PRODUCE", "twice"),
         ("factor.quota.types", "", "name at least one quota type"),
         ("factor.quota.types", "PRODUCER", "did you mean PRODUCE?"),
-        ("mode", "shadows", "did you mean shadow?"),
         ("shadow", "factr", "did you mean factor?"),
         ("shadow", "static", "write one of these"),
-        ("shadow", "supplier.", "supplier. without a name; write factor, topics, topic.NAME or supplier.NAME"),
+        ("shadow", "supplier.", "supplier. without a name; write all, factor, topics, topic.NAME, supplier.NAME"),
         ("shadow", "factor,", "has an empty entry"),
         ("shadow", "factor,factor", "twice"),
         ("shadow", "supplier.statc", "did you mean supplier.static?"),
         ("shadow", "supplier.zzz", f"or name the supplier in {PREFIX}supplier"),
         ("metrics.port", "70000", "from 1 to 65535"),
-        ("metrics.address", " ", "remove the line"),
+        ("metrics.port", "0.0.0.0:x", "or ADDRESS:PORT"),
+        ("topics.prefix", "", "remove the line"),
+        ("topics.prefix", "a b", "letters, digits"),
         ("python.executable", "", "remove the line"),
     ],
 )
@@ -104,7 +103,7 @@ def test_properties_of_a_plugin_that_is_not_configured_are_refused_with_the_near
 
 
 def test_one_error_lists_all_problems_and_nothing_else() -> None:
-    message = refused({"static.produce": "x", "validity": "30", "nonsense": "1", "plugin.x": "1", "mode": "shadow"})
+    message = refused({"static.produce": "x", "validity": "30", "nonsense": "1", "plugin.x": "1", "shadow": "all"})
     lines = message.splitlines()
     assert lines[0] == "4 problems:"
     for name in ("static.produce", "validity", "nonsense", "plugin.x"):
@@ -112,7 +111,7 @@ def test_one_error_lists_all_problems_and_nothing_else() -> None:
 
 
 def test_a_value_that_would_break_the_log_line_is_escaped() -> None:
-    message = refused({"mode": "x\nERROR forged line", "any\nname": "1"})
+    message = refused({"shadow": "x\nERROR forged line", "any\nname": "1"})
     assert "x\\nERROR forged line" in message
     assert "any\\nname" in message
     assert "\nERROR" not in message

@@ -1,7 +1,5 @@
 """``topics.*``: which texts are understood, and which errors name what would be right."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
@@ -9,7 +7,7 @@ import pytest
 from quotahost.records.topics import TOPICS
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.display import describe
+from quotahost.settings.reader import describe
 
 TOTAL = "topics.total.bytes.in.per.sec.threshold"
 OWN = "topics.bytes.in.per.sec.threshold"
@@ -95,6 +93,6 @@ def test_an_error_names_the_property_the_value_and_the_remedy(given: dict[str, s
 
 @pytest.mark.parametrize("spared", [{}, {PREFIX + SPARED: "mine"}], ids=["by default", "with another list"])
 def test_a_threshold_of_a_topic_of_quotahosts_own_is_an_error_whatever_its_name(spared: dict[str, str]) -> None:
-    given = {PREFIX + "snapshots.topic": "snaps", PREFIX + TOTAL: "100M", PREFIX + OWN: "snaps:60M"}
-    with pytest.raises(SettingsError, match=r"topic snaps has a threshold, but is never turned back"):
+    given = {PREFIX + "topics.prefix": "my-", PREFIX + TOTAL: "100M", PREFIX + OWN: "my-snapshots:60M"}
+    with pytest.raises(SettingsError, match=r"topic my-snapshots has a threshold, but is never turned back"):
         Settings.from_properties(given | spared)

@@ -17,10 +17,8 @@ from pydantic import BaseModel
 from quotahost.api import Context, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.broker.discovery.entry_points import PluginError, failing, load, settings_model
-from quotahost.settings.broker import Settings
-from quotahost.settings.plugin_section import read_section
-from quotahost.settings.reader import configured_names
-from quotahost.settings.secrets import is_secret, secret_values
+from quotahost.settings.broker import Settings, configured_names
+from quotahost.settings.sections import is_secret_property, read_section, secret_values
 
 __all__ = ["PluginError", "check_period", "configured", "construct", "load", "models", "plugin_settings"]
 
@@ -112,7 +110,7 @@ def _secrets(name: str, settings: Settings, entry: Any) -> list[str]:
     section = settings.plugin.get(name, {})
     # A plugin can read these by broker.client_config(), so its errors may contain them.
     clients = [*settings.kafka.items(), *settings.kafka_admin.items()]
-    kafka = [value.get_secret_value() for key, value in clients if is_secret(key)]
+    kafka = [value.get_secret_value() for key, value in clients if is_secret_property(key, None)]
     with suppress(Exception):
         return kafka + secret_values(section, settings_model(entry))
     return kafka + list(section.values())

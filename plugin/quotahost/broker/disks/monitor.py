@@ -18,9 +18,9 @@ from quotahost.background import LoggedOnce, Periodic, start_daemon
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs, out_of_inodes, read_disks, unreadable
 from quotahost.broker.disks.topics import TopicsByVolume
 from quotahost.model import ClusterVolumes, Volume
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings
-from quotahost.settings.volume_overrides import Matched, match
+from quotahost.settings.storage import Matched, match
 from quotahost.text import printable
 
 log = logging.getLogger("quotahost.disks")
@@ -187,7 +187,7 @@ class DiskMonitor:
         storage = self._settings().static.storage
         above = set()
         for volume in disks.volumes:
-            in_force = bounds(volume, volume.soft or storage.soft_limit, volume.hard or storage.hard_limit)
+            in_force = byte_limits(volume, volume.soft or storage.soft_limit, volume.hard or storage.hard_limit)
             if in_force and in_force.may_lower(volume.consumed):
                 above.add(volume.name)
         wanted = {name: tuple(place for place, on in disks.places if on == name) for name in above}

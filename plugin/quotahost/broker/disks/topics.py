@@ -20,8 +20,8 @@ from typing import Final
 
 from quotahost.broker.disks.file_stores import read_disks
 from quotahost.model import Volume
-from quotahost.model.affected import MAX_TOPICS
-from quotahost.model.volume_use import MeasuredVolume, TopicUse
+from quotahost.model.use import MeasuredVolume, TopicUse
+from quotahost.model.volumes import MAX_TOPICS
 
 #: Entries of a log directory that are read, at most: a broker holds some 10,000 partitions.
 MAX_ENTRIES: Final = 100_000

@@ -21,7 +21,7 @@ from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import Answers, Batch, ConfigRow, decode, encode, parse
 from quotahost.broker.host.protocol import CALLS, VERSION
 from quotahost.model import Factor, LogDir, QuotaType
-from quotahost.model.affected import Affected
+from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
 from quotahost.throttling import quota_windows
 
@@ -105,7 +105,7 @@ class JavaShim:
         return self._closing
 
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
-        newcomers, shadow, topics = settings.newcomers, settings.in_shadow, settings.topics
+        newcomers, shadow, topics = settings.newcomers, settings.shadow, settings.topics
         rates = (newcomers.produce, newcomers.fetch, newcomers.request, newcomers.controller_mutation)
         windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
         factored = [quota_type.value for quota_type in settings.factor_quota_types]

@@ -9,8 +9,7 @@ from typing import Final
 from quotahost.broker.host.exemptions import broker_principals, node_id, own_client_id
 from quotahost.broker.host.looks import explained, look, usage
 from quotahost.broker.host.shim import Shim
-from quotahost.kafka.librdkafka import translate
-from quotahost.kafka.listeners import Listeners
+from quotahost.kafka.listeners import Listeners, translate
 from quotahost.model import Client, ClientUsage, Look
 from quotahost.settings.broker import Settings
 

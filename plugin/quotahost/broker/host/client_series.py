@@ -13,7 +13,7 @@ from typing import Final
 from zlib import crc32
 
 from quotahost.background import LoggedOnce
-from quotahost.model.client_use import Bound, ClientUse
+from quotahost.model.use import ClientUse, LimitedBy
 
 _log = logging.getLogger("quotahost.host")
 
@@ -74,9 +74,9 @@ def series(uses: Iterable[ClientUse]) -> Series:
             quotas[labels] = use.quota
         if use.limit is not None:
             limits[labels] = use.limit
-        if use.bound_by != Bound.NOTHING:
+        if use.bound_by != LimitedBy.NOTHING:
             bounds[*labels, use.bound_by] = 1
-    return {"Rate": rates, "Quota": quotas, "Limit": limits, "DelayMs": delays, "Bound": bounds}
+    return {"Rate": rates, "Quota": quotas, "Limit": limits, "DelayMs": delays, "LimitedBy": bounds}
 
 
 def _cut(name: str) -> str:

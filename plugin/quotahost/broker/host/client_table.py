@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import quote
 
 from quotahost.background import LoggedOnce, StartThread
-from quotahost.model.client_use import ClientUse
+from quotahost.model.use import ClientUse
 
 _log = logging.getLogger("quotahost.host")
 

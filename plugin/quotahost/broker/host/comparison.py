@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from quotahost.broker.host.dump import Ask
 from quotahost.broker.host.would_be import Tags, WouldBe, would_be
 from quotahost.model import QuotaType
-from quotahost.settings.shadow import SUPPLIER
+from quotahost.settings.types import SUPPLIER
 from quotahost.throttling import lowered
 
 FACTOR: Final = "factor"  # the rule's name in the property ``shadow``
@@ -247,7 +247,7 @@ def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]], suppliers: bo
 
 
 def _quota(use: _Use, found: Comparison) -> None:
-    """With ``mode=shadow`` the quotas that would be in force are in shadow, too."""
+    """With ``shadow=all`` the quotas that would be in force are in shadow, too."""
     if use.supplier and use.base is not None and use.rate > use.base:
         found.hold(SUPPLIER + use.supplier, [use], use.rate - use.base)
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from quotahost.model import QuotaType, State
-from quotahost.model.client_use import Bound, ClientUse
+from quotahost.model.use import ClientUse, LimitedBy
 
 UNLIMITED: Final = "<unlimited>"  # the user tag of clients that nobody needs to measure apart
 EXEMPT: Final = "<exempt>"
@@ -45,7 +45,7 @@ class BrokerState:
         pid: the process id of the broker.
         node: its node id, "" if it isn't known.
         version: of its quotahost.
-        enforced: whether anything is enforced; False with ``mode=shadow``.
+        enforced: whether anything is enforced; False with ``shadow=all``.
         shadow: the rules that are not enforced, as the property ``shadow`` has them.
         factor: the factor in force; ``limit_factor`` is what produce limits are multiplied by at the moment.
         cause: why the factor in force is what it is, in words for an operator.
@@ -247,7 +247,7 @@ class QuotaState:
     slowed: bool = False
     affected_topic: str = ""
     affected_place: str = ""
-    bound: Bound = Bound.NOTHING
+    bound: LimitedBy = LimitedBy.NOTHING
     idle: float = 0.0
     shadow: str = ""
     others: tuple[tuple[str, float | None], ...] = ()
@@ -318,7 +318,7 @@ def _rate(text: str) -> float | None:
 # ---- what holds clients back -----------------------------------------------------------------------------------
 
 
-def _turned_back(state: BrokerState, row: Row, alone: bool) -> Bound | None:
+def _turned_back(state: BrokerState, row: Row, alone: bool) -> LimitedBy | None:
     """What turns produce requests back: the closed fence, or lately topic quotas.
 
     Of several clients it is told if one of them was turned back lately. A closed fence holds one client ``alone`` also
@@ -328,11 +328,11 @@ def _turned_back(state: BrokerState, row: Row, alone: bool) -> Bound | None:
     if state.fence_closed and not state.fence_counts_only:
         concerned = not state.is_for_topics or (mark is not None and mark["held"])
         if concerned and not row["passes"] if alone else lately == "fence":
-            return Bound.FENCE
-    return Bound.TOPIC_QUOTA if lately == "topics" else None
+            return LimitedBy.FENCE
+    return LimitedBy.TOPIC_QUOTA if lately == "topics" else None
 
 
-def _limits(quota: QuotaState) -> Bound | None:
+def _limits(quota: QuotaState) -> LimitedBy | None:
     """What bounds clients whose requests are let in, if Kafka delays them or they are near their limit.
 
     Kafka counts the delay of a forwarded mutation as one of requests, which says nothing of the request quota; of
@@ -348,8 +348,8 @@ def _limits(quota: QuotaState) -> Bound | None:
     if not holds:
         return None
     if quota.floored:
-        return Bound.FLOOR
-    return Bound.FACTOR if quota.whole is None or quota.limit < quota.whole else Bound.QUOTA
+        return LimitedBy.FLOOR
+    return LimitedBy.FACTOR if quota.whole is None or quota.limit < quota.whole else LimitedBy.QUOTA
 
 
 # ---- scopes in words -------------------------------------------------------------------------------------------

@@ -18,9 +18,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from quotahost.broker.host.messages import Reason
-from quotahost.kafka.jaas import options
-from quotahost.kafka.librdkafka import Keystores
-from quotahost.kafka.listeners import Listeners
+from quotahost.kafka.listeners import Keystores, Listeners, options
 from quotahost.model import Client, Cluster
 from quotahost.records.topics import TIERING
 from quotahost.settings.broker import Settings

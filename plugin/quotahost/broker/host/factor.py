@@ -78,7 +78,7 @@ class FactorLoop:
         else:
             starting = self._known_at is None
             # In shadow no factor has any effect.
-            in_force = 1.0 if settings.in_shadow.factor else self._in_force.value
+            in_force = 1.0 if settings.shadow.factor else self._in_force.value
             judgement = self._judge.judge(source, plugins.policy(), settings, starting, in_force)
             self._put(self._decide(judgement, now, settings), settings)
 
@@ -222,7 +222,7 @@ class MissingFenceWarning:
 
     def step(self, has_source: bool, settings: Settings) -> None:
         """Look for the fence, if it is time and there is something to hold."""
-        if self._done or not has_source or settings.in_shadow.factor or self._clock() < self._at:
+        if self._done or not has_source or settings.shadow.factor or self._clock() < self._at:
             return
         self._done = True
         if not self._shim.fence():

@@ -17,8 +17,7 @@ from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.pauses import Pauses
 from quotahost.broker.host.scope import Scoped, affected, place
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.affected import Affected
-from quotahost.model.volumes import as_answer
+from quotahost.model.volumes import Affected, as_answer
 from quotahost.settings.broker import Settings
 from quotahost.text import escaped
 

@@ -13,8 +13,7 @@ from urllib.parse import unquote
 from quotahost.broker.host.dump import Ask, Row, of_this_version, quota_of, state_of, use_of
 from quotahost.broker.host.messages import Gauge
 from quotahost.model import Client, ClientUsage, QuotaType, VolumeUse
-from quotahost.model.client_use import ClientUse
-from quotahost.model.look import Look
+from quotahost.model.use import ClientUse, Look
 
 _MARKS: Final = 10
 

@@ -50,6 +50,7 @@ from quotahost.settings.strimzi import Note, Translation
 
 log = logging.getLogger("quotahost.host")
 
+START_SECONDS: Final = 30.0  # within which the plugins are built; HostThread.java may grant more
 TAKE: Final = 0.1  # seconds: how soon answers_changed from a plugin's own thread is seen
 TICK: Final = 1.0  # seconds between calls of a supplier's tick()
 RETRY: Final = 5.0  # seconds between questions for clients whose supplier failed
@@ -102,8 +103,8 @@ class Host:
         # Later than at the broker's start an unknown name can only be one that Kafka has stored.
         settings, translation = read_properties(given) if strict else without_unknown(given, read_properties, [])
         self._log_notes(translation)
-        # Until here the broker's start waits 30 s at most; what follows has start.timeout.
-        self._shim.starting(settings.start_timeout.total_seconds())
+        # Until here the broker's start waits 30 s at most; what follows has as long again.
+        self._shim.starting(START_SECONDS)
         self._broker = HostBroker(self._shim, settings)
         self._roles = NodeRoles(self._broker.properties())
         disks = self._open_disks()
@@ -330,7 +331,7 @@ class Host:
         self._exempt()
         self._factor.forget()
         suppliers = {name: Supplier.of(supplier) for name, supplier in plugins.suppliers()}
-        in_shadow = settings.in_shadow.suppliers
+        in_shadow = settings.shadow.suppliers
         self._resolver = Resolver(suppliers, self._exemptions, self._guard, settings.supplier_combine, in_shadow)
         self._shim.configure(self._roles.applied(settings), measured(settings, plugins))
         self._shadow.configure(settings)

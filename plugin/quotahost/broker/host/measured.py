@@ -21,7 +21,7 @@ def measured(settings: Settings, plugins: Iterable[LoadedPlugin]) -> frozenset[Q
     types: set[QuotaType] = set()
     if settings.factor_source is not None or settings.fallback_action == State.PAUSE:
         types |= set(settings.factor_quota_types)
-    if settings.in_shadow.suppliers:
+    if settings.shadow.suppliers:
         types |= set(QUOTA_TYPES)
     if any(getattr(each.plugin, "needs_usage", False) for each in plugins):
         types |= set(_WITH_BYTES)

@@ -14,7 +14,7 @@ from typing import Final
 from quotahost.api import LimitAware, QuotaPolicy
 from quotahost.broker.host.guard import Failed, Guard
 from quotahost.model import Volume
-from quotahost.model.bounds import Bounds, bounds
+from quotahost.model.volumes import ByteLimits, byte_limits
 
 MOST: Final = 4096  # volumes to remember: the names come from other brokers. Any more let go at once
 _FORGET: Final = 600.0  # seconds after which a volume that nobody reports any more is forgotten
@@ -80,7 +80,7 @@ class Pauses:
             self._seen.move_to_end(key)
             self._round.append(key)
 
-    def _bounds(self, policy: tuple[str, QuotaPolicy], volume: Volume) -> Bounds | None:
+    def _bounds(self, policy: tuple[str, QuotaPolicy], volume: Volume) -> ByteLimits | None:
         """The volume's limits by the policy; None if it has none, can't be asked, or fails."""
         name, plugin = policy
         answer = self._guard.call(
@@ -89,10 +89,10 @@ class Pauses:
         )  # fmt: skip
         return None if isinstance(answer, Failed) else answer
 
-    def _ask(self, plugin: QuotaPolicy, volume: Volume) -> Bounds | None:
+    def _ask(self, plugin: QuotaPolicy, volume: Volume) -> ByteLimits | None:
         # Once for each policy: isinstance with a Protocol takes longer than all the rest.
         if plugin is not self._policy:
             self._aware = plugin if isinstance(plugin, LimitAware) else None
             self._policy = plugin
         aware = self._aware
-        return bounds(volume, aware.soft_limit(volume), aware.hard_limit(volume)) if aware else None
+        return byte_limits(volume, aware.soft_limit(volume), aware.hard_limit(volume)) if aware else None

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from quotahost.broker.host.scope import Scoped
 from quotahost.model import Factor
-from quotahost.model.affected import Affected
+from quotahost.model.volumes import Affected
 
 log = logging.getLogger("quotahost.factor")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from quotahost.model import Factor, Volume
-from quotahost.model.affected import MAX_AFFECTED, Affected
+from quotahost.model.volumes import MAX_AFFECTED, Affected
 from quotahost.text import printable
 
 

@@ -19,7 +19,7 @@ from quotahost.background import LoggedOnce, Periodic, StartThread, start_daemon
 from quotahost.broker.host.comparison import FACTOR, Comparison, Count, Key, compare
 from quotahost.model import QuotaType
 from quotahost.settings.broker import Settings
-from quotahost.settings.shadow import SUPPLIER
+from quotahost.settings.types import SUPPLIER
 
 _log = logging.getLogger("quotahost.host")
 
@@ -88,7 +88,7 @@ class Shadow:
         self._newcomers = dict(
             zip(QuotaType, (rates.produce, rates.fetch, rates.request, rates.controller_mutation), strict=True)
         )
-        self._rules = [rule for rule in settings.in_shadow.names() if _is_ours(rule)]
+        self._rules = [rule for rule in settings.shadow.names() if _is_ours(rule)]
         if self._thread:
             self._thread.wake()
         elif self._rules or self._shim.restarted():

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from quotahost.broker.host.messages import Answers, Batch, ConfigRow
 from quotahost.model import Factor, LogDir, QuotaType
-from quotahost.model.affected import Affected
+from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
 
 

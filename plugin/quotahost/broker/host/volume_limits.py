@@ -16,7 +16,7 @@ from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.guard import Failed, Guard
 from quotahost.broker.host.shim import Shim
 from quotahost.model import Limit, Volume
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 
 MOST: Final = 100  # volumes; a factor source such as prometheus may report any number of them
 _ASKED: Final = "soft_limit(), hard_limit() or what says whether they are breached"
@@ -88,5 +88,5 @@ def limits(policy: LimitAware, volume: Volume) -> Numbers:
         if not isinstance(each, bool):
             raise TypeError(f"whether a limit is breached must be True or False, not {each!r:.200}")
     numbers = {"Breached": _HARD if breached[1] else _SOFT if breached[0] else 0.0}
-    found = bounds(volume, soft, hard)
+    found = byte_limits(volume, soft, hard)
     return numbers if found is None else {"Soft": float(found.soft), "Hard": float(found.hard), **numbers}

@@ -18,10 +18,10 @@ from quotahost.broker.host.roles import ON_CONTROLLERS, judges_alone
 from quotahost.cli.console import Finding, note, weak
 from quotahost.cli.property_files import BrokerFile
 from quotahost.model import Limit, LimitType, State, Volume
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
-from quotahost.settings.volume_overrides import match
+from quotahost.settings.storage import match
 from quotahost.text import printable
 from quotahost.units.show import show_duration, show_number
 
@@ -259,7 +259,7 @@ def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 def _volume(volume: Volume, soft: Limit | None, hard: Limit | None) -> Iterator[Finding]:
     """Whether the broker would close the fence at once, with this volume as it is now."""
-    limits = bounds(volume, soft, hard)
+    limits = byte_limits(volume, soft, hard)
     if limits is None or volume.consumed < limits.hard:
         return
     what = f"its hard limit {hard} is reached at {limits.hard:,}" if hard else "it is full"

@@ -24,11 +24,10 @@ from quotahost.cli.console import Finding, Level, Section, good, note, weak, wro
 from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, check_protection
 from quotahost.cli.doctor.topics import check_rights
 from quotahost.cli.property_files import CLASS, CLASSES, BrokerFile
-from quotahost.kafka.jaas import login_name
-from quotahost.kafka.listeners import Listeners
+from quotahost.kafka.listeners import Listeners, login_name
 from quotahost.settings.broker import Settings, read_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.display import describe
+from quotahost.settings.reader import describe
 from quotahost.text import printable
 from quotahost.throttling import quota_windows
 
@@ -129,7 +128,7 @@ def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if settings.metrics_port is not None and not _is_loopback(settings.metrics_address):
         yield weak(
             f"metrics are served on {settings.metrics_address}, not on loopback, to anyone who can connect",
-            f"{PREFIX}metrics.address=127.0.0.1, or a firewall",
+            f"{PREFIX}metrics.port without an address, or a firewall",
         )
 
 
@@ -166,9 +165,9 @@ def _quotas(settings: Settings) -> Iterator[Finding]:
         yield weak(
             "the only supplier is static, and it has no rates: nobody is throttled", f"set {PREFIX}static.produce"
         )
-    if settings.mode == "shadow":
-        yield weak("mode is shadow: nothing is enforced", f"{PREFIX}mode=enforce")
-    elif rules := settings.in_shadow.names():
+    if settings.shadow.everything:
+        yield weak("shadow is all: nothing is enforced", f"{PREFIX}shadow without all")
+    elif rules := settings.shadow.names():
         yield weak(f"in shadow, and so not enforced: {', '.join(rules)}", f"take them out of {PREFIX}shadow")
 
 

@@ -18,8 +18,8 @@ from typing import Final
 from quotahost.cli.console import Finding, good, note, weak, wrong
 from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, LOCAL_ALONE, OPEN, SEE_ALL, STANDARD
 from quotahost.cli.property_files import BrokerFile
+from quotahost.kafka.admin import Shape
 from quotahost.kafka.rights import CHANGES, NoAnswer, Rights, ask
-from quotahost.kafka.topics import Shape
 from quotahost.records.topics import (
     CLUSTER_VOLUMES,
     GROUPS,
@@ -59,8 +59,7 @@ _LARGEST: Final = 1048588  # bytes; Kafka's default, to which a producer's defau
 
 def named(settings: Settings | None) -> dict[str, Topic]:
     """The topics by their names, as these settings have them; by their default names without settings."""
-    # The field of a property has its name; without settings, and without a property, there is none.
-    return {getattr(settings, topic.brokers_property.replace(".", "_"), topic.name): topic for topic in TOPICS}
+    return {topic.named(settings.topics_prefix) if settings else topic.name: topic for topic in TOPICS}
 
 
 def believed_topics(settings: Settings) -> Iterator[Topic]:

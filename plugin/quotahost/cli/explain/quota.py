@@ -1,7 +1,7 @@
 """What a broker says of a client, and the words for one of its quotas.
 
 :func:`parse` reads the answer. Of each quota it has the rate with the unit of its type, and who shares it, told from
-Kafka's metric tags; what rules in shadow would do (``mode=shadow``, the property ``shadow``); and of partition
+Kafka's metric tags; what rules in shadow would do (the property ``shadow``); and of partition
 mutations, which the active controller alone counts (KIP-599), the tokens that are left. Kafka keeps a bucket of tokens
 for each such quota there (``quotahost.throttling.TokenBucket``) and refuses mutations while fewer than 0 are left.
 Buckets of other nodes are never charged, so their tokens say nothing. ``wording`` makes the whole answer of it.

@@ -28,7 +28,7 @@ from quotahost.cli.console import console, one_line, show_facts, shown, table
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, connect
 from quotahost.cli.explain.retention import Cut, Retention, cut
 from quotahost.model import Client, QuotaType, State, Volume, VolumeUse
-from quotahost.model.volume_use import MeasuredVolume
+from quotahost.model.use import MeasuredVolume
 from quotahost.text import printable
 from quotahost.units.show import show_bytes, show_rate, show_span, show_time
 

@@ -24,7 +24,7 @@ from quotahost.cli.explain.quota import (
     until_paid,
 )
 from quotahost.model import QuotaType
-from quotahost.model.client_use import Bound
+from quotahost.model.use import LimitedBy
 from quotahost.text import printable
 from quotahost.units.show import BYTES_PER_SECOND
 
@@ -182,7 +182,7 @@ def _from(quota: QuotaState) -> str:
 def _limit(answer: Answer, quota: QuotaState) -> str:
     text = rate_text(quota, quota.limit)
     if answer.is_shadow:
-        return text + ", as mode=shadow enforces nothing"
+        return text + ", as shadow=all enforces nothing"
     if quota.floored:
         return text + ", the floor"
     if quota.limit is not None and _is_lowered(answer, quota):
@@ -224,17 +224,17 @@ def limited_by(answer: Answer, quotas: Sequence[QuotaState]) -> str:
 
 def _limits_now(answer: Answer, quota: QuotaState) -> str:
     """What limits this quota type now, "" for nothing."""
-    if quota.bound is Bound.FENCE:
+    if quota.bound is LimitedBy.FENCE:
         if quota.affected_topic:
             return f"the fence, since it {_writes(quota)}"
         return f"the fence ({printable(answer.cause)})" if answer.cause else "the fence"
-    if quota.bound is Bound.TOPIC_QUOTA:
+    if quota.bound is LimitedBy.TOPIC_QUOTA:
         return "topic quotas, which have turned it back in the last 15 s"
     mutates = quota.type is QuotaType.CONTROLLER_MUTATION
     # Only the active controller creates topics and charges a bucket, and only it knows that it is that.
     if mutates and _is_creation_refused(answer):
         return f"the PAUSE, in which no topics and partitions are created ({printable(answer.cause)})"
-    if quota.bound is Bound.NOTHING or (mutates and not answer.is_active_controller):
+    if quota.bound is LimitedBy.NOTHING or (mutates and not answer.is_active_controller):
         return ""
     return _source_of_limit(answer, quota) + (f" ({until_paid(quota)})" if mutates else "")
 
@@ -245,7 +245,7 @@ def _is_creation_refused(answer: Answer) -> bool:
 
 def _why_nothing(answer: Answer, quota: QuotaState) -> str:
     if answer.is_shadow:
-        return ", as mode=shadow enforces nothing"
+        return ", as shadow=all enforces nothing"
     if quota.exempt:
         return f", as it is exempt from all quotas: {_EXEMPT.get(quota.supplier, 'it is exempt')}"
     if quota.limit is None:
@@ -265,11 +265,13 @@ def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
     if quota.affected_topic:
         because = f", since it {_writes(quota)}"
     bound = quota.bound
-    if bound is Bound.NOTHING:  # what would be first
-        bound = Bound.FLOOR if quota.floored else Bound.FACTOR if _is_lowered(answer, quota) else Bound.QUOTA
-    if bound is Bound.FLOOR:
+    if bound is LimitedBy.NOTHING:  # what would be first
+        bound = (
+            LimitedBy.FLOOR if quota.floored else LimitedBy.FACTOR if _is_lowered(answer, quota) else LimitedBy.QUOTA
+        )
+    if bound is LimitedBy.FLOOR:
         return f"the floor, which the factor {answer.limit_factor:.4g} has come down to{because}"
-    if bound is Bound.FACTOR:
+    if bound is LimitedBy.FACTOR:
         return f"the factor {answer.limit_factor:.4g}{because}"
     given_by = "" if quota.newcomer else f" of {printable(quota.supplier)}"
     return f"the {sharers(quota)[1]} quota{given_by}"

@@ -27,7 +27,7 @@ from quotahost.cli.lab.host import SmallShim, policy_of
 from quotahost.cli.lab.scenes import Scene
 from quotahost.cli.lab.snapshots import Source
 from quotahost.model import State
-from quotahost.model.affected import Affected
+from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
 from quotahost.throttling import Tap, lowered
 

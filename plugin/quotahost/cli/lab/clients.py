@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from quotahost.cli.lab.disk import Events
 from quotahost.cli.lab.scenes import ClientPlan
-from quotahost.model.affected import Affected
+from quotahost.model.volumes import Affected
 from quotahost.throttling import SampledRate, rise
 
 BACKOFF: Final = 100  # ms, retry.backoff.ms of both Kafka's and librdkafka's producers

@@ -14,7 +14,7 @@ from itertools import count
 
 from quotahost.cli.lab.scenes import DiskPlan
 from quotahost.model import Volume
-from quotahost.model.bounds import Bounds
+from quotahost.model.volumes import ByteLimits
 
 
 class Events:
@@ -63,7 +63,7 @@ class Disk:
         appended_full: bytes that clients have appended since it was full.
     """
 
-    def __init__(self, plan: DiskPlan, volume: Volume, bounds: Bounds, low: int, events: Events) -> None:
+    def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, low: int, events: Events) -> None:
         self._plan, self.volume, self.bounds, self.low, self._events = plan, volume, bounds, low, events
         self._soft = min(bounds.soft, bounds.hard - 1)
         self._used, self._rates, self._rate, self._settled_at = float(plan.used), dict[str, float](), 0.0, 0

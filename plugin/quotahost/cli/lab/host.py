@@ -25,7 +25,7 @@ from quotahost.broker.host.judgement import Judge
 from quotahost.broker.host.scope import Scoped
 from quotahost.broker.host.shim import Shim
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.affected import Affected
+from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
@@ -156,7 +156,7 @@ class Host:
         self._policy = (policy.context.name, cast("QuotaPolicy", policy.plugin))
         self._source = ("history", cast("QuotaFactorSource", self._volumes))
         self._tap = Tap(*windows, max_mute_ms=int(settings.max_mute.total_seconds() * 1000))
-        self._enforced = bool(settings.factor_source) and not settings.in_shadow.factor
+        self._enforced = bool(settings.factor_source) and not settings.shadow.factor
         self._share = self.factor = 1.0
 
     @property

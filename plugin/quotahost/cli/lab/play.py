@@ -18,9 +18,9 @@ from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Report
 from quotahost.cli.lab.estimates import FactorPoint, Growth, ReplayedClient, replayed_client
 from quotahost.cli.lab.host import Host, Key, quiet
 from quotahost.model import Factor, Limit, LimitType, State, Volume
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings
-from quotahost.settings.volume_overrides import match
+from quotahost.settings.storage import match
 from quotahost.text import printable
 
 MOST_STEPS: Final = 20_000
@@ -224,9 +224,9 @@ def _apart(curves: Iterable[Curve]) -> float:
 def _notes(plan: Plan, volumes: list[ReplayedVolume], failed: bool) -> Iterator[str]:
     if not plan.new.factor_source:
         yield "these settings name no factor.source, so no volume would have slowed anybody"
-    elif plan.new.in_shadow.factor:
+    elif plan.new.shadow.factor:
         yield "the factor is in shadow in these settings: it is shown, and nobody would have been slowed"
-    if plan.then.in_shadow.factor:
+    if plan.then.shadow.factor:
         yield "the factor was in shadow then, so nobody was slowed by it"
     if (plan.new.factor_source == _LOCAL) != (plan.then.factor_source == _LOCAL):
         yield "then and now differ in factor.source; what brokers knew of each other is taken from the new settings"
@@ -301,7 +301,7 @@ class ReplayedVolume:
         new = self.as_would_be()
         if self.full_at is None and newest.last < newest.capacity <= new.consumed:
             self.full_at = newest.at
-        limits = bounds(new, new.soft, new.hard)
+        limits = byte_limits(new, new.soft, new.hard)
         soft, hard = (limits.soft, limits.hard) if limits else (None, None)
         self.points.append(UsePoint(newest.at, newest.last, new.consumed, newest.capacity, soft, hard))
         return True

@@ -25,7 +25,7 @@ from quotahost.cli.lab.world import Recording, record
 from quotahost.cli.property_files import read_broker_file
 from quotahost.errors import QuotahostError
 from quotahost.model import Volume
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.settings.declaration import PREFIX
 from quotahost.units.parse import parse_duration, parse_quantity, parse_share, parse_size
 from quotahost.units.show import show_bytes
@@ -157,7 +157,7 @@ def _limited(properties: dict[str, str], capacity: int) -> tuple[tuple[tuple[str
     """
     limited = tuple(sorted({**properties, "factor.source": "local"}.items()))
     own = settings_of(limited)
-    levels = bounds(Volume("1", "/data", capacity, 0), own.storage_soft, own.storage_hard)
+    levels = byte_limits(Volume("1", "/data", capacity, 0), own.storage_soft, own.storage_hard)
     if levels is None:
         raise QuotahostError("there are no limits to try; give --limits soft=..,hard=.., or --properties with some")
     if levels.hard >= capacity:

@@ -26,7 +26,7 @@ from quotahost.cli.lab.host import log
 from quotahost.cli.lab.scenes import PipelinePlan, Scene
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.records.cluster_volumes import ClusterRecord, Filling
 from quotahost.records.snapshot import Snapshot
 from quotahost.settings.broker import Settings
@@ -209,7 +209,7 @@ def _affected(volumes: list[Volume]) -> frozenset[str] | None:
     """The topics of all volumes above their soft limits; None if one of them doesn't tell."""
     topics: set[str] = set()
     for volume in volumes:
-        limits = bounds(volume, volume.soft, volume.hard)
+        limits = byte_limits(volume, volume.soft, volume.hard)
         if limits and limits.breaches_soft(volume.consumed):
             if volume.topics is None:
                 return None

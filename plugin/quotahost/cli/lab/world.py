@@ -20,7 +20,7 @@ from quotahost.cli.lab.host import quiet, settings_of
 from quotahost.cli.lab.scenes import DiskPlan, Scene
 from quotahost.cli.lab.snapshots import SESSION, Source, Topic
 from quotahost.model import Factor, State, Volume
-from quotahost.model.bounds import Bounds, bounds
+from quotahost.model.volumes import ByteLimits, byte_limits
 
 VOLUME: Final = "/data"
 STEP: Final = 100  # ms; what is shorter than that is not seen
@@ -72,8 +72,8 @@ class World:
     def _disk(self, plan: DiskPlan, broker: str) -> Disk:
         volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
         own = self.settings
-        limits = bounds(volume, plan.soft or own.storage_soft, plan.hard or own.storage_hard)
-        limits = limits or Bounds(plan.capacity, plan.capacity)
+        limits = byte_limits(volume, plan.soft or own.storage_soft, plan.hard or own.storage_hard)
+        limits = limits or ByteLimits(plan.capacity, plan.capacity)
         return Disk(plan, volume, limits, limits.lets_go_at(own.pause_resume_free_share), self.events)
 
     def _hang(self, broker: Broker, begins: int, ends: int) -> None:
@@ -124,7 +124,7 @@ class Recording:
     """A run's curves. ``clients`` are names; ``bounds`` are the limits in bytes of the volume."""
 
     clients: tuple[str, ...]
-    bounds: Bounds
+    bounds: ByteLimits
     samples: Sequence[Sample]
 
     @property

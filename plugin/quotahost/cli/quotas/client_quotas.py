@@ -31,7 +31,7 @@ from quotahost.cli.quotas.declared import DeclarationError
 from quotahost.cli.quotas.plan import Change, Entity, Quotas, Refusal
 from quotahost.model import DEFAULT
 from quotahost.settings.declaration import PREFIX
-from quotahost.settings.telling import TOLD
+from quotahost.settings.sections import TOLD
 
 CLIENT_ID: Final = "quotahost-quotas"
 _WAIT_MS: Final = 10_000
@@ -250,7 +250,7 @@ def _configs(connection: Connection, broker: int) -> Mapping[str, str | None]:
 
 
 def _has_supplier(connection: Connection, broker: int, supplier: str) -> bool | None:
-    """Whether the broker has a supplier (``quotahost.settings.telling``); None if this client may not ask."""
+    """Whether the broker has a supplier (``quotahost.settings.sections``); None if this client may not ask."""
     form = IncrementalAlterConfigsRequest.AlterConfigsResource
     asks = form.AlterableConfig(name=f"{PREFIX}plugin.{supplier}.tell", config_operation=_SET, value="true")
     resource = form(resource_type=_BROKER, resource_name="", configs=[asks])

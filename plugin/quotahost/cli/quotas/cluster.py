@@ -1,8 +1,8 @@
 """What a running cluster has, and the way to what is declared: Kafka's client quotas, and the cluster-wide ones.
 
-Kafka's controller has the first (``client_quotas``). The second are records of ``quotas.topic``, one for each entity
-(``quotahost.records.quotas``), which this module reads as brokers read them, and writes. Each section is asked for only
-if files have it.
+Kafka's controller has the first (``client_quotas``). The second are records of ``__quotahost_quotas``, one for each
+entity (``quotahost.records.quotas``), which this module reads as brokers read them, and writes. Each section is asked
+for only if files have it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from quotahost.cli.quotas.client_quotas import CLIENT_ID, Connection
 from quotahost.cli.quotas.declared import DeclarationError, Declared
 from quotahost.cli.quotas.plan import Change, Entity, Plan, Quotas, Refusal, compare
 from quotahost.errors import QuotahostError
-from quotahost.kafka.compacted import CompactedTopic
+from quotahost.kafka.commands import CompactedTopic
 from quotahost.kafka.rights import ask as ask_rights
 from quotahost.model import DEFAULT
 from quotahost.records import quotas as records

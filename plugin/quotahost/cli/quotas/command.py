@@ -31,7 +31,7 @@ _Config: TypeAlias = Annotated[
     ),
 ]
 _Topic: TypeAlias = Annotated[
-    str, typer.Option(metavar="TOPIC", help="Topic of the cluster-wide quotas: the brokers' quotas.topic.")
+    str, typer.Option(metavar="TOPIC", help="Topic of the cluster-wide quotas, with the brokers' topics.prefix.")
 ]
 _Prune: TypeAlias = Annotated[bool, typer.Option("--prune", help="Remove what no file names; otherwise it stays.")]
 _Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Don't ask.")]

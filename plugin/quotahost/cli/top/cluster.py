@@ -1,8 +1,8 @@
 """Looks at all brokers of a cluster again and again, by the records that they publish for those who watch.
 
-1. :class:`Cluster` writes to ``watch.topic`` that somebody watches, and again every ten seconds.
-2. Every broker then writes a look to ``looks.topic`` every two seconds, and the newest of each broker is kept. A look
-   whose broker the cluster doesn't list is a stranger's, and isn't.
+1. :class:`Cluster` writes to ``__quotahost_watch`` that somebody watches, and again every ten seconds.
+2. Every broker then writes a look to ``__quotahost_looks`` every two seconds, and the newest of each broker is kept. A
+   look whose broker the cluster doesn't list is a stranger's, and isn't.
 3. ``rows.merged`` makes one look of them.
 4. A client or volume that the user opens is asked for by such a record, too, and the brokers' next looks have the
    answers: the explanations of all brokers that have the client, or what fills the volume.
@@ -34,9 +34,9 @@ from quotahost.cli.explain.volume import VOLUMES, BrokerVolumes, show_volume, vo
 from quotahost.cli.top.rows import ClusterLook, ClusterUse, merged, numeric, several
 from quotahost.cli.top.screen import Answer, Question
 from quotahost.errors import QuotahostError
-from quotahost.kafka.watching import NotWatched, Watching
+from quotahost.kafka.commands import NotWatched, Watching
 from quotahost.model import ClientUse, Look, QuotaType, VolumeUse
-from quotahost.model.volume_use import MeasuredVolume
+from quotahost.model.use import MeasuredVolume
 from quotahost.records.codec import Refused
 from quotahost.records.look import BrokerLook, decode
 from quotahost.records.topics import LOOKS, WATCH
@@ -61,8 +61,8 @@ class Cluster:
 
         Args:
             config: librdkafka's, with ``bootstrap.servers``.
-            watch: the name of ``watch.topic``.
-            looks: the name of ``looks.topic``.
+            watch: the name of the topic ``__quotahost_watch``.
+            looks: the name of the topic ``__quotahost_looks``.
 
         Raises:
             NoAnswer: no broker answers.

@@ -25,7 +25,7 @@ from quotahost.cli.console import Terminal
 from quotahost.cli.top.rows import Choice
 from quotahost.cli.top.screen import Answer, Question, Screen
 from quotahost.errors import QuotahostError
-from quotahost.model.look import Look
+from quotahost.model.use import Look
 
 _REDRAW: Final = 1.0  # seconds; a terminal that changes its size is drawn anew within it
 _Event = Callable[[Screen], None]

@@ -15,13 +15,19 @@ from typing import Final
 
 from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.model import QuotaType, State
-from quotahost.model.client_use import Bound, ClientUse
-from quotahost.model.look import Look
+from quotahost.model.use import ClientUse, LimitedBy, Look
 from quotahost.text import printable
 
 _STATES: Final = (State.OPEN, State.THROTTLE, State.PAUSE)  # the last of them is told
 #: What holds a client back most, first.
-_BOUNDS: Final = (Bound.FENCE, Bound.TOPIC_QUOTA, Bound.FACTOR, Bound.FLOOR, Bound.QUOTA, Bound.NOTHING)
+_BOUNDS: Final = (
+    LimitedBy.FENCE,
+    LimitedBy.TOPIC_QUOTA,
+    LimitedBy.FACTOR,
+    LimitedBy.FLOOR,
+    LimitedBy.QUOTA,
+    LimitedBy.NOTHING,
+)
 
 
 # ---- one look of several ---------------------------------------------------------------------------------------
@@ -187,10 +193,10 @@ class Choice:
     def _has(self, use: ClientUse) -> bool:
         if self.type not in (None, use.quota_type) or (self.held and not use.is_held_back):
             return False
-        if not use.rate and use.bound is Bound.NOTHING and not use.delay_ms and not use.shadow:
+        if not use.rate and use.bound is LimitedBy.NOTHING and not use.delay_ms and not use.shadow:
             return False  # idle
         wanted = self.text.casefold()
-        bound = "" if use.bound_by == Bound.NOTHING else use.bound_by
+        bound = "" if use.bound_by == LimitedBy.NOTHING else use.bound_by
         return any(wanted in text.casefold() for text in (use.user, use.client_id, use.scope, use.address, bound))
 
 

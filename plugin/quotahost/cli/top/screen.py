@@ -14,8 +14,7 @@ from quotahost.cli.console import one_line
 from quotahost.cli.top.rows import Choice, Order
 from quotahost.cli.top.table import LONGEST, cause_line, left_out, state_line, table
 from quotahost.model import QuotaType
-from quotahost.model.client_use import ClientUse
-from quotahost.model.look import Look
+from quotahost.model.use import ClientUse, Look
 
 HELP: Final = "r s d n sort  t type  h held  / filter  f freeze  \u21b5 client  v volumes  q quit"
 _ORDERS: Final = {"r": Order.RATE, "s": Order.SHARE, "d": Order.DELAY, "n": Order.NAME}

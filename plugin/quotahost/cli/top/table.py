@@ -12,8 +12,7 @@ from rich.text import Text
 from quotahost.cli.console import one_line
 from quotahost.cli.top.rows import Choice, ClusterLook, ClusterUse
 from quotahost.model import QuotaType, State
-from quotahost.model.client_use import Bound, ClientUse
-from quotahost.model.look import Look
+from quotahost.model.use import ClientUse, LimitedBy, Look
 from quotahost.units.show import rounded
 
 #: Narrower terminals leave the quota out, which the share tells.
@@ -113,7 +112,7 @@ def table(uses: Sequence[ClientUse], width: int, selected: int | None = None) ->
     for at, use in enumerate(uses):
         kind = use.quota_type
         quota = (amount(use.quota, kind),) if wide else ()
-        bound = "" if use.bound_by == Bound.NOTHING else _name(use.bound_by)
+        bound = "" if use.bound_by == LimitedBy.NOTHING else _name(use.bound_by)
         numbers = (amount(use.rate, kind), *quota, share(use), delay(use), *([brokers(use)] if several else []))
         more = (_name(use.address), bound) if addresses else (bound,)
         cells = (*who(use), _TYPES.get(kind, str(kind)), *numbers, *more)
@@ -122,7 +121,7 @@ def table(uses: Sequence[ClientUse], width: int, selected: int | None = None) ->
 
 
 def _style(use: ClientUse, selected: bool) -> str:
-    colour = "" if use.bound is Bound.NOTHING else "red" if use.bound is Bound.FENCE else "yellow"
+    colour = "" if use.bound is LimitedBy.NOTHING else "red" if use.bound is LimitedBy.FENCE else "yellow"
     return f"{colour} reverse" if selected else colour
 
 

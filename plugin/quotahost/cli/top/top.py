@@ -28,7 +28,7 @@ from quotahost.cli.top.rows import Choice, ClusterLook, ClusterUse, Order, sever
 from quotahost.cli.top.screen import Answer, Question
 from quotahost.cli.top.table import whole
 from quotahost.model import QuotaType
-from quotahost.model.look import Look
+from quotahost.model.use import Look
 from quotahost.records.topics import LOOKS, WATCH
 
 MOST: Final = 1_000  # scopes of one look
@@ -57,8 +57,8 @@ def parser() -> ArgumentParser:
         "--client-config", "--command-config", type=Path, metavar="FILE",
         help="how to connect to it, in the names of librdkafka or of Kafka's Java client; without, as anybody can",
     )  # fmt: skip
-    add("--watch-topic", default=WATCH.name, metavar="TOPIC", help=f"the brokers' watch.topic ({WATCH.name})")
-    add("--looks-topic", default=LOOKS.name, metavar="TOPIC", help=f"the brokers' looks.topic ({LOOKS.name})")
+    add("--watch-topic", default=WATCH.name, metavar="TOPIC", help=f"{WATCH.name} with the brokers' topics.prefix")
+    add("--looks-topic", default=LOOKS.name, metavar="TOPIC", help=f"{LOOKS.name} with the brokers' topics.prefix")
     add("--once", action="store_true", help="print one look and end")
     add("--json", action="store_true", help="print one look as JSON and end")
     return made

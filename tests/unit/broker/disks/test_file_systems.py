@@ -15,7 +15,7 @@ from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.disks.file_stores import out_of_inodes, read_disks, unreadable
 from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.model import Limit, LimitType
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, settings
 from tests.skips import COULD_NOT_RUN
@@ -63,7 +63,7 @@ def test_a_volume_without_free_inodes_is_full_however_many_bytes_are_free(
         monitor.look()
     (volume,) = monitor.known().volumes
     assert (volume.free, volume.consumed) == (0, volume.capacity)
-    found = bounds(volume, None, Limit(LimitType.MIN_FREE_BYTES, 1))
+    found = byte_limits(volume, None, Limit(LimitType.MIN_FREE_BYTES, 1))
     assert found is not None
     assert found.ramp(volume.consumed) == 0.0
     warned = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]

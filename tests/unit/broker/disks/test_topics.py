@@ -8,7 +8,7 @@ from quotahost.broker.disks import file_stores
 from quotahost.broker.disks import topics as listing
 from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.disks.topics import LIST_EVERY, topics
-from quotahost.model.affected import MAX_TOPICS
+from quotahost.model.volumes import MAX_TOPICS
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, settings
 

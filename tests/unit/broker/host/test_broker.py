@@ -6,7 +6,7 @@ import pytest
 
 from quotahost.broker.host.broker import HostBroker
 from tests.fakes.shim import FakeShim, node_of
-from tests.unit.settings.strimzi.files import ADMIN, BOOTSTRAP, read
+from tests.unit.settings.test_strimzi import ADMIN, BOOTSTRAP, read
 
 SECRET = "hunter2"
 

@@ -12,7 +12,7 @@ from harness.system.waiting import eventually
 from quotahost.broker.host.client_series import INTERVAL, ClientSeries, series
 from quotahost.broker.host.exporter import Exporter
 from quotahost.model import QuotaType
-from quotahost.model.client_use import Bound, ClientUse
+from quotahost.model.use import ClientUse, LimitedBy
 
 PRODUCE = QuotaType.PRODUCE
 
@@ -20,7 +20,7 @@ PRODUCE = QuotaType.PRODUCE
 def use(user: str = "alice", client_id: str = "app", **changes: Any) -> ClientUse:
     facts: dict[str, Any] = {
         "quota_type": PRODUCE, "user": user, "client_id": client_id, "scope": "client", "rate": 900.0, "quota": 1000.0,
-        "limit": 500.0, "delay_ms": 250.0, "bound": Bound.FACTOR, "idle": 0.0,
+        "limit": 500.0, "delay_ms": 250.0, "bound": LimitedBy.FACTOR, "idle": 0.0,
     }  # fmt: skip
     return ClientUse(**(facts | changes))
 
@@ -32,27 +32,27 @@ def test_a_client_has_a_series_for_each_number_and_one_for_what_binds_it() -> No
         "Quota": {labels: 1000.0},
         "Limit": {labels: 500.0},
         "DelayMs": {labels: 0.25},
-        "Bound": {(*labels, "factor"): 1},
+        "LimitedBy": {(*labels, "factor"): 1},
     }
 
 
 def test_what_is_unlimited_has_no_quota_and_what_nothing_binds_no_bound() -> None:
-    shown = series([use(quota=None, limit=None, bound=Bound.NOTHING)])
-    assert [name for name, values in shown.items() if not values] == ["Quota", "Limit", "Bound"]
+    shown = series([use(quota=None, limit=None, bound=LimitedBy.NOTHING)])
+    assert [name for name, values in shown.items() if not values] == ["Quota", "Limit", "LimitedBy"]
 
 
 def test_what_a_rule_in_shadow_would_hold_back_is_told_as_that() -> None:
-    shown = series([use(bound=Bound.NOTHING, shadow="factor")])
-    assert list(shown["Bound"]) == [("alice", "app", "client", "PRODUCE", "shadow: factor")]
+    shown = series([use(bound=LimitedBy.NOTHING, shadow="factor")])
+    assert list(shown["LimitedBy"]) == [("alice", "app", "client", "PRODUCE", "shadow: factor")]
 
 
 @pytest.mark.parametrize(
     ("changes", "shown"),
     [
-        ({"rate": 0.0, "delay_ms": 0.0, "bound": Bound.NOTHING}, False),
-        ({"rate": 0.1, "delay_ms": 0.0, "bound": Bound.NOTHING}, True),
-        ({"rate": 0.0, "delay_ms": 1.0, "bound": Bound.NOTHING}, True),
-        ({"rate": 0.0, "delay_ms": 0.0, "bound": Bound.FENCE}, True),
+        ({"rate": 0.0, "delay_ms": 0.0, "bound": LimitedBy.NOTHING}, False),
+        ({"rate": 0.1, "delay_ms": 0.0, "bound": LimitedBy.NOTHING}, True),
+        ({"rate": 0.0, "delay_ms": 1.0, "bound": LimitedBy.NOTHING}, True),
+        ({"rate": 0.0, "delay_ms": 0.0, "bound": LimitedBy.FENCE}, True),
     ],
 )
 def test_who_is_idle_has_none(changes: dict[str, Any], shown: bool) -> None:

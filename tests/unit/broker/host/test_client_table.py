@@ -12,13 +12,13 @@ import pytest
 from quotahost.background import start_daemon
 from quotahost.broker.host.client_table import ClientTable, lines
 from quotahost.model import QuotaType
-from quotahost.model.client_use import Bound, ClientUse
+from quotahost.model.use import ClientUse, LimitedBy
 
 
 def use(user: str = "alice", client_id: str = "app", **changes: Any) -> ClientUse:
     facts: dict[str, Any] = {
         "quota_type": QuotaType.PRODUCE, "user": user, "client_id": client_id, "scope": "client", "rate": 900.0,
-        "quota": 1000.0, "limit": 500.0, "delay_ms": 250.0, "bound": Bound.FACTOR, "idle": 0.0,
+        "quota": 1000.0, "limit": 500.0, "delay_ms": 250.0, "bound": LimitedBy.FACTOR, "idle": 0.0,
     }  # fmt: skip
     return ClientUse(**(facts | changes))
 
@@ -29,19 +29,23 @@ def test_a_row_has_the_columns_in_javas_order() -> None:
 
 
 def test_what_is_unlimited_has_no_number() -> None:
-    fields = lines([use(quota=None, limit=None, bound=Bound.NOTHING)]).split(" ")
+    fields = lines([use(quota=None, limit=None, bound=LimitedBy.NOTHING)]).split(" ")
     assert fields[5:8] == ["NaN", "NaN", "NaN"]
 
 
 def test_a_row_tells_what_binds_or_would_bind() -> None:
-    rows = [use(bound=Bound.TOPIC_QUOTA), use(bound=Bound.NOTHING, shadow="factor"), use(bound=Bound.NOTHING)]
+    rows = [
+        use(bound=LimitedBy.TOPIC_QUOTA),
+        use(bound=LimitedBy.NOTHING, shadow="factor"),
+        use(bound=LimitedBy.NOTHING),
+    ]
     words = [unquote(line.split(" ")[-1]) for line in lines(rows).splitlines()]
     assert words == ["topic quota", "shadow: factor", "nothing"]
 
 
 def test_those_with_a_rate_or_held_back_are_shown() -> None:
-    idle = use("idle", rate=0.0, delay_ms=0.0, bound=Bound.NOTHING)
-    fenced = use("fenced", rate=0.0, delay_ms=0.0, bound=Bound.FENCE)
+    idle = use("idle", rate=0.0, delay_ms=0.0, bound=LimitedBy.NOTHING)
+    fenced = use("fenced", rate=0.0, delay_ms=0.0, bound=LimitedBy.FENCE)
     assert [line.split(" ")[0] for line in lines([idle, fenced, use("busy")]).splitlines()] == ["fenced", "busy"]
 
 

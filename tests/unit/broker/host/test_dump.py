@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.broker.host.dump import quota_of, state_of, use_of, whose
-from quotahost.model import Bound, QuotaType
-from quotahost.model.client_use import ClientUse
+from quotahost.model import LimitedBy, QuotaType
+from quotahost.model.use import ClientUse
 from tests.fakes import dump
 
 THROTTLE = {"factor": 0.5, "limit_factor": 0.5, "cause": "full"}
@@ -44,34 +44,34 @@ def test_whatever_the_tags_are_they_are_somebodys(user: str, client_id: str) -> 
 def test_a_row_tells_rate_quota_limit_delay_and_what_binds() -> None:
     row = dump.row(rate=480.0, base=1000.0, limit=500.0, delay_ms=250.0, address="10.0.0.7")
     assert use_of(state_of(dump.state(**THROTTLE, floors={"PRODUCE": 10.0})), row) == ClientUse(
-        QuotaType.PRODUCE, "alice", "app", "client", 480.0, 1000.0, 500.0, 250.0, Bound.FACTOR, 0.1, "", "10.0.0.7"
+        QuotaType.PRODUCE, "alice", "app", "client", 480.0, 1000.0, 500.0, 250.0, LimitedBy.FACTOR, 0.1, "", "10.0.0.7"
     )
 
 
 @pytest.mark.parametrize(
     ("row", "state", "bound"),
     [
-        ({"rate": 9.05e5}, {}, Bound.QUOTA),
-        ({"rate": 8.9e5}, {}, Bound.NOTHING),
-        ({"delay_ms": 1.0}, {}, Bound.QUOTA),
-        ({"rate": None, "delay_ms": None}, {}, Bound.NOTHING),
-        ({"rate": 9e5, "limit": 9.5e5}, THROTTLE, Bound.FACTOR),
-        ({"rate": 3.5e4, "limit": 3.5e4}, THROTTLE, Bound.FLOOR),
-        ({"rate": 1e3, "base": 1e3, "limit": 1e3}, THROTTLE, Bound.QUOTA),  # below the floor, as it was set
-        ({"rate": 3.5e4, "base": 3.5e4, "limit": 3.5e4}, THROTTLE, Bound.QUOTA),
-        ({"base": None, "limit": None, "rate": 1e9}, THROTTLE, Bound.NOTHING),
-        ({"base": None, "limit": 5e5, "stand_in": 1e6, "rate": 5e5}, THROTTLE, Bound.FACTOR),
-        ({"base": None, "limit": 5e5, "rate": 5e5}, THROTTLE, Bound.FACTOR),  # the newcomers' rate stands in
-        ({"type": "FETCH", "rate": 3e4, "base": 3e4, "limit": 3e4}, THROTTLE, Bound.QUOTA),  # no factor acts on it
-        ({"type": "REQUEST", "base": 50.0, "limit": 50.0, "rate": 1.0, "delay_ms": 9.0}, {}, Bound.NOTHING),
-        ({"type": "REQUEST", "base": 50.0, "limit": 50.0, "rate": 49.0}, {}, Bound.QUOTA),
+        ({"rate": 9.05e5}, {}, LimitedBy.QUOTA),
+        ({"rate": 8.9e5}, {}, LimitedBy.NOTHING),
+        ({"delay_ms": 1.0}, {}, LimitedBy.QUOTA),
+        ({"rate": None, "delay_ms": None}, {}, LimitedBy.NOTHING),
+        ({"rate": 9e5, "limit": 9.5e5}, THROTTLE, LimitedBy.FACTOR),
+        ({"rate": 3.5e4, "limit": 3.5e4}, THROTTLE, LimitedBy.FLOOR),
+        ({"rate": 1e3, "base": 1e3, "limit": 1e3}, THROTTLE, LimitedBy.QUOTA),  # below the floor, as it was set
+        ({"rate": 3.5e4, "base": 3.5e4, "limit": 3.5e4}, THROTTLE, LimitedBy.QUOTA),
+        ({"base": None, "limit": None, "rate": 1e9}, THROTTLE, LimitedBy.NOTHING),
+        ({"base": None, "limit": 5e5, "stand_in": 1e6, "rate": 5e5}, THROTTLE, LimitedBy.FACTOR),
+        ({"base": None, "limit": 5e5, "rate": 5e5}, THROTTLE, LimitedBy.FACTOR),  # the newcomers' rate stands in
+        ({"type": "FETCH", "rate": 3e4, "base": 3e4, "limit": 3e4}, THROTTLE, LimitedBy.QUOTA),  # no factor acts on it
+        ({"type": "REQUEST", "base": 50.0, "limit": 50.0, "rate": 1.0, "delay_ms": 9.0}, {}, LimitedBy.NOTHING),
+        ({"type": "REQUEST", "base": 50.0, "limit": 50.0, "rate": 49.0}, {}, LimitedBy.QUOTA),
         ({"type": "CONTROLLER_MUTATION", "base": 5.0, "limit": 5.0, "rate": 9.0, "delay_ms": 9.0, "tokens": 0.0}, {},
-         Bound.NOTHING),
-        ({"type": "CONTROLLER_MUTATION", "base": 5.0, "limit": 5.0, "tokens": -0.5}, {}, Bound.QUOTA),
+         LimitedBy.NOTHING),
+        ({"type": "CONTROLLER_MUTATION", "base": 5.0, "limit": 5.0, "tokens": -0.5}, {}, LimitedBy.QUOTA),
     ],
 )  # fmt: skip
 def test_what_binds_is_the_quota_the_factor_the_floor_or_nothing(
-    row: dict[str, Any], state: dict[str, Any], bound: Bound
+    row: dict[str, Any], state: dict[str, Any], bound: LimitedBy
 ) -> None:
     assert use_of(state_of(dump.state(**state)), dump.row(**row)).bound is bound
 
@@ -79,22 +79,28 @@ def test_what_binds_is_the_quota_the_factor_the_floor_or_nothing(
 @pytest.mark.parametrize(
     ("row", "state", "bound"),
     [
-        ({}, {}, Bound.FENCE),  # it needn't have asked
-        ({"passes": True}, {}, Bound.NOTHING),
-        ({}, {"fence": {**CLOSED, "counts_only": True}}, Bound.NOTHING),
-        ({"turned_back": "fence"}, {"fence": {**CLOSED, "closed": False}}, Bound.NOTHING),  # an open one holds nobody
-        ({"type": "FETCH"}, {}, Bound.NOTHING),
-        ({"user": "<newcomers>", "client_id": ""}, {}, Bound.NOTHING),  # of several: if one was turned back
-        ({"user": "<newcomers>", "client_id": "", "turned_back": "fence"}, {}, Bound.FENCE),
-        ({}, {"affected_topics": 2}, Bound.NOTHING),
-        ({"mark": dump.MARK}, {"affected_topics": 2}, Bound.NOTHING),
-        ({"mark": HELD}, {"affected_topics": 2}, Bound.FENCE),
-        ({"mark": HELD, "passes": True}, {"affected_topics": 2}, Bound.NOTHING),
-        ({"turned_back": "topics", "passes": True}, {}, Bound.TOPIC_QUOTA),
-        ({"user": "", "turned_back": "topics"}, {"fence": {"closed": False}}, Bound.TOPIC_QUOTA),
+        ({}, {}, LimitedBy.FENCE),  # it needn't have asked
+        ({"passes": True}, {}, LimitedBy.NOTHING),
+        ({}, {"fence": {**CLOSED, "counts_only": True}}, LimitedBy.NOTHING),
+        (
+            {"turned_back": "fence"},
+            {"fence": {**CLOSED, "closed": False}},
+            LimitedBy.NOTHING,
+        ),  # an open one holds nobody
+        ({"type": "FETCH"}, {}, LimitedBy.NOTHING),
+        ({"user": "<newcomers>", "client_id": ""}, {}, LimitedBy.NOTHING),  # of several: if one was turned back
+        ({"user": "<newcomers>", "client_id": "", "turned_back": "fence"}, {}, LimitedBy.FENCE),
+        ({}, {"affected_topics": 2}, LimitedBy.NOTHING),
+        ({"mark": dump.MARK}, {"affected_topics": 2}, LimitedBy.NOTHING),
+        ({"mark": HELD}, {"affected_topics": 2}, LimitedBy.FENCE),
+        ({"mark": HELD, "passes": True}, {"affected_topics": 2}, LimitedBy.NOTHING),
+        ({"turned_back": "topics", "passes": True}, {}, LimitedBy.TOPIC_QUOTA),
+        ({"user": "", "turned_back": "topics"}, {"fence": {"closed": False}}, LimitedBy.TOPIC_QUOTA),
     ],
 )
-def test_a_closed_fence_and_topic_quotas_turn_back(row: dict[str, Any], state: dict[str, Any], bound: Bound) -> None:
+def test_a_closed_fence_and_topic_quotas_turn_back(
+    row: dict[str, Any], state: dict[str, Any], bound: LimitedBy
+) -> None:
     given = {"factor": 0.0, "fence": CLOSED, **state}
     assert use_of(state_of(dump.state(**given)), dump.row(**row)).bound is bound
 
@@ -114,7 +120,13 @@ def test_a_slowed_client_has_the_limit_of_the_slowed_and_all_that_is_measured_of
     )
     some = state_of(dump.state(**THROTTLE, affected_topics=1))
     quota = quota_of(some, row)
-    assert (quota.rate, quota.delay, quota.limit, quota.bound, quota.slowed) == (130.0, 250.0, 5e5, Bound.FACTOR, True)
+    assert (quota.rate, quota.delay, quota.limit, quota.bound, quota.slowed) == (
+        130.0,
+        250.0,
+        5e5,
+        LimitedBy.FACTOR,
+        True,
+    )
     for changes in ({"shadow": ["factor"]}, {"enforced": False}, {"affected_topics": -1}, {"factor_types": ["FETCH"]}):
         given = {**THROTTLE, "affected_topics": 1, **changes}
         assert quota_of(state_of(dump.state(**given)), row).limit == 1e6
@@ -146,4 +158,4 @@ def test_the_suppliers_that_were_asked_besides_are_told() -> None:
 def test_who_is_exempt_is_no_newcomer_and_has_no_limit() -> None:
     client = dump.client(dump.row(user="<exempt>", client_id="", exempt=True, base=None, limit=None, known=False))
     quota = quota_of(state_of(dump.state(**THROTTLE)), client["client"]["quotas"][0], client["client"])
-    assert (quota.newcomer, quota.uses_stand_in, quota.floored, quota.bound) == (False, False, False, Bound.NOTHING)
+    assert (quota.newcomer, quota.uses_stand_in, quota.floored, quota.bound) == (False, False, False, LimitedBy.NOTHING)

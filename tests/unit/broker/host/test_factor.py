@@ -18,7 +18,7 @@ from quotahost.broker.host.plugins.plugin_set import PluginSet
 from quotahost.broker.host.remembered_pause import PauseMemory
 from quotahost.broker.host.scope import Scoped
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.affected import Affected
+from quotahost.model.volumes import Affected
 from tests.fakes.plugin_context import Clock, context, settings
 from tests.fakes.shim import FakeShim
 

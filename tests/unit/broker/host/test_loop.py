@@ -402,7 +402,7 @@ def test_the_cause_of_the_factor_is_handed_on_also_when_only_it_changes(state: d
     [
         ({"factor.source": "fixed"}, False, 1),
         ({"factor.source": "fixed"}, True, 0),
-        ({"factor.source": "fixed", "mode": "shadow"}, False, 0),
+        ({"factor.source": "fixed", "shadow": "all"}, False, 0),
         ({"factor.source": "fixed", "shadow": "factor"}, False, 0),
         ({}, False, 0),
     ],

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from quotahost.broker.host import pauses
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Factor, Limit, LimitType, Volume
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from tests.fakes.plugin_context import context, settings
 from tests.unit.broker.host.test_factor import TIMES, Policy, World, cluster
 
@@ -188,7 +188,7 @@ def test_a_policy_hears_which_factor_was_in_force_whatever_it_came_from() -> Non
     one.step(half)
     one.step(empty)
     assert listening.heard == [1, 0.5, 0, 0.5]
-    for shadow in ({"mode": "shadow"}, {"shadow": "factor"}):
+    for shadow in ({"shadow": "all"}, {"shadow": "factor"}):
         one.settings = settings(factor__source="mine", **shadow, **TIMES)
         one.step(half)
         one.step(empty)
@@ -238,7 +238,7 @@ sizes = st.integers(0, 2**63 - 1)
 def test_volumes_of_every_size_let_go_between_soft_and_hard(one: int, other: int, share: float) -> None:
     soft, hard = sorted((one, other))
     limits = Limit(CONSUMED, soft), Limit(CONSUMED, hard)
-    found = bounds(Volume("1", "/d", 2**63 - 1, 0), *limits)
+    found = byte_limits(Volume("1", "/d", 2**63 - 1, 0), *limits)
     assert found
     points = [found.lets_go_at(each) for each in (0.0, share / 2, share, 1.0)]
     assert all(a >= b for a, b in pairwise(points))

@@ -10,7 +10,7 @@ import pytest
 from quotahost.broker.host.remembered_pause import PauseMemory
 from quotahost.broker.host.scope import affected
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.affected import MAX_AFFECTED, Affected
+from quotahost.model.volumes import MAX_AFFECTED, Affected
 from tests.fakes.plugin_context import settings
 from tests.unit.broker.host.test_factor import TIMES, World, fails
 

@@ -13,7 +13,7 @@ from quotahost.cli.lab.scenes import ClientPlan, DiskPlan, Scene
 from quotahost.cli.lab.snapshots import EPOCH
 from quotahost.cli.lab.world import World
 from quotahost.model import Limit, LimitType
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.records.snapshot import Snapshot
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -62,7 +62,7 @@ def recorded(scene: Scene) -> Run:
     def keep(snapshot: Snapshot) -> None:
         publish(snapshot)
         for volume in snapshot.volumes:
-            levels = bounds(volume, volume.soft, volume.hard)
+            levels = byte_limits(volume, volume.soft, volume.hard)
             limits = (levels.soft, levels.hard) if levels else (None, None)
             used, at = volume.consumed, snapshot.captured_at.timestamp()
             readings[Name("c", volume.broker, volume.name)].append(

@@ -86,7 +86,7 @@ def test_a_broker_that_looks_at_its_own_disks_only_is_judged_alone() -> None:
     assert second.new.lowest == 1.0
 
 
-@pytest.mark.parametrize("shadowed", [{"mode": "shadow"}, {"shadow": "factor"}])
+@pytest.mark.parametrize("shadowed", [{"shadow": "all"}, {"shadow": "factor"}])
 def test_a_factor_in_shadow_is_shown_and_slows_nobody(shadowed: dict[str, str]) -> None:
     run = runs.recorded(runs.two_brokers("limits"))
     own = settings(

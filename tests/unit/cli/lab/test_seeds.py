@@ -24,8 +24,7 @@ from quotahost.cli.lab.clients import Slowing
 from quotahost.cli.lab.scenes import scene_of_seed
 from quotahost.cli.lab.world import World
 from quotahost.model import Factor, Volume
-from quotahost.model.affected import Affected
-from quotahost.model.bounds import Bounds
+from quotahost.model.volumes import Affected, ByteLimits
 from quotahost.throttling import Tap
 
 SEEDS = 3_000  # as many as the mutants are looked for in
@@ -71,7 +70,7 @@ def test_the_same_seed_always_ends_the_same_whoever_looks() -> None:
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 _replace, _decide, _known = FactorInForce.replace, FactorLoop._decide, Roster.known
-_judged, _step, _ramp = judgement.judged, Tap.step, Bounds.ramp
+_judged, _step, _ramp = judgement.judged, Tap.step, ByteLimits.ramp
 _affected, _affect = scope.affected, Slowing.affect
 
 
@@ -143,7 +142,7 @@ def small_change_of_state_is_swallowed(patch: pytest.MonkeyPatch) -> None:
 
 
 def ramp_never_ends(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Bounds, "ramp", lambda self, consumed: max(0.02, _ramp(self, consumed)))
+    patch.setattr(ByteLimits, "ramp", lambda self, consumed: max(0.02, _ramp(self, consumed)))
 
 
 def setpoint_without_hard_limit(patch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.cli.top import cluster as module
 from quotahost.cli.top.cluster import Cluster
 from quotahost.cli.top.screen import Question
-from quotahost.kafka.watching import NotWatched
+from quotahost.kafka.commands import NotWatched
 from quotahost.records import look as look_record
 from quotahost.records.look import Answered
 from quotahost.records.watch import Watch

@@ -6,12 +6,12 @@ from rich.console import Console
 
 from quotahost.cli.top.rows import Choice, ClusterUse, merged
 from quotahost.cli.top.table import whole
-from quotahost.model import Bound, QuotaType, State
+from quotahost.model import LimitedBy, QuotaType, State
 from tests.unit.cli.top.uses import look, use
 
 
 def test_a_client_of_several_brokers_is_one_row() -> None:
-    slow = use(rate=1e6, quota=1e6, delay_ms=300.0, bound=Bound.QUOTA, idle=0.0)
+    slow = use(rate=1e6, quota=1e6, delay_ms=300.0, bound=LimitedBy.QUOTA, idle=0.0)
     idle = use(rate=1e5, quota=1e6, delay_ms=0.0, idle=3.0, shadow="static")
     reads = use(quota_type=QuotaType.FETCH, quota=None, limit=None)
     found = merged({"10": look([slow]), "9": look([idle, reads]), "2": look()}, {"2", "9", "10"})
@@ -20,7 +20,7 @@ def test_a_client_of_several_brokers_is_one_row() -> None:
     assert (one.rate, one.quota, one.delay_ms, one.idle, one.shadow) == (1.1e6, 2e6, 300.0, 0.0, "static")
     assert one.brokers == ("9", "10")
     # The broker on which it has nothing left decides.
-    assert (one.bound, one.share) == (Bound.QUOTA, 1.0)
+    assert (one.bound, one.share) == (LimitedBy.QUOTA, 1.0)
     (other,) = Choice(type=QuotaType.FETCH).rows(found.uses)
     assert (other.quota, other.limit, other.share) == (None, None, None)
 

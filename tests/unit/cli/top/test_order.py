@@ -6,13 +6,13 @@ import pytest
 
 from quotahost.cli.top.rows import Choice, Order
 from quotahost.model import QuotaType
-from quotahost.model.client_use import Bound
+from quotahost.model.use import LimitedBy
 from tests.unit.cli.top.uses import use
 
-SLOW = use("bob", "slow", rate=5e5, quota=1e6, delay_ms=300.0, bound=Bound.FACTOR)
+SLOW = use("bob", "slow", rate=5e5, quota=1e6, delay_ms=300.0, bound=LimitedBy.FACTOR)
 FAST = use("carol", "fast", rate=9e6, quota=1e8)
 FETCH = use("alice", "reads", quota_type=QuotaType.FETCH, rate=2e7, quota=None, limit=None)
-NOTHING = use("dave", "none", rate=3.0, quota=0.0, bound=Bound.QUOTA)
+NOTHING = use("dave", "none", rate=3.0, quota=0.0, bound=LimitedBy.QUOTA)
 IDLE = use("erin", "idle", rate=0.0)
 ALL = [SLOW, FETCH, IDLE, NOTHING, FAST]
 

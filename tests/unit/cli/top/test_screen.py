@@ -11,7 +11,7 @@ from quotahost.cli.top.live import decode
 from quotahost.cli.top.rows import Order
 from quotahost.cli.top.screen import Answer, Question, Screen
 from quotahost.model import QuotaType, State
-from quotahost.model.client_use import Bound
+from quotahost.model.use import LimitedBy
 from tests.unit.cli.top.uses import look, use
 
 SECOND = Question(volume="/dev/sdb", broker="2")
@@ -45,7 +45,7 @@ def test_it_fills_the_terminal_and_never_more(width: int, height: int) -> None:
 
 
 def test_at_80_columns_all_numbers_and_what_binds_are_there() -> None:
-    held = use("CN=a-very-long-name,O=of-a-company", "x" * 300, bound=Bound.TOPIC_QUOTA, delay_ms=1300.0)
+    held = use("CN=a-very-long-name,O=of-a-company", "x" * 300, bound=LimitedBy.TOPIC_QUOTA, delay_ms=1300.0)
     line = drawn(screen_of(held))[4]
     assert line.split()[-8:] == ["1.00", "MB/s", "50", "%", "1.3", "s", "topic", "quota"]
     assert "quota" not in drawn(screen_of(held))[3].replace("bound by", "")

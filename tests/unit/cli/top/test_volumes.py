@@ -5,7 +5,7 @@ from __future__ import annotations
 from quotahost.cli.top.cluster import listed, opened
 from quotahost.cli.top.screen import Question
 from quotahost.model import Client, QuotaType, State, VolumeUse
-from quotahost.model.volume_use import MeasuredVolume, TopicUse
+from quotahost.model.use import MeasuredVolume, TopicUse
 from quotahost.model.volumes import Volume
 from tests.unit.cli.top.uses import look, use
 

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from quotahost.model import QuotaType, State
-from quotahost.model.client_use import Bound, ClientUse
-from quotahost.model.look import Look
+from quotahost.model.use import ClientUse, LimitedBy, Look
 
 
 def use(user: str = "alice", client_id: str = "app", **changes: Any) -> ClientUse:
     """A client that uses half of its quota of 2 MB/s."""
     facts: dict[str, Any] = {
         "quota_type": QuotaType.PRODUCE, "user": user, "client_id": client_id, "scope": "client", "rate": 1e6,
-        "quota": 2e6, "limit": 2e6, "delay_ms": 0.0, "bound": Bound.NOTHING, "idle": 0.1,
+        "quota": 2e6, "limit": 2e6, "delay_ms": 0.0, "bound": LimitedBy.NOTHING, "idle": 0.1,
     }  # fmt: skip
     return ClientUse(**facts | changes)
 

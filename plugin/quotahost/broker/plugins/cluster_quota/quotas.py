@@ -1,9 +1,10 @@
 """The cluster-wide quotas as this broker has read them, and the quota of each client.
 
-The supplier ``cluster-quota`` and the task ``publish-usage`` each follow ``quotas.topic`` by a :class:`ClusterQuotas`.
-At the start it reads the whole topic; until that is done no client has a cluster-wide quota. Then each record changes
-one entity's quota. A record that no reader takes (``quotahost.records.quotas``) is counted and logged, and what the
-entity had stays. When the topic is read again, what it no longer has is gone once its end is reached.
+The supplier ``cluster-quota`` and the task ``publish-usage`` each follow ``__quotahost_quotas`` by a
+:class:`ClusterQuotas`. At the start it reads the whole topic; until that is done no client has a cluster-wide quota.
+Then each record changes one entity's quota. A record that no reader takes (``quotahost.records.quotas``) is counted and
+logged, and what the entity had stays. When the topic is read again, what it no longer has is gone once its end is
+reached.
 """
 
 import math
@@ -21,7 +22,7 @@ from quotahost.model import QuotaType
 from quotahost.records.codec import Refused
 from quotahost.records.quotas import DEFAULT, Entity, LatestQuotas
 from quotahost.records.usage import ClientKey
-from quotahost.settings.telling import Telling
+from quotahost.settings.sections import Telling
 
 _SILENCE: Final = 3600.0  # seconds without a change after which the topic is read again
 #: For changes of more entities, asking again for all clients costs less than for those of each.
@@ -30,7 +31,7 @@ _MOST_APART: Final = 100
 _MOST_DISTINCT: Final = 1000
 _MOST_KNOWN: Final = 1000  # users whose sets are kept
 _REMEDY: Final = (
-    "cluster-wide quotas are records of quotas.topic; take them over by `quotahost quotas import-properties FILE "
+    "cluster-wide quotas are records of __quotahost_quotas; take them over by `quotahost quotas import-properties FILE "
     "--bootstrap HOST:PORT`, then remove this line"
 )
 _REMOVED: Final = ("default", "users", "client-ids", "clients")
@@ -41,7 +42,7 @@ class ClusterQuotaSettings(Telling):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    #: What earlier versions had (quotahost.settings.plugin_section).
+    #: What earlier versions had (quotahost.settings.sections).
     removed: ClassVar = {f"{kind}.{name}": _REMEDY for kind in ("produce", "fetch") for name in _REMOVED}
 
 

@@ -1,7 +1,7 @@
 """The policy ``limits``: the fuller a volume is between its soft and its hard limit, the smaller the factor.
 
 This is the quota policy of proposal 035. Limits are converted to bytes of the volume at hand first
-(``quotahost.model.bounds``), because limits of different types can be compared only so. The host takes the smallest
+(``quotahost.model.volumes``), because limits of different types can be compared only so. The host takes the smallest
 factor of all volumes and hands it to the quota table. The policy ``setpoint`` builds on this one.
 """
 
@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from quotahost.api import Context
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.model.bounds import Bounds, bounds
+from quotahost.model.volumes import ByteLimits, byte_limits
 from quotahost.text import printable
 
 MAX_CONTRADICTIONS: Final = 1024  # volumes to remember: the names come from other brokers
@@ -43,7 +43,7 @@ class Limits:
     def soft_limit(self, volume: Volume) -> Limit | None:
         """The soft limit in force for the volume: the hard one where that is reached before it."""
         soft, hard = self._limits(volume)
-        in_force = bounds(volume, soft, hard)
+        in_force = byte_limits(volume, soft, hard)
         return hard if in_force and in_force.contradict else soft
 
     def hard_limit(self, volume: Volume) -> Limit | None:
@@ -66,10 +66,10 @@ class Limits:
         # Each side by itself: a volume may be published with a hard limit alone.
         return volume.soft or settings.storage_soft, volume.hard or settings.storage_hard
 
-    def _bounds(self, volume: Volume) -> Bounds | None:
+    def _bounds(self, volume: Volume) -> ByteLimits | None:
         """The limits in force for a volume, in bytes of it; logs them where they contradict each other."""
         soft, hard = self._limits(volume)
-        in_force = bounds(volume, soft, hard)
+        in_force = byte_limits(volume, soft, hard)
         if soft and hard and in_force and in_force.contradict:
             self._contradict(volume, soft, hard)
         else:
@@ -79,7 +79,7 @@ class Limits:
             self._lend(volume, in_force, soft, hard)
         return in_force
 
-    def _lend(self, volume: Volume, in_force: Bounds, soft: Limit | None, hard: Limit | None) -> None:
+    def _lend(self, volume: Volume, in_force: ByteLimits, soft: Limit | None, hard: Limit | None) -> None:
         """Log once where this broker's limits in bytes slow for a disk of another broker, which may be of any size."""
         in_bytes = [limit for limit in (soft, hard) if limit and limit.type is not LimitType.MIN_FREE_PERCENTAGE]
         if in_bytes and in_force.breaches_soft(volume.consumed):

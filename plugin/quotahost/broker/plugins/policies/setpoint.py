@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from quotahost.api import Context
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Volume
-from quotahost.model.bounds import Bounds
+from quotahost.model.volumes import ByteLimits
 from quotahost.units import Duration
 
 MAX_VOLUMES: Final = 4096  # to remember; any more get the ramp
@@ -84,7 +84,7 @@ class _History:
         self.seen_at, self.consumed = now, consumed
         return passed
 
-    def next(self, bounds: Bounds, ramp: float, passed: float) -> float:
+    def next(self, bounds: ByteLimits, ramp: float, passed: float) -> float:
         """The factor after so many seconds on the way to the wanted one, between the limits."""
         wanted = self._wanted(bounds, ramp)
         # After a PAUSE it needn't be approached: the limits rise slowly enough, and clients have waited.
@@ -92,7 +92,7 @@ class _History:
         factor = min(moved, _largest_allowed(ramp))
         return 1.0 if factor > _OPEN else factor
 
-    def _wanted(self, bounds: Bounds, ramp: float) -> float:
+    def _wanted(self, bounds: ByteLimits, ramp: float) -> float:
         # Without time between two looks, or after nothing but PAUSE, nothing is known.
         if not self.watched or not self.open_time:
             return ramp

@@ -37,7 +37,7 @@ from pydantic import ConfigDict
 
 from quotahost.api import Context
 from quotahost.model import DEFAULT, QUOTA_TYPES, Client, ClientQuotaChange, Default, Quota, QuotaType, Scope
-from quotahost.settings.telling import Telling
+from quotahost.settings.sections import Telling
 
 _Name: TypeAlias = str | Default | None  # a name, Kafka's <default>, or not part of the entity
 _Quotas: TypeAlias = dict[tuple[object, object], Quota]  # by (user, client-id), _DEFAULT for DEFAULT

@@ -23,7 +23,7 @@ from quotahost.broker.disks.topics import measure
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.publisher import RETRY, Publisher
 from quotahost.model import Volume
-from quotahost.model.volume_use import MeasuredVolume
+from quotahost.model.use import MeasuredVolume
 from quotahost.records.codec import Refused
 from quotahost.records.look import MAX_ANSWERS, MAX_OPENED, MAX_USES, Answered, encode, of
 from quotahost.records.watch import Watch, decode

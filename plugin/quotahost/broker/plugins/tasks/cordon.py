@@ -14,10 +14,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from quotahost.api import Context, DiskState
 from quotahost.background import LoggedOnce
-from quotahost.kafka.broker_config import BrokerConfig, Listed, Unreachable
+from quotahost.kafka.admin import BrokerConfig, Listed, Unreachable
 from quotahost.kafka.client import client_config
 from quotahost.model import Volume
-from quotahost.model.bounds import bounds
+from quotahost.model.volumes import byte_limits
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.types import split
 from quotahost.units import Duration
@@ -120,7 +120,7 @@ class Cordon:
 
     def _is_above(self, volume: Volume) -> bool:
         settings = self._context.settings
-        in_force = bounds(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
+        in_force = byte_limits(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
         return in_force is not None and in_force.breaches_soft(volume.consumed)
 
     def _held(self, added: set[str]) -> set[str]:
@@ -154,8 +154,8 @@ class Cordon:
         new = set() if _ALL in now.entries else full - set(now.entries)
         if not new and not free:
             return
-        if self._context.settings.in_shadow.everything:
-            self._tell.report("mode=shadow: %s would be cordoned, %s no longer", sorted(new), sorted(free))
+        if self._context.settings.shadow.everything:
+            self._tell.report("shadow=all: %s would be cordoned, %s no longer", sorted(new), sorted(free))
             return
         self._put(new, free & set(now.entries), (added | new) - free)
 

@@ -7,7 +7,7 @@ import pytest
 
 from quotahost.api import DiskState
 from quotahost.broker.plugins.tasks.cordon import ADDED, CORDONED, Cordon
-from quotahost.kafka.broker_config import BrokerConfig, Listed, Unreachable
+from quotahost.kafka.admin import BrokerConfig, Listed, Unreachable
 from quotahost.model import Volume
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, context, settings
@@ -198,10 +198,10 @@ def test_what_keeps_it_from_working_is_logged_once(
 
 def test_in_shadow_it_only_says_what_it_would_do(world: World, caplog: pytest.LogCaptureFixture) -> None:
     limits = {"static__storage__soft": "50", "static__storage__hard": "95"}
-    world.context.settings = settings(mode="shadow", **limits)
+    world.context.settings = settings(shadow="all", **limits)
     world.disks.used["/a"] = FULL
     assert world.run() == []
-    assert "mode=shadow: ['/a'] would be cordoned" in caplog.text
+    assert "shadow=all: ['/a'] would be cordoned" in caplog.text
 
 
 def test_unknown_disks_change_nothing(world: World) -> None:

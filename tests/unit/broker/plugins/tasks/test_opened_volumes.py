@@ -10,7 +10,7 @@ import pytest
 from harness.system.waiting import eventually
 from quotahost.api import DiskState
 from quotahost.broker.plugins.tasks.broker_status import OpenedVolumes
-from quotahost.model.volume_use import MeasuredVolume
+from quotahost.model.use import MeasuredVolume
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, context
 

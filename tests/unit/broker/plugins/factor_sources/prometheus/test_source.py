@@ -14,7 +14,7 @@ from quotahost.broker.plugins.factor_sources.prometheus import Prometheus
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import SettingsError
-from quotahost.settings.plugin_section import read_section
+from quotahost.settings.sections import read_section
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source
 from quotahost.testing.host import FakeHost

@@ -20,8 +20,8 @@ import org.slf4j.LoggerFactory;
 /**
  * The host thread, which runs one life of Python after another, from the broker's start to its end.
  *
- * <p>The broker's start waits for the first life: for a while until Python has read the settings, then for start.timeout,
- * which is one of them, until the plugins are built. When a life ends the next one begins after a pause, which grows with
+ * <p>The broker's start waits for the first life: for a while until Python has read the settings, then
+ * for as long as Python asks for, until the plugins are built. When a life ends the next one begins after a pause, which grows with
  * each of a row of short lives. In a child, a life that is silent for validity is killed.
  *
  * <p>An upgrade is a new value of python.generation, which needs a child. A new process, of python.executable as it is then,
@@ -102,9 +102,9 @@ final class Lives {
         await(CompletableFuture.anyOf(first.starting, first.ready), START_SECONDS * 1_000,
                 "Python did not start and read its settings within " + START_SECONDS
                         + " s (-Dquotahost.python.start.seconds): the machine is too busy, or an import hangs");
-        long timeoutMs = first.starting.getNow(0L);
-        await(first.ready, timeoutMs, "the Python host was not ready in time (" + BrokerConfigs.PREFIX + "start.timeout="
-                + timeoutMs + " ms); a plugin hangs while it is imported or built. See the log above");
+        long timeoutMs = Math.max(first.starting.getNow(0L), START_SECONDS * 1_000);
+        await(first.ready, timeoutMs, "the Python host was not ready within " + timeoutMs / 1_000
+                + " s (-Dquotahost.python.start.seconds); a plugin hangs while it is imported or built. See the log above");
         started = true;
     }
 

@@ -186,7 +186,7 @@ public final class QuotaTable {
      * @param idle after how many seconds of silence a client is forgotten (clients.idle)
      * @param floorBytes bytes/s below which no factor takes a limit (floor.bytes)
      * @param factored names of the quota types that the factor multiplies
-     * @param shadowOfAll no limit is enforced, and the fence turns no request back (mode=shadow)
+     * @param shadowOfAll no limit is enforced, and the fence turns no request back (shadow=all)
      * @param newcomerRates the newcomers' rates by quota type, NaN for unlimited
      * @param measured names of the quota types for which clients without a quota are measured, too: a factor may act on
      *     what they use, or a plugin reads it. They have no sensors of their own in all other types

@@ -14,7 +14,7 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  *
  * @param all by quota type, how limits are made of all clients, or of those who don't write to affected topics
  * @param slowed the same of those who do, while a factor is for them only; else null
- * @param shadow nothing is enforced: every limit is null (mode=shadow)
+ * @param shadow nothing is enforced: every limit is null (shadow=all)
  * @param newcomers by quota type, the rate of newcomers, by which the factor goes for who has no quota and isn't measured
  * @param now the beat of the table's clock from which on the rule holds; with it the limits rise of who began with empty
  *     windows

@@ -1,20 +1,27 @@
-"""A topic of a running cluster: made if it is absent, and its replicas and the properties that matter for the records.
+"""The one way to Kafka's Admin API for brokers: missing topics, how a topic is kept, a broker's dynamic properties.
 
-``publisher`` makes a compacted topic before its first record, and warns of one that exists and isn't compacted;
-``rights`` asks for a topic's shape. :func:`described` reads the configuration of a topic or a broker, for
-``broker_config`` too. The pipeline creates its own topics with the same configuration
+:func:`ensure_compacted` makes a compacted topic before a publisher's first record, and warns of one that exists and
+isn't compacted. :func:`shape` says how a topic is kept, for ``quotahost doctor``. :class:`BrokerConfig` reads and
+changes dynamic properties, for the task ``cordon``. The pipeline creates its own topics with the same configuration
 (``quotahost.records.topics.COMPACTED``), through Kafka's Java client.
 """
 
-from __future__ import annotations
-
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewTopic,
+    ResourceType,
+)  # fmt: skip
 
 from quotahost.errors import QuotahostError
 from quotahost.records.topics import COMPACTED
@@ -132,3 +139,104 @@ def _config(admin: AdminClient, topic: str, wait: float) -> dict[str, str] | Non
     except (KafkaException, TimeoutError):
         return None
     return {name: str(entries[name].value) for name in _ASKED if name in entries}
+
+
+# ---- a broker's dynamic properties ----
+
+_CONFIG_WAIT: Final = 10.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A property that is a list.
+
+    Attributes:
+        entries: its entries, of whatever source.
+        elsewhere: it has a value in server.properties, or for all brokers of the cluster, which one for this broker
+            alone would hide.
+    """
+
+    entries: tuple[str, ...] = ()
+    elsewhere: bool = False
+
+
+class Unreachable(QuotahostError):
+    """The cluster gives no answer, refuses the change, or the right to it is missing."""
+
+
+class BrokerConfig:
+    """The dynamic properties of one broker. Every call waits for the cluster, 10 s at most.
+
+    Lists are changed by Kafka's operations append and subtract, so that nobody else's entries are lost, whoever else
+    changes them at the same moment (KIP-339).
+    """
+
+    def __init__(self, config: Mapping[str, Any], broker: int) -> None:
+        """Not connected yet.
+
+        Args:
+            config: librdkafka's.
+            broker: its id.
+        """
+        self._config, self._broker = dict(config), str(broker)
+        self._admin: AdminClient | None = None
+
+    def listed(self, name: str) -> Listed | None:
+        """A property's value, None if this Kafka doesn't know the property.
+
+        Raises:
+            Unreachable: there is no answer, or the right is missing (DescribeConfigs on the cluster).
+        """
+        with _answered():
+            entry = described(self._client(), ResourceType.BROKER, self._broker, _CONFIG_WAIT).get(name)
+        if entry is None:
+            return None
+        entries = tuple(part for part in (entry.value or "").split(",") if part)
+        of_this_broker = {ConfigSource.DYNAMIC_BROKER_CONFIG.value, ConfigSource.DEFAULT_CONFIG.value}
+        return Listed(entries, bool(entries) and int(entry.source) not in of_this_broker)
+
+    def change(
+        self,
+        append: Mapping[str, Iterable[str]] | None = None,
+        subtract: Mapping[str, Iterable[str]] | None = None,
+        put: Mapping[str, str | None] | None = None,
+    ) -> None:
+        """Change several properties at once: all or none.
+
+        Args:
+            append: entries that lists get, unless they have them.
+            subtract: entries that lists lose.
+            put: new values; None takes the property away.
+
+        Raises:
+            Unreachable: there is no answer, or the right is missing (AlterConfigs on the cluster).
+        """
+        operations = AlterConfigOpType
+        entries = [_entry(name, ",".join(values), operations.APPEND) for name, values in (append or {}).items()]
+        entries += [_entry(name, ",".join(values), operations.SUBTRACT) for name, values in (subtract or {}).items()]
+        entries += [
+            _entry(name, value or "", operations.DELETE if value is None else operations.SET)
+            for name, value in (put or {}).items()
+        ]
+        resource = ConfigResource(ResourceType.BROKER, self._broker, incremental_configs=entries)
+        with _answered():
+            self._client().incremental_alter_configs([resource], request_timeout=_CONFIG_WAIT)[resource].result(
+                _CONFIG_WAIT
+            )
+
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = AdminClient(self._config)
+        return self._admin
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    try:
+        yield
+    except (KafkaException, TimeoutError) as error:
+        raise Unreachable(str(error) or "no answer") from None
+
+
+def _entry(name: str, value: str, operation: AlterConfigOpType) -> ConfigEntry:
+    return ConfigEntry(name, value, incremental_operation=operation)

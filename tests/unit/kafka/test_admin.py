@@ -1,15 +1,13 @@
 """A compacted topic is created with as many replicas as there are brokers, once they have registered."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
 
-from quotahost.kafka import topics as module
-from quotahost.kafka.topics import Gathering, ensure_compacted
+from quotahost.kafka import admin as module
+from quotahost.kafka.admin import Gathering, ensure_compacted
 
 ABSENT = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 

@@ -1,0 +1,277 @@
+"""What the commands do with quotahost's topics: read one to its end, write to it, watch the brokers.
+
+``quotahost quotas`` reads all that a compacted topic holds now and writes records to it (:class:`CompactedTopic`).
+``quotahost top --bootstrap`` writes a ``quotahost.records.watch.Watch`` to the brokers and reads the looks that their
+task ``publish-usage`` answers (:class:`Watching`). A refusal is an error that says what to do.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)  # fmt: skip
+
+from quotahost.errors import QuotahostError
+from quotahost.kafka.admin import ensure_compacted
+from quotahost.kafka.client import reach
+from quotahost.records.watch import KEY, Watch, encode
+
+_WAIT: Final = 10.0  # seconds for each answer
+_DELIVERY_MS: Final = 30_000
+_ABSENT: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+_DENIED: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+}  # fmt: skip
+_TURNED_BACK: Final = {KafkaError.POLICY_VIOLATION, KafkaError._MSG_TIMED_OUT}
+#: By it the fence knows this client where nobody authenticates: one watches above all while producers are stopped.
+_WATCHER: Final = "quotahost-top"
+_IN_A_PAUSE: Final = (
+    "where producers are stopped, only a principal of static.excluded.principal.name.list may watch; else see whether "
+    "the cluster is in service"
+)
+_IN_SERVICE: Final = "see whether the cluster is in service"
+
+
+def _options(config: Mapping[str, str], client_id: str) -> dict[str, Any]:
+    return {"log_level": 0, "allow.auto.create.topics": False, **config, "client.id": client_id}
+
+
+def _consumer(options: Mapping[str, Any], **more: Any) -> Consumer:
+    # librdkafka demands the name of a group, which is never joined (quotahost.records.topics.GROUPS).
+    group = {"group.id": options["client.id"], "enable.auto.commit": False}
+    return Consumer({**options, **group, **{name.replace("_", "."): value for name, value in more.items()}})
+
+
+class TopicFailed(QuotahostError):
+    """The topic can't be read or made; the message says why, and what to do."""
+
+
+class CompactedTopic:
+    """A compacted topic of a running cluster."""
+
+    def __init__(self, config: Mapping[str, str], topic: str, client_id: str) -> None:
+        """Nothing is connected yet.
+
+        Args:
+            config: librdkafka's, with ``bootstrap.servers``; it may contain secrets, of which nothing is shown.
+            topic: its name.
+            client_id: by which the fence knows this client where nobody authenticates.
+        """
+        self.name = topic
+        self._config = _options(config, client_id)
+
+    def read(self) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """Keys and values of all records, from the beginning of each partition to its end now; none without a topic.
+
+        Raises:
+            TopicFailed: it can't be read to its end.
+            NoAnswer: no broker answers, or the configuration is wrong (``quotahost.kafka.client``).
+        """
+        try:
+            topic = reach(self._config, _WAIT).list_topics(self.name, timeout=_WAIT).topics[self.name]
+        except KafkaException as failure:
+            raise self._failed("read", failure.args[0]) from None
+        if topic.error is not None:
+            if topic.error.code() in _ABSENT:
+                return
+            raise self._failed("read", topic.error)
+        # An open transaction, of whomever, would hide all records after its first one.
+        consumer = _consumer(self._config, enable_partition_eof=True, isolation_level="read_uncommitted")
+        try:
+            consumer.assign([TopicPartition(self.name, number, OFFSET_BEGINNING) for number in topic.partitions])
+            yield from self._to_the_end(consumer, set(topic.partitions))
+        finally:
+            consumer.close()
+
+    def _to_the_end(self, consumer: Consumer, unread: set[int]) -> Iterator[tuple[bytes | None, bytes | None]]:
+        came_at = time.monotonic()
+        while unread:
+            messages = consumer.consume(10_000, 0.5)
+            if messages:
+                came_at = time.monotonic()
+            elif time.monotonic() - came_at > _WAIT:
+                raise TopicFailed(f"topic {self.name} can't be read: nothing came within {_WAIT:g} s; try again")
+            for message in messages:
+                error: Any = message.error()
+                if error is None:
+                    yield message.key(), message.value()
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    unread.discard(message.partition() or 0)
+                elif error.code() in _ABSENT | _DENIED:
+                    raise self._failed("read", error)
+
+    def write(self, records: Mapping[bytes, bytes | None]) -> dict[bytes, str]:
+        """Write values by key (None is a tombstone); returns once each is on all replicas in sync, or has failed.
+
+        The topic is made if it is absent.
+
+        Returns:
+            Of those that were not written the reason, by key.
+
+        Raises:
+            TopicFailed: the topic is absent, and can't be made.
+            NoAnswer: as read.
+        """
+        if not records:
+            return {}
+        reach(self._config, _WAIT)
+        try:
+            ensure_compacted(self._config, self.name, 1, patient=False, gathering=False)
+        except KafkaException as failure:
+            raise self._failed("made", failure.args[0]) from None
+        producer = Producer(self._config | {"acks": "all", "linger.ms": 5, "delivery.timeout.ms": _DELIVERY_MS})
+        failed: dict[bytes, str] = {}
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                failed[message.key() or b""] = str(self._failed("written", error))
+
+        for key, value in records.items():
+            # librdkafka's queue holds 100,000 records; those that were delivered make room.
+            while True:
+                try:
+                    producer.produce(self.name, key=key, value=value, on_delivery=delivered)
+                    break
+                except BufferError:
+                    producer.poll(0.5)
+        producer.flush(2 * _DELIVERY_MS / 1000)
+        return failed
+
+    def _failed(self, what: str, error: KafkaError) -> TopicFailed:
+        """Why the topic can't be read, made or written, in words."""
+        if error.code() in _DENIED:
+            reason = "this client may not; give the principal the rights of docs/security.md"
+        elif error.code() == KafkaError._MSG_TIMED_OUT:
+            reason = (
+                "no broker took it in time; where producers are stopped, name this principal in "
+                "static.excluded.principal.name.list"
+            )
+        else:
+            reason = f"{error.str()}; try again"
+        return TopicFailed(f"topic {self.name} can't be {what}: {reason}")
+
+
+class NotWatched(QuotahostError):
+    """The brokers can't be asked; the message's second line is what to do about it."""
+
+    exit_code = 2
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        """Make the message of the two."""
+        super().__init__(f"{problem}\n  -> {remedy}")
+
+
+class Watching:
+    """A connection to a cluster whose brokers are watched. One thread reads; any may ask."""
+
+    def __init__(self, config: Mapping[str, str], watch_topic: str, looks_topic: str) -> None:
+        """Connect.
+
+        Args:
+            config: librdkafka's, with ``bootstrap.servers``; it may contain secrets, of which nothing is shown.
+            watch_topic: the topic to which the watch is written.
+            looks_topic: the topic in which the brokers answer.
+
+        Raises:
+            NoAnswer: no broker answers, or the configuration is wrong (``quotahost.kafka.client``).
+            NotWatched: a topic is absent, or this client may not use it.
+        """
+        self._topic, self._looks = watch_topic, looks_topic
+        options = _options(config, config.get("client.id", _WATCHER))
+        self._admin = reach(options, _WAIT)
+        self._producer = Producer(options | {"acks": 1, "linger.ms": 0, "message.timeout.ms": int(_WAIT * 1000)})
+        self._consumer = _consumer(options, group_id=_WATCHER)
+        self._failure: KafkaError | None = None
+        self._partitions(watch_topic, "Write")
+        partitions = self._partitions(looks_topic, "Read")
+        # From the end: what stands there was for others. The broker is asked for the end now, before anybody answers.
+        ends = [TopicPartition(looks_topic, partition, self._end(looks_topic, partition)) for partition in partitions]
+        self._consumer.assign(ends)
+
+    def brokers(self) -> frozenset[str]:
+        """The ids of the brokers that are alive.
+
+        Raises:
+            NotWatched: no broker answers.
+        """
+        try:
+            return frozenset(map(str, self._admin.list_topics(self._topic, timeout=_WAIT).brokers))
+        except KafkaException as failure:
+            raise NotWatched(f"no broker answers: {failure.args[0].str()}", _IN_SERVICE) from None
+
+    def ask(self, watch: Watch) -> None:
+        """Write the watch; returns once it is written.
+
+        Raises:
+            NotWatched: it can't be written.
+        """
+        self._failure = None
+        self._producer.produce(self._topic, encode(watch), KEY, on_delivery=self._delivered)
+        left = self._producer.flush(_WAIT)
+        if self._failure is not None:
+            raise self._refused(self._failure, self._topic, "Write")
+        if left:
+            raise NotWatched("no broker takes the watch in time", _IN_A_PAUSE)
+
+    def read(self, seconds: float) -> Iterator[tuple[bytes | None, bytes]]:
+        """Keys and values of the looks that have arrived, after this many seconds at most.
+
+        Raises:
+            NotWatched: this client may no longer read the topic, or it is gone.
+        """
+        end = time.monotonic() + seconds
+        while messages := self._consumer.consume(500, max(0.0, end - time.monotonic())):
+            for message in messages:
+                error = message.error()
+                if error is not None and error.code() in _ABSENT | _DENIED:
+                    raise self._refused(error, self._looks, "Read")
+                value = message.value()
+                if error is None and value is not None:
+                    yield message.key(), value
+
+    def close(self) -> None:
+        """End the connection."""
+        self._consumer.close()
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        self._failure = error
+
+    def _partitions(self, topic: str, right: str) -> list[int]:
+        try:
+            metadata = self._admin.list_topics(topic, timeout=_WAIT).topics[topic]
+        except KafkaException as failure:
+            raise self._refused(failure.args[0], topic, right) from None
+        if metadata.error is not None:
+            raise self._refused(metadata.error, topic, right)
+        return list(metadata.partitions)
+
+    def _end(self, topic: str, partition: int) -> int:
+        try:
+            return self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_WAIT)[1]
+        except KafkaException:
+            return OFFSET_END
+
+    def _refused(self, error: KafkaError, topic: str, right: str) -> NotWatched:
+        if error.code() in _ABSENT:
+            return NotWatched(
+                f"there is no topic {topic}: no broker answers those who watch",
+                "run the task publish-usage on the brokers (client.quota.callback.tasks), or name the topics "
+                "by --watch-topic and --looks-topic",
+            )
+        if error.code() in _DENIED:
+            return NotWatched(
+                f"this client may not {right} {topic}", "the rights of docs/security.md, or --client-config FILE"
+            )
+        if error.code() in _TURNED_BACK:
+            return NotWatched(f"the brokers take no watch ({error.str()})", _IN_A_PAUSE)
+        return NotWatched(f"{topic}: {error.str()}", _IN_SERVICE)

@@ -1,0 +1,239 @@
+"""What a broker tells of itself and of its cluster: brokers, log directories, who uses what, how full its volumes are.
+
+Plugins get these values from ``Context.broker`` and the listener ``cluster_changed``, operators see a :class:`Look` in
+``quotahost top``. Public, by :mod:`quotahost.model`, but for TopicUse and MeasuredVolume.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Self
+
+from quotahost.model.quotas import Client, QuotaType
+from quotahost.model.volumes import State, Volume
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The cluster as this broker last described it.
+
+    Attributes:
+        cluster_id: Kafka's id of the cluster; "" while it is unknown.
+        brokers: ids of the brokers that are alive.
+    """
+
+    cluster_id: str
+    brokers: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class LogDir:
+    """One log directory of a broker, as DescribeLogDirs answers it (KIP-113, KIP-827).
+
+    Attributes:
+        broker: the broker's id.
+        path: the directory; "" if the broker didn't answer.
+        capacity: bytes of its file store; None if the broker doesn't report it.
+        usable: free bytes of its file store; None if the broker doesn't report it.
+        error: Kafka's name of what is wrong with the directory; "" for nothing.
+    """
+
+    broker: int
+    path: str
+    capacity: int | None
+    usable: int | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientUsage:
+    """What one client uses of a quota that it shares with no other client, as this broker measures it.
+
+    Attributes:
+        principal: its name; with ``client_id`` as in ``quotahost.model.Client``.
+        client_id: may be empty.
+        quota_type: PRODUCE or FETCH.
+        rate: bytes/s, as Kafka measures it over its quota windows (``ClientQuotaManager``, byte-rate).
+        limit: bytes/s that Kafka holds it to now; None is unlimited.
+        delay: seconds by which Kafka delayed its responses: the mean of the delays of the last 30 to 60 s
+            (throttle-time), 0 if there was none.
+        idle: seconds since its last request of this type, to a quarter of a second.
+    """
+
+    principal: str
+    client_id: str
+    quota_type: QuotaType
+    rate: float
+    limit: float | None
+    delay: float
+    idle: float
+
+
+class LimitedBy(StrEnum):
+    """What holds clients back."""
+
+    NOTHING = "nothing"
+    QUOTA = "quota"
+    FACTOR = "factor"
+    FLOOR = "floor"
+    FENCE = "fence"
+    TOPIC_QUOTA = "topic quota"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientUse:
+    """What the clients of one scope use of one quota type: one client, or several that share the quota.
+
+    What Kafka measures for those of the scope that are slowed (``factor.scope=topics``) counts with it. The rate is of
+    Kafka's quota windows, the delay of the last 30 to 60 s; topic quotas bind whom they turned back in the last 15 s.
+
+    Attributes:
+        quota_type: the quota type; rate, quota and limit are in its unit: bytes/s, percent of a thread, mutations/s.
+        user: the principal's name, "" if the scope is not that of one user.
+        client_id: "" where the quota is shared by several client-ids.
+        scope: who shares the quota, in words: "client", "user", "client-id", "broker", "group NAME", "newcomers",
+            "newcomers of the user", "unlimited", "exempt".
+        rate: what Kafka measures now.
+        quota: the rate before factor and floor; None is unlimited.
+        limit: what Kafka is given now; None is unlimited.
+        delay_ms: by how many milliseconds Kafka has delayed responses, the mean of those it delayed; 0 if none.
+        bound: by what the clients are held back now.
+        idle: seconds since Kafka asked for this scope and type last; 0 for those that it doesn't know of.
+        shadow: the rule in shadow that would hold the clients back, as the property ``shadow`` names it; "" for none.
+        address: from where one of the clients wrote or read last; "" where quotahost's authorizer has not seen it.
+    """
+
+    quota_type: QuotaType
+    user: str
+    client_id: str
+    scope: str
+    rate: float
+    quota: float | None
+    limit: float | None
+    delay_ms: float
+    bound: LimitedBy
+    idle: float
+    shadow: str = ""
+    address: str = ""
+
+    @property
+    def client(self) -> Client:
+        """The client, where the scope is one's."""
+        return Client(self.user, self.client_id)
+
+    @property
+    def bound_by(self) -> str:
+        """By what the clients are held back, or, if by nothing, by what they would be: "shadow: factor"."""
+        return f"shadow: {self.shadow}" if self.shadow and self.bound is LimitedBy.NOTHING else self.bound.value
+
+    @property
+    def share(self) -> float | None:
+        """The rate as a share of the quota; None if that is unlimited or 0."""
+        return self.rate / self.quota if self.quota else None
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether anything holds the clients back, or has delayed them lately."""
+        return self.bound is not LimitedBy.NOTHING or self.delay_ms > 0
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeUse:
+    """How full one volume of a broker is.
+
+    Attributes:
+        name: its name on that broker.
+        capacity: bytes.
+        consumed: bytes.
+        soft: the bytes consumed above which the policy may lower the factor; None if it tells no limits.
+        hard: the bytes consumed at which the factor is 0, likewise.
+        factor: what the policy makes of the volume; None without a policy.
+    """
+
+    name: str
+    capacity: float
+    consumed: float
+    soft: float | None = None
+    hard: float | None = None
+    factor: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicUse:
+    """What a topic, or several together, takes of a volume.
+
+    Attributes:
+        name: with a note where it is being deleted; what is no topic stands in brackets.
+        used: bytes on the disk.
+        written: bytes/s that were appended.
+    """
+
+    name: str
+    used: int
+    written: float
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredVolume:
+    """A volume that was looked at twice, and what fills it.
+
+    Attributes:
+        volume: as it was at the second look.
+        directories: its log directories.
+        seconds: between the looks.
+        growth: bytes/s by which its consumption changed, of whatever files.
+        topics: those that take most, then others that grow most; the last may be the sum of all others.
+        unread: what could not be listed, and why.
+    """
+
+    volume: Volume
+    directories: Sequence[str]
+    seconds: float
+    growth: float
+    topics: Sequence[TopicUse]
+    unread: Sequence[str] = ()
+
+    def until(self, consumed: float | None) -> float | None:
+        """Seconds until so many bytes are used at this growth; None if that is never, or the bytes aren't known."""
+        if consumed is None:
+            return None
+        left = consumed - self.volume.consumed
+        return 0.0 if left <= 0 else left / self.growth if self.growth > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at a broker, or at all brokers of a cluster.
+
+    Attributes:
+        where: which broker, or brokers, the rows are of: "broker 1 (pid 42)".
+        state: the state in force.
+        factor: the factor in force, 1 without a factor source.
+        limit_factor: what limits are multiplied by at the moment; both taps move it towards the factor.
+        cause: why the factor is below 1, "" if it isn't.
+        fence: "open", "closed", or "none".
+        affected: how many topics the factor is for; -1 if it is for all clients.
+        clients, clients_max: the places of the table that are taken, and all.
+        uses: who uses what; those who are held back come first, then the busiest.
+        left_out: whether there were more of them than the look has room for.
+        volumes: how full the broker's volumes are; none where nobody watches them, or that was not asked.
+        marks: clients that lately asked to write to an affected topic, with that topic; not all of them.
+    """
+
+    where: str
+    state: State
+    factor: float
+    limit_factor: float
+    cause: str
+    fence: str
+    affected: int
+    clients: int
+    clients_max: int
+    uses: Sequence[ClientUse]
+    left_out: bool
+    volumes: Sequence[VolumeUse] = field(default=(), kw_only=True)
+    marks: Sequence[tuple[Client, str]] = field(default=(), kw_only=True)
+
+    def first(self, most: int) -> Self:
+        """The same look with at most ``most`` uses. With 0 none are asked for, so none count as left out."""
+        return replace(self, uses=self.uses[:most], left_out=self.left_out or 0 < most < len(self.uses))

@@ -1,0 +1,354 @@
+"""The broker's properties, each declared once: name, type, default, whether a change is live, and what it means.
+
+They are grouped as in docs/reference/properties.md, which follows from this file (``make tables``): the plugins that a
+broker runs, the rates of ``static``, topics and records, clients, topic quotas, enforcement, connections. The limits of
+volumes are declared in ``settings.storage``. ``settings.broker`` puts the groups together into ``Settings``. A new
+property is a field of one of these models and nothing else.
+"""
+
+import math
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import Field, SecretStr, model_validator
+
+from quotahost.model import State
+from quotahost.records.topics import PREFIX as TOPIC_PREFIX
+from quotahost.records.topics import SPARED, TOPICS
+from quotahost.settings.declaration import Frozen, declare
+from quotahost.settings.storage import StorageSettings
+from quotahost.settings.types import (
+    ONE_OF,
+    Action,
+    Endpoint,
+    Few,
+    Name,
+    Names,
+    Part,
+    Principals,
+    QuotaTypes,
+    Shadowed,
+    Sharing,
+    SomeNames,
+    Text,
+    Thresholds,
+    TopicPrefix,
+    Topics,
+)  # fmt: skip
+from quotahost.units import BytesLimit, BytesPerSecond, Count, Duration, MutationsLimit, PercentLimit
+from quotahost.units.show import show_number
+
+#: Both need the snapshots of all brokers: `cluster-volumes` gets them summed up by the pipeline.
+SNAPSHOT_READERS: Final = ("snapshots", "cluster-volumes")
+_TOTAL: Final = "topics.total.bytes.in.per.sec.threshold"
+
+# ---- plugins, and the rates of one of them ----
+
+# The defaults that depend on properties above them. A field that was refused is absent from ``fields``.
+
+
+def _source(fields: dict[str, Any]) -> str | None:
+    """This broker's own volumes where a limit is set: the least that protects them."""
+    static = fields.get("static")
+    return "local" if static and static.storage.any_limit else None
+
+
+def _policy(fields: dict[str, Any]) -> str | None:
+    return "limits" if fields.get("factor_source") else None
+
+
+def _tasks(fields: dict[str, Any]) -> str:
+    """The tasks that publish what the other brokers, or the pipeline, need of this one."""
+    volumes = ["publish-volumes"] * (fields.get("factor_source") in SNAPSHOT_READERS)
+    return ",".join(volumes + ["publish-usage"] * ("cluster-quota" in fields.get("supplier", ())))
+
+
+def _fallback(fields: dict[str, Any]) -> str:
+    """PAUSE only where a factor source exists: without one nothing about disks is unknown."""
+    return State.PAUSE if fields.get("factor_source") else State.OPEN
+
+
+class StaticSettings(Frozen):
+    """The rates of the supplier ``static``, under Strimzi's names, and the limits of this broker's volumes."""
+
+    produce: BytesLimit = declare("static.produce")
+    """Produce rate that the supplier `static` gives."""
+    fetch: BytesLimit = declare("static.fetch")
+    """Fetch rate that the supplier `static` gives."""
+    request: PercentLimit = declare("static.request")
+    """Request rate that the supplier `static` gives, in percent of one thread's time."""
+    controller_mutation: MutationsLimit = declare("static.controller-mutation")
+    """Rate at which the supplier `static` lets partitions be created and deleted."""
+    scope: Sharing = declare("static.scope", default="broker")
+    """Which clients share one rate of `static`. `broker`: all clients of a broker, as with Strimzi's plugin. Else each
+    client (principal and client-id), each user or each client-id has a rate of its own."""
+    storage: StorageSettings = Field(default_factory=StorageSettings)
+
+
+class PluginSettings(Frozen):
+    """The suppliers, the factor source, the policy and the tasks, by the names of their entry points."""
+
+    callback_class: str = declare("class", default="org.quotahost.PythonQuotaCallback", live=False)
+    """The class that Kafka loads; a property of Kafka's own."""
+    python_executable: Text = declare("python.executable", default="python3", live=False)
+    """Interpreter of the environment in which `quotahost` and your plugins are installed. Give the full path."""
+    python_process: Literal["broker", "child"] = declare("python.process", default="broker", live=False)
+    """Where Python runs. `broker`: in the broker's own process. `child`: in a child process, which can crash without
+    ending the broker, and which can be replaced without a restart of the broker."""
+    python_generation: str = declare("python.generation", default="")
+    """Any text. With `python.process=child` a new value starts a new Python from `python.executable`. The new Python
+    replaces the old one once it has built its plugins. If it can't build them, the change is refused."""
+    supplier: SomeNames = declare("supplier", default="client-quotas,static")
+    """Suppliers in the order in which they are asked. The first answer is the client's quota."""
+    supplier_combine: Annotated[Literal["first", "most-constraining"], ONE_OF] = declare(
+        "supplier.combine", default="first"
+    )
+    """Which answer counts where several suppliers have one. `first`: for each quota type, that of the first supplier.
+    `most-constraining`: the smallest rate of all, so that a supplier can only lower what another one gives; unlimited
+    is the largest."""
+    static: StaticSettings = Field(default_factory=StaticSettings)
+    factor_source: Name = declare(
+        "factor.source", default=_source, words="local if a static.storage limit is set, else none"
+    )
+    """Where the state of the disks, and so the factor, comes from. While no records reach `cluster-volumes`,
+    `snapshots` answers in its place."""
+    factor_interval: Duration = declare("factor.interval", default="250ms")
+    """How often the factor source is read."""
+    policy: Name = declare("policy", default=_policy, words="limits with a factor.source, else none")
+    """Makes a factor of each volume that the factor source reports."""
+    tasks: Names = declare(
+        "tasks",
+        default=_tasks,
+        words="publish-volumes where factor.source reads snapshots, publish-usage with the supplier cluster-quota",
+    )
+    """Periodic tasks that the broker runs."""
+
+
+# ---- records ----
+
+
+class RecordSettings(Frozen):
+    """The records by which brokers and the pipeline learn of one another: their topics, and how often they come."""
+
+    volumes_period: Duration = declare("volumes.period", default="250ms")
+    """How often this broker reads how full its file stores are. Raise it where a file store is on a network and each
+    look is a request to a server."""
+    snapshots_period: Duration = declare("snapshots.period", default="5s")
+    """How often a broker publishes its snapshot at least. A change of a thousandth of a volume's capacity, or a
+    crossed limit, is published at once."""
+    topics_prefix: TopicPrefix = declare("topics.prefix", default=TOPIC_PREFIX, live=False)
+    """Begin of the names of quotahost's compacted topics: `snapshots`, `cluster_volumes`, `usage`, `shares`, `quotas`,
+    `watch` and `looks` follow it. Set another one if several Kafka clusters are mirrored into one, or if your names
+    follow a rule; then name the same topics to the pipeline and the commands."""
+    fenced_brokers: Annotated[Literal["last-known", "unknown"], ONE_OF] = declare(
+        "fenced.brokers", default="last-known"
+    )
+    """What applies to a fenced broker (registered, but out of service). `last-known`: its last known volumes, until it
+    is back or unregistered. `unknown`: proposal 035 to the letter; after `validity` the state is unknown and
+    `fallback.action` applies, so that one machine that is down stops all producers."""
+
+    @property
+    def snapshots_topic(self) -> str:
+        """The topic of the brokers' volumes."""
+        return f"{self.topics_prefix}snapshots"
+
+    @property
+    def cluster_volumes_topic(self) -> str:
+        """The topic of the volumes of all brokers, which the pipeline writes."""
+        return f"{self.topics_prefix}cluster_volumes"
+
+    @property
+    def usage_topic(self) -> str:
+        """The topic of what each broker's busiest clients use."""
+        return f"{self.topics_prefix}usage"
+
+    @property
+    def shares_topic(self) -> str:
+        """The topic of each broker's shares of the cluster-wide quotas, which the pipeline writes."""
+        return f"{self.topics_prefix}shares"
+
+    @property
+    def quotas_topic(self) -> str:
+        """The topic of the cluster-wide quotas, which ``quotahost quotas apply`` writes."""
+        return f"{self.topics_prefix}quotas"
+
+    @property
+    def watch_topic(self) -> str:
+        """The topic by which ``quotahost top --bootstrap`` asks brokers for looks."""
+        return f"{self.topics_prefix}watch"
+
+    @property
+    def looks_topic(self) -> str:
+        """The topic in which brokers answer ``quotahost top --bootstrap``."""
+        return f"{self.topics_prefix}looks"
+
+    @property
+    def record_topics(self) -> tuple[str, ...]:
+        """All topics of quotahost, also those that only the pipeline uses, by their names here."""
+        return tuple(topic.named(self.topics_prefix) for topic in TOPICS)
+
+
+# ---- clients, and the topics that they write to ----
+
+
+class NewcomerSettings(Frozen):
+    """What all clients share that are not resolved yet."""
+
+    # One quota for all of them: with one each, a client would have as many as it invents names (docs/adr/0003).
+    produce: BytesLimit = declare("newcomers.produce", default="100M")
+    """Produce rate shared by all unknown principals. Each known principal's unknown client-ids share another such
+    rate."""
+    fetch: BytesLimit = declare("newcomers.fetch", default="100M")
+    """Fetch rate, shared in the same way."""
+    request: PercentLimit = declare("newcomers.request", default="200")
+    """Request rate, shared in the same way, in percent of one thread's time."""
+    controller_mutation: MutationsLimit = declare("newcomers.controller-mutation", default="100")
+    """Rate of partitions created and deleted, shared in the same way."""
+
+
+class TopicSettings(Frozen):
+    """What a broker and its topics are expected to take in, by "Broker side quota (V1)"."""
+
+    total: BytesLimit = declare(_TOTAL)
+    """What this broker is expected to take in. While it takes in more, producers are rejected for topics above their
+    thresholds. Needs the fence. `unlimited`: no topic quotas."""
+    thresholds: Thresholds = declare("topics.bytes.in.per.sec.threshold", default="")
+    """What single topics are expected to take in: `important:50M,other:5M`, together at most the total. All other
+    topics share the rest equally."""
+    reject_error: Annotated[Literal["NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION"], ONE_OF] = (
+        declare("topics.reject.error", default="NOT_ENOUGH_REPLICAS")
+    )
+    """The error for a rejected producer. NOT_ENOUGH_REPLICAS: it tries again. POLICY_VIOLATION: it drops the records,
+    as "Broker side quota (V1)" wants. THROTTLING_QUOTA_EXCEEDED: Kafka's own producer tries again, librdkafka
+    drops."""
+    spared: Topics = declare("topics.spared", default=",".join(SPARED))
+    """Topics without a threshold, for which no producer is ever rejected: by default Kafka's own and quotahost's. Write
+    whole names. quotahost's own are spared in any case."""
+
+    @model_validator(mode="after")
+    def _takes_effect(self) -> Self:
+        without = next((topic for topic, _ in self.thresholds if topic in self.spared), None)
+        if without is not None:
+            raise ValueError(f"topic {without} has a threshold, but is never turned back (topics.spared); remove one")
+        return self
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        # fsum: with sum(), the order of the topics could decide whether thresholds that use up the total still fit.
+        wanted = math.fsum(rate for _, rate in self.thresholds)
+        if self.thresholds and self.total is None:
+            raise ValueError(f"topics have thresholds, but the broker has none; set {_TOTAL}")
+        if self.total is not None and wanted > self.total:
+            raise ValueError(
+                f"the topics' thresholds are {show_number(wanted)} bytes/s together, above the "
+                f"{show_number(self.total)} of {_TOTAL}; lower them, or raise the total"
+            )
+        return self
+
+
+class ClientSettings(Frozen):
+    """Exempt principals, newcomers, the topics that clients write to, and the tables in the broker."""
+
+    listed_principals: Principals = declare("static.excluded.principal.name.list", default="")
+    """Principals that are never throttled, whichever supplier answers: `User:a;User:CN=b,OU=c`, separated by `;`
+    because a distinguished name contains commas."""
+    # KafkaClusterSpec.FORBIDDEN_PREFIXES of Strimzi's operator has the name above.
+    exempt_principals: Principals = declare("exempt.principals", default="")
+    """More such principals, for brokers that Strimzi's operator runs: the operator drops
+    `static.excluded.principal.name.list` from `spec.kafka.config`, and keeps this property."""
+    newcomers: NewcomerSettings = Field(default_factory=NewcomerSettings)
+    topics: TopicSettings = Field(default_factory=TopicSettings)
+    clients_max: Count = declare("clients.max", default="50000", live=False)
+    """How many places the table of clients has. A principal takes one place. So does each of its clients beyond the
+    first whose quota depends on the client-id. The last tenth is for principals alone."""
+    clients_idle: Duration = declare("clients.idle", default="1h", live=False)
+    """How long a client must be silent before another may have its place. Kafka keeps a client's sensors for an hour:
+    with less than that, a throttled client could get rid of its quota."""
+
+    @property
+    def excluded_principals(self) -> tuple[str, ...]:
+        """All principals that an operator exempts, by either property."""
+        return *self.listed_principals, *self.exempt_principals
+
+
+# ---- what a factor does ----
+
+
+class EnforcementSettings(Frozen):
+    """The fallback and the times until it applies, the bounds of a factor's effect, the fence, rules in shadow."""
+
+    fallback_action: Action = declare(
+        "fallback.action", default=_fallback, words="PAUSE with a factor.source, else OPEN"
+    )
+    """What applies while the state of the disks is unknown or the host does not answer. With OPEN, the quotas that the
+    broker remembers stay in force."""
+    validity: Duration = declare("validity", default="1m")
+    """How old the host's last sign of life, and the newest state of the disks, may be before `fallback.action`
+    applies."""
+    startup_grace: Duration = declare("startup.grace", default="1m")
+    """How long after its start a broker waits for the first state of the disks."""
+    # 35K: a batch of 1 MiB, Kafka's default of message.max.bytes, then delays its producer for 30 s,
+    # the default of max.mute. Strimzi's limit of 1 byte/s muted producers for hours.
+    floor_bytes: BytesPerSecond = declare("floor.bytes", default="35K")
+    """The smallest byte rate to which a factor lowers a quota. Below it Kafka's throttle times grow to hours, which no
+    later change takes back. A quota that is itself lower stays as it was set."""
+    max_mute: Duration = declare("max.mute", default="30s")
+    """The longest throttle time that one step of the factor downwards may cause. quotahost reaches a lower factor in
+    several steps, one each quota window."""
+    pause_resume_free_share: Part = declare("pause.resume.free-share", default="0.1")
+    """How much of the way from a volume's hard limit back to its soft one must be free before its PAUSE ends, 0.0 to
+    1.0. At 0.0 a PAUSE ends with the first byte below the hard limit. For a volume without a soft limit the way is a
+    twentieth of the hard one."""
+    factor_quota_types: QuotaTypes = declare("factor.quota.types", default="PRODUCE")
+    """Quota types that the factor multiplies."""
+    factor_scope: Annotated[Literal["cluster", "topics"], ONE_OF] = declare("factor.scope", default="cluster")
+    """Which clients a factor of volumes applies to. `cluster`: all clients, as proposal 035 says. `topics`: only
+    clients that write to topics with a replica on a volume above its soft limit. `topics` needs the fence, which sees
+    who writes where. Without the fence, and where a source doesn't know the topics, all clients are slowed."""
+    # By default ACLs stay in force where there are some; behind `none` everybody may do everything.
+    fence_authorizer: Text = declare(
+        "fence.authorizer", default="org.apache.kafka.metadata.authorizer.StandardAuthorizer", live=False
+    )
+    """The authorizer behind `authorizer.class.name=org.quotahost.QuotaFence`: the class that the cluster had, or `none`
+    for a cluster without an authorizer. The fence itself reads this property."""
+    pause_creation: Annotated[Literal["refuse", "allow"], ONE_OF] = declare("pause.creation", default="refuse")
+    """Whether topics and partitions may be created in a PAUSE. `refuse`: while a volume is known to be at its hard
+    limit, all but those who pass the fence get POLICY_VIOLATION. The controllers' authorizer has to be the fence, and
+    they have to know the factor: a node that is broker and controller does, any other one with
+    `static.kafka.admin.bootstrap.servers`."""
+    shadow: Shadowed = declare("shadow", default="")
+    """Rules that quotahost computes and shows and doesn't enforce: `all` of them, or single ones, while it enforces the
+    others: `supplier.NAME` (the suppliers behind it answer instead), `factor` (with the fence), `topics` (all
+    thresholds of topics) or `topic.NAME` (the threshold of one)."""
+
+
+# ---- beyond the broker's host ----
+
+
+class ConnectionSettings(Frozen):
+    """The metrics' port, and the three families of properties whose names others define."""
+
+    metrics_endpoint: Endpoint = declare("metrics.port", live=False)
+    """Port of the Prometheus endpoint, which listens on 127.0.0.1; or `ADDRESS:PORT`, such as `0.0.0.0:9404`."""
+    metrics_clients: Few = declare("metrics.clients", default="200", live=False)
+    """How many clients, or scopes that clients share, the metrics show with rate, quota, delay and what limits them:
+    those that are held back, then the busiest. Prometheus keeps a series for each. `0` shows none."""
+    kafka: dict[str, SecretStr] = declare(
+        "kafka.*", default=dict, words="this broker's inter-broker listener", live=False
+    )
+    """The plugins' own Kafka client, in librdkafka's names (`kafka.bootstrap.servers`). All values are secrets."""
+    kafka_admin: dict[str, SecretStr] = declare("static.kafka.admin.*", default=dict, live=False)
+    """The same client under Strimzi's names, those of Java's Admin client. `kafka.*` wins where both are given. With
+    `bootstrap.servers` a controller that is no broker follows `snapshots` or `cluster-volumes`, and refuses new topics
+    in a PAUSE. All values are secrets."""
+    plugin: dict[str, dict[str, str]] = declare("plugin.NAME.*", default=dict, repr=False)  # may be secrets
+    """Properties of the plugin with that entry point name, checked by the model that the plugin declares."""
+
+    @property
+    def metrics_port(self) -> int | None:
+        """The port of ``metrics.port``, None for no endpoint."""
+        return self.metrics_endpoint and self.metrics_endpoint[1]
+
+    @property
+    def metrics_address(self) -> str:
+        """The address of ``metrics.port``."""
+        return self.metrics_endpoint[0] if self.metrics_endpoint else "127.0.0.1"

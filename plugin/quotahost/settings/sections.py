@@ -1,0 +1,136 @@
+"""``plugin.NAME.*``: a plugin's own properties, checked by the pydantic model that the plugin declares as ``Section``.
+
+A field ``off_peak`` of the model is the property ``off-peak``. The result is the plugin's ``context.section``.
+Pydantic's errors become the operator's: the full property, what its author wrote about it, and no secrets. A secret is
+never logged, printed or quoted; a property is one if its field's type says so (``SecretStr``, ``SecretBytes``), or if
+its name looks like one, whatever the type.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Self, get_args
+
+from pydantic import BaseModel, Field, SecretBytes, SecretStr, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from quotahost.settings.declaration import PREFIX, Problem, SettingsError, reason
+from quotahost.text import nearest, redact
+
+_SECRET: Final = re.compile("passw|passphrase|secret|token|key|jaas|credential", re.IGNORECASE)
+_CUSTOM: Final = ("value_error", "assertion_error")  # texts of the plugin's own, which may contain the value
+#: The refusal of a section of ``Telling``.
+TOLD: Final = "this supplier is in force"
+
+
+class Telling(BaseModel):
+    """The base of a section by which ``quotahost quotas`` learns whether a broker has the supplier.
+
+    Kafka hides the values of properties that it doesn't know, but has a change validated together with all properties
+    in force, and hands on the reason of a refusal. So a change that only sets ``tell`` is refused where the broker has
+    the supplier, and passes where not. It changes nothing.
+    """
+
+    tell: bool = Field(
+        False, description="leave it out; `quotahost quotas` asks by it whether the supplier is in force"
+    )
+
+    @model_validator(mode="after")
+    def _tell(self) -> Self:
+        if self.tell:
+            raise ValueError(TOLD)
+        return self
+
+
+def property_names(model: type[BaseModel] | None) -> dict[str, str]:
+    """From a property's name (kebab-case) to the model's field (snake_case); ``from`` is ``from_`` there.
+
+    A field whose alias contains a dot has that name, so that a plugin can have names such as ``produce.default``.
+    """
+    fields = model.model_fields if model else {}
+    return {_property_name(field, info.validation_alias): field for field, info in fields.items()}
+
+
+def _property_name(field: str, alias: object) -> str:
+    return alias if isinstance(alias, str) and "." in alias else field.rstrip("_").replace("_", "-")
+
+
+def is_secret_property(name: str, model: type[BaseModel] | None) -> bool:
+    """Whether the value of a plugin's property must never be shown."""
+
+    def has_secret(annotation: Any) -> bool:
+        if isinstance(annotation, type) and issubclass(annotation, SecretStr | SecretBytes):
+            return True
+        # A secret is also hidden in `SecretStr | None` or `list[SecretStr]`.
+        return any(has_secret(part) for part in get_args(annotation))
+
+    field = property_names(model).get(name)
+    # The name is enough even where there is a model: its author may have declared a password as str.
+    by_type = model is not None and field is not None and has_secret(model.model_fields[field].annotation)
+    return _SECRET.search(name) is not None or by_type
+
+
+def secret_values(section: Mapping[str, str], model: type[BaseModel] | None) -> list[str]:
+    """The values in a plugin's section that must never be shown."""
+    return [text for key, text in section.items() if is_secret_property(key, model)]
+
+
+def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] | None) -> BaseModel | None:
+    """The model of one plugin's own properties (by property_names), None if the plugin has no model.
+
+    Raises:
+        SettingsError: unknown or wrong properties; it lists all of them, without secrets.
+    """
+    prefix = f"{PREFIX}plugin.{name}."
+    if model is None:
+        if section:
+            needless = f"the plugin {name!r} has no settings of its own; remove it"
+            raise SettingsError([Problem(prefix + key, needless, unknown=True) for key in section])
+        return None
+    known = property_names(model)
+    # A model that allows extra fields takes whatever the operator writes.
+    is_open = model.model_config.get("extra") == "allow"
+    #: Names that earlier versions had, by name what to do instead; a section may declare them as a ClassVar.
+    removed: Mapping[str, str] = getattr(model, "removed", {})
+    problems = [] if is_open else [_unknown(prefix, key, known, removed) for key in section if key not in known]
+    keys = {key: _field_key(model, known[key]) if key in known else key for key in section}
+    try:
+        # Unknown names stay out: the model would report them once more, and without the nearest name.
+        values = model.model_validate({keys[k]: text for k, text in section.items() if is_open or k in known})
+    except ValidationError as error:
+        problems += [_wrong(prefix, section, model, details) for details in error.errors()]
+    if problems:
+        # Not in the except clause: its error would carry the values, secrets too, into tracebacks.
+        raise SettingsError(problems)
+    return values
+
+
+def _field_key(model: type[BaseModel], field: str) -> str:
+    """By what name the model takes the field."""
+    # By default pydantic takes a field that has an alias by the alias only.
+    alias = model.model_fields[field].validation_alias
+    return alias if isinstance(alias, str) else field
+
+
+def _unknown(prefix: str, key: str, known: Iterable[str], removed: Mapping[str, str]) -> Problem:
+    if key in removed:
+        return Problem(prefix + key, f"was removed: {removed[key]}", unknown=True)
+    like = nearest(key, known)
+    names = ", ".join(known) or "none"
+    hint = f"did you mean {prefix}{like}?" if like else f"remove it; the plugin knows: {names}"
+    return Problem(prefix + key, f"unknown property; {hint}", unknown=True)
+
+
+def _wrong(prefix: str, section: Mapping[str, str], model: type[BaseModel], details: ErrorDetails) -> Problem:
+    names = {_field_key(model, field): (key, field) for key, field in property_names(model).items()}
+    first = str(details["loc"][0]) if details["loc"] else "*"  # * for an error of the whole model
+    key, field = names.get(first, (first, ""))
+    description = model.model_fields[field].description if field else None
+    meaning = f" ({description})" if description else ""
+    if details["type"] == "missing":
+        return Problem(prefix + key, f"is required; add a line {prefix}{key}={meaning}")
+    if is_secret_property(key, model):
+        what = "its value is not accepted" if details["type"] in _CUSTOM else details["msg"]
+        return Problem(prefix + key, f"{what} (a secret, so not shown){meaning}")
+    # The text may be the plugin's own, and quote another property of the section.
+    text = redact(reason(details), secret_values(section, model))
+    return Problem(prefix + key, text + meaning, section.get(key))

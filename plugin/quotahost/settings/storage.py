@@ -1,0 +1,229 @@
+"""How full is too full: ``static.storage.*``, by the names of proposal 035 ("Configuring the plugin", snapshot note 2).
+
+1. :class:`StorageSettings` declares a soft and a hard limit of this broker's volumes. A limit stands in one of three
+   properties a side, by its type: bytes consumed, bytes free, share free.
+2. ``static.storage.overrides`` has limits of single volumes. An operator writes a volume's name or a log directory
+   that lies on it; which volume that is, only the broker's disks can tell. So :func:`parse_overrides` reads the text,
+   and :func:`match` finds the volumes each time that the disks were read.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Annotated, Any, Final, Self
+
+from pydantic import BeforeValidator, model_validator
+
+from quotahost.model import Limit, LimitType
+from quotahost.model.limits import contradict
+from quotahost.settings.declaration import Frozen, declare
+from quotahost.settings.types import split
+from quotahost.text import nearest
+from quotahost.units import Share, Size, Space
+from quotahost.units.parse import parse_share, parse_size, parse_space
+from quotahost.units.show import Unit
+
+# From the last part of a limit's property name to its side, its type and the parser of its level.
+_LEVELS: Final[dict[str, tuple[str, LimitType, Callable[[object], Any]]]] = {
+    side + kind: (side, limit_type, parse)
+    for side in ("soft", "hard")
+    for kind, limit_type, parse in (
+        ("", LimitType.CONSUMED_BYTES, parse_size),
+        (".min-free-bytes", LimitType.MIN_FREE_BYTES, parse_space),
+        (".min-free-percent", LimitType.MIN_FREE_PERCENTAGE, parse_share),
+    )
+}
+_IN_ORDER: Final = "let the hard limit be reached after the soft one"
+_FORM: Final = "write /dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2 hard=5T"
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """The limits of one volume in place of the broker's; None where the broker's applies.
+
+    ``volume`` is a volume's name, or a log directory that lies on it.
+    """
+
+    volume: str
+    soft: Limit | None = None
+    hard: Limit | None = None
+
+    def __str__(self) -> str:
+        """As ``doctor`` shows it."""
+        sides = (f"{side} {limit}" for side, limit in (("soft", self.soft), ("hard", self.hard)) if limit)
+        return f"{self.volume}: {', '.join(sides)}"
+
+
+def _limit(limit_type: LimitType, level: float) -> Limit:
+    """A limit from a property's value: bytes, or a share from 0 to 1."""
+    if limit_type is LimitType.MIN_FREE_PERCENTAGE:
+        level = float(Decimal(repr(level)) * 100)  # exactly: 0.07 * 100 is 7.000000000000001 in floats
+    return Limit(limit_type, level)
+
+
+def parse_overrides(value: object) -> tuple[Override, ...]:
+    """The overrides in ``VOLUME LEVEL=SIZE ...; VOLUME ...``, levels as of ``static.storage``.
+
+    Raises:
+        ValueError: an entry is ill-formed, contradicts itself, or its volume or a side is there twice; it names the
+            entry.
+    """
+    overrides: dict[str, Override] = {}
+    for entry in filter(None, split(value, ";")):  # a ; at the end is no entry
+        override = _parse(entry)
+        # `is`: an entry that equals the first one stands there twice, too.
+        if overrides.setdefault(_place(override.volume), override) is not override:
+            raise ValueError(f"has {override.volume!r} twice; write its limits in one entry")
+    return tuple(overrides.values())
+
+
+def _place(name: str) -> str:
+    """A name as it is compared: ``/data/1/`` is ``/data/1``."""
+    return os.path.normpath(name)
+
+
+def _parse(entry: str) -> Override:
+    words = entry.split()
+    first = next((i for i, word in enumerate(words) if "=" in word), len(words))
+    # A mount point may contain spaces, so the name is everything before the first level.
+    name, levels = " ".join(words[:first]), words[first:]
+    if not name or not levels:
+        raise ValueError(f"has the entry {entry!r} without {'a limit' if name else 'a volume'}; {_FORM}")
+    limits: dict[str, Limit] = {}
+    for level in levels:
+        side, limit = _level(entry, level)
+        if side in limits:
+            raise ValueError(f"has two {side} limits in the entry {entry!r}; keep one")
+        limits[side] = limit
+    if problem := contradict(limits.get("soft"), limits.get("hard")):
+        raise ValueError(f"has the entry {entry!r}: {problem}; {_IN_ORDER}")
+    return Override(name, **limits)
+
+
+def _level(entry: str, text: str) -> tuple[str, Limit]:
+    key, equals, number = text.partition("=")
+    if not equals or key not in _LEVELS:
+        like = nearest(key, _LEVELS)
+        hint = f"did you mean {like}?" if like else f"write one of {', '.join(_LEVELS)}"
+        raise ValueError(f"has {text!r} in the entry {entry!r}, which is no limit; {hint}")
+    side, limit_type, parse = _LEVELS[key]
+    try:
+        level = parse(number)
+    except ValueError as error:
+        raise ValueError(f"has {text!r} in the entry {entry!r}: {number!r} {error}") from None
+    if level is None:
+        # The parsers read the word none as None.
+        raise ValueError(f"has {text!r} in the entry {entry!r}: a limit can't be taken away, only changed")
+    return side, _limit(limit_type, level)
+
+
+Overrides = Annotated[
+    tuple[Override, ...],
+    BeforeValidator(parse_overrides),
+    Unit("limits by volume, `;`-separated", lambda overrides: "; ".join(map(str, overrides)) or "none"),
+]
+
+
+class StorageSettings(Frozen):
+    """The limits of this broker's volumes; at most one soft and one hard, of any two types."""
+
+    soft: Size = declare("static.storage.soft")
+    """Soft limit: bytes consumed of a volume above which quotahost slows producers."""
+    soft_min_free_bytes: Space = declare("static.storage.soft.min-free-bytes")
+    """The soft limit as bytes free. With 0, producers are not slowed before nothing is free."""
+    soft_min_free_percent: Share = declare("static.storage.soft.min-free-percent")
+    """The soft limit as a free share of the capacity, 0.0 to 1.0."""
+    hard: Size = declare("static.storage.hard")
+    """Hard limit: bytes consumed of a volume at which quotahost stops producers."""
+    hard_min_free_bytes: Space = declare("static.storage.hard.min-free-bytes")
+    """The hard limit as bytes free. With 0, producers are stopped when nothing is free."""
+    hard_min_free_percent: Share = declare("static.storage.hard.min-free-percent")
+    """The hard limit as a free share of the capacity, 0.0 to 1.0."""
+    overrides: Overrides = declare("static.storage.overrides", default="")
+    """Limits of single volumes in place of these: `/dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2
+    hard=5T`. Name a volume, or a log directory that lies on it. If an entry leaves a side out, the limit above
+    applies."""
+
+    @model_validator(mode="after")
+    def _one_each_and_in_order(self) -> Self:
+        for side in ("soft", "hard"):
+            names = list(self._limits(side))
+            if len(names) > 1:
+                raise ValueError(f"{' and '.join(names)} are both set; give one {side} limit")
+        if problem := contradict(self.soft_limit, self.hard_limit):
+            raise ValueError(f"{problem}; {_IN_ORDER}")
+        return self
+
+    # Cached, because the policies ask for them once for each of up to 20,000 volumes. cached_property writes into
+    # __dict__, past pydantic's frozen=True.
+
+    @cached_property
+    def soft_limit(self) -> Limit | None:
+        """The soft limit of this broker's volumes, None if there is none."""
+        return next(iter(self._limits("soft").values()), None)
+
+    @cached_property
+    def hard_limit(self) -> Limit | None:
+        """The hard limit of this broker's volumes, None if there is none."""
+        return next(iter(self._limits("hard").values()), None)
+
+    @property
+    def any_limit(self) -> bool:
+        """Whether any volume may have a limit."""
+        return bool(self.soft_limit or self.hard_limit or self.overrides)
+
+    def _limits(self, side: str) -> dict[str, Limit]:
+        """The limits of this side by the property that sets each."""
+        return {
+            f"static.storage.{key}": _limit(limit_type, level)
+            for key, (its_side, limit_type, _) in _LEVELS.items()
+            # The field of static.storage.soft.min-free-bytes is soft_min_free_bytes.
+            if its_side == side and (level := getattr(self, re.sub("[.-]", "_", key))) is not None
+        }
+
+
+# ---- which volume an override is for ----
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The overrides by the names of the volumes that they apply to.
+
+    Attributes:
+        limits: soft and hard limit by volume.
+        unmatched: names that no volume or log directory has.
+        conflicts: sentences about sides that two entries set for one volume; the first applies.
+    """
+
+    limits: dict[str, tuple[Limit | None, Limit | None]]
+    unmatched: tuple[str, ...]
+    conflicts: tuple[str, ...]
+
+
+def match(overrides: Sequence[Override], volumes: Sequence[str], places: Mapping[str, str]) -> Matched:
+    """Which override applies to which volume.
+
+    Args:
+        overrides: as configured.
+        volumes: the names of all volumes.
+        places: for every log directory the name of its volume, "" where it is unknown.
+    """
+    names = {_place(directory): volume for directory, volume in places.items()}
+    names |= {_place(volume): volume for volume in volumes}
+    limits: dict[str, tuple[Limit | None, Limit | None]] = {}
+    conflicts = []
+    for override in overrides:
+        volume = names.get(_place(override.volume))
+        if not volume:
+            continue
+        soft, hard = limits.get(volume, (None, None))
+        for side, later, first in (("soft", override.soft, soft), ("hard", override.hard, hard)):
+            if later and first:
+                conflicts.append(f"{override.volume} is the volume {volume}, whose {side} limit is set before: {first}")
+        limits[volume] = (soft or override.soft, hard or override.hard)
+    # A directory without a volume, as it is offline now, is a known name: its entry is no spelling mistake.
+    unmatched = tuple(override.volume for override in overrides if _place(override.volume) not in names)
+    return Matched(limits, unmatched, tuple(conflicts))
