@@ -1,6 +1,6 @@
 """Whom a factor is for: all clients, or only those who write to topics on the volumes that cause it. Private.
 
-The host makes it of the volumes (``broker.host.judgement``), and the shim hands it on to Java's ``QuotaTable``,
+The host makes it of the volumes (``broker.host.volume_evaluation``), and the shim hands it on to Java's ``QuotaTable``,
 which finds out who writes there. ``None`` in its place means all clients: with ``factor.scope=cluster``, and while
 anything is unknown.
 """

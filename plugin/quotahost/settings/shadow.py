@@ -1,7 +1,7 @@
 """Which rules are in shadow: quotahost computes and shows what they would do, and doesn't enforce them (ADR 22).
 
 The property ``shadow`` names single rules, ``mode=shadow`` means all of them. From here the host learns what it leaves
-to the other rules (``host.resolver``), and Java what it measures instead of enforcing it.
+to the other rules (``host.new_clients``), and Java what it measures instead of enforcing it.
 """
 
 from __future__ import annotations

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.bridge import JavaShim
 from quotahost.broker.host.messages import Answers, Batch, decode, encode
-from quotahost.broker.host.protocol import CALLS, VERSION
+from quotahost.broker.host.protocol import CALLS, VERSION, Shim
 from quotahost.model import Client
 from quotahost.settings.broker import Settings
 
@@ -69,15 +68,15 @@ def test_java_reads_and_writes_the_same_bytes() -> None:
 
 def test_the_first_call_tells_the_version() -> None:
     java = Java()
-    JavaShim(java)
+    Shim(java)
     assert java.calls[0][:2] == ["hello", VERSION]
     with pytest.raises(ConnectionError, match="another release"):
-        JavaShim(Java(hello=ConnectionError("another release")))
+        Shim(Java(hello=ConnectionError("another release")))
 
 
 def test_a_question_is_answered_by_values_or_an_error() -> None:
     java = Java(ask=json.dumps(["alice", 1]))
-    shim = JavaShim(java)
+    shim = Shim(java)
     assert shim.ask("client", "alice", "\ud800") == ["alice", 1]
     assert java.calls[-1] == ["ask", ["client", "alice", "\\ud800"]]
     java.answers["ask"] = json.dumps({"error": "no"})
@@ -86,7 +85,7 @@ def test_a_question_is_answered_by_values_or_an_error() -> None:
 
 
 def test_a_problem_of_javas_is_a_connection_error() -> None:
-    shim = JavaShim(Java(cluster=ConnectionError("TimeoutException: nobody")))
+    shim = Shim(Java(cluster=ConnectionError("TimeoutException: nobody")))
     with pytest.raises(ConnectionError, match="TimeoutException: nobody"):
         shim.registered()
 
@@ -99,7 +98,7 @@ def test_rows_of_the_cluster_become_values() -> None:
         "factor": [0.5, "full"],
         "take": [7, bytes.fromhex("0000000100000001") + b"0", True],
     }
-    shim = JavaShim(Java(**answers))
+    shim = Shim(Java(**answers))
     assert shim.cluster() == ("id", {1: False, 2: True})
     assert shim.configs("TOPIC", ["t"])[0].value == "1"
     assert (shim.log_dirs([1])[0].path, shim.log_dirs([1])[0].usable) == ("/data\t1", None)
@@ -120,15 +119,15 @@ def test_rows_of_the_cluster_become_values() -> None:
         lambda shim: shim.verdict("1", "/data/\udcff is full"),
     ],
 )
-def test_a_text_of_a_plugin_that_is_no_unicode_reaches_java_escaped(hand_over: Callable[[JavaShim], None]) -> None:
+def test_a_text_of_a_plugin_that_is_no_unicode_reaches_java_escaped(hand_over: Callable[[Shim], None]) -> None:
     java = Java()
-    hand_over(JavaShim(java))
+    hand_over(Shim(java))
     assert r"/data/\udcff is full" in java.calls[-1]
 
 
 def test_a_call_that_is_too_large_fails_alone_and_is_not_sent() -> None:
     java = Java()
-    shim = JavaShim(java)
+    shim = Shim(java)
     with pytest.raises(ValueError, match=r"the call gauge has [\d,]+ bytes, and may have [\d,]+"):
         shim.gauge("Volume", "x" * CALLS["gauge"].most, "Consumed", 1)
     shim.gauge("Volume", "x", "Consumed", 1)
@@ -139,7 +138,7 @@ def test_answers_go_as_arrays_and_a_set_of_client_ids_as_bytes() -> None:
     java = Java(publish=2)
     ids = frozenset({"b", "a"})
     answers = Answers([0, 0], [1] * 4, [1.0] * 4, [-1] * 4, [0], [ids], shadows=[""])
-    assert JavaShim(java).publish(Batch([Client("u", "c")] * 2, number=3), answers) == 2
+    assert Shim(java).publish(Batch([Client("u", "c")] * 2, number=3), answers) == 2
     name, number, rows, *_ = java.calls[-1]
     assert (name, number, rows) == ("publish", 3, array("i", [0, 0]))
     assert decode(java.calls[-1][9][0]) == ["a", "b"]
@@ -147,7 +146,7 @@ def test_answers_go_as_arrays_and_a_set_of_client_ids_as_bytes() -> None:
 
 def test_settings_go_with_nan_for_what_has_no_limit() -> None:
     java = Java(broker=[])
-    JavaShim(java).configure(Settings.from_properties({}), [])
+    Shim(java).configure(Settings.from_properties({}), [])
     name, table, *_, topics = java.calls[-1]
     assert name == "configure"
     assert table[0] == 50_000

@@ -9,10 +9,8 @@ import pytest
 
 from quotahost.api import Role
 from quotahost.api.context import no_disks
-from quotahost.broker.discovery.entry_points import PluginError
-from quotahost.broker.host.guard import Guard
-from quotahost.broker.host.plugins.builder import Builder
-from quotahost.broker.host.plugins.plugin_set import PluginSet
+from quotahost.broker.discovery import PluginError
+from quotahost.broker.host.plugins import Builder, Guard, PluginSet
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker

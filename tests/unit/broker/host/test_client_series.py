@@ -9,8 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from harness.system.waiting import eventually
-from quotahost.broker.host.client_series import INTERVAL, ClientSeries, series
-from quotahost.broker.host.exporter import Exporter
+from quotahost.broker.host.exporter import CLIENTS_INTERVAL, ClientSeries, Exporter, series
 from quotahost.model import QuotaType
 from quotahost.model.client_use import Bound, ClientUse
 
@@ -81,7 +80,7 @@ class Clock:
 def test_it_looks_seldom_and_more_seldom_the_longer_a_look_takes() -> None:
     clock = Clock()
     clients = ClientSeries(clock.uses, 200, clock)
-    for second, looks in ((0, 1), (4.9, 1), (INTERVAL, 2)):
+    for second, looks in ((0, 1), (4.9, 1), (CLIENTS_INTERVAL, 2)):
         clock.now = second
         assert clients.read()["Rate"]
         assert clock.looks == looks
@@ -97,14 +96,14 @@ def test_what_cannot_be_read_is_left_out_until_it_can(caplog: pytest.LogCaptureF
     clock = Clock()
 
     def fails(most: int) -> list[ClientUse]:
-        if clock.now < INTERVAL:
+        if clock.now < CLIENTS_INTERVAL:
             raise ConnectionError("no JMX")
         return clock.uses(most)
 
     clients = ClientSeries(fails, 200, clock)
     assert clients.read() == {}
     assert "can't be read (no JMX)" in caplog.text
-    clock.now = INTERVAL
+    clock.now = CLIENTS_INTERVAL
     assert clients.read()["Rate"]
 
 

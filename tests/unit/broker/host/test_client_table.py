@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 
 from quotahost.background import start_daemon
-from quotahost.broker.host.client_table import ClientTable, lines
+from quotahost.broker.host.broker_status import ClientTable, lines
 from quotahost.model import QuotaType
 from quotahost.model.client_use import Bound, ClientUse
 

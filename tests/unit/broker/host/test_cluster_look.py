@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from quotahost.broker.host.cluster_look import TRIES, ClusterLook
+from quotahost.broker.host.broker import TRIES, ClusterWatch
 from quotahost.broker.host.messages import ConfigRow
 from quotahost.model import Cluster
 from tests.fakes.shim import FakeShim
@@ -18,7 +18,7 @@ PREFIX = "client.quota.callback."
 
 
 @dataclass
-class AskedShim(FakeShim):
+class Asked(FakeShim):
     """A cluster that answers as it is told; an exception is raised."""
 
     brokers: dict[int, bool] | Exception = field(default_factory=lambda: {10: False, 1: False, 2: True})
@@ -43,7 +43,7 @@ class AskedShim(FakeShim):
 class Heard:
     """What the host thread gets."""
 
-    def __init__(self, look: ClusterLook) -> None:
+    def __init__(self, look: ClusterWatch) -> None:
         self._look = look
         self.clusters: list[Cluster] = []
         self.stored: list[tuple[str, ...]] = []
@@ -53,20 +53,20 @@ class Heard:
 
 
 @pytest.fixture
-def shim() -> AskedShim:
-    return AskedShim()
+def shim() -> Asked:
+    return Asked()
 
 
 @pytest.fixture
-def look(shim: AskedShim) -> Iterator[ClusterLook]:
-    made = ClusterLook(shim)
+def look(shim: Asked) -> Iterator[ClusterWatch]:
+    made = ClusterWatch(shim)
     made.start(7)  # its thread waits for much longer than a test
     yield made
     made.close()
 
 
 def test_a_kafka_that_does_not_tell_is_asked_for_brokers_in_service_and_nothing_is_told_twice(
-    shim: AskedShim, look: ClusterLook
+    shim: Asked, look: ClusterWatch
 ) -> None:
     heard = Heard(look)
     for _ in range(2):
@@ -80,14 +80,14 @@ def test_a_kafka_that_does_not_tell_is_asked_for_brokers_in_service_and_nothing_
     assert shim.asked.count("cluster") == 3
 
 
-def test_a_kafka_that_tells_is_never_asked(shim: AskedShim, look: ClusterLook) -> None:
+def test_a_kafka_that_tells_is_never_asked(shim: Asked, look: ClusterWatch) -> None:
     look.kafka_tells()
     look.look()
     assert "cluster" not in shim.asked
 
 
 @pytest.mark.parametrize("fetched_late", [False, True])
-def test_an_answer_that_kafkas_news_overtook_is_dropped(shim: AskedShim, look: ClusterLook, fetched_late: bool) -> None:
+def test_an_answer_that_kafkas_news_overtook_is_dropped(shim: Asked, look: ClusterWatch, fetched_late: bool) -> None:
     heard = Heard(look)
     if not fetched_late:
         shim.meanwhile = look.kafka_tells
@@ -98,7 +98,7 @@ def test_an_answer_that_kafkas_news_overtook_is_dropped(shim: AskedShim, look: C
 
 
 def test_without_an_answer_nothing_is_told_and_a_second_time_the_log_says_so_once(
-    shim: AskedShim, look: ClusterLook, caplog: pytest.LogCaptureFixture
+    shim: Asked, look: ClusterWatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     shim.brokers = ConnectionError("TimeoutException: no answer")
@@ -116,7 +116,7 @@ def row(name: str, source: str = "DYNAMIC_BROKER_CONFIG") -> ConfigRow:
     return ConfigRow("7", name, source, "")
 
 
-def test_which_of_our_names_are_stored_is_told_once_when_the_broker_answers(shim: AskedShim, look: ClusterLook) -> None:
+def test_which_of_our_names_are_stored_is_told_once_when_the_broker_answers(shim: Asked, look: ClusterWatch) -> None:
     heard = Heard(look)
     shim.rows = ConnectionError("TimeoutException: no answer")
     look.look()
@@ -133,7 +133,7 @@ def test_which_of_our_names_are_stored_is_told_once_when_the_broker_answers(shim
     assert shim.asked.count("BROKER 7") == 2
 
 
-def test_nothing_is_told_of_nothing(shim: AskedShim, look: ClusterLook) -> None:
+def test_nothing_is_told_of_nothing(shim: Asked, look: ClusterWatch) -> None:
     heard = Heard(look)
     look.look()
     look.look()
@@ -143,7 +143,7 @@ def test_nothing_is_told_of_nothing(shim: AskedShim, look: ClusterLook) -> None:
 
 
 def test_who_may_not_ask_stops_asking_and_says_so(
-    shim: AskedShim, look: ClusterLook, caplog: pytest.LogCaptureFixture
+    shim: Asked, look: ClusterWatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     shim.rows = ConnectionError("ClusterAuthorizationException: denied")
@@ -153,8 +153,8 @@ def test_who_may_not_ask_stops_asking_and_says_so(
     assert caplog.text.count("can't be looked at for misspelt names: ClusterAuthorizationException: denied") == 1
 
 
-def test_a_controller_alone_is_not_asked_what_is_stored(shim: AskedShim) -> None:
-    look = ClusterLook(shim)
+def test_a_controller_alone_is_not_asked_what_is_stored(shim: Asked) -> None:
+    look = ClusterWatch(shim)
     look.start(None)
     look.look()
     look.close()

@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.exemptions import Exemptions
-from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import NEWCOMER
-from quotahost.broker.host.resolver import Resolver, Supplier
 from quotahost.cli.explain.quota import parse
 from quotahost.cli.explain.wording import quota_facts
 from quotahost.model import Client, Quota, Scope
@@ -21,6 +18,8 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
 from tests.fakes import dump
 from tests.fakes.shim import FakeShim
+from tests.fakes.suppliers import Supplier
+from tests.fakes.suppliers import resolved as answers_of
 from tests.unit.cli.test_explain import answer
 
 ALICE = Client("alice", "app")
@@ -35,9 +34,7 @@ def resolved(answers: list[Quota | None], combine: str = "most-constraining") ->
 
 
 def one(asks: dict[str, Any], combine: str) -> tuple[int, float, str]:
-    exemptions = Exemptions(Settings.from_properties({}), {})
-    suppliers = {name: Supplier(ask) for name, ask in asks.items()}
-    found = Resolver(suppliers, exemptions, Guard(FakeShim({})), combine).answers([ALICE])
+    found = answers_of({name: Supplier(ask) for name, ask in asks.items()}, [ALICE], combine)
     source = found.sources[0]
     return found.codes[0], found.rates[0], "" if source < 0 else found.suppliers[source]
 

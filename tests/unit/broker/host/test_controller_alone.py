@@ -9,7 +9,7 @@ import pytest
 
 from quotahost.api import Role
 from quotahost.broker.disks.monitor import NoDisks
-from quotahost.broker.host.roles import NodeRoles
+from quotahost.broker.host.plugins import NodeRoles
 from quotahost.model import ClusterVolumes, State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 
 from quotahost.api import ClientIdAware, Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.exemptions import Exemptions
-from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.loop import Host
-from quotahost.broker.host.measured import measured
 from quotahost.broker.host.messages import ALONE, EACH, EXEMPT
-from quotahost.broker.host.resolver import Resolver, Supplier
+from quotahost.broker.host.new_clients import measured
+from quotahost.broker.host.plugins import Guard
 from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
 from quotahost.broker.plugins.suppliers.controller_mutation import ControllerMutation, ControllerMutationSettings
 from quotahost.broker.plugins.suppliers.overrides import Overrides, OverridesSettings
@@ -26,23 +24,18 @@ from quotahost.broker.plugins.tasks.publish_usage import PublishUsage
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
 from quotahost.model import QUOTA_TYPES, Client, ClientQuotaChange, Quota, QuotaEntity, QuotaType
 from quotahost.model.quotas import DEFAULT
-from quotahost.settings.broker import Settings
 from tests.fakes.plugin_context import context, settings
 from tests.fakes.shim import FakeShim, node_of
+from tests.fakes.suppliers import Supplier, resolved, supplier
 
 NAMES = st.sampled_from(["", "a", "b", "c", "alice"])
 ALICE = Client("alice", "app")
 
 
-def supplier(quota: Quota | None, distinct: Any = None) -> Supplier:
-    return Supplier(lambda _client, _type: quota, None if distinct is None else lambda _principal: distinct)
-
-
 def told(suppliers: list[Supplier], combine: str = "first", shim: FakeShim | None = None) -> object:
     """What the answer for alice/app tells of her other client-ids."""
-    guard = Guard(shim or FakeShim({}))
     named = {f"s{n}": each for n, each in enumerate(suppliers)}
-    found = Resolver(named, Exemptions(Settings.from_properties({}), {}), guard, combine).answers([ALICE])
+    found = resolved(named, [ALICE], combine, guard=Guard(shim or FakeShim()))
     distinct = found.distinct[found.rows[0]]
     return distinct if distinct < 0 else found.distinct_ids[distinct]
 
@@ -64,8 +57,7 @@ def test_one_that_does_not_know_decides_alone() -> None:
 def test_the_same_set_stays_one_object_through_a_batch() -> None:
     ids = frozenset({"a", "b"})
     named = {"s": supplier(Quota(1.0), ids), "t": supplier(None, frozenset())}
-    exemptions = Exemptions(Settings.from_properties({}), {})
-    found = Resolver(named, exemptions, Guard(FakeShim({}))).answers([Client(f"u{n}", "x") for n in range(100)])
+    found = resolved(named, [Client(f"u{n}", "x") for n in range(100)])
     assert found.distinct_ids == [ids]
     assert found.distinct_ids[0] is ids
     assert (len(found.codes), set(found.rows)) == (len(QUOTA_TYPES), {0})

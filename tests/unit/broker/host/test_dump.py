@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.dump import quota_of, state_of, use_of, whose
+from quotahost.broker.host.broker_status import use_of
+from quotahost.broker.host.dump import quota_of, state_of, whose
 from quotahost.model import Bound, QuotaType
 from quotahost.model.client_use import ClientUse
 from tests.fakes import dump

@@ -12,11 +12,9 @@ import pytest
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.factor import FactorLoop
-from quotahost.broker.host.guard import Guard
-from quotahost.broker.host.plugins.plugin_set import PluginSet
-from quotahost.broker.host.remembered_pause import PauseMemory
-from quotahost.broker.host.scope import Scoped
+from quotahost.broker.host.factor import FactorLoop, PauseMemory
+from quotahost.broker.host.plugins import Guard, PluginSet
+from quotahost.broker.host.volume_evaluation import Scoped
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.affected import Affected
 from tests.fakes.plugin_context import Clock, context, settings

@@ -8,13 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from quotahost.broker.host.exemptions import Exemptions
-from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.logs import LINES_OF_CAUSE, RateLimit
-from quotahost.broker.host.resolver import Resolver, Supplier
+from quotahost.broker.host.plugins import Guard
 from quotahost.model import Client, Quota, QuotaType
-from quotahost.settings.broker import Settings
 from tests.fakes.shim import FakeShim
+from tests.fakes.suppliers import Supplier, resolved
 
 MANY = 10_000
 
@@ -100,9 +98,9 @@ def test_a_supplier_that_fails_for_each_of_many_clients_is_logged_once(
     def quota(client: Client, quota_type: QuotaType) -> Quota | None:
         raise ValueError(client.client_id)
 
-    resolver = Resolver({"broken": Supplier(quota)}, Exemptions(Settings.from_properties({}), {}), guard)
     for number in range(MANY // 100):
-        resolver.answers([Client("alice", f"app-{number}-{each}") for each in range(100)])
+        clients = [Client("alice", f"app-{number}-{each}") for each in range(100)]
+        resolved({"broken": Supplier(quota)}, clients, guard=guard)
     assert len(shim.failed) >= MANY
     assert len(caplog.records) == 1
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from quotahost.broker.host.broker import HostBroker
-from quotahost.broker.host.looks import parse, uses
+from quotahost.broker.host.broker_status import parse, uses
 from quotahost.broker.host.messages import Gauge
 from quotahost.cli.explain.quota import parse as parse_answer
 from quotahost.model import Client, ClientUsage, QuotaType, State, VolumeUse

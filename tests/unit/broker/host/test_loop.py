@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from quotahost.broker.host.exemptions import INTERNAL_CLIENT_IDS
-from quotahost.broker.host.loop import RETRY, Host
+from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import EXEMPT, NEWCOMER, Batch, Event
+from quotahost.broker.host.new_clients import RETRY
 from quotahost.model import Client
 from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import Clock

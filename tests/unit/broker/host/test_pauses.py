@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from quotahost.broker.host import pauses
+from quotahost.broker.host import volume_evaluation
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Factor, Limit, LimitType, Volume
 from quotahost.model.bounds import bounds
@@ -164,7 +164,7 @@ def test_a_full_disk_on_which_nothing_changes_for_an_hour_stays_in_its_pause() -
 
 
 def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pauses, "MOST", 2)
+    monkeypatch.setattr(volume_evaluation, "MOST_HELD", 2)
     one = world()
     one.step(cluster(*(used(1000, f"/{n}") for n in range(9))))
     assert one.step(cluster(*(used(960, f"/{n}") for n in range(9)))) == 0

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from queue import Queue
 from typing import Any
 
 import pytest
 
+from harness.system.waiting import eventually
+from quotahost.broker.host.broker_status import answer_question
 from quotahost.broker.host.messages import ConfigRow
-from quotahost.broker.host.questions import Questions
 from tests.fakes.shim import FakeShim
 
 
@@ -31,11 +31,9 @@ class Topics(FakeShim):
 
 
 def ask(shim: Topics, *words: str) -> Any:
-    answers: Queue[tuple[str, str]] = Queue()
-    Questions(shim, lambda ticket, text: answers.put((ticket, text))).handle("5", words)
-    ticket, text = answers.get(timeout=10)
-    assert ticket == "5"
-    return json.loads(text)
+    answer_question(shim, "5", words)
+    eventually(lambda: "5" in shim.answered)
+    return json.loads(shim.answered["5"])
 
 
 def test_of_each_topic_that_exists_the_properties_that_decide_what_is_deleted() -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import pytest
 
-from quotahost.broker.host.remembered_pause import PauseMemory
-from quotahost.broker.host.scope import affected
+from quotahost.broker.host.factor import PauseMemory
+from quotahost.broker.host.loop import Host
+from quotahost.broker.host.volume_evaluation import affected
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.affected import MAX_AFFECTED, Affected
-from tests.fakes.plugin_context import settings
+from tests.fakes.plugin_context import Clock, settings
+from tests.fakes.shim import FakeShim
 from tests.unit.broker.host.test_factor import TIMES, World, fails
 
 
@@ -154,12 +155,9 @@ def test_a_host_that_starts_again_slows_all_for_what_it_never_learns() -> None:
 
 
 def test_without_a_fence_the_scope_topics_is_said_to_be_the_cluster_once(caplog: pytest.LogCaptureFixture) -> None:
-    from quotahost.broker.host.factor import MissingFenceWarning
-
-    it = world(fence=False)
-    warning = MissingFenceWarning(it.shim, it.clock)
-    it.clock.now += 10
-    with caplog.at_level(logging.WARNING):
-        warning.step(True, it.settings)
-        warning.step(True, it.settings)
+    clock = Clock()
+    shim = FakeShim({"factor.source": "fixed", "factor.scope": "topics"})
+    shim.on_take = lambda: setattr(clock, "now", clock.now + 3)
+    shim.idle(5)
+    Host(shim, clock).run()
     assert sum("factor.scope=topics needs the fence" in line for line in caplog.messages) == 1

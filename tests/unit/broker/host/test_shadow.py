@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.exemptions import Exemptions
-from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.loop import Host
-from quotahost.broker.host.measured import measured
 from quotahost.broker.host.messages import EACH
-from quotahost.broker.host.resolver import Resolver, Supplier
+from quotahost.broker.host.new_clients import measured
+from quotahost.broker.host.plugins import Guard
 from quotahost.model import QUOTA_TYPES, Client, Quota, Scope
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.shim import FakeShim
+from tests.fakes.suppliers import Supplier, supplier
+from tests.fakes.suppliers import resolved as answers_of
 
 ALICE = Client("alice", "app")
 OTHER = Client("alice", "other")
@@ -44,9 +44,8 @@ class Found:
 def resolved(
     suppliers: Mapping[str, Supplier], in_shadow: frozenset[str], combine: str = "first", shim: FakeShim | None = None
 ) -> list[Found]:
-    exemptions = Exemptions(Settings.from_properties({}), {})
-    all_of_them = Resolver(suppliers, exemptions, Guard(shim or FakeShim({})), combine, in_shadow)
-    answers, found = all_of_them.answers([ALICE, OTHER]), []
+    found: list[Found] = []
+    answers = answers_of(suppliers, [ALICE, OTHER], combine, in_shadow, Guard(shim or FakeShim()))
     for row in answers.rows:
         at = row * len(QUOTA_TYPES)
         name = answers.suppliers[answers.sources[at]].partition("\t")[0] if answers.sources[at] >= 0 else ""
@@ -59,10 +58,6 @@ def resolved(
         distinct = ids if ids < 0 else answers.distinct_ids[ids]
         found.append(Found(answers.codes[at], str(answers.rates[at]), name, would, distinct))
     return found
-
-
-def supplier(quota: Quota | None, distinct: frozenset[str] | None = frozenset()) -> Supplier:
-    return Supplier(lambda _client, _type: quota, None if distinct is None else lambda _principal: distinct)
 
 
 @given(
@@ -86,7 +81,7 @@ def test_what_is_in_force_is_what_it_were_without_the_suppliers_in_shadow_and_be
 
 
 def test_an_old_supplier_stays_in_force_while_a_new_one_is_tried_before_it() -> None:
-    chain = {"new": supplier(Quota(1e6, Scope.USER)), "old": supplier(Quota(5e6))}
+    chain = {"new": supplier(Quota(1e6, Scope.USER), ()), "old": supplier(Quota(5e6), ())}
     (found, _) = resolved(chain, frozenset({"new"}))
     assert (found.code, found.rate, found.source) == (Scope.CLIENT.kind.value, "5000000.0", "old")
     assert found.would == (Scope.USER.kind.value, "1000000.0", "new")
@@ -96,7 +91,7 @@ def test_client_ids_that_may_differ_by_the_supplier_in_shadow_are_each_asked_abo
     def by_client(client: Client, _: object) -> Quota:
         return Quota(1.0 if client == ALICE else 2.0)
 
-    chain = {"new": Supplier(by_client), "old": supplier(Quota(5e6))}
+    chain = {"new": Supplier(by_client), "old": supplier(Quota(5e6), ())}
     found = resolved(chain, frozenset({"new"}))
     assert [each.would and each.would[1] for each in found] == ["1.0", "2.0"]
 
@@ -107,7 +102,9 @@ def test_a_supplier_that_fails_in_shadow_is_counted_and_harms_nobody(caplog: pyt
 
     shim = FakeShim({})
     with caplog.at_level(logging.CRITICAL):
-        found = resolved({"bad": Supplier(fails, fails), "old": supplier(Quota(5e6))}, frozenset({"bad"}), shim=shim)
+        found = resolved(
+            {"bad": Supplier(fails, fails), "old": supplier(Quota(5e6), ())}, frozenset({"bad"}), shim=shim
+        )
     assert [(each.rate, each.source, each.would) for each in found] == [("5000000.0", "old", None)] * 2
     assert set(shim.failed) == {"bad"}
 

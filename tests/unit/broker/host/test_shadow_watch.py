@@ -12,10 +12,8 @@ import pytest
 
 from harness.system.waiting import eventually
 from quotahost.broker.host.comparison import Key
-from quotahost.broker.host.messages import GROUP
+from quotahost.broker.host.messages import GROUP, shadow_text
 from quotahost.broker.host.shadow import LONGEST, MOST, OTHERS, PAUSE_PER_LOOK, TOLD, Shadow, _told
-from quotahost.broker.host.would_be import shadow_text
-from quotahost.model import QuotaType
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.holders import PRODUCE, holder, state
@@ -25,12 +23,11 @@ TRIED = "supplier.static"
 
 
 @dataclass
-class Java:
-    """What the comparison asks of Java, whose clock moves on with each question; gauges are a FakeShim's."""
+class Java(FakeShim):
+    """What the comparison asks of Java, whose clock moves on with each question."""
 
     rows: list[list[Any]] = field(default_factory=list)
     state: dict[str, Any] = field(default_factory=dict)
-    fake: FakeShim = field(default_factory=FakeShim)
     told: list[str] = field(default_factory=list)
     asked: list[tuple[str, ...]] = field(default_factory=list)
     now: float = 1000.0
@@ -38,15 +35,12 @@ class Java:
     collects: bool = True
     problem: Exception | None = None
 
-    def __post_init__(self) -> None:
-        self.gauge, self.count, self.detach = self.fake.gauge, self.fake.count, self.fake.detach
-
     def ask(self, *words: str) -> Any:
         self.asked.append(words)
         if self.problem:
             raise self.problem
         if words[0] == "gauges":
-            return [[*key, value] for key, value in self.fake.shown.items()]
+            return [[*key, value] for key, value in self.shown.items()]
         if words[0] == "state":
             return state(**self.state)
         self.now += self.takes
@@ -56,16 +50,13 @@ class Java:
     def held(self, text: str) -> None:
         self.told.append(text)
 
-    def restarted(self) -> bool:
-        return self.fake.second_life
-
     def clock(self) -> float:
         return self.now
 
     def shows(self, rule: str) -> list[float | None]:
         """Over, Unmeasured, Seconds and Bytes of a rule."""
         names = ("Over", "Unmeasured", "Seconds", "Bytes")
-        return [self.fake.shown.get(("Shadow", rule, name)) for name in names]
+        return [self.shown.get(("Shadow", rule, name)) for name in names]
 
 
 def settings(**changes: str) -> Settings:
@@ -98,7 +89,7 @@ def would(rate: float) -> str:
 
 
 def test_seconds_and_bytes_beyond_the_limit_add_up_from_look_to_look() -> None:
-    java = Java([holder("alice", "a", rate=1_500, shadow=would(1_000))], {"shadow": [TRIED]})
+    java = Java(rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]})
     shadow = watch(java, shadow=TRIED)
     looks(shadow, java, 5)
     assert java.shows(TRIED) == [1, 0, 0, 0]  # nobody knows since when
@@ -110,7 +101,7 @@ def test_seconds_and_bytes_beyond_the_limit_add_up_from_look_to_look() -> None:
 
 
 def test_the_time_without_a_rule_in_shadow_does_not_count() -> None:
-    java = Java([holder("alice", "a", rate=1_500, shadow=would(1_000))], {"shadow": [TRIED]})
+    java = Java(rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]})
     shadow = watch(java, shadow=TRIED)
     looks(shadow, java, 1, 1)
     shadow.configure(settings())
@@ -121,14 +112,14 @@ def test_the_time_without_a_rule_in_shadow_does_not_count() -> None:
 
 
 def test_a_rule_is_shown_from_its_first_look_on() -> None:
-    java = Java([], {"shadow": ["factor"]})
+    java = Java(state={"shadow": ["factor"]})
     looks(watch(java, shadow=f"factor,topics,topic.t,{TRIED}"), java, 1)
     assert java.shows("factor") == java.shows(TRIED) == [0, 0, 0, 0]
-    assert {name for _, name, _ in java.fake.shown} == {"factor", TRIED}, "topics are Java's"
+    assert {name for _, name, _ in java.shown} == {"factor", TRIED}, "topics are Java's"
 
 
 def test_a_pause_that_was_not_planned_counts_nothing() -> None:
-    java = Java([holder("alice", "a", rate=1_500, shadow=would(1_000))], {"shadow": [TRIED]})
+    java = Java(rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]})
     shadow = watch(java, shadow=TRIED)
     looks(shadow, java, 1, LONGEST + 1)
     assert java.shows(TRIED) == [1, 0, 0, 0]
@@ -140,7 +131,7 @@ def test_a_pause_that_was_not_planned_counts_nothing() -> None:
 
 
 def test_it_looks_once_a_second_and_not_at_all_while_nothing_is_in_shadow() -> None:
-    java = Java([], {"shadow": ["factor"]})
+    java = Java(state={"shadow": ["factor"]})
     shadow = watch(java, shadow="factor")
     looks(shadow, java, 1)
     assert shadow._pause == 1
@@ -150,7 +141,7 @@ def test_it_looks_once_a_second_and_not_at_all_while_nothing_is_in_shadow() -> N
 
 
 def test_a_factor_of_one_in_shadow_asks_for_nobody() -> None:
-    java = Java([], {"shadow": ["factor"]})
+    java = Java(state={"shadow": ["factor"]})
     looks(watch(java, shadow="factor"), java, 1, 1)
     assert {words[0] for words in java.asked} == {"gauges", "state"}
     java.state["factor"] = 0.5
@@ -161,7 +152,9 @@ def test_a_factor_of_one_in_shadow_asks_for_nobody() -> None:
 
 
 def test_who_has_no_quota_is_compared_with_what_it_used_when_the_factor_fell() -> None:
-    java = Java([holder("alice", "a", rate=1_000), holder("bob", "a", rate=5)], {"shadow": ["factor"], "factor": 0.5})
+    java = Java(
+        rows=[holder("alice", "a", rate=1_000), holder("bob", "a", rate=5)], state={"shadow": ["factor"], "factor": 0.5}
+    )
     shadow = watch(java, shadow="factor", newcomers_produce="8000")
     looks(shadow, java, 1)
     assert java.shows("factor")[0] == 1  # bob used too little to be measured by: he has what newcomers have
@@ -176,15 +169,12 @@ def test_who_has_no_quota_is_compared_with_what_it_used_when_the_factor_fell() -
 
 
 def test_what_would_hold_a_scope_is_told_to_java_when_it_changes() -> None:
-    java = Java([holder("alice", "a", rate=1_500, shadow=would(1_000))], {"shadow": [TRIED]})
+    java = Java(rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]})
     shadow = watch(java, shadow=TRIED)
     looks(shadow, java, 1, 1, 1)
-    assert shadow.holds(PRODUCE, "alice", "a") == TRIED
-    assert shadow.holds(PRODUCE, "alice", "b") == ""
     assert list(map(json.loads, java.told)) == [{"PRODUCE": [["alice", "a", TRIED]]}]
     shadow.configure(settings())
     looks(shadow, java, 1)
-    assert shadow.holds(PRODUCE, "alice", "a") == ""
     assert java.told[-1] == "{}"
     assert java.shows(TRIED)[:2] == [0, 0]
 
@@ -198,20 +188,20 @@ def test_of_many_java_is_told_those_furthest_beyond() -> None:
 def test_rules_beyond_the_most_share_numbers() -> None:
     names = [f"s{n}" for n in range(MOST + 2)]
     text = [shadow_text([(GROUP, 1_000, 0)] * 4, [name], [name]) for name in names]
-    java = Java([holder(n, "a", rate=1_500, shadow=each) for n, each in zip(names, text, strict=True)])
+    java = Java(rows=[holder(n, "a", rate=1_500, shadow=each) for n, each in zip(names, text, strict=True)])
     java.state["shadow"] = ["supplier.s0"]
     shadow = watch(java, shadow=TRIED)
     looks(shadow, java, 1, 1)
-    shown = {name for _, name, _ in java.fake.shown}
+    shown = {name for _, name, _ in java.shown}
     assert len(shown) <= MOST + 2
     assert java.shows(OTHERS)[0] == MOST + 2 - (len(shown) - 2)
 
 
 def test_a_host_that_follows_another_goes_on_with_its_numbers_and_takes_the_old_ones_back() -> None:
-    java = Java([], {"shadow": []}, FakeShim(second_life=True))
+    java = Java(state={"shadow": []}, second_life=True)
     for attribute, value in (("Over", 3.0), ("Unmeasured", 2.0), ("Seconds", 7.0), ("Bytes", 8.0)):
-        java.fake.gauge("Shadow", TRIED, attribute, value)
-        java.fake.gauge("Shadow", "topic.t", attribute, value)
+        java.gauge("Shadow", TRIED, attribute, value)
+        java.gauge("Shadow", "topic.t", attribute, value)
     shadow = Shadow(java, java.clock)
     shadow.configure(settings())
     eventually(lambda: java.told == ["{}"])
@@ -221,12 +211,12 @@ def test_a_host_that_follows_another_goes_on_with_its_numbers_and_takes_the_old_
 
 
 def test_the_thread_looks_as_soon_as_a_rule_is_in_shadow_and_ends_with_the_host() -> None:
-    java = Java([holder("alice", "a", rate=1_500, shadow=would(1_000))], {"shadow": [TRIED]})
+    java = Java(rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]})
     shadow = Shadow(java)
     shadow.configure(settings())
     assert shadow._thread is None
     shadow.configure(settings(shadow=TRIED))
-    eventually(lambda: shadow.holds(QuotaType.PRODUCE, "alice", "a") == TRIED)
+    eventually(lambda: java.told == [json.dumps({"PRODUCE": [["alice", "a", TRIED]]}, separators=(",", ":"))])
     thread = shadow._thread
     assert thread
     shadow.close()
@@ -237,7 +227,9 @@ def test_the_thread_looks_as_soon_as_a_rule_is_in_shadow_and_ends_with_the_host(
 def test_a_look_that_fails_is_logged_once_and_the_next_one_may_succeed(
     problem: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    java = Java([holder("alice", "a", rate=1_500, shadow=would(1_000))], {"shadow": [TRIED]}, problem=problem)
+    java = Java(
+        rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]}, problem=problem
+    )
     shadow = watch(java, shadow=TRIED)
     looks(shadow, java, 1, 1)
     assert caplog.text.count("can't be compared now") == 1

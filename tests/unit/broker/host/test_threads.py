@@ -10,9 +10,8 @@ from typing import Any, cast
 import pytest
 
 from quotahost.api import DataSourceTask
-from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, QUEUE_MAX, Logs
-from quotahost.broker.host.plugins.scheduler import Scheduler
+from quotahost.broker.host.plugins import Guard, Scheduler
 from tests.fakes.plugin_context import eventually
 from tests.fakes.shim import FakeShim
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.host.volume_limits import MOST
+from quotahost.broker.host.volume_evaluation import MOST_SHOWN as MOST
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.metrics import CATALOGUE
 from quotahost.model import ClusterVolumes, Factor, Limit, LimitType, Volume

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.messages import GROUP
-from quotahost.broker.host.would_be import WouldBe, shadow_text, tag, would_be
+from quotahost.broker.host.messages import GROUP, WouldBe, shadow_text, tag, would_be
 from quotahost.model import QUOTA_TYPES, ScopeKind
 
 CLIENT, USER, CLIENT_ID, ALL = (each.value for each in ScopeKind if each is not ScopeKind.GROUP)

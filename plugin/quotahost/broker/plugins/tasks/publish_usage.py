@@ -51,7 +51,7 @@ class PublishUsage:
     The records of ``quotas.topic`` define which clients have a cluster-wide quota; the task makes that topic, too.
     """
 
-    #: Kafka then measures clients without a quota, too (quotahost.broker.host.measured).
+    #: Kafka then measures clients without a quota, too (quotahost.broker.host.new_clients.measured).
     needs_usage: ClassVar = True
 
     def __init__(

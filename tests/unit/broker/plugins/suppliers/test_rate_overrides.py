@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quotahost.api import Role
-from quotahost.broker.discovery.build import plugin_settings
+from quotahost.broker.discovery import plugin_settings
 from quotahost.broker.plugins.suppliers.controller_mutation import ControllerMutation
 from quotahost.broker.plugins.suppliers.overrides import Overrides
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope
