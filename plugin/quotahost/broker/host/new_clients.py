@@ -278,6 +278,8 @@ class AnswerTable:
         self.answers = Answers()
         self._names = names
         self._rows: dict[tuple[tuple[Answer, ...], int, Would], int] = {}
+        # The row that was asked for last: most clients that come at once have the same.
+        self._last: tuple[tuple[Answer, ...], Distinct | int, Would, int] = ((), None, (), -1)
         self._groups: dict[str, int] = {}
         self._combined: dict[str, int] = {}
         self._distinct: dict[frozenset[str], int] = {}
@@ -286,13 +288,18 @@ class AnswerTable:
 
     def row(self, answers: tuple[Answer, ...], distinct: Distinct | int, would: Would = ()) -> int:
         """The number of the row with these answers, one for each quota type; ``distinct`` may also be ALONE."""
+        last_answers, last_distinct, last_would, row = self._last
+        if distinct is last_distinct and answers == last_answers and would == last_would:
+            return row
         known_ids = EACH if distinct is None else distinct
         if not isinstance(known_ids, int):
             known_ids = self._distinct.setdefault(known_ids, len(self._distinct))
         key = (answers, known_ids, would)
         if (known := self._rows.get(key)) is not None:
+            self._last = answers, distinct, would, known
             return known
         row = self._rows[key] = len(self._rows)
+        self._last = answers, distinct, would, row
         for code, rate, source in answers:
             self.answers.codes.append(code)
             self.answers.rates.append(rate)

@@ -294,7 +294,13 @@ class VolumeLimits:
         for name in self._shown.keys() - new.keys():
             self._shim.forget("VolumeLimits", name)
         for name, numbers in new.items():
-            self._replace(name, numbers)
+            old = self._shown.get(name, {})
+            # A single number can't be taken away: the bean goes, and comes back with the numbers that are left.
+            if old.keys() - numbers.keys():
+                self._shim.forget("VolumeLimits", name)
+            if old != numbers:
+                for attribute, value in numbers.items():
+                    self._shim.gauge("VolumeLimits", name, attribute, value)
         self._shown = new
 
     def _limits(self, policy: Policy | None, volumes: list[Volume]) -> Sequence[Numbers]:
@@ -306,16 +312,6 @@ class VolumeLimits:
             if not isinstance(answer, Failed):
                 return answer
         return [{}] * len(volumes)
-
-    def _replace(self, name: str, new: Numbers) -> None:
-        old = self._shown.get(name, {})
-        # A single number can't be taken away: the bean goes, and comes back with the numbers that are left.
-        if old.keys() - new.keys():
-            self._shim.forget("VolumeLimits", name)
-            old = {}
-        for attribute, value in new.items():
-            if old.get(attribute) != value:
-                self._shim.gauge("VolumeLimits", name, attribute, value)
 
 
 def _all_numbers(policy: QuotaPolicy, volumes: list[Volume]) -> list[Numbers]:
