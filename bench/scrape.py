@@ -2,7 +2,7 @@
 
 Each client has sensors of its own by a request quota for each pair of user and client-id. The clients go on asking, one
 after the other, all of them within Kafka's quota windows, while the endpoint is scraped once a second. Looks at the
-clients are taken by a thread of their own (``host/client_series.py``), which a scrape meets now and then. So the
+clients are taken by a thread of their own (``broker/host/exporter.py``), which a scrape meets now and then. So the
 slowest scrape is told beside the median.
 """
 

@@ -101,7 +101,7 @@ CATALOGUE: Final = (
          "By how long Kafka has delayed their responses: the mean of those that it delayed in the last 30 to 60 s."),
     )),
     *_bean(CLIENTS, label=f"{_BY_CLIENT}, by", shown_by="every broker, for at most `metrics.clients`", rows=(
-        ("LimitedBy", "client_bound", GAUGE,
+        ("Bound", "client_bound", GAUGE,
          "1 for each that is held back now: by its `quota`, the `factor`, the `floor`, the `fence`, a `topic quota`; "
          "or that a rule in shadow would hold back, `shadow: RULE`."),
     )),

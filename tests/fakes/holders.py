@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from quotahost.model import QuotaType
+from tests.fakes import dump as raw
 
 PRODUCE, FETCH, REQUEST = QuotaType.PRODUCE, QuotaType.FETCH, QuotaType.REQUEST
 
@@ -35,13 +36,10 @@ def holder(
 
 
 def state(**changes: Any) -> dict[str, Any]:
-    """The part of the state that a comparison reads; ``closed`` closes the fence."""
+    """A state with low floors; ``closed`` closes the fence."""
     closed = changes.pop("closed", False)
-    return {
-        "enforced": True, "shadow": [], "factor": 1.0, "limit_factor": 1.0, "affected_topics": -1,
-        "factor_types": ["PRODUCE"], "fence": {"installed": closed, "closed": closed, "counts_only": closed},
-        "floors": {"PRODUCE": 10.0, "FETCH": 10.0, "REQUEST": 1.0, "CONTROLLER_MUTATION": 0.1},
-    } | changes  # fmt: skip
+    fence = {"installed": closed, "closed": closed, "counts_only": closed}
+    return raw.state(fence=fence, floors={"PRODUCE": 10.0, "FETCH": 10.0}, **changes)
 
 
 def dump(*holders: list[Any], **changes: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, Gauge
+from quotahost.broker.host.protocol import Shim
 from quotahost.model import QUOTA_TYPES, Client, Factor, LogDir, QuotaType
 from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
@@ -34,7 +35,7 @@ def node_of(node_id: int, *brokers: str) -> dict[str, str]:
 
 
 @dataclass
-class FakeShim:
+class FakeShim(Shim):
     """Hands out the batches of its script, one for each ``take``, and closes when none is left.
 
     Attributes:
@@ -111,7 +112,7 @@ class FakeShim:
         flat = [text for pair in (self.given | changes).items() for text in (PREFIX + pair[0], pair[1])]
         self.post("validate", ticket, *flat)
 
-    # ---- quotahost.broker.host.shim.Shim ----
+    # ---- quotahost.broker.host.protocol.Shim ----
 
     def properties(self) -> dict[str, str]:
         return {PREFIX + name: value for name, value in self.given.items()}
@@ -238,9 +239,7 @@ class FakeShim:
     def verdict(self, ticket: str, problem: str | None) -> None:
         self.verdicts[ticket] = problem
 
-    def plugin(self, name: str) -> None: ...
-
-    def plugin_failed(self, name: str) -> None:
+    def plugin_failed(self, name: str, by: float = 1.0) -> None:
         self.failed.append(name)
 
     def log(self, logger: str, level: int, message: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.host.judgement import judged
+from quotahost.broker.host.volume_evaluation import evaluated
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.policies.limits import Limits
@@ -45,7 +45,7 @@ def test_in_the_cause_of_a_factor(name: str) -> None:
         def quota_factor(self, volume: Volume) -> float:
             return 0.5
 
-    factor, *_ = judged(Half(), [Volume(name, name, 1, 1)], "1", lambda volume, factor: None)
+    factor, *_ = evaluated(Half(), [Volume(name, name, 1, 1)], "1", lambda volume, factor: None)
     assert is_plain(factor.cause, name)
 
 

@@ -20,7 +20,7 @@ from typing import Annotated, Final
 import typer
 
 from quotahost.api import Role
-from quotahost.broker.discovery.entry_points import survey
+from quotahost.broker.discovery import survey
 from quotahost.cli.console import say, writing
 from quotahost.errors import QuotahostError
 

@@ -13,7 +13,7 @@ plugins and properties by a :class:`PluginError` or a :class:`SettingsError`, as
 modules below are private; import from here.
 """
 
-from quotahost.broker.discovery.entry_points import PluginError
+from quotahost.broker.discovery import PluginError
 from quotahost.settings.declaration import SettingsError
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source, check_policy, check_supplier, check_task

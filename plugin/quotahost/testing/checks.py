@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from quotahost.api import DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier, Role
-from quotahost.broker.discovery.entry_points import PluginError
+from quotahost.broker.discovery import PluginError
 from quotahost.model import Client, Factor, Volume
 from quotahost.model.volumes import as_answer
 from quotahost.settings.declaration import SettingsError

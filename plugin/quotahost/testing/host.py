@@ -14,7 +14,7 @@ from typing_extensions import TypeVar  # typing's has no default before Python 3
 
 from quotahost.api import Context, Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.discovery import build as discovery
+from quotahost.broker import discovery
 from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.model import Client, ClientQuotaChange, Cluster, Quota, QuotaType
 from quotahost.settings.broker import Settings

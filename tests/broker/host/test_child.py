@@ -96,7 +96,7 @@ def children(pid: int) -> list[int]:
             stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_text()
         except OSError:  # it has ended
             continue
-        if stat.rpartition(")")[2].split()[1] == str(pid) and "broker.host.child" in command:
+        if stat.rpartition(")")[2].split()[1] == str(pid) and "broker.host.bridge" in command:
             found.append(int(folder.name))
     return found
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from typer.main import get_command
 
 from quotahost.api import Role
-from quotahost.broker.discovery.entry_points import load, settings_model
+from quotahost.broker.discovery import load, settings_model
 from quotahost.cli.explain.explain import parser as explain
 from quotahost.cli.main import app
 from quotahost.cli.top.top import parser as top

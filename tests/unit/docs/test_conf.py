@@ -9,7 +9,7 @@ import javaproperties
 import pytest
 import yaml
 
-from quotahost.broker.discovery import build as discovery
+from quotahost.broker import discovery
 from quotahost.metrics import CATALOGUE
 from quotahost.settings.broker import Settings
 

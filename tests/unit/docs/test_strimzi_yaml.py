@@ -13,7 +13,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from harness.plugin import ROOT
-from quotahost.broker.discovery import build as discovery
+from quotahost.broker import discovery
 from quotahost.records.topics import TOPICS, Party
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX

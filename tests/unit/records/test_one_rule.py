@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quotahost.api import Context
-from quotahost.broker.host.scope import affected
+from quotahost.broker.host.volume_evaluation import affected
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.model import Limit, LimitType, Volume

@@ -1,241 +1,61 @@
-"""Python's end of the protocol: makes calls of ``protocol`` of what the host asks of Java, and values of the answers.
+"""The two ways of the host's calls to the broker's JVM (``protocol.Transport``), and how a host runs on each.
 
-Where Python runs in the broker's own process the shim starts ``serve`` on its host thread (``serve.py`` in the jar);
-where it has a process of its own ``child`` makes the same JavaShim with another transport. Python calls Java, never the
-other way round: a call from Java into Python would need a proxy, which is slow under contention and leaks in some
-versions of JPype. Everything else of the host sees Java through the protocol ``shim.Shim``.
+**In the broker's own process** the shim starts ``serve`` on its host thread (``serve.py`` in the jar), and JPype
+carries the calls. No other module knows JPype.
+
+**In a process of its own** (``python.process=child``) the shim starts ``main`` (``org.quotahost.host.Child``,
+``child.py`` in the jar) and speaks with it by pipes, which ``child.py`` has moved away from standard input and output.
+Frames go both ways: a length (4 bytes), the number of the call (8 bytes; 0 where nobody waits), a message of
+``protocol``. Any thread calls; one thread reads the answers, and hands each to the one that waits for it. The process
+ends when the host does, when the pipe ends, and on Linux when the broker's process or the shim's host thread ends,
+whatever Python does then. Signals that a terminal or systemd sends to all of the broker's processes are left to the
+broker, which ends the host.
 """
 
-from __future__ import annotations
-
-import json
-import math
-from array import array
-from collections.abc import Collection, Mapping, Sequence
+import faulthandler
+import os
+import signal
+import struct
+import sys
+import threading
+import traceback
 from contextlib import suppress
-from importlib import metadata
-from typing import Any, Protocol
+from itertools import count
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Final, NoReturn
 
 from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.loop import Host
-from quotahost.broker.host.messages import Answers, Batch, ConfigRow, decode, encode, parse
-from quotahost.broker.host.protocol import CALLS, VERSION
-from quotahost.model import Factor, LogDir, QuotaType
-from quotahost.model.volumes import Affected
-from quotahost.settings.broker import Settings
-from quotahost.throttling import quota_windows
+from quotahost.broker.host.messages import encode
+from quotahost.broker.host.protocol import Shim, Transport
 
-#: The shim's calls take whole milliseconds, Python's settings and clocks are in seconds.
-_MILLIS = 1000
-#: How many sets of client-ids are remembered, at most; one is enough but where quotas name clients of many users.
-_KNOWN_IDS = 4096
+_HEADER: Final = struct.Struct(">Iq")
+_PR_SET_PDEATHSIG: Final = 1
+#: Where memory runs out, the kernel ends this process first: the broker goes on without it.
+_OOM_SCORE: Final = "500"
 
 
-class Transport(Protocol):
-    """The way of messages to Java and back. Any thread may use it, several at once."""
-
-    def ask(self, message: bytes) -> bytes:
-        """Send a call and wait for its answer."""
-
-    def tell(self, message: bytes) -> None:
-        """Send a call that has no answer."""
-
-    def detach(self) -> None:
-        """The calling thread ends."""
+def run(transport: Transport, in_jvm: bool) -> None:
+    """Run the host by this transport until the broker closes it."""
+    shim = Shim(transport)
+    # The log ends last, so that what the host's end logs still arrives.
+    with Logs(shim):
+        Host(shim, in_jvm=in_jvm).run()
 
 
-class JavaShim:
-    """``quotahost.broker.host.shim.Shim`` by any transport."""
+# ---- in the broker's own process -------------------------------------------------------------------------------
 
-    def __init__(self, transport: Transport) -> None:
-        """Introduce this Python.
 
-        Raises:
-            ConnectionError: Java speaks another version of the protocol.
-        """
-        self._transport = transport
-        self._known_ids: dict[frozenset[str], bytes] = {}
-        self._closing = False
-        self.detach = transport.detach
-        self._call("hello", VERSION, metadata.version("quotahost"))
+def serve() -> None:
+    """Run the host in the broker's own process until the broker closes it. The shim calls this on its host thread."""
+    import jpype  # here, since a host in a process of its own has no JVM to join
 
-    def _call(self, name: str, *arguments: object) -> Any:
-        """The answer to a call, or None at once if it has none.
-
-        Raises:
-            ConnectionError: Java answers with a problem.
-            ValueError: the call has more bytes than it may have; it is not sent.
-        """
-        call, message = CALLS[name], encode([name, *arguments])
-        if len(message) > call.most:
-            raise ValueError(f"the call {name} has {len(message):,} bytes, and may have {call.most:,}")
-        if not call.waits:
-            self._transport.tell(message)
-            return None
-        problem, answer = decode(self._transport.ask(message))
-        if problem is not None:
-            raise ConnectionError(problem)
-        return answer
-
-    def properties(self) -> dict[str, str]:
-        return _pairs(self._call("properties"))
-
-    def broker(self) -> dict[str, str]:
-        return _pairs(self._call("broker"))
-
-    def starting(self, timeout: float) -> None:
-        self._call("starting", int(timeout * _MILLIS))
-
-    def built(self) -> None:
-        self._call("built")
-
-    def ready(self, live: Sequence[str]) -> None:
-        self._call("ready", list(live))
-
-    def refuse(self, problem: str) -> None:
-        self._call("refuse", problem)
-
-    def verdict(self, ticket: str, problem: str | None) -> None:
-        self.answer(ticket, problem or "")
-
-    def restarted(self) -> bool:
-        return bool(self._call("restarted"))
-
-    def closing(self) -> bool:
-        return self._closing
-
-    def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
-        newcomers, shadow, topics = settings.newcomers, settings.shadow, settings.topics
-        rates = (newcomers.produce, newcomers.fetch, newcomers.request, newcomers.controller_mutation)
-        windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
-        factored = [quota_type.value for quota_type in settings.factor_quota_types]
-        self._call(
-            "configure",
-            [
-                settings.clients_max, int(settings.clients_idle.total_seconds()), float(settings.floor_bytes), factored,
-                shadow.everything, array("d", map(_rate, rates)), sorted(measured),
-            ],
-            shadow.names(),
-            [windows.number, int(windows.size * _MILLIS), int(max_mute * _MILLIS)],
-            settings.pause_creation == "allow",
-            [int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action)],
-            [
-                _rate(topics.total), [topic for topic, _ in topics.thresholds],
-                array("d", [rate for _, rate in topics.thresholds]), list(settings.spared_topics), topics.reject_error,
-                shadow.all_topics, sorted(shadow.topics),
-            ],
-        )  # fmt: skip
-
-    def take(self, timeout: float) -> Batch:
-        number, what, self._closing = self._call("take", int(timeout * _MILLIS))
-        return parse(what, number)
-
-    def ask_again(self, principal: str | None, client_id: str | None) -> None:
-        self._call("ask_again", principal, client_id)
-
-    def ask_again_the_failed(self) -> None:
-        self._call("ask_again_the_failed")
-
-    def publish(self, batch: Batch, answers: Answers) -> int:
-        # One call with flat arrays for the whole batch. Java finds the clients by position in its own batch, so no name
-        # has to survive the way into Python and back.
-        changed = self._call(
-            "publish",
-            batch.number,
-            array("i", answers.rows),
-            array("i", answers.codes),
-            array("d", answers.rates),
-            list(answers.groups),
-            array("i", answers.sources),
-            list(answers.suppliers),
-            array("i", answers.distinct),
-            [self._ids(ids) for ids in answers.distinct_ids],
-            answers.shadows,
-        )
-        return int(changed)
-
-    def _ids(self, ids: frozenset[str]) -> bytes:
-        """A set on its way, made once: a supplier may return the same large set for every principal."""
-        if len(self._known_ids) > _KNOWN_IDS:
-            self._known_ids.clear()
-        if (known := self._known_ids.get(ids)) is None:
-            known = self._known_ids[ids] = encode(sorted(ids))
-        return known
-
-    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
-        self._call("exempt", list(principals), list(client_ids), internal_client_ids)
-
-    def spare(self, topics: Sequence[str]) -> None:
-        self._call("spare", list(topics))
-
-    def fence(self) -> bool:
-        return bool(self._call("fence"))
-
-    def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
-        return _pairs(self._call("keystores", _flat(ssl)))
-
-    def connect(self, client: Mapping[str, str]) -> None:
-        self._call("connect", _flat(client))
-
-    def cluster(self) -> tuple[str, dict[int, bool]]:
-        cluster_id, brokers = self._call("cluster")
-        return cluster_id, dict(brokers)
-
-    def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
-        return [ConfigRow(*row) for row in self._call("configs", type, list(names))]
-
-    def registered(self) -> dict[int, bool]:
-        return self.cluster()[1]
-
-    def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
-        return [LogDir(*row) for row in self._call("log_dirs", array("i", brokers))]
-
-    def offline_log_dirs(self) -> tuple[str, ...]:
-        return tuple(self._call("offline_log_dirs"))
-
-    def ask(self, *words: str) -> Any:
-        answer = json.loads(self._call("ask", words))
-        if isinstance(answer, dict) and "error" in answer:
-            raise ConnectionError(answer["error"])
-        return answer
-
-    def answer(self, ticket: str, text: str) -> None:
-        self._call("answer", ticket, text)
-
-    def held(self, text: str) -> None:
-        self._call("held", text)
-
-    def log(self, logger: str, level: int, message: str) -> None:
-        self._call("log", logger, level, message)
-
-    def plugin(self, name: str) -> None:
-        self.count("Plugin", name, "Errors", 0.0)
-
-    def plugin_failed(self, name: str) -> None:
-        self.count("Plugin", name, "Errors")
-
-    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        self._call("gauge", type, name, attribute, float(value))
-
-    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        self._call("count", type, name, attribute, float(by))
-
-    def forget(self, type: str, name: str) -> None:
-        self._call("forget", type, name)
-
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
-        whom = None
-        if affected is not None:
-            topics = list(affected.places)
-            whom = [topics, list(affected.places.values()), [topic in affected.held for topic in topics]]
-        self._call("set_factor", float(value), cause, whom, full)
-
-    def factor(self) -> Factor:
-        return Factor(*self._call("factor"))
+    run(_InProcess(jpype), in_jvm=True)
 
 
 class _InProcess:
-    """The transport by JPype, where Python runs in the broker's own process: one method of Java's.
+    """The transport by JPype: one method of Java's.
 
     It answers with bytes and throws nothing: JPype makes a Python class of each Java class that it meets, and two
     threads that make one at the same time, or one that does so while the JVM shuts down, crash the broker.
@@ -257,28 +77,76 @@ class _InProcess:
             self._thread.detach()
 
 
-def serve() -> None:
-    """Run the host in the broker's own process until the broker closes it. The shim calls this on its host thread."""
-    import jpype  # here, since a host in a process of its own has no JVM to join
-
-    run(_InProcess(jpype), in_jvm=True)
+# ---- in a process of its own -----------------------------------------------------------------------------------
 
 
-def run(transport: Transport, in_jvm: bool) -> None:
-    """Run the host by this transport until the broker closes it."""
-    shim = JavaShim(transport)
-    # The log ends last, so that what the host's end logs still arrives.
-    with Logs(shim):
-        Host(shim, in_jvm=in_jvm).run()
+def main(read: int, write: int, parent: int) -> NoReturn:
+    """Run the host until the broker closes it, and end the process; ``parent`` is the broker's process id."""
+    _die_with(parent)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is a TextIOWrapper
+    # A stack of each thread, should native code crash: the shim logs what comes by standard error.
+    faulthandler.enable()
+    for sent_to_all in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sent_to_all, lambda *_: None)
+    with suppress(OSError):  # there is no /proc, or it is read-only
+        Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
+    pipe = Pipe(read, write)
+    code = 0
+    try:
+        run(pipe, in_jvm=False)
+    except BaseException:
+        pipe.ask(encode(["refuse", traceback.format_exc()]))
+        code = 1
+    # Without the end of the interpreter, which waits for threads that a plugin has left behind.
+    sys.stdout.flush()
+    os._exit(code)
 
 
-def _rate(rate: float | None) -> float:
-    return math.nan if rate is None else rate  # doubles have no null
+def _die_with(parent: int) -> None:
+    if sys.platform == "linux":
+        import ctypes  # here, since a host in the broker's own process has no use for it
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before that
+        os._exit(1)
 
 
-def _flat(pairs: Mapping[str, str]) -> list[str]:
-    return [text for pair in pairs.items() for text in pair]
+class Pipe:
+    """The transport by a pair of pipes."""
 
+    def __init__(self, read: int, write: int) -> None:
+        """Take the file descriptors over and start the thread that reads."""
+        # A process that a plugin forks must not hold the shim's end of them open.
+        os.register_at_fork(after_in_child=lambda: os.closerange(min(read, write), max(read, write) + 1))
+        self._in, self._out = os.fdopen(read, "rb"), os.fdopen(write, "wb")
+        self._numbers = count(1)
+        self._waiting: dict[int, SimpleQueue[bytes]] = {}
+        self._sends = threading.Lock()
+        threading.Thread(target=self._read, name="quotahost-answers", daemon=True).start()
 
-def _pairs(flat: Sequence[str]) -> dict[str, str]:
-    return dict(zip(flat[::2], flat[1::2], strict=True))
+    def ask(self, message: bytes) -> bytes:
+        """See Transport."""
+        number, answer = next(self._numbers), SimpleQueue[bytes]()
+        self._waiting[number] = answer
+        self._send(number, message)
+        return answer.get()
+
+    def tell(self, message: bytes) -> None:
+        """See Transport."""
+        self._send(0, message)
+
+    def detach(self) -> None:
+        """See Transport: no thread is attached to anything."""
+
+    def _send(self, number: int, message: bytes) -> None:
+        with self._sends:
+            self._out.write(_HEADER.pack(len(message), number) + message)
+            self._out.flush()
+
+    def _read(self) -> NoReturn:
+        try:
+            while header := self._in.read(_HEADER.size):
+                length, number = _HEADER.unpack(header)
+                self._waiting.pop(number).put(self._in.read(length))
+        finally:
+            os._exit(0)  # the broker has ended, or closed its end

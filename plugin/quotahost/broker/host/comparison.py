@@ -1,19 +1,23 @@
 """Compares what Kafka measures with what rules in shadow would let through: whom each would hold back, by how much.
 
-Each rule is judged as if it alone were put in force, and what counts is the rate beyond its limit, as for Kafka itself.
-What Kafka measures is known by pairs of metric tags. It belongs to a scope of a supplier in shadow only if all who have
-the tags would be in that scope; otherwise nobody knows who used how much of it.
+1. Java says what holds for all (``state``), and for each quota type which clients have which metric tags, what Kafka
+   measures for these, and what suppliers in shadow would give the clients (``holders``).
+2. Rows with the same tags make one ``_Use``, since Kafka measures by tags.
+3. Each rule is judged as if it alone were put in force, and what counts is the rate beyond its limit, as for Kafka
+   itself: the quotas with ``shadow=all``, the factor, and each supplier in shadow.
+4. What Kafka measures belongs to a scope of a supplier in shadow only if all who have the tags would be in that scope;
+   otherwise nobody knows who used how much of it, and the scope is unmeasured.
+
+``shadow`` shows the result and adds it up; ``quotahost explain`` asks for the rates of one client's scopes.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from quotahost.broker.host.dump import Ask
-from quotahost.broker.host.would_be import Tags, WouldBe, would_be
+from quotahost.broker.host.dump import Ask, BrokerState, Tags, state_of
+from quotahost.broker.host.messages import WouldBe, would_be
 from quotahost.model import QuotaType
 from quotahost.settings.types import SUPPLIER
 from quotahost.throttling import lowered
@@ -32,7 +36,7 @@ StandIn: TypeAlias = Callable[[Key, float, float], float | None]
 
 @dataclass(slots=True)
 class Count:
-    """Of one rule, what one look has found.
+    """How many scopes one rule would hold back.
 
     Attributes:
         over: scopes that take more than the rule would let through.
@@ -43,30 +47,6 @@ class Count:
     over: int = 0
     unmeasured: int = 0
     beyond: float = 0.0
-
-
-@dataclass(slots=True)
-class Comparison:
-    """What one look has found.
-
-    Attributes:
-        counts: by rule; only those of which there is something to tell.
-        held: for each scope that Kafka measures and that a rule would hold back, the rule and the rate beyond it.
-        rates: what is measured of each scope that a supplier in shadow would make; None if it can't be told.
-    """
-
-    counts: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))
-    held: dict[Key, tuple[str, float]] = field(default_factory=dict)
-    rates: dict[Key, float | None] = field(default_factory=dict)
-
-    def hold(self, rule: str, uses: list[_Use], beyond: float) -> None:
-        """The rule would hold back the one scope that has all of these, which are so far beyond its limit."""
-        count = self.counts[rule]
-        count.over += 1
-        # A share of a thread has no bytes.
-        count.beyond += beyond if uses[0].key[0] in _BYTES else 0.0
-        for each in uses:
-            self.held[each.key] = rule, beyond
 
 
 @dataclass(slots=True)
@@ -92,7 +72,7 @@ class _Use:
     exempt: bool
     marked: bool
     passes: bool
-    scopes: dict[Tags, WouldBe] | None = None
+    scopes: dict[Tags, WouldBe] = field(default_factory=dict)
     mixed: bool = False
 
     def add(self, would: WouldBe | None, principal: str, client_id: str, whole: bool) -> None:
@@ -102,63 +82,31 @@ class _Use:
             return
         self.mixed |= whole and would.is_of_client_id
         # Of all client-ids one alone is known: it stands for none.
-        tags = would.tags(principal, "" if whole else client_id)
-        if self.scopes is None:
-            self.scopes = {tags: would}
-        else:
-            self.scopes[tags] = would
+        self.scopes[would.tags(principal, "" if whole else client_id)] = would
 
 
 @dataclass(slots=True)
-class _Sum:
-    """What is measured of all tags whose clients would be in one scope."""
+class Comparison:
+    """The result.
 
-    would: WouldBe
-    uses: list[_Use]
-    rate: float
-    measured: bool
+    Attributes:
+        counts: by rule; only those of which there is something to tell.
+        held: for each scope that Kafka measures and that a rule would hold back, the rule and the rate beyond it.
+        rates: what is measured of each scope that a supplier in shadow would make; None if it can't be told.
+    """
 
+    counts: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))
+    held: dict[Key, tuple[str, float]] = field(default_factory=dict)
+    rates: dict[Key, float | None] = field(default_factory=dict)
 
-class _InForce:
-    """What holds while a look lasts, from the shim's answer to ``state``."""
-
-    def __init__(self, state: Mapping[str, Any]) -> None:
-        rules = state["shadow"]
-        self.enforced: bool = state["enforced"]
-        self.suppliers_in_shadow = any(rule.startswith(SUPPLIER) for rule in rules)
-        self.factor: float = state["factor"]
-        self.factor_in_shadow = FACTOR in rules or not self.enforced
-        self.for_some = state["affected_topics"] >= 0
-        self._factored = frozenset(map(QuotaType, state["factor_types"]))
-        self._floors = {QuotaType(name): floor for name, floor in state["floors"].items()}
-        self._tap: float = state["limit_factor"]
-        self._closed: bool = state["fence"]["closed"]
-
-    def concerns(self, quota_type: QuotaType) -> bool:
-        """Whether rules in shadow have to do with the type."""
-        return not self.enforced or self.suppliers_in_shadow or self.factor_concerns(quota_type)
-
-    def factor_concerns(self, quota_type: QuotaType) -> bool:
-        """Whether the factor is in shadow and would lower limits of the type."""
-        return self.factor_in_shadow and self.factor < 1 and quota_type in self._factored
-
-    def limit(self, quota_type: QuotaType, base: float | None) -> float | None:
-        """What a supplier's quota would be as a limit: with the factor that is enforced now."""
-        if not self.enforced:
-            return None
-        untouched = self.factor_in_shadow or self.for_some or quota_type not in self._factored
-        factor = 1.0 if untouched else self._tap if quota_type is QuotaType.PRODUCE else self.factor
-        return limit(base, factor, self._floors[quota_type])
-
-    def by_factor(self, use: _Use, stand_in: StandIn) -> float | None:
-        """What the factor in shadow would make of the quota in force; the taps would have arrived."""
-        quota_type = use.key[0]
-        if quota_type is QuotaType.PRODUCE and self._closed and not self.for_some:
-            return None if use.passes else 0.0  # the fence would turn it back
-        floor, instead = self._floors[quota_type], use.stand_in
-        if use.base is None and instead is None:
-            instead = stand_in(use.key, use.rate, floor)
-        return limit(use.base, self.factor, floor, instead)
+    def hold(self, rule: str, uses: list[_Use], beyond: float) -> None:
+        """The rule would hold back the one scope that has all of these, which are so far beyond its limit."""
+        count = self.counts[rule]
+        count.over += 1
+        # A share of a thread has no bytes.
+        count.beyond += beyond if uses[0].key[0] in _BYTES else 0.0
+        for use in uses:
+            self.held[use.key] = rule, beyond
 
 
 def limit(base: float | None, factor: float, floor: float, stand_in: float | None = None) -> float | None:
@@ -188,40 +136,26 @@ def compare(ask: Ask, stand_in: StandIn = lambda _key, _rate, _floor: None) -> C
     Raises:
         ConnectionError: Java doesn't answer.
     """
-    in_force, found = _InForce(ask("state")), Comparison()
+    state, comparison = state_of(ask("state")), Comparison()
+    suppliers = any(rule.startswith(SUPPLIER) for rule in state.shadow)
     # Types have nothing to do with each other, and of one there may be 50,000 holders.
     for quota_type in TYPES:
-        if in_force.concerns(quota_type):
-            _compare(quota_type, ask("holders", quota_type.value)["holders"], in_force, stand_in, found)
-    return found
-
-
-def _compare(
-    quota_type: QuotaType, holders: Iterable[Sequence[Any]], in_force: _InForce, stand_in: StandIn, found: Comparison
-) -> None:
-    sums: dict[Tags, _Sum] = {}
-    by_factor = in_force.factor_concerns(quota_type)
-    for use in _uses(quota_type, holders, in_force.suppliers_in_shadow).values():
-        if not in_force.enforced:
-            _quota(use, found)
-        if by_factor:
-            _factor(use, in_force, found, stand_in)
-        if not use.scopes:
+        by_factor = state.factor_in_shadow and state.factor < 1 and quota_type in state.factor_types
+        if not (by_factor or suppliers or not state.enforced):
             continue
-        measured = len(use.scopes) == 1 and not use.mixed
-        for tags, would in use.scopes.items():
-            if (total := sums.get(tags)) is None:
-                sums[tags] = _Sum(would, [use], use.rate, measured)
-            else:
-                total.uses.append(use)
-                total.rate += use.rate
-                total.measured &= measured
-    for tags, total in sums.items():
-        _supplier((quota_type, tags), total, in_force, found)
+        uses = _uses(quota_type, ask("holders", quota_type.value)["holders"], suppliers)
+        for use in uses:
+            # With ``shadow=all`` the quotas that would be in force are in shadow, too.
+            if not state.enforced and use.supplier and use.base is not None and use.rate > use.base:
+                comparison.hold(SUPPLIER + use.supplier, [use], use.rate - use.base)
+            if by_factor:
+                _factor(use, state, stand_in, comparison)
+        _suppliers(quota_type, uses, state, comparison)
+    return comparison
 
 
-def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]], suppliers: bool) -> dict[Tags, _Use]:
-    """By the tags in force; ``suppliers``: whether some are in shadow."""
+def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]], suppliers: bool) -> list[_Use]:
+    """One for each pair of tags; ``suppliers``: whether some are in shadow."""
     uses: dict[Tags, _Use] = {}
     wanted = quota_type.value
     for (
@@ -243,32 +177,42 @@ def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]], suppliers: bo
             use.passes &= passes
         if suppliers:
             use.add(would_be(shadow, quota_type) if shadow else None, principal, client_id, whole)
-    return uses
+    return list(uses.values())
 
 
-def _quota(use: _Use, found: Comparison) -> None:
-    """With ``shadow=all`` the quotas that would be in force are in shadow, too."""
-    if use.supplier and use.base is not None and use.rate > use.base:
-        found.hold(SUPPLIER + use.supplier, [use], use.rate - use.base)
-
-
-def _factor(use: _Use, in_force: _InForce, found: Comparison, stand_in: StandIn) -> None:
-    if use.exempt or (in_force.for_some and not use.marked):
+def _factor(use: _Use, state: BrokerState, stand_in: StandIn, comparison: Comparison) -> None:
+    """What the factor in shadow would make of the quota in force; the taps would have arrived."""
+    if use.exempt or (state.is_for_topics and not use.marked):
         return
+    quota_type = use.key[0]
+    if quota_type is QuotaType.PRODUCE and state.fence_closed and not state.is_for_topics:
+        most = None if use.passes else 0.0  # the fence would turn it back
+    else:
+        floor, instead = state.floors[quota_type], use.stand_in
+        if use.base is None and instead is None:
+            instead = stand_in(use.key, use.rate, floor)
+        most = limit(use.base, state.factor, floor, instead)
     # The factor holds back what the quota lets through.
     passed = use.rate if use.base is None else min(use.rate, use.base)
-    most = in_force.by_factor(use, stand_in)
     if most is not None and passed > most:
-        found.hold(FACTOR, [use], passed - most)
+        comparison.hold(FACTOR, [use], passed - most)
 
 
-def _supplier(key: Key, total: _Sum, in_force: _InForce, found: Comparison) -> None:
-    rule = SUPPLIER + total.would.supplier
-    most = in_force.limit(key[0], total.would.rate)
-    found.rates[key] = total.rate if total.measured else None
-    if most is None:
-        return
-    if not total.measured:
-        found.counts[rule].unmeasured += 1
-    elif total.rate > most:
-        found.hold(rule, total.uses, total.rate - most)
+def _suppliers(quota_type: QuotaType, uses: list[_Use], state: BrokerState, comparison: Comparison) -> None:
+    """What suppliers in shadow would make of the quotas, with the factor that is enforced now."""
+    scopes: dict[Tags, tuple[WouldBe, list[_Use]]] = {}
+    for use in uses:
+        for tags, would in use.scopes.items():
+            scopes.setdefault(tags, (would, []))[1].append(use)
+    untouched = state.factor_in_shadow or state.is_for_topics or quota_type not in state.factor_types
+    factor = 1.0 if untouched else state.limit_factor if quota_type is QuotaType.PRODUCE else state.factor
+    for tags, (would, members) in scopes.items():
+        rule = SUPPLIER + would.supplier
+        measured = all(len(use.scopes) == 1 and not use.mixed for use in members)
+        rate = sum(use.rate for use in members)
+        comparison.rates[quota_type, tags] = rate if measured else None
+        most = limit(would.rate, factor, state.floors[quota_type]) if state.enforced else None
+        if most is not None and not measured:
+            comparison.counts[rule].unmeasured += 1
+        elif most is not None and rate > most:
+            comparison.hold(rule, members, rate - most)

@@ -1,24 +1,28 @@
 """Java's raw dump as values: the state that all clients share, and what a quota makes of those who have it.
 
 Java tells what it knows (``org.quotahost.table.Dump``): rates, limits, what Kafka measures. What follows from that is
-worked out here and nowhere else: who shares a quota, whether its limit is the floor, and by what its clients are held
-back. ``quotahost explain`` and ``top``, the metrics, JMX and ``publish-usage`` all show it.
+worked out here and nowhere else:
 
-``quotahost explain`` starts with this module, so it imports little: no pydantic, no settings.
+1. ``state_of``: what holds for the whole broker, such as the factor in force and its cause.
+2. ``quota_of``: one quota: who shares it, whether its limit is the floor, by what its clients are held back.
+3. ``whose``: who shares a quota, told from the two values of Kafka's metric tags.
+
+``quotahost explain`` and ``top``, the metrics, JMX and ``publish-usage`` all show it (``broker_status``). ``explain``
+starts with this module, so it imports little: no pydantic, no settings.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
 from quotahost.model import QuotaType, State
-from quotahost.model.use import ClientUse, LimitedBy
+from quotahost.model.use import LimitedBy
 
 UNLIMITED: Final = "<unlimited>"  # the user tag of clients that nobody needs to measure apart
 EXEMPT: Final = "<exempt>"
@@ -30,7 +34,9 @@ _NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since 
 _MILLIS: Final = 1000
 
 Row = Mapping[str, Any]
-#: Puts a question to Java, of one or several words, and returns what its JSON says (``shim.Shim.ask``).
+#: Who shares a quota: the two values of Kafka's metric tags, user and client-id.
+Tags: TypeAlias = tuple[str, str]
+#: Puts a question to Java, of one or several words, and returns what its JSON says (``protocol.Shim.ask``).
 Ask = Callable[..., Any]
 
 
@@ -174,7 +180,7 @@ def state_of(dump: Row) -> BrokerState:
 
 
 def _would_hold(held: str | Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
-    """What the host has told Java of its last comparison (``quotahost.broker.host.shadow``)."""
+    """What the host has told Java of its last comparison (``shadow``)."""
     told = json.loads(held) if isinstance(held, str) else held
     return {(kind, user, client_id): rule for kind, rows in told.items() for user, client_id, rule in rows}
 
@@ -224,7 +230,7 @@ class QuotaState:
         affected_place: where that topic has its replica: "broker 3, volume /dev/sdb".
         bound: by what the clients are held back now.
         idle: seconds since Kafka asked for it last.
-        shadow: what suppliers in shadow would give, as the host wrote it (``broker.host.would_be``); "" for nothing.
+        shadow: what suppliers in shadow would give, as the host wrote it (``shadow_text``); "" for nothing.
         others: what the other suppliers would have given, where all are asked (``supplier.combine``).
     """
 
@@ -293,7 +299,7 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
             affected_topic=mark["topic"] if mark and slowed else "",
             affected_place=mark["place"] if mark and slowed else "",
             idle=row["idle_ms"] / _MILLIS, shadow=row.get("shadow") or "",
-            others=tuple((name, _rate(rate)) for name, _, rate in (each.partition("=") for each in others)),
+            others=tuple((name, _rate(rate)) for name, _, rate in (other.partition("=") for other in others)),
         )  # fmt: skip
         back = _turned_back(state, single or row, single is not None) if quota_type is QuotaType.PRODUCE else None
         bound = back or _limits(quota)
@@ -312,7 +318,7 @@ def _is_floored(floor: float, limit: float | None, whole: float | None) -> bool:
 
 def _rate(text: str) -> float | None:
     rate = float(text)
-    return rate if isfinite(rate) else None  # infinity is unlimited
+    return rate if math.isfinite(rate) else None  # infinity is unlimited
 
 
 # ---- what holds clients back -----------------------------------------------------------------------------------
@@ -366,24 +372,3 @@ def whose(user: str, client_id: str) -> tuple[str, str, str]:
     if not user:
         return "", client_id, "client-id"
     return unquote(user), client_id, "client" if client_id else "user"
-
-
-def use_of(state: BrokerState, row: Row) -> ClientUse:
-    """A row of the dump, as everybody sees it who asks who uses what.
-
-    Raises:
-        ValueError: the row is that of another version.
-    """
-    quota = quota_of(state, row)
-    return ClientUse(
-        quota.type,
-        *whose(quota.user, quota.client_id),
-        quota.rate or 0.0,
-        quota.base,
-        quota.limit,
-        quota.delay or 0.0,
-        quota.bound,
-        quota.idle,
-        state.would_hold.get((quota.type.value, quota.user, quota.client_id), ""),
-        row.get("address") or "",
-    )

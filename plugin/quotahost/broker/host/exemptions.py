@@ -1,6 +1,6 @@
 """The clients that are never throttled: listed principals, brokers among themselves, quotahost's own clients.
 
-The resolver asks here before it asks any supplier, and the loop hands the same names to Java's fence
+The new_clients asks here before it asks any supplier, and the loop hands the same names to Java's fence
 (``org.quotahost.fence.Fence``), which lets these clients write while it is closed.
 
 The principals that brokers have at each other's listeners are derived from this broker's own configuration, since the
@@ -9,8 +9,6 @@ property in which to list it. If ANONYMOUS is among them, client-ids exempt, whi
 them only where brokers don't authenticate to each other, or where nobody but nodes can be ANONYMOUS: at the listeners
 of controllers.
 """
-
-from __future__ import annotations
 
 import logging
 import re

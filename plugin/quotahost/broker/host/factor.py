@@ -1,33 +1,44 @@
-"""Decides which factor applies, and puts it into the table.
+"""The state of the factor: what is known of the volumes, what applies to the unknown, and what Java is given.
 
-``judgement`` finds out how much of the quotas is left as far as volumes are known. For the unknown rest the last factor
-stays for some time, then ``fallback.action`` applies. From here the factor goes through the shim to Java's QuotaTable,
-which multiplies the quotas by it and closes the fence at 0, and its cause goes to the metrics.
+1. Every ``factor.interval`` the factor source is read. It returns volumes, of which ``volume_evaluation`` makes a
+   factor, or a factor itself where it knows no volumes; it may also say what it doesn't know (``Reading``).
+2. A known volume at its hard limit leads to PAUSE, whatever else is unknown. While a source is silent or fails, the
+   last factor stays for ``validity``; for a source that has just started ``startup.grace`` applies instead. After that
+   ``fallback.action`` applies to the rest, and at once where the source itself reports a broker or volume as unknown.
+3. A new factor goes through the shim to Java's QuotaTable only if it differs by a step or in its state
+   (``FactorInForce``). Java multiplies the quotas by it and closes the fence at 0. Its cause goes to the metrics.
 
 **At a start** the factor is decided once before the broker serves anybody. A full disk of its own is known by then and
 turns producers back from the first request on. As long as other volumes are unknown, for ``startup.grace`` at most, the
-factor is 1, unless the broker stopped in a PAUSE (``remembered_pause``). Topics and partitions are refused only while a
+factor is 1, unless the broker stopped in a PAUSE (``PauseMemory``). Topics and partitions are refused only while a
 volume is known to be at its hard limit.
 """
 
-from __future__ import annotations
-
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Final
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from quotahost.api import QuotaFactorSource
 from quotahost.background import LineLimit
-from quotahost.broker.host.guard import Guard
-from quotahost.broker.host.judgement import OPEN, Judge, Judgement
-from quotahost.broker.host.plugins.plugin_set import PluginSet
-from quotahost.broker.host.remembered_pause import PauseMemory
-from quotahost.broker.host.scope import Scoped, smaller
-from quotahost.broker.host.shim import Shim
-from quotahost.broker.host.volume_limits import VolumeLimits
-from quotahost.model import Factor, State
+from quotahost.broker.host.plugins import Guard, PluginSet
+from quotahost.broker.host.protocol import Shim
+from quotahost.broker.host.volume_evaluation import (
+    LAST_FACTOR_HOLDS,
+    OPEN,
+    Policy,
+    Scoped,
+    VolumeEvaluation,
+    VolumeLimits,
+)
+from quotahost.model import ClusterVolumes, Factor, State
+from quotahost.model.volumes import MAX_AFFECTED, Affected, as_answer
 from quotahost.settings.broker import Settings
+from quotahost.text import escaped
 
 log = logging.getLogger("quotahost.factor")
 
@@ -36,21 +47,36 @@ log = logging.getLogger("quotahost.factor")
 STEP: Final = 0.01
 SHARE: Final = 0.1
 _LINES: Final = 20  # a minute, about changes of state
-_SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callback
+_MOST_UNKNOWN: Final = 3  # sentences in a cause
+_LONGEST: Final = 1000  # characters of such a sentence
+_MOST_STORED: Final = 8_000_000  # bytes of PauseMemory's file: 10,000 topics with the longest names and places
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The outcome of one read of the factor source.
+
+    Attributes:
+        factor: the factor of everything that is known.
+        unknown: why the rest is unknown, "" if nothing is.
+        patience: how many seconds the rest may stay unknown before ``fallback.action`` applies.
+        affected: the topics on the volumes that lower the factor; None if it is for all clients.
+    """
+
+    factor: Factor
+    unknown: str = ""
+    patience: float = 0.0
+    affected: Affected | None = None
 
 
 class FactorLoop:
-    """Reads the factor source when it is due, and decides.
+    """Reads the factor source when it is due, and decides."""
 
-    A known volume at its hard limit leads to PAUSE, whatever else is unknown. While a source fails, the last factor
-    stays for ``validity``; for a source that has just started the loop waits for ``startup.grace``. After that
-    ``fallback.action`` applies to the rest, and at once where the source itself reports a broker or volume as unknown.
-    """
-
-    def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float], memory: PauseMemory) -> None:
+    def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float], memory: "PauseMemory") -> None:
         """``clock`` in seconds, monotonic; ``memory`` tells the state in which the broker stopped."""
-        self._shim, self._clock, self._memory = shim, clock, memory
-        self._judge = Judge(guard, VolumeLimits(shim, guard), clock)
+        self._shim, self._guard, self._clock, self._memory = shim, guard, clock, memory
+        limits = VolumeLimits(shim, guard)
+        self._volumes = VolumeEvaluation(guard, clock, limits.broker, limits.show)
         self._in_force = FactorInForce(shim, clock)
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
@@ -61,6 +87,10 @@ class FactorLoop:
         for name in self._shown:
             shim.gauge("Factor", "", name, 0.0)
 
+    def forget(self) -> None:
+        """The plugins or their settings have changed: evaluate the volumes anew."""
+        self._volumes.forget()
+
     def step(self, plugins: PluginSet, settings: Settings) -> None:
         """Read the source, if there is one and it is due."""
         now = self._clock()
@@ -69,22 +99,71 @@ class FactorLoop:
         self._due = now + settings.factor_interval.total_seconds()
         source = plugins.factor_source()
         if source is None:
-            self._judge.hide()
+            self._volumes.hide()
             # A source that is configured later starts then, and is waited for from then on.
             self._started, self._known_at, self._known = now, None, Scoped(OPEN)
             self._show(lacking=False, unknown=False)
             self._memory.keep(None)
             self._in_force.replace(Scoped(OPEN))
         else:
-            starting = self._known_at is None
-            # In shadow no factor has any effect.
-            in_force = 1.0 if settings.shadow.factor else self._in_force.value
-            judgement = self._judge.judge(source, plugins.policy(), settings, starting, in_force)
-            self._put(self._decide(judgement, now, settings), settings)
+            self._put(self._decide(self._read(source, plugins.policy(), settings), now, settings), settings)
 
-    def forget(self) -> None:
-        """The plugins or their settings have changed: judge anew."""
-        self._judge.forget()
+    def _read(self, source: tuple[str, QuotaFactorSource], policy: Policy | None, settings: Settings) -> Reading:
+        name, plugin = source
+        answer = self._guard.call(
+            name, "read()", LAST_FACTOR_HOLDS, lambda: as_answer(plugin.read(), f"factor source {name}")
+        )
+        grace, validity = settings.startup_grace.total_seconds(), settings.validity.total_seconds()
+        patience = grace if self._known_at is None else validity
+        if isinstance(answer, Factor):
+            self._volumes.hide()
+            return Reading(Factor(answer.value, _line(answer.cause)))
+        if not isinstance(answer, ClusterVolumes):
+            return Reading(OPEN, f"factor source {name} doesn't know", patience)
+        # In shadow no factor has any effect.
+        in_force = 1.0 if settings.shadow.factor else self._in_force.value
+        scoped, failed = self._volumes.evaluate(answer, policy, settings.pause_resume_free_share, in_force)
+        if answer.unknown:
+            # No patience: a source names as unknown only what it has waited for itself (validity, startup.grace).
+            more = " ..." if len(answer.unknown) > _MOST_UNKNOWN else ""
+            unknown = "; ".join(map(_line, answer.unknown[:_MOST_UNKNOWN])) + more
+            return Reading(scoped.factor, unknown, affected=scoped.affected)
+        # What a source that has just started waits for is no failure: startup.grace applies to it, not validity.
+        unknown = failed or _line(answer.waiting)
+        return Reading(scoped.factor, unknown, patience if failed else grace, scoped.affected)
+
+    def _decide(self, reading: Reading, now: float, settings: Settings) -> Scoped:
+        full = reading.factor.value == 0
+        known_now = Scoped(reading.factor, reading.affected, full)
+        if full or not reading.unknown:
+            self._memory.keep(known_now if full else None)
+        if not reading.unknown:
+            self._known_at, self._known = now, known_now
+            self._show(lacking=False, unknown=False)
+            return known_now
+        # The time runs from when everything was known last, not from the first failure after that.
+        since = self._started if self._known_at is None else self._known_at
+        if reading.patience and now - since <= reading.patience:
+            if self._known_at is not None:
+                # The last factor was known. A volume that is known now may have become fuller than it was then.
+                self._show(lacking=False, unknown=True)
+                return smaller(known_now, self._known)
+            decided = self._at_start()
+            if known_now.factor.value < 1:
+                decided = smaller(known_now, decided)
+        else:
+            action = State(settings.fallback_action)
+            instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {reading.unknown}")
+            # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
+            decided = smaller(Scoped(instead), known_now)
+        self._show(lacking=decided.factor.value < reading.factor.value, unknown=True)
+        return decided
+
+    def _at_start(self) -> Scoped:
+        """What holds until anything is known: the PAUSE in which the broker stopped, else the last factor."""
+        remembered = self._memory.recall()
+        # Without a fence a factor of 0 is a floor for each new client, which delays it for minutes.
+        return remembered if remembered and self._shim.fence() else self._known
 
     def _put(self, new: Scoped, settings: Settings) -> None:
         """Put a factor into the table, for the writers of its topics if it may be for them alone, else for all."""
@@ -100,45 +179,36 @@ class FactorLoop:
         topics = "1 topic" if count == 1 else f"{count:,} topics"
         self._in_force.replace(replace(new, factor=Factor(factor.value, f"{factor.cause}; for writers of {topics}")))
 
-    def _decide(self, judgement: Judgement, now: float, settings: Settings) -> Scoped:
-        full = judgement.factor.value == 0
-        known_now = Scoped(judgement.factor, judgement.affected, full)
-        if full or not judgement.unknown:
-            self._memory.keep(known_now if full else None)
-        if not judgement.unknown:
-            self._known_at, self._known = now, known_now
-            self._show(lacking=False, unknown=False)
-            return known_now
-        # The time runs from when everything was known last, not from the first failure after that.
-        since = self._started if self._known_at is None else self._known_at
-        if judgement.patience and now - since <= judgement.patience:
-            if self._known_at is not None:
-                # The last factor was known. A volume that is known now may have become fuller than it was then.
-                self._show(lacking=False, unknown=True)
-                return smaller(known_now, self._known)
-            found = self._at_start()
-            if known_now.factor.value < 1:
-                found = smaller(known_now, found)
-        else:
-            action = State(settings.fallback_action)
-            instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {judgement.unknown}")
-            # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
-            found = smaller(Scoped(instead), known_now)
-        self._show(lacking=found.factor.value < judgement.factor.value, unknown=True)
-        return found
-
-    def _at_start(self) -> Scoped:
-        """What holds until anything is known: the PAUSE in which the broker stopped, else the last factor."""
-        remembered = self._memory.recall()
-        # Without a fence a factor of 0 is a floor for each new client, which delays it for minutes.
-        return remembered if remembered and self._shim.fence() else self._known
-
     def _show(self, lacking: bool, unknown: bool) -> None:
         """Show whether lack of data lowers the factor in force, and whether anything is unknown."""
         for name, value in (("LackOfData", lacking), ("Unknown", unknown)):
             if value != self._shown[name]:
                 self._shown[name] = value
                 self._shim.gauge("Factor", "", name, float(value))
+
+
+def _line(text: str) -> str:
+    """A plugin's text as part of a cause, which is one line of a log and an MBean's name."""
+    return escaped(text if len(text) <= _LONGEST else text[:_LONGEST] + "…")
+
+
+def smaller(one: Scoped, other: Scoped) -> Scoped:
+    """The smaller factor, for all whom either of the two slows. Of two equal ones the first."""
+    factor = one.factor if one.factor.value <= other.factor.value else other.factor
+    full = one.full or other.full
+    slowing = [scoped.affected for scoped in (one, other) if scoped.factor.value < 1]
+    places: dict[str, str] = {}
+    held: frozenset[str] = frozenset()
+    for affected in slowing:
+        if affected is None:
+            return Scoped(factor, full=full)
+        places, held = {**affected.places, **places}, held | affected.held
+    if not slowing or len(places) > MAX_AFFECTED:
+        return Scoped(factor, full=full)
+    return Scoped(factor, Affected(places, held), full)
+
+
+# ---- what Java has ---------------------------------------------------------------------------------------------
 
 
 class FactorInForce:
@@ -211,24 +281,81 @@ class FactorInForce:
             self._shim.gauge("Cause", self._shown, "Factor", self._factor.value)
 
 
-class MissingFenceWarning:
-    """Warns once, soon after the start, if a factor source may pause writes and no fence could hold that."""
+# ---- a PAUSE remembered over a restart -------------------------------------------------------------------------
 
-    def __init__(self, shim: Shim, clock: Callable[[], float]) -> None:
-        """``clock`` in seconds, monotonic."""
-        self._shim, self._clock = shim, clock
-        self._at = clock() + _SETTLED
-        self._done = False
 
-    def step(self, has_source: bool, settings: Settings) -> None:
-        """Look for the fence, if it is time and there is something to hold."""
-        if self._done or not has_source or settings.shadow.factor or self._clock() < self._at:
+class _Stored(BaseModel):
+    """The file, as JSON."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    cause: str
+    places: dict[str, str] | None = None
+    held: list[str] = []
+
+    @classmethod
+    def of(cls, pause: Scoped) -> "_Stored":
+        topics = pause.affected
+        if topics is None:
+            return cls(cause=pause.factor.cause)
+        return cls(cause=pause.factor.cause, places=dict(topics.places), held=sorted(topics.held))
+
+    def scoped(self) -> Scoped:
+        affected = None if self.places is None else Affected(self.places, frozenset(self.held))
+        return Scoped(Factor(0.0, f"full when this broker stopped: {self.cause}"), affected)
+
+
+class PauseMemory:
+    """The PAUSE of this moment, and that of the broker's life before this one.
+
+    A broker that starts looks at its own disks before it serves anybody, but learns from a topic how full those of
+    other brokers are, some seconds after it serves. Until then nobody is turned back: most brokers start in a cluster
+    that has room. But if the broker stopped in a PAUSE, it begins in that PAUSE, which holds for the same clients or
+    topics. To know that, it keeps a file in a log directory while the PAUSE lasts. Kafka reads only the directories
+    there (its LogManager).
+
+    ``recall`` and ``keep`` are for the host thread and touch no disk. ``write`` is called on the disk monitor's thread
+    after each of its looks, since a disk may hang.
+    """
+
+    FILE: ClassVar = "quotahost.paused"
+
+    def __init__(self, directories: Sequence[str]) -> None:
+        """Read what was kept in these log directories; with none, nothing outlives a restart.
+
+        Kafka has read a file of each of them when it makes the callback, so none of them hangs.
+        """
+        self._files = [Path(directory, self.FILE) for directory in directories]
+        self._before = next(filter(None, map(_read, self._files)), None)
+        self._now: Scoped | None = None
+        self._written: Scoped | None = self._before
+
+    def recall(self) -> Scoped | None:
+        """The PAUSE in which the broker stopped, None if it stopped in another state."""
+        return self._before
+
+    def keep(self, pause: Scoped | None) -> None:
+        """The state is a PAUSE of known volumes; None: it isn't, and that is known."""
+        self._now, self._before = pause, None
+
+    def write(self) -> None:
+        """Write down what was kept last, if that is new."""
+        if self._before is not None or self._now == self._written:
             return
-        self._done = True
-        if not self._shim.fence():
-            log.warning(
-                "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each "
-                "producer to floor.bytes, and a producer that opens new connections evades even that"
-            )
-            if settings.factor_scope == "topics":
-                log.warning("factor.scope=topics needs the fence; without it a factor is for all clients")
+        self._written = pause = self._now
+        try:
+            for file in self._files:
+                file.unlink(missing_ok=True)
+            if pause and self._files:
+                self._files[0].write_text(_Stored.of(pause).model_dump_json())
+        except OSError as error:
+            # On a full disk of this broker's own it isn't needed: the next start looks at that disk first.
+            log.debug("the PAUSE can't be remembered: %s", error)
+
+
+def _read(file: Path) -> Scoped | None:
+    try:
+        with file.open("rb") as opened:
+            return _Stored.model_validate_json(opened.read(_MOST_STORED)).scoped()
+    except (OSError, ValidationError, ValueError):
+        return None

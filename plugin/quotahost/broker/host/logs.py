@@ -4,18 +4,16 @@ A log call puts its line into a queue; one thread hands the lines to Java, where
 thread of a plugin is attached to the JVM by logging, and a plugin that floods the log loses lines instead of time.
 """
 
-from __future__ import annotations
-
 import logging
 import queue
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Final
+from typing import Final, Self
 
 from quotahost.background import LineLimit, start_daemon
-from quotahost.broker.host.shim import Shim
+from quotahost.broker.host.protocol import Shim
 from quotahost.text import EscapingFormatter
 
 QUEUE_MAX: Final = 10_000  # lines
@@ -78,7 +76,7 @@ class Logs:
         self._lines: queue.Queue[tuple[str, int, str] | None] = queue.Queue(QUEUE_MAX)
         self._handler = _ToQueue(self._lines)
 
-    def __enter__(self) -> Logs:
+    def __enter__(self) -> Self:
         root = logging.getLogger()
         root.addHandler(self._handler)
         root.setLevel(logging.INFO)

@@ -1,25 +1,42 @@
-"""The values that the host and Java hand to each other, and their form on the way.
+"""The values that the host and Java hand to each other, and their form on the way (``protocol`` has the calls).
 
-``encode`` makes bytes of a call or an answer, ``decode`` reads them; ``org.quotahost.host.Wire`` is the same in Java. A
-value is one letter for its type and then, big-endian, its content; texts, bytes and lists begin with their length.
-
-Batches of clients and events come out of Java's inbox, answers go back into its table. Names may contain anything that
-a client sends, so a batch is lengths and text, not separators (``parse``). ``bridge`` sends and reads these values;
-nothing here knows JPype.
+1. ``encode`` makes bytes of a call or an answer, ``decode`` reads them; ``org.quotahost.host.Wire`` is the same in
+   Java. A value is one letter for its type and then, big-endian, its content; texts, bytes and lists begin with their
+   length.
+2. A ``Batch`` of clients and events comes out of Java's inbox. Names may contain anything that a client sends, so a
+   batch is lengths and text, not separators (``parse``).
+3. ``Answers`` go back into Java's table. Beside a client's answer goes what suppliers in shadow would give it: a text
+   that Java keeps and hands back without reading it (``shadow_text``, ``would_be``).
 """
 
 from __future__ import annotations
 
+import json
+import math
 import struct
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from itertools import accumulate, islice, pairwise
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
-from quotahost.model import DEFAULT, Client, ClientQuotaChange, Cluster, Default, QuotaEntity, QuotaType, ScopeKind
+from quotahost.broker.host.dump import BROKER, Tags
+from quotahost.broker.host.dump import GROUP as GROUP_TAG
+from quotahost.model import (
+    DEFAULT,
+    QUOTA_TYPES,
+    Client,
+    ClientQuotaChange,
+    Cluster,
+    Default,
+    QuotaEntity,
+    QuotaType,
+    ScopeKind,
+)
 
 # Codes of a scope (org.quotahost.table.Scopes). Smaller codes are ScopeKind's values; GROUP + n is the group at n.
 NEWCOMER: Final = 4
@@ -256,3 +273,80 @@ def properties(fields: tuple[str, ...]) -> tuple[str, dict[str, str]]:
     """From "validate" and "reconfigure": the ticket, then names and values of all properties in turn."""
     ticket, *flat = fields
     return ticket, dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+# ---- what a supplier in shadow would give ----------------------------------------------------------------------
+
+_TEXTS: Final = 4096  # how many are remembered; most clients have the text of others
+_CLIENT, _USER, _CLIENT_ID, _BROKER = (
+    kind.value for kind in (ScopeKind.CLIENT, ScopeKind.USER, ScopeKind.CLIENT_ID, ScopeKind.BROKER)
+)
+
+
+class WouldBe(NamedTuple):
+    """A quota that would be in force if its supplier were not in shadow.
+
+    Attributes:
+        code: the scope's code; GROUP for every group.
+        rate: before the factor, in the unit of its quota type; None is unlimited.
+        group: the group's name, "" for another scope.
+        supplier: who would give it.
+    """
+
+    code: int
+    rate: float | None
+    group: str
+    supplier: str
+
+    @property
+    def is_of_client_id(self) -> bool:
+        """Whether the scope depends on the client-id."""
+        return self.code in (_CLIENT, _CLIENT_ID)
+
+    def tags(self, principal: str, client_id: str) -> Tags:
+        """Who would share it: the tags that the scope of this client would have."""
+        code = self.code
+        if code == _CLIENT:
+            return tag(principal), client_id
+        if code == _USER:
+            return tag(principal), ""
+        if code == _CLIENT_ID:
+            return "", client_id
+        return (BROKER if code == _BROKER else f"{GROUP_TAG}{tag(self.group)}>"), ""
+
+
+def shadow_text(would: Sequence[tuple[int, float, int] | None], groups: Sequence[str], suppliers: Sequence[str]) -> str:
+    """The text of what would be (``new_clients.Would``), "" for nothing.
+
+    Args:
+        would: by quota type the scope's code, the rate and the number of the supplier; None for nothing.
+        groups: names of groups, to which codes from GROUP on refer.
+        suppliers: names of suppliers by their numbers.
+    """
+    by_type: dict[str, WouldBe] = {}
+    for quota_type, answer in zip(QUOTA_TYPES, would, strict=False):
+        if answer is not None:
+            code, rate, source = answer
+            group = groups[code - GROUP] if code >= GROUP else ""
+            shown = None if math.isnan(rate) else rate
+            by_type[quota_type] = WouldBe(min(code, GROUP), shown, group, suppliers[source])
+    # In ASCII: half a surrogate pair in a group's name would not get through to Java.
+    return json.dumps(by_type, separators=(",", ":")) if by_type else ""
+
+
+@lru_cache(_TEXTS)
+def would_be(text: str, quota_type: QuotaType) -> WouldBe | None:
+    """What ``shadow_text`` wrote of one type; None is nothing. A broker may have 50,000 such texts, each of its own.
+
+    Raises:
+        ValueError: it is no such text.
+    """
+    fields = json.loads(text).get(quota_type) if text else None
+    return None if fields is None else WouldBe(*fields)
+
+
+@lru_cache(_TEXTS)
+def tag(name: str) -> str:
+    """A principal's or group's name as Kafka's ``Sanitizer`` writes it into a metric tag: percent-encoded UTF-8."""
+    # Python leaves the tilde as it is, Java's URLEncoder doesn't. Of half a surrogate pair Java makes a question mark.
+    return quote(name, safe="", errors="replace").replace("~", "%7E")

@@ -1,22 +1,30 @@
-"""The calls that the host makes into the broker's JVM, each declared once.
+"""The calls that the host makes into the broker's JVM, each declared once, with the method that makes it.
 
 Python makes every call, and Java answers (``org.quotahost.host.Calls``). A call is the list of its name and its
-arguments, encoded by ``messages.encode``; its answer is the list of a problem, or null, and the value. Two transports
-carry the same bytes: that of ``bridge`` by JPype where Python runs in the broker's own process, and that of ``child``
-by a pipe where it has a process of its own.
+arguments, its answer the list of a problem, or null, and the value; ``messages.encode`` makes bytes of both. A
+transport carries the bytes: JPype where Python runs in the broker's own process, a pipe where Python has a process of
+its own (``bridge``). Java never calls Python: such a call would need a proxy of JPype's, which is slow under contention
+and leaks in some versions.
 
 The jar contains this declaration (``resource``), so that Java knows version, bounds and names from here, and
 ``docs/reference/host-protocol.md`` shows it (``table``). VERSION grows with every change that an older end would not
 understand: a Python with another version is refused at its first call.
 """
 
-from __future__ import annotations
-
 import inspect
+import json
+import math
+from array import array
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from importlib import metadata
+from typing import Any, Final, Protocol, TypeVar
 
-from quotahost.broker.host.shim import Shim
+from quotahost.broker.host.messages import Answers, Batch, ConfigRow, decode, encode, parse
+from quotahost.model import Factor, LogDir, QuotaType
+from quotahost.model.volumes import Affected
+from quotahost.settings.broker import Settings
+from quotahost.throttling import quota_windows
 
 VERSION: Final = 1
 
@@ -25,119 +33,387 @@ _FEW: Final = 64 * 1024
 _TEXT: Final = 1024 * 1024
 _MANY: Final = 64 * 1024 * 1024
 
+_MILLIS: Final = 1000  # the calls take whole milliseconds, Python's settings and clocks are in seconds
+#: How many sets of client-ids are remembered, at most; one is enough but where quotas name clients of many users.
+_KNOWN_IDS: Final = 4096
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call.
 
     Attributes:
-        name: by which Java finds what answers it, and as a rule that of a method of ``shim.Shim``.
+        doc: what it does, in one sentence or more.
         arguments: their names and types in order; a list's members are in brackets.
         answer: the type of the answer; "" where there is none.
         most: how many bytes it may have.
         waits: whether the caller waits for the answer, or at least for the end of the call.
         blocks: whether the answer may take long, as it depends on the cluster, on a disk, or on what happens next.
-        doc: what it does, where no method of the shim tells it.
     """
 
-    name: str
+    doc: str
     arguments: str = ""
     answer: str = ""
     most: int = _FEW
     waits: bool = True
     blocks: bool = False
-    doc: str = ""
-
-    def sentence(self) -> str:
-        """What it does, the first paragraph of it."""
-        told = self.doc or inspect.getdoc(getattr(Shim, self.name)) or ""
-        return " ".join(told.partition("\n\n")[0].split())
 
 
-_ALL: Final = (
-    Call(
-        "hello", "version: long, quotahost: text", doc="The first call: with which protocol and version Python comes."
-    ),
-    Call("properties", answer="[name, value, ...: text]"),
-    Call("broker", answer="[name, value, ...: text]"),
-    Call("starting", "timeout_ms: long"),
-    Call("built", blocks=True),
-    Call("ready", "live: [text]", most=_MANY),
-    Call("refuse", "problem: text", most=_TEXT),
-    Call("restarted", answer="bool"),
-    Call(
-        "configure",
+CALLS: Final = {
+    "hello": Call("The first call: with which protocol and version Python comes.", "version: long, quotahost: text")
+}
+
+
+def _declare(
+    arguments: str = "", answer: str = "", *, most: int = _FEW, waits: bool = True, blocks: bool = False
+) -> Callable[[Method], Method]:
+    """Declare the call that a method of Shim makes: its name, and the first paragraph of its docstring."""
+
+    def declare(method: Method) -> Method:
+        doc = " ".join((inspect.getdoc(method) or "").partition("\n\n")[0].split())
+        CALLS[method.__name__] = Call(doc, arguments, answer, most, waits, blocks)
+        return method
+
+    return declare
+
+
+class Transport(Protocol):
+    """The way of messages to Java and back. Any thread may use it, several at once."""
+
+    def ask(self, message: bytes) -> bytes:
+        """Send a call and wait for its answer."""
+
+    def tell(self, message: bytes) -> None:
+        """Send a call that has no answer."""
+
+    def detach(self) -> None:
+        """The calling thread ends."""
+
+
+class Shim:
+    """Java as the host sees it; in unit tests ``tests.fakes.shim.FakeShim`` stands in for it.
+
+    The questions to the cluster, ``ask`` and the metrics are also for plugins (``Context.broker``, ``Context.metrics``)
+    and for any thread; all other calls are for the host thread alone. A call whose answer is a problem, or that doesn't
+    reach Java, raises ConnectionError; one with too many bytes is not sent and raises ValueError.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        """Introduce this Python.
+
+        Raises:
+            ConnectionError: Java speaks another version of the protocol.
+        """
+        self._transport = transport
+        self._known_ids: dict[frozenset[str], bytes] = {}
+        self._closing = False
+        self._call("hello", VERSION, metadata.version("quotahost"))
+
+    def _call(self, name: str, *arguments: object) -> Any:
+        """The answer to a call, or None at once if it has none."""
+        call, message = CALLS[name], encode([name, *arguments])
+        if len(message) > call.most:
+            raise ValueError(f"the call {name} has {len(message):,} bytes, and may have {call.most:,}")
+        if not call.waits:
+            self._transport.tell(message)
+            return None
+        problem, answer = decode(self._transport.ask(message))
+        if problem is not None:
+            raise ConnectionError(problem)
+        return answer
+
+    def detach(self) -> None:
+        """The calling thread ends and will not call the shim again."""
+        self._transport.detach()
+
+    # ---- the host's start ----
+
+    @_declare(answer="[name, value, ...: text]")
+    def properties(self) -> dict[str, str]:
+        """The properties under ``client.quota.callback.`` with which this host has to start, secrets included."""
+        return _pairs(self._call("properties"))
+
+    @_declare(answer="[name, value, ...: text]")
+    def broker(self) -> dict[str, str]:
+        """The broker's own properties that say what it is and how brokers and clients connect; they contain secrets."""
+        return _pairs(self._call("broker"))
+
+    @_declare("timeout_ms: long")
+    def starting(self, timeout: float) -> None:
+        """The settings are valid: the broker waits for ``ready`` at most this many seconds more."""
+        self._call("starting", int(timeout * _MILLIS))
+
+    @_declare(blocks=True)
+    def built(self) -> None:
+        """All plugins are built. A host that is to follow another one waits here until that one has ended.
+
+        Until then it must not have done anything that the other one could notice.
+        """
+        self._call("built")
+
+    @_declare("live: [text]", most=_MANY)
+    def ready(self, live: Sequence[str]) -> None:
+        """All plugins are built, and the broker may go on; these properties can be changed live."""
+        self._call("ready", list(live))
+
+    @_declare("problem: text", most=_TEXT)
+    def refuse(self, problem: str) -> None:
+        """Stop the broker's start with this text as the error; the broker logs it if it has started already."""
+        self._call("refuse", problem)
+
+    @_declare(answer="bool")
+    def restarted(self) -> bool:
+        """Whether the broker has started already, and so another Python host of this JVM came before this one."""
+        return bool(self._call("restarted"))
+
+    @_declare(
         "table: [clients_max: long, idle_seconds: long, floor_bytes: double, factored: [text], all_in_shadow: bool, "
         "newcomers: doubles, measured: [text]], shadow: [text], "
         "tap: [windows: long, window_ms: long, max_mute_ms: long], creation_allowed: bool, "
         "lease: [validity_ms: long, fallback: text], topics: [total: double, "
         "names: [text], rates: doubles, spared: [text], error: text, all_in_shadow: bool, in_shadow: [text]]",
         most=_MANY,
-    ),
-    Call("take", "timeout_ms: long", "[batch: long, what: bytes, closing: bool]", blocks=True),
-    Call("ask_again", "principal: text or null, client_id: text or null"),
-    Call("ask_again_the_failed"),
-    Call(
-        "publish",
+    )
+    def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
+        """Hand over those settings that Java itself applies.
+
+        ``measured`` are the types for which clients without a quota are measured one by one.
+        """
+        newcomers, shadow, topics = settings.newcomers, settings.shadow, settings.topics
+        rates = (newcomers.produce, newcomers.fetch, newcomers.request, newcomers.controller_mutation)
+        windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
+        factored = [quota_type.value for quota_type in settings.factor_quota_types]
+        self._call(
+            "configure",
+            [
+                settings.clients_max, int(settings.clients_idle.total_seconds()), float(settings.floor_bytes), factored,
+                shadow.everything, array("d", map(_rate, rates)), sorted(measured),
+            ],
+            shadow.names(),
+            [windows.number, int(windows.size * _MILLIS), int(max_mute * _MILLIS)],
+            settings.pause_creation == "allow",
+            [int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action)],
+            [
+                _rate(topics.total), [topic for topic, _ in topics.thresholds],
+                array("d", [rate for _, rate in topics.thresholds]), list(settings.spared_topics), topics.reject_error,
+                shadow.all_topics, sorted(shadow.topics),
+            ],
+        )  # fmt: skip
+
+    # ---- the loop ----
+
+    @_declare("timeout_ms: long", "[batch: long, what: bytes, closing: bool]", blocks=True)
+    def take(self, timeout: float) -> Batch:
+        """Wait for work, at most this many seconds. Renews the lease."""
+        number, what, self._closing = self._call("take", int(timeout * _MILLIS))
+        return parse(what, number)
+
+    def closing(self) -> bool:
+        """Whether the host has to end: with the batch that was taken last the shim has said so."""
+        return self._closing
+
+    @_declare("principal: text or null, client_id: text or null")
+    def ask_again(self, principal: str | None, client_id: str | None) -> None:
+        """Have ``take`` bring those once more who are in the table with these names; None matches all."""
+        self._call("ask_again", principal, client_id)
+
+    @_declare()
+    def ask_again_the_failed(self) -> None:
+        """The same for those for whom a supplier failed."""
+        self._call("ask_again_the_failed")
+
+    @_declare(
         "batch: long, rows: ints, codes: ints, rates: doubles, groups: [text], sources: ints, suppliers: [text], "
         "distinct: ints, distinct_ids: [bytes, each a list of texts], shadows: [text]",
         "long",
         most=_MANY,
-    ),
-    Call("fence", answer="bool"),
-    Call("keystores", "ssl: [name, value, ...: text]", "[name, value, ...: text]", most=_TEXT, blocks=True),
-    Call("connect", "client: [name, value, ...: text]", most=_TEXT, waits=False),
-    Call("cluster", answer="[cluster_id: text, [[broker: long, fenced: bool]]]", blocks=True),
-    Call("configs", "type: text, names: [text]", "[[owner, name, source, value: text]]", most=_MANY, blocks=True),
-    Call(
-        "log_dirs",
-        "brokers: ints",
-        "[[broker: long, path: text, total: long or null, usable: long or null, error: text]]",
-        most=_TEXT,
-        blocks=True,
-    ),
-    Call("offline_log_dirs", answer="[text]"),
-    Call("ask", "words: [text]", "text", most=_TEXT, blocks=True),
-    Call("answer", "ticket: text, text: text", most=_MANY),
-    Call("held", "text: text", most=_MANY, waits=False),
-    Call("gauge", "type: text, name: text, attribute: text, value: double", waits=False, most=_TEXT),
-    Call("count", "type: text, name: text, attribute: text, by: double", waits=False, most=_TEXT),
-    Call("forget", "type: text, name: text", waits=False, most=_TEXT),
-    Call("factor", answer="[value: double, cause: text]"),
-    Call(
-        "set_factor",
+    )
+    def publish(self, batch: Batch, answers: Answers) -> int:
+        """Put answers into the table, and return for how many clients they differ from before."""
+        # One call with flat arrays for the whole batch. Java finds the clients by position in its own batch, so no name
+        # has to survive the way into Python and back.
+        changed = self._call(
+            "publish", batch.number, array("i", answers.rows), array("i", answers.codes), array("d", answers.rates),
+            list(answers.groups), array("i", answers.sources), list(answers.suppliers), array("i", answers.distinct),
+            [self._ids(ids) for ids in answers.distinct_ids], answers.shadows,
+        )  # fmt: skip
+        return int(changed)
+
+    def _ids(self, ids: frozenset[str]) -> bytes:
+        """A set on its way, made once: a supplier may return the same large set for every principal."""
+        if len(self._known_ids) > _KNOWN_IDS:
+            self._known_ids.clear()
+        if (known := self._known_ids.get(ids)) is None:
+            known = self._known_ids[ids] = encode(sorted(ids))
+        return known
+
+    @_declare(answer="bool")
+    def fence(self) -> bool:
+        """Whether this JVM has a fence, which turns produce requests back during a PAUSE."""
+        return bool(self._call("fence"))
+
+    # ---- the cluster and this broker ----
+
+    @_declare("ssl: [name, value, ...: text]", "[name, value, ...: text]", most=_TEXT, blocks=True)
+    def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
+        """What the keystores hold that properties ``ssl.*`` name (``kafka.librdkafka.Keystores``)."""
+        return _pairs(self._call("keystores", _flat(ssl)))
+
+    @_declare("client: [name, value, ...: text]", most=_TEXT, waits=False)
+    def connect(self, client: Mapping[str, str]) -> None:
+        """As whom the cluster is asked: a Java client's configuration, empty if there is none."""
+        self._call("connect", _flat(client))
+
+    @_declare(answer="[cluster_id: text, [[broker: long, fenced: bool]]]", blocks=True)
+    def cluster(self) -> tuple[str, dict[int, bool]]:
+        """The cluster's id and what ``registered`` returns; waits for the cluster."""
+        cluster_id, brokers = self._call("cluster")
+        return cluster_id, dict(brokers)
+
+    def registered(self) -> dict[int, bool]:
+        """Every registered broker by its id, and whether it is fenced; waits for the cluster."""
+        return self.cluster()[1]
+
+    @_declare("type: text, names: [text]", "[[owner, name, source, value: text]]", most=_MANY, blocks=True)
+    def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
+        """All properties of these TOPICs or BROKERs; waits for the cluster. A topic that doesn't exist has none."""
+        return [ConfigRow(*row) for row in self._call("configs", type, list(names))]
+
+    @_declare(
+        "brokers: ints", "[[broker: long, path: text, total: long or null, usable: long or null, error: text]]",
+        most=_TEXT, blocks=True,
+    )  # fmt: skip
+    def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
+        """The log directories of these brokers; waits for them."""
+        return [LogDir(*row) for row in self._call("log_dirs", array("i", brokers))]
+
+    @_declare(answer="[text]")
+    def offline_log_dirs(self) -> tuple[str, ...]:
+        """This broker's log directories that Kafka has marked offline."""
+        return tuple(self._call("offline_log_dirs"))
+
+    @_declare("words: [text]", "text", most=_TEXT, blocks=True)
+    def ask(self, *words: str) -> Any:
+        """What Java answers to a question, its JSON as Python's values (``quotahost.broker.host.dump``)."""
+        answer = json.loads(self._call("ask", words))
+        if isinstance(answer, dict) and "error" in answer:
+            raise ConnectionError(answer["error"])
+        return answer
+
+    # ---- answers to Java's events ----
+
+    @_declare("ticket: text, text: text", most=_MANY)
+    def answer(self, ticket: str, text: str) -> None:
+        """Answer an event that has a ticket, in the form that the event asks for."""
+        self._call("answer", ticket, text)
+
+    def verdict(self, ticket: str, problem: str | None) -> None:
+        """Answer a "validate" or "reconfigure" event: None, or why the properties are refused.
+
+        None confirms a "reconfigure": these are the properties with which a host starts that follows this one.
+        """
+        self.answer(ticket, problem or "")
+
+    @_declare("text: text", most=_MANY, waits=False)
+    def held(self, text: str) -> None:
+        """Keep a JSON text in Java that says whom rules in shadow would hold back, and hand it out with the state."""
+        self._call("held", text)
+
+    # ---- metrics ----
+
+    @_declare("type: text, name: text, attribute: text, value: double", waits=False, most=_TEXT)
+    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
+        """Show a number."""
+        self._call("gauge", type, name, attribute, float(value))
+
+    @_declare("type: text, name: text, attribute: text, by: double", waits=False, most=_TEXT)
+    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
+        """Add to a number."""
+        self._call("count", type, name, attribute, float(by))
+
+    @_declare("type: text, name: text", waits=False, most=_TEXT)
+    def forget(self, type: str, name: str) -> None:
+        """No longer show the numbers of this name."""
+        self._call("forget", type, name)
+
+    def plugin_failed(self, name: str, by: float = 1.0) -> None:
+        """Count an error of this plugin, or show that there is none yet (``by`` = 0)."""
+        self.count("Plugin", name, "Errors", by)
+
+    # ---- the factor, and who is exempt from it ----
+
+    @_declare(answer="[value: double, cause: text]")
+    def factor(self) -> Factor:
+        """The factor that was set last, maybe by a host before this one."""
+        return Factor(*self._call("factor"))
+
+    @_declare(
         "value: double, cause: text, affected: null or [topics: [text], places: [text], held: [bool]], full: bool",
         most=_MANY,
-    ),
-    Call("exempt", "principals: [text], client_ids: [text], internal_client_ids: text", most=_MANY),
-    Call("spare", "topics: [text]", most=_MANY),
-    Call("log", "logger: text, level: long, message: text", waits=False, most=_TEXT),
-)
-CALLS: Final = {call.name: call for call in _ALL}
+    )
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
+        """The factor from 0 to 1 that applies from now on, its cause in words for an operator, and whom it is for.
+
+        ``affected``: only clients that write to these topics; None: all clients. ``full``: a volume is known to be at
+        its hard limit, so topics and partitions may be refused, too.
+        """
+        whom = None
+        if affected is not None:
+            topics = list(affected.places)
+            whom = [topics, list(affected.places.values()), [topic in affected.held for topic in topics]]
+        self._call("set_factor", float(value), cause, whom, full)
+
+    @_declare("principals: [text], client_ids: [text], internal_client_ids: text", most=_MANY)
+    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
+        """Whom the fence never turns back.
+
+        Args:
+            principals: names of principals of the type User.
+            client_ids: of clients that are ANONYMOUS.
+            internal_client_ids: forms of further client-ids of clients that are ANONYMOUS, "" for none.
+        """
+        self._call("exempt", list(principals), list(client_ids), internal_client_ids)
+
+    @_declare("topics: [text]", most=_MANY)
+    def spare(self, topics: Sequence[str]) -> None:
+        """The topics that the fence lets everybody write to."""
+        self._call("spare", list(topics))
+
+    @_declare("logger: text, level: long, message: text", waits=False, most=_TEXT)
+    def log(self, logger: str, level: int, message: str) -> None:
+        """Write a line to the broker's own log; the level as in Python's logging."""
+        self._call("log", logger, level, message)
+
+
+def _rate(rate: float | None) -> float:
+    return math.nan if rate is None else rate  # doubles have no null
+
+
+def _flat(pairs: Mapping[str, str]) -> list[str]:
+    return [text for pair in pairs.items() for text in pair]
+
+
+def _pairs(flat: Sequence[str]) -> dict[str, str]:
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+# ---- the declaration for Java, and for readers -----------------------------------------------------------------
 
 
 def resource() -> str:
     """The declaration as Java reads it: ``NAME=BYTES`` and what the call is, in a properties file."""
-    kinds = {call.name: f"{' waits' * call.waits}{' blocks' * call.blocks}" for call in _ALL}
-    return f"version={VERSION}\n" + "".join(f"call.{call.name}={call.most}{kinds[call.name]}\n" for call in _ALL)
+    kinds = {name: f"{' waits' * call.waits}{' blocks' * call.blocks}" for name, call in CALLS.items()}
+    return f"version={VERSION}\n" + "".join(f"call.{name}={CALLS[name].most}{kind}\n" for name, kind in kinds.items())
 
 
 def table() -> str:
     """All calls as a Markdown table."""
-    head = (
-        "| call | arguments | answer | the caller waits | may take long | bytes at most | what it does |\n" + "|---" * 7
-    )
-    return f"{head}|\n" + "\n".join(map(_row, _ALL))
-
-
-def _row(call: Call) -> str:
-    cells = [f"`{call.name}`", _code(call.arguments), _code(call.answer), _yes(call.waits), _yes(call.blocks)]
-    return f"| {' | '.join([*cells, f'{call.most:,}', call.sentence()])} |"
-
-
-def _code(types: str) -> str:
-    return f"`{types}`" if types else ""
-
-
-def _yes(is_so: bool) -> str:
-    return "yes" if is_so else "no"
+    heads = ("call", "arguments", "answer", "the caller waits", "may take long", "bytes at most", "what it does")
+    rows = [heads, ("---",) * len(heads)]
+    for name, call in CALLS.items():
+        types = (f"`{types}`" if types else "" for types in (call.arguments, call.answer))
+        flags = ("yes" if flag else "no" for flag in (call.waits, call.blocks))
+        rows.append((f"`{name}`", *types, *flags, f"{call.most:,}", call.doc))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

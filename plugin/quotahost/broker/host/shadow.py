@@ -1,10 +1,14 @@
 """Whom suppliers and the factor would hold back while they are in shadow, and by how much, for the metrics and ``top``.
 
-A thread compares once a second what Kafka measures with what the rules would let through (``comparison``), and no
-request waits for it. Thresholds of topics are Java's (``org.quotahost.topics``).
-"""
+1. A rule in shadow is computed and not enforced (the property ``shadow``, ``shadow=all``). ``new_clients`` leaves a
+   supplier in shadow out of the answers in force, and puts beside them what it would give.
+2. A thread compares once a second what Kafka measures with what the rules would let through (``comparison``). No
+   request waits for it.
+3. The metrics show how many scopes each rule would hold back now, and counters add up for how long and by how many
+   bytes (``Shadow.look``). Java gets the scopes themselves, for ``explain`` and ``top``.
 
-from __future__ import annotations
+Thresholds of topics are Java's (``org.quotahost.topics``).
+"""
 
 import gc
 import json
@@ -13,10 +17,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from heapq import nlargest
-from typing import Any, Final, Protocol
+from typing import Final
 
 from quotahost.background import LoggedOnce, Periodic, StartThread, start_daemon
 from quotahost.broker.host.comparison import FACTOR, Comparison, Count, Key, compare
+from quotahost.broker.host.protocol import Shim
 from quotahost.model import QuotaType
 from quotahost.settings.broker import Settings
 from quotahost.settings.types import SUPPLIER
@@ -35,28 +40,6 @@ TOLD: Final = 1000
 _TYPE: Final = "Shadow"
 
 
-class Source(Protocol):
-    """The part of ``shim.Shim`` that the comparison needs."""
-
-    def ask(self, *words: str) -> Any:
-        """What Java answers to a question; raises ConnectionError if it can't."""
-
-    def held(self, text: str) -> None:
-        """Keep the text in Java, and hand it out with the state."""
-
-    def restarted(self) -> bool:
-        """Whether another Python host came before this one."""
-
-    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        """Show a number."""
-
-    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        """Add to a number."""
-
-    def detach(self) -> None:
-        """The calling thread ends."""
-
-
 class Shadow:
     """Looks while a supplier or the factor is in shadow, shows what it finds, and adds it up.
 
@@ -64,7 +47,7 @@ class Shadow:
     """
 
     def __init__(
-        self, shim: Source, clock: Callable[[], float] = time.monotonic, start_thread: StartThread | None = None
+        self, shim: Shim, clock: Callable[[], float] = time.monotonic, start_thread: StartThread | None = None
     ) -> None:
         """``clock`` in seconds, monotonic. The thread starts with the first rule in shadow."""
         self._shim, self._clock = shim, clock
@@ -73,7 +56,6 @@ class Shadow:
         self._thread: Periodic | None = None
         self._shown: set[str] = set()
         self._newcomers: Mapping[QuotaType, float | None] = {}
-        self._held: Mapping[Key, tuple[str, float]] = {}
         self._text: str | None = None  # what Java was told last; None before the first look
         # By scope, the rate that the factor multiplies where a quota is unlimited: as it was when the factor fell.
         self._stand_ins: dict[Key, float | None] = {}
@@ -98,13 +80,6 @@ class Shadow:
         """End the thread."""
         if self._thread:
             self._thread.close()
-
-    def holds(self, quota_type: QuotaType, user: str, client_id: str) -> str:
-        """The rule that would hold back a scope, by the last look; "" for none. Any thread may call.
-
-        ``user`` and ``client_id`` are the values of the scope's metric tags.
-        """
-        return self._held.get((quota_type, (user, client_id)), ("", 0.0))[0]
 
     # ---- the thread ----
 
@@ -136,7 +111,6 @@ class Shadow:
         if not rules:
             self._stand_ins = {}
         self._show(found, seconds)
-        self._held = found.held
         if (text := _told(found.held)) != self._text:
             self._shim.held(text)
             self._text = text

@@ -17,7 +17,7 @@ from typing import Annotated, Final
 
 import typer
 
-from quotahost.broker.discovery.entry_points import survey
+from quotahost.broker.discovery import survey
 from quotahost.cli.console import Finding, Section, console, good, note, say, show, table, weak, wrong
 from quotahost.cli.doctor.client_software import check_client_software
 from quotahost.cli.doctor.interpreter import EXECUTABLE, OURS, PROCESS, Interpreter, InterpreterError, ask, check_python

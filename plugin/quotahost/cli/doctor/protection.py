@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Final
 
 from quotahost.broker.disks.file_stores import log_dirs, read_disks
-from quotahost.broker.host.roles import ON_CONTROLLERS, judges_alone
+from quotahost.broker.host.plugins import ON_CONTROLLERS, judges_alone
 from quotahost.cli.console import Finding, note, weak
 from quotahost.cli.property_files import BrokerFile
 from quotahost.model import Limit, LimitType, State, Volume

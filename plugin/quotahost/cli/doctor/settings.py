@@ -18,8 +18,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from quotahost.broker.discovery.build import configured, load, plugin_settings
-from quotahost.broker.discovery.entry_points import PluginError, settings_model
+from quotahost.broker.discovery import PluginError, configured, load, plugin_settings, settings_model
 from quotahost.cli.console import Finding, Level, Section, good, note, weak, wrong
 from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, check_protection
 from quotahost.cli.doctor.topics import check_rights

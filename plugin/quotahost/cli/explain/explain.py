@@ -9,7 +9,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from quotahost.broker.host.looks import explained
+from quotahost.broker.host.broker_status import explained
 from quotahost.cli.console import console, one_line, show_facts
 from quotahost.cli.explain.broker_socket import connect
 from quotahost.cli.explain.broker_socket import named as broker_named

@@ -28,7 +28,7 @@ from quotahost.broker.host.dump import (
     state_facts,
     whose,
 )
-from quotahost.broker.host.would_be import would_be
+from quotahost.broker.host.messages import would_be
 from quotahost.model import Client, QuotaType
 from quotahost.text import printable
 from quotahost.units.show import BYTES_PER_SECOND, MUTATIONS_PER_SECOND, PERCENT, Unit
@@ -67,7 +67,7 @@ class Answer(BrokerState):
 
 
 def parse(dump: Row, client: Client) -> Answer:
-    """The answer to the question ``client``, as :func:`quotahost.broker.host.looks.explained` has it.
+    """The answer to the question ``client``, as :func:`quotahost.broker.host.broker_status.explained` has it.
 
     Raises:
         ValueError: it is that of another version.

@@ -22,8 +22,8 @@ from rich.text import Text
 
 from quotahost.broker.disks.file_stores import read_disks
 from quotahost.broker.disks.topics import measure
+from quotahost.broker.host.broker_status import gauges, marks, numbers_of, usage
 from quotahost.broker.host.dump import Ask, of_this_version, state_of
-from quotahost.broker.host.looks import gauges, marks, numbers_of, usage
 from quotahost.cli.console import console, one_line, show_facts, shown, table
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, connect
 from quotahost.cli.explain.retention import Cut, Retention, cut

@@ -16,11 +16,9 @@ from typing import Final, cast
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.factor import FactorLoop
-from quotahost.broker.host.guard import Guard
-from quotahost.broker.host.plugins.plugin_set import PluginSet
-from quotahost.broker.host.remembered_pause import PauseMemory
-from quotahost.broker.host.shim import Shim
+from quotahost.broker.host.factor import FactorLoop, PauseMemory
+from quotahost.broker.host.plugins import Guard, PluginSet
+from quotahost.broker.host.protocol import Shim
 from quotahost.cli.lab.clients import Client, Slowing
 from quotahost.cli.lab.disk import Disk, Events
 from quotahost.cli.lab.host import SmallShim, policy_of

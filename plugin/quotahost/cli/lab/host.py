@@ -1,7 +1,7 @@
 """A broker's host without a broker: the real policy of an operator's settings, on a clock that is set.
 
 ``broker`` gives the policy to the host's own ``FactorLoop``, which also decides what applies while something is
-unknown. A replay knows its volumes, and has a ``Host`` of judgement, pauses, factor in force and tap. Both reach Java
+unknown. A replay knows its volumes, and has a ``Host`` of evaluation, pauses, factor in force and tap. Both reach Java
 by a small shim here. Nothing waits: the clock stands still until the run sets it.
 """
 
@@ -11,19 +11,16 @@ import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Final, cast
 
-from quotahost.api import Context, QuotaFactorSource, QuotaPolicy, Role
+from quotahost.api import Context, QuotaPolicy, Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.discovery.build import construct, load, plugin_settings
-from quotahost.broker.discovery.entry_points import PluginError
+from quotahost.broker.discovery import PluginError, construct, load, plugin_settings
 from quotahost.broker.host.factor import FactorInForce
-from quotahost.broker.host.guard import Guard
-from quotahost.broker.host.judgement import Judge
-from quotahost.broker.host.scope import Scoped
-from quotahost.broker.host.shim import Shim
+from quotahost.broker.host.plugins import Guard
+from quotahost.broker.host.protocol import Shim
+from quotahost.broker.host.volume_evaluation import Scoped, VolumeEvaluation
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
@@ -38,7 +35,7 @@ Put = Callable[[float, str, Affected | None], None]
 
 
 class SmallShim:
-    """What a host's decisions need of ``quotahost.broker.host.shim.Shim``.
+    """What a host's decisions need of ``quotahost.broker.host.protocol.Shim``.
 
     Attributes:
         failed: the plugin that failed last; "" if none has.
@@ -65,7 +62,7 @@ class SmallShim:
         """From now on."""
         self._put(value, cause, affected)
 
-    def plugin_failed(self, name: str) -> None:
+    def plugin_failed(self, name: str, by: float = 1.0) -> None:
         """The policy or the source raised."""
         self.failed = name
 
@@ -123,23 +120,6 @@ def quiet() -> Iterator[None]:
         quotahost.setLevel(before)
 
 
-@dataclass
-class _Volumes:
-    """A factor source that says what it was told, and the factor of each volume as it was judged last."""
-
-    answer: ClusterVolumes = field(default_factory=lambda: ClusterVolumes(()))
-    factors: dict[Key, float] = field(default_factory=dict)
-    broker: None = None  # the factors are wanted of all brokers' volumes
-
-    def read(self) -> ClusterVolumes:
-        """As a source."""
-        return self.answer
-
-    def show(self, policy: tuple[str, QuotaPolicy] | None, judged: Sequence[tuple[Volume, float]]) -> None:
-        """In place of ``VolumeLimits``, which shows them in a broker."""
-        self.factors = {(volume.broker, volume.name): factor for volume, factor in judged}
-
-
 class Host:
     """What a host decides on volumes that it is told, as if it were one broker's, and how far limits follow it.
 
@@ -149,12 +129,13 @@ class Host:
 
     def __init__(self, settings: Settings, windows: tuple[int, int], clock: Callable[[], float]) -> None:
         self._settings, self._clock = settings, clock
-        self._shim, self._volumes = SmallShim(), _Volumes()
+        self._shim, self._volumes = SmallShim(), ClusterVolumes(())
+        self._factors: dict[Key, float] = {}
         shim = cast("Shim", self._shim)
-        self._judge, self._in_force = Judge(Guard(shim, clock), self._volumes, clock), FactorInForce(shim, clock)
+        self._evaluation = VolumeEvaluation(Guard(shim, clock), clock, None, self._show)
+        self._in_force = FactorInForce(shim, clock)
         policy = policy_of(settings, 0, clock)
         self._policy = (policy.context.name, cast("QuotaPolicy", policy.plugin))
-        self._source = ("history", cast("QuotaFactorSource", self._volumes))
         self._tap = Tap(*windows, max_mute_ms=int(settings.max_mute.total_seconds() * 1000))
         self._enforced = bool(settings.factor_source) and not settings.shadow.factor
         self._share = self.factor = 1.0
@@ -166,22 +147,27 @@ class Host:
 
     def know(self, volumes: Iterable[Volume]) -> None:
         """These are the newest readings."""
-        self._volumes.answer = ClusterVolumes(tuple(volumes))
+        self._volumes = ClusterVolumes(tuple(volumes))
 
     def decide(self) -> None:
         """Decide anew, and let the limits follow."""
         in_force = self.factor if self._enforced else 1.0
-        judgement = self._judge.judge(self._source, self._policy, self._settings, False, in_force)
-        self._in_force.replace(Scoped(judgement.factor))
+        share = self._settings.pause_resume_free_share
+        evaluated, _ = self._evaluation.evaluate(self._volumes, self._policy, share, in_force)
+        self._in_force.replace(Scoped(evaluated.factor))
         self.factor = self._in_force.value if self._settings.factor_source else 1.0
         in_force = self.factor if self._enforced else 1.0
         held = in_force <= 0
         self._tap.step(in_force, held, int(self._clock() * 1000))
         self._share = 0.0 if held else self._tap.value
 
+    def _show(self, policy: tuple[str, QuotaPolicy] | None, factors: Sequence[tuple[Volume, float]]) -> None:
+        """In place of ``VolumeLimits``, which shows them in a broker."""
+        self._factors = {(volume.broker, volume.name): factor for volume, factor in factors}
+
     def factor_of(self, volume: Key) -> float:
         """The factor of one volume; 1 while it isn't known."""
-        return self._volumes.factors.get(volume, 1.0) if self._settings.factor_source else 1.0
+        return self._factors.get(volume, 1.0) if self._settings.factor_source else 1.0
 
     def share_of(self, volume: Key) -> float:
         """By what the limits of those who write to it are multiplied, as far as the history can tell."""

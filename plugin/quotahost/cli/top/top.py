@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from quotahost.broker.host.looks import parse
+from quotahost.broker.host.broker_status import parse
 from quotahost.cli.console import console, lines_of, say
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, connect
 from quotahost.cli.explain.broker_socket import named as broker_named

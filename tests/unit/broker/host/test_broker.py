@@ -1,10 +1,16 @@
-"""What plugins get of the broker's own properties, and as whom the cluster is asked and their client connects."""
+"""What plugins and the host learn of this broker and its cluster."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
 import pytest
 
-from quotahost.broker.host.broker import HostBroker
+from quotahost.broker.host.broker import TRIES, ClusterWatch, HostBroker
+from quotahost.broker.host.messages import ConfigRow
+from quotahost.model import Cluster
 from tests.fakes.shim import FakeShim, node_of
 from tests.unit.settings.test_strimzi import ADMIN, BOOTSTRAP, read
 
@@ -45,3 +51,151 @@ def test_principals_follow_what_kafka_applies_and_are_derived_once(caplog: pytes
         broker.refresh(read({}))
     assert broker.principals == []
     assert len(caplog.records) == 1
+
+
+NEWS = Cluster("the-cluster", frozenset({1, 10}))
+PREFIX = "client.quota.callback."
+
+
+@dataclass
+class Asked(FakeShim):
+    """A cluster that answers as it is told; an exception is raised."""
+
+    brokers: dict[int, bool] | Exception = field(default_factory=lambda: {10: False, 1: False, 2: True})
+    rows: list[ConfigRow] | Exception = field(default_factory=list)
+    meanwhile: Callable[[], None] = lambda: None
+    asked: list[str] = field(default_factory=list)
+
+    def cluster(self) -> tuple[str, dict[int, bool]]:
+        self.asked.append("cluster")
+        self.meanwhile()
+        if isinstance(self.brokers, Exception):
+            raise self.brokers
+        return "the-cluster", self.brokers
+
+    def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
+        self.asked.append(f"{type} {','.join(names)}")
+        if isinstance(self.rows, Exception):
+            raise self.rows
+        return self.rows
+
+
+class Heard:
+    """What the host thread gets."""
+
+    def __init__(self, look: ClusterWatch) -> None:
+        self._look = look
+        self.clusters: list[Cluster] = []
+        self.stored: list[tuple[str, ...]] = []
+
+    def fetch(self) -> None:
+        self._look.hand_on(self.clusters.append, self.stored.append)
+
+
+@pytest.fixture
+def shim() -> Asked:
+    return Asked()
+
+
+@pytest.fixture
+def look(shim: Asked) -> Iterator[ClusterWatch]:
+    made = ClusterWatch(shim)
+    made.start(7)  # its thread waits for much longer than a test
+    yield made
+    made.close()
+
+
+def test_a_kafka_that_does_not_tell_is_asked_for_brokers_in_service_and_nothing_is_told_twice(
+    shim: Asked, look: ClusterWatch
+) -> None:
+    heard = Heard(look)
+    for _ in range(2):
+        look.look()
+        heard.fetch()
+    assert heard.clusters == [NEWS]
+    shim.brokers = {1: False}
+    look.look()
+    heard.fetch()
+    assert heard.clusters[1:] == [Cluster("the-cluster", frozenset({1}))]
+    assert shim.asked.count("cluster") == 3
+
+
+def test_a_kafka_that_tells_is_never_asked(shim: Asked, look: ClusterWatch) -> None:
+    look.kafka_tells()
+    look.look()
+    assert "cluster" not in shim.asked
+
+
+@pytest.mark.parametrize("fetched_late", [False, True])
+def test_an_answer_that_kafkas_news_overtook_is_dropped(shim: Asked, look: ClusterWatch, fetched_late: bool) -> None:
+    heard = Heard(look)
+    if not fetched_late:
+        shim.meanwhile = look.kafka_tells
+    look.look()
+    look.kafka_tells()
+    heard.fetch()
+    assert heard.clusters == []
+
+
+def test_without_an_answer_nothing_is_told_and_a_second_time_the_log_says_so_once(
+    shim: Asked, look: ClusterWatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    shim.brokers = ConnectionError("TimeoutException: no answer")
+    heard = Heard(look)
+    look.look()
+    assert caplog.text == ""
+    for _ in range(3):
+        look.look()
+    heard.fetch()
+    assert heard.clusters == []
+    assert caplog.text.count("which brokers are alive, and can't be asked: TimeoutException: no answer") == 1
+
+
+def row(name: str, source: str = "DYNAMIC_BROKER_CONFIG") -> ConfigRow:
+    return ConfigRow("7", name, source, "")
+
+
+def test_which_of_our_names_are_stored_is_told_once_when_the_broker_answers(shim: Asked, look: ClusterWatch) -> None:
+    heard = Heard(look)
+    shim.rows = ConnectionError("TimeoutException: no answer")
+    look.look()
+    shim.rows = [
+        row(f"{PREFIX}b"),
+        row(f"{PREFIX}a", "DYNAMIC_DEFAULT_BROKER_CONFIG"),
+        row(f"{PREFIX}c", "STATIC_BROKER_CONFIG"),
+        row("log.retention.ms"),
+    ]
+    for _ in range(2):
+        look.look()
+        heard.fetch()
+    assert heard.stored == [(f"{PREFIX}a", f"{PREFIX}b")]
+    assert shim.asked.count("BROKER 7") == 2
+
+
+def test_nothing_is_told_of_nothing(shim: Asked, look: ClusterWatch) -> None:
+    heard = Heard(look)
+    look.look()
+    look.look()
+    heard.fetch()
+    assert heard.stored == []
+    assert shim.asked.count("BROKER 7") == 1
+
+
+def test_who_may_not_ask_stops_asking_and_says_so(
+    shim: Asked, look: ClusterWatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    shim.rows = ConnectionError("ClusterAuthorizationException: denied")
+    for _ in range(10):
+        look.look()
+    assert shim.asked.count("BROKER 7") == TRIES
+    assert caplog.text.count("can't be looked at for misspelt names: ClusterAuthorizationException: denied") == 1
+
+
+def test_a_controller_alone_is_not_asked_what_is_stored(shim: Asked) -> None:
+    look = ClusterWatch(shim)
+    look.start(None)
+    look.look()
+    look.close()
+    assert shim.asked == ["cluster"]

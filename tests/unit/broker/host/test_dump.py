@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.dump import quota_of, state_of, use_of, whose
+from quotahost.broker.host.broker_status import use_of
+from quotahost.broker.host.dump import quota_of, state_of, whose
 from quotahost.model import LimitedBy, QuotaType
 from quotahost.model.use import ClientUse
 from tests.fakes import dump
@@ -42,9 +43,9 @@ def test_whatever_the_tags_are_they_are_somebodys(user: str, client_id: str) -> 
 
 
 def test_a_row_tells_rate_quota_limit_delay_and_what_binds() -> None:
-    row = dump.row(rate=480.0, base=1000.0, limit=500.0, delay_ms=250.0, address="10.0.0.7")
+    row = dump.row(rate=480.0, base=1000.0, limit=500.0, delay_ms=250.0)
     assert use_of(state_of(dump.state(**THROTTLE, floors={"PRODUCE": 10.0})), row) == ClientUse(
-        QuotaType.PRODUCE, "alice", "app", "client", 480.0, 1000.0, 500.0, 250.0, LimitedBy.FACTOR, 0.1, "", "10.0.0.7"
+        QuotaType.PRODUCE, "alice", "app", "client", 480.0, 1000.0, 500.0, 250.0, LimitedBy.FACTOR, 0.1
     )
 
 

@@ -1,4 +1,4 @@
-"""Which factor applies, and why: known volumes, unknown ones, sources that fail or have just started."""
+"""Which factor applies, why, and for whom: known volumes, unknown ones, sources that fail or have just started."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ import pytest
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.factor import FactorLoop
-from quotahost.broker.host.guard import Guard
-from quotahost.broker.host.plugins.plugin_set import PluginSet
-from quotahost.broker.host.remembered_pause import PauseMemory
-from quotahost.broker.host.scope import Scoped
+from quotahost.broker.host.factor import FactorLoop, PauseMemory
+from quotahost.broker.host.plugins import Guard, PluginSet
+from quotahost.broker.host.volume_evaluation import Scoped
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.volumes import Affected
 from tests.fakes.plugin_context import Clock, context, settings
@@ -470,3 +468,149 @@ def test_a_volume_that_flutters_at_its_hard_limit_is_logged_a_few_times_a_minute
     assert "-> PAUSE" in lines[-1]
     assert any("changes of state were left out before" in line for line in lines)
     assert world.number("Transitions") >= 1_000
+
+
+@pytest.mark.proves("proposal-035.factor-alone")
+def test_a_bare_number_of_a_source_is_the_factor_and_the_source_its_cause() -> None:
+    one = World()
+    assert one.step(0.25) == 0.25
+    assert one.cause == "factor source mine"
+    assert one.step(1) == 1.0
+    assert one.step(0) == 0.0
+
+
+@pytest.mark.parametrize("wrong", [1.5, -0.1, float("nan"), True, "0.5"])
+def test_a_number_that_is_no_factor_is_a_failure_of_the_source(wrong: Any) -> None:
+    one = World()
+    one.step(0.25)
+    assert one.step(wrong) == 0.25
+    assert one.shim.failed == ["mine"]
+
+
+# ---- for whom ---------------------------------------------------------------------------------------------------
+
+
+def volume(name: str, free: int, *topics: str) -> Volume:
+    return Volume("1", name, 100, 100 - free, topics=frozenset(topics))
+
+
+def scoped(fence: bool = True, **given: str) -> World:
+    return World(fence, Factor(1.0), PauseMemory([]), **({"factor__scope": "topics"} | given))
+
+
+def seen(scoped: World, *volumes: Volume, unknown: tuple[str, ...] = ()) -> Affected | None:
+    scoped.step(ClusterVolumes(volumes, unknown))
+    return scoped.shim.affected[-1]
+
+
+FULL_AB, HALF_BC, EMPTY_D = volume("/full", 0, "a", "b"), volume("/half", 50, "b", "c"), volume("/empty", 100, "d")
+
+
+def test_the_topics_of_the_volumes_that_lower_the_factor_are_affected_and_those_at_0_are_held() -> None:
+    full, half = "broker 1, volume /full", "broker 1, volume /half"
+    assert seen(scoped(), HALF_BC, FULL_AB, EMPTY_D) == Affected({"a": full, "b": full, "c": half}, frozenset("ab"))
+
+
+def test_the_cause_says_how_many_topics() -> None:
+    it = scoped()
+    seen(it, HALF_BC)
+    assert it.cause == "broker 1, volume /half; for writers of 2 topics"
+
+
+def test_one_volume_that_does_not_tell_its_topics_makes_it_for_all() -> None:
+    silent = Volume("2", "/silent", 100, 50)
+    assert seen(scoped(), FULL_AB, silent) is None
+    assert seen(scoped(), FULL_AB, Volume("2", "/silent", 100, 0)) is not None, "it doesn't lower the factor"
+
+
+def test_a_volume_without_topics_slows_nobody() -> None:
+    assert seen(scoped(), volume("/logs", 0)) == Affected({}, frozenset())
+
+
+def test_an_open_factor_is_about_no_topics() -> None:
+    assert seen(scoped(), EMPTY_D) is None
+
+
+@pytest.mark.parametrize("given", [{"factor__scope": "cluster"}, {"fence": False}])
+def test_the_scope_cluster_and_a_broker_without_a_fence_slow_all(given: dict[str, Any]) -> None:
+    it = scoped(**given)
+    assert seen(it, FULL_AB) is None
+    assert it.cause == "broker 1, volume /full"
+
+
+def test_a_factor_of_a_source_that_knows_no_volumes_is_for_all() -> None:
+    it = scoped()
+    it.step(Factor(0.5, "as I say"))
+    assert it.shim.affected == [None]
+
+
+def test_a_set_that_changes_at_the_same_factor_is_handed_on_and_one_that_does_not_is_not() -> None:
+    it = scoped()
+    for topics in ("ab", "ab", "ac", "c"):  # of equal size, too: then the cause stays
+        seen(it, volume("/half", 50, *topics))
+    assert [set(each.places) for each in it.shim.affected if each] == [set("ab"), set("ac"), set("c")]
+    assert it.shim.factors == [0.5]
+
+
+def test_the_fallback_is_for_all_and_ends_with_what_was_unknown() -> None:
+    it = scoped(fallback__action="PAUSE")
+    assert seen(it, HALF_BC, unknown=("broker 2: no snapshot",)) is None
+    assert it.factor == 0
+    assert seen(it, HALF_BC) is not None
+
+
+def test_with_open_as_fallback_what_is_known_slows_the_writers_of_its_topics_alone() -> None:
+    found = seen(scoped(fallback__action="OPEN"), HALF_BC, unknown=("broker 2: no snapshot",))
+    assert found is not None
+    assert set(found.places) == set("bc")
+
+
+def test_a_source_that_fails_for_a_moment_leaves_the_topics_as_they_were() -> None:
+    it = scoped()
+    before = seen(it, HALF_BC)
+    it.step(fails)
+    assert it.shim.affected == [before]
+
+
+def test_what_is_known_now_joins_what_was_known_while_the_policy_fails() -> None:
+    it = scoped()
+    seen(it, HALF_BC)
+    it.policy.fails = {"/half"}
+    found = seen(it, HALF_BC, FULL_AB)
+    assert found is not None
+    assert (set(found.places), set(found.held)) == (set("abc"), set("ab"))
+
+
+def test_a_live_change_of_the_scope_is_in_force_with_the_next_read_and_back() -> None:
+    it = scoped()
+    before = seen(it, HALF_BC)
+    for scope, whom in (("cluster", None), ("topics", before)):
+        it.settings = settings(factor__source="mine", factor__scope=scope, **TIMES)
+        it.loop.forget()
+        assert seen(it, HALF_BC) == whom
+        assert it.factor == 0.5
+    assert it.cause.endswith("; for writers of 2 topics")
+
+
+def test_a_host_that_starts_again_leaves_the_factor_to_whom_it_was_for_until_it_knows_more() -> None:
+    last = Factor(0.5, "broker 1, volume /half; for writers of 2 topics")
+    it = World(True, last, factor__scope="topics", fallback__action="OPEN")
+    it.step(ClusterVolumes((), waiting="the disks have not answered yet"), seconds=3)
+    assert it.shim.affected == [], "Java still has the factor with its topics"
+    assert seen(it, HALF_BC) is not None
+    it.step(ClusterVolumes((EMPTY_D,)))
+    assert it.factor == 1
+
+
+def test_what_a_start_has_lowered_rises_again_before_everything_is_known() -> None:
+    it = World(True, factor__scope="topics", fallback__action="OPEN")
+    for volume_now, factor in ((HALF_BC, 0.5), (EMPTY_D, 1.0)):
+        it.step(ClusterVolumes((volume_now,), waiting="the other brokers"))
+        assert it.factor == factor
+
+
+def test_a_host_that_starts_again_slows_all_for_what_it_never_learns() -> None:
+    it = World(True, Factor(0.5, "half"), factor__scope="topics", fallback__action="OPEN")
+    it.step(ClusterVolumes((), waiting="the disks have not answered yet"))
+    assert seen(it, Volume("2", "/silent", 100, 90)) is None
+    assert it.factor == pytest.approx(0.1)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.host.exemptions import INTERNAL_CLIENT_IDS
-from quotahost.broker.host.loop import RETRY, Host
-from quotahost.broker.host.messages import EXEMPT, NEWCOMER, Batch, Event
+from quotahost.broker.host.loop import Host
+from quotahost.broker.host.messages import NEWCOMER, Batch, Event
+from quotahost.broker.host.new_clients import RETRY
 from quotahost.model import Client
 from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import Clock
@@ -139,115 +139,6 @@ def test_a_change_of_client_quotas_asks_again_only_for_those_it_concerns() -> No
     assert shim.rate("alice", "a") == 3e6
 
 
-def test_listed_principals_and_the_brokers_are_exempt() -> None:
-    node = node_of(4, "ANONYMOUS", "broker")
-    shim = FakeShim({"static.produce": "2M", "static.excluded.principal.name.list": "User:root"}, node)
-    shim.arrive(("root", "x"), ("broker", "y"), ("ANONYMOUS", "4"), ("ANONYMOUS", "quotahost-4"))
-    shim.arrive(("ANONYMOUS", "5"), ("ANONYMOUS", "app"), ("alice", "4"))
-    run(shim)
-    exempt = {c for c in shim.table if shim.code(*c) == EXEMPT}
-    assert {c.client_id for c in exempt} == {"x", "y", "4", "quotahost-4"}
-    assert shim.code("alice", "4") != EXEMPT
-
-
-def test_a_broker_that_joins_is_exempt_from_then_on() -> None:
-    shim = FakeShim({"static.produce": "2M"}, node_of(4, "ANONYMOUS"))
-    shim.arrive(("ANONYMOUS", "5"))
-    shim.post("cluster", "the-cluster", "4", "5")
-    shim.idle()
-    run(shim)
-    assert shim.code("ANONYMOUS", "5") == EXEMPT
-
-
-def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_join() -> None:
-    node = node_of(4, "ANONYMOUS", "broker")
-    shim = FakeShim({"static.excluded.principal.name.list": "User:root"}, node)
-    shim.script.append(lambda: assert_exempted(shim, ["4", "quotahost-4"]))
-    shim.post("cluster", "the-cluster", "4", "5")
-    shim.script.append(lambda: assert_exempted(shim, ["4", "5", "quotahost-4", "quotahost-5"]))
-    shim.post("cluster", "the-cluster", "4", "5")
-    shim.reconfigure(**{"static.excluded.principal.name.list": "User:boss"})
-    run(shim)
-    assert shim.exempted[-1] == (["boss", "broker"], ["4", "5", "quotahost-4", "quotahost-5"], INTERNAL_CLIENT_IDS)
-    assert len(shim.exempted) == 3
-
-
-def assert_exempted(shim: FakeShim, client_ids: list[str]) -> None:
-    assert shim.exempted[-1] == (["broker", "root"], client_ids, INTERNAL_CLIENT_IDS)
-
-
-def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exempt_by_their_client_ids() -> None:
-    exempt = [
-        "4",
-        "quotahost-4",
-        "quotahost-7",
-        "quotahost-pipeline",
-        "quotahost-top",
-        "quotahost-quotas",
-        "broker-1-fetcher-0",
-        "raft-client-3",
-    ]
-    exempt += ["broker-1-txn-marker-sender", "AddPartitionsManager-client-2", "Persister-client-2"]
-    exempt += ["NetworkPartitionMetadataClient-client-2", "broker-1-" + 247 * "x"]
-    exempt += [f"__remote_log_metadata_client_2_{what}" for what in ("producer", "consumer", "admin")]
-    others = [
-        "2",
-        "",
-        "broker-x-fetcher",
-        "broker-1-",
-        "broker-1-a b",
-        "my-broker-1-a",
-        "raft-client-",
-        "raft-client-\u0663",
-        "broker-1-" + 248 * "x",
-        "Persister-client-x",
-        "__remote_log_metadata_client_2_other",
-    ]
-    shim = FakeShim({"static.produce": "2M"}, node_of(4, "ANONYMOUS"))
-    shim.arrive(*[("ANONYMOUS", client_id) for client_id in exempt + others])
-    run(shim)
-    assert [c.client_id for c in shim.table if shim.code(*c) == EXEMPT] == exempt
-
-
-def test_client_ids_do_not_count_where_brokers_authenticate() -> None:
-    shim = FakeShim({}, node_of(4, "broker"))
-    shim.idle()
-    run(shim)
-    assert shim.exempted == [(["broker"], [], "")]
-
-
-@pytest.mark.parametrize("kind", ["kafka", "static.kafka.admin"])
-def test_where_brokers_authenticate_an_anonymous_client_of_the_plugins_writes_its_topics_and_claims_no_client_id(
-    kind: str,
-) -> None:
-    shim = FakeShim({f"{kind}.bootstrap.servers": "localhost:9092"}, node_of(4, "b"))
-    shim.arrive(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
-    run(shim)
-    assert shim.exempted == [(["b"], [], "")]
-    assert shim.code("ANONYMOUS", "quotahost-4") != EXEMPT
-    assert shim.code("ANONYMOUS", "4") != EXEMPT
-    assert shim.spared == ["__quotahost_snapshots", "__quotahost_usage", "__quotahost_looks"]
-
-
-@pytest.mark.parametrize(
-    ("given", "brokers"),
-    [
-        ({}, "b"),
-        ({"kafka.bootstrap.servers": "h:1"}, "ANONYMOUS"),
-        ({"kafka.bootstrap.servers": "h:1", "kafka.security.protocol": "SASL_SSL"}, "b"),
-    ],
-)
-@pytest.mark.parametrize("tiering", [True, False])
-def test_the_fence_spares_tiered_storages_metadata_where_it_is_in_use_and_no_topic_of_the_plugins_otherwise(
-    given: dict[str, str], brokers: str, tiering: bool
-) -> None:
-    node = node_of(4, brokers)
-    shim = FakeShim(given, node | ({"remote.log.storage.system.enable": "true"} if tiering else {}))
-    shim.idle()
-    run(shim)
-    assert shim.spared == (["__remote_log_metadata"] if tiering else [])
-
-
 @pytest.mark.parametrize("error", [RuntimeError, SystemExit, KeyboardInterrupt])
 def test_a_failing_supplier_is_counted_and_asked_again_for_its_client(
     state: dict[str, Any], error: type[BaseException]
@@ -364,39 +255,6 @@ def test_the_factor_follows_the_source(state: dict[str, Any]) -> None:
     assert shim.factors == [0.25, 0.5], "the fullest volume; a change that isn't worth a step is none"
 
 
-@pytest.mark.parametrize(("action", "factor"), [("PAUSE", 0.0), ("OPEN", 1.0)])
-def test_a_source_that_fails_leads_to_the_fallback_after_validity(
-    state: dict[str, Any], action: str, factor: float
-) -> None:
-    clock = Clock()
-    given = {"supplier": "static", "factor.source": "mine", "fallback.action": action, "validity": "10s"}
-    shim = FakeShim(given)
-    mine = __import__("mine")
-    state["factor"] = mine.Factor(0.5)
-    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
-    shim.idle(2)
-    shim.script.append(lambda: state.update(factor=lambda: 1 / 0))
-    shim.idle(9)
-    shim.script.append(lambda: state.update(at_nine=list(shim.factors)))
-    shim.idle(3)
-    run(shim, clock)
-    assert state["at_nine"] == [0.5]
-    assert shim.factors == [0.5, factor]
-
-
-def test_the_cause_of_the_factor_is_handed_on_also_when_only_it_changes(state: dict[str, Any]) -> None:
-    clock = Clock()
-    shim = FakeShim({"supplier": "static", "factor.source": "mine", "policy": "mine"})
-    mine = __import__("mine")
-    state["factor"] = mine.Factor(0.5, "one")
-    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
-    shim.idle(2)
-    shim.script.append(lambda: state.update(factor=mine.Factor(0.5, "other")))
-    shim.idle(2)
-    run(shim, clock)
-    assert (shim.factors, shim.causes) == ([0.5], ["one", "other"])
-
-
 @pytest.mark.parametrize(
     ("given", "has_fence", "times"),
     [
@@ -429,12 +287,6 @@ def test_a_task_runs_on_its_own_thread_and_is_closed_there(state: dict[str, Any]
     assert state["closed"] == ["mine"]
     assert not [t for t in threading.enumerate() if t.name.startswith("quotahost-task")]
     assert timedelta(0) < __import__("mine").Task.period
-
-
-def test_an_empty_batch_changes_nothing() -> None:
-    shim = FakeShim()
-    shim.script.append(Batch([]))
-    assert run(shim).table == {}
 
 
 def test_the_plugins_share_one_monitor_of_the_disks_that_ends_after_them(state: dict[str, Any], tmp_path: Path) -> None:
@@ -509,3 +361,51 @@ def test_a_faulthandler_that_is_enabled_later_is_disabled_again_with_one_line(
     run(shim, clock)
     assert enabled == [False] * 3
     assert caplog.text.count("a plugin has enabled Python's faulthandler, which is disabled again") == 1
+
+
+def test_without_a_fence_the_scope_topics_is_said_to_be_the_cluster_once(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    shim = FakeShim({"factor.source": "fixed", "factor.scope": "topics"})
+    shim.on_take = lambda: setattr(clock, "now", clock.now + 3)
+    shim.idle(5)
+    Host(shim, clock).run()
+    assert sum("factor.scope=topics needs the fence" in line for line in caplog.messages) == 1
+
+
+TICKER = """
+    class Ticker:
+        ticks = 0
+
+        def __init__(self, context):
+            self.context = context
+
+        def quota(self, client, quota_type):
+            return None
+
+        def tick(self):
+            Ticker.ticks += 1
+            if Ticker.ticks == 2:
+                raise SystemExit("a plugin's, not the host's")
+            self.context.answers_changed("alice")
+"""
+
+
+def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distribute(tmp_path, "ticker", {"quotahost.suppliers": {"ticker": "ticker_module:Ticker"}},
+               {"ticker_module": TICKER})  # fmt: skip
+    monkeypatch.syspath_prepend(tmp_path)
+    clock, shim = Clock(0.0), FakeShim({"supplier": "ticker"})
+    resolved_again: list[tuple[float, str | None]] = []
+
+    def ask_again(principal: str | None, client_id: str | None) -> None:
+        resolved_again.append((clock.now, principal))
+
+    monkeypatch.setattr(shim, "ask_again", ask_again)
+    shim.on_take = lambda: setattr(clock, "now", clock.now + 0.25)
+    shim.idle(16)
+    Host(shim, clock).run()
+    # At 0.25 everyone is resolved again anyway, at 1.25 the supplier fails.
+    assert [at for at, principal in resolved_again if principal == "alice"] == [2.25, 3.25]
+    assert shim.failed == ["ticker"]

@@ -1,131 +1,238 @@
-"""Suppliers in shadow: those in force answer as if the others were not there, and beside it stands what would be."""
+"""The thread that looks whom rules in shadow would hold back, and what it shows and counts."""
 
 from __future__ import annotations
 
+import gc
 import json
-import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NoReturn
+import math
+from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from quotahost.broker.host.exemptions import Exemptions
-from quotahost.broker.host.guard import Guard
-from quotahost.broker.host.loop import Host
-from quotahost.broker.host.measured import measured
-from quotahost.broker.host.messages import EACH
-from quotahost.broker.host.resolver import Resolver, Supplier
-from quotahost.model import QUOTA_TYPES, Client, Quota, Scope
+from harness.system.waiting import eventually
+from quotahost.broker.host.comparison import Key
+from quotahost.broker.host.messages import GROUP, shadow_text
+from quotahost.broker.host.shadow import LONGEST, MOST, OTHERS, PAUSE_PER_LOOK, TOLD, Shadow, _told
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
+from tests.fakes.holders import PRODUCE, holder, state
 from tests.fakes.shim import FakeShim
 
-ALICE = Client("alice", "app")
-OTHER = Client("alice", "other")
-QUOTAS = st.none() | st.builds(Quota, st.none() | st.sampled_from([1.0, 2.0, 3.0]), st.sampled_from([
-    Scope.CLIENT, Scope.USER, Scope.CLIENT_ID, Scope.BROKER, Scope.group("g")]))  # fmt: skip
-DISTINCT = st.none() | st.sampled_from([frozenset[str](), frozenset({"app"}), frozenset({"other"})])
+TRIED = "supplier.static"
 
 
-@dataclass(frozen=True)
-class Found:
-    """What was found for PRODUCE of one client: scope, rate and supplier in force, and what would be."""
+@dataclass
+class Java(FakeShim):
+    """What the comparison asks of Java, whose clock moves on with each question."""
 
-    code: int
-    rate: str  # as text, since NaN differs from itself
-    source: str
-    would: tuple[int, str, str] | None
-    distinct: frozenset[str] | int
+    rows: list[list[Any]] = field(default_factory=list)
+    state: dict[str, Any] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+    now: float = 1000.0
+    takes: float = 0.0
+    collects: bool = True
+    problem: Exception | None = None
+
+    def ask(self, *words: str) -> Any:
+        self.asked.append(words)
+        if self.problem:
+            raise self.problem
+        if words[0] == "gauges":
+            return [[*key, value] for key, value in self.shown.items()]
+        if words[0] == "state":
+            return state(**self.state)
+        self.now += self.takes
+        self.collects = gc.isenabled()
+        return {"state": state(**self.state), "holders": [row for row in self.rows if row[3] == words[1]]}
+
+    def held(self, text: str) -> None:
+        self.told.append(text)
+
+    def clock(self) -> float:
+        return self.now
+
+    def shows(self, rule: str) -> list[float | None]:
+        """Over, Unmeasured, Seconds and Bytes of a rule."""
+        names = ("Over", "Unmeasured", "Seconds", "Bytes")
+        return [self.shown.get(("Shadow", rule, name)) for name in names]
 
 
-def resolved(
-    suppliers: Mapping[str, Supplier], in_shadow: frozenset[str], combine: str = "first", shim: FakeShim | None = None
-) -> list[Found]:
-    exemptions = Exemptions(Settings.from_properties({}), {})
-    all_of_them = Resolver(suppliers, exemptions, Guard(shim or FakeShim({})), combine, in_shadow)
-    answers, found = all_of_them.answers([ALICE, OTHER]), []
-    for row in answers.rows:
-        at = row * len(QUOTA_TYPES)
-        name = answers.suppliers[answers.sources[at]].partition("\t")[0] if answers.sources[at] >= 0 else ""
-        text = answers.shadows[row]
-        would = None
-        if text and (given := json.loads(text).get(QUOTA_TYPES[0])):
-            code, rate, _group, source = given
-            would = code, "nan" if rate is None else str(rate), source
-        ids = answers.distinct[row]
-        distinct = ids if ids < 0 else answers.distinct_ids[ids]
-        found.append(Found(answers.codes[at], str(answers.rates[at]), name, would, distinct))
-    return found
+def settings(**changes: str) -> Settings:
+    return Settings.from_properties({PREFIX + name.replace("_", "."): value for name, value in changes.items()})
 
 
-def supplier(quota: Quota | None, distinct: frozenset[str] | None = frozenset()) -> Supplier:
-    return Supplier(lambda _client, _type: quota, None if distinct is None else lambda _principal: distinct)
+def watch(java: Java, **changes: str) -> Shadow:
+    """Without its thread: the test looks itself."""
+    shadow = Shadow(java, java.clock, lambda *_: pytest.fail("a thread was started"))
+    shadow._thread = Idle()  # type: ignore[assignment]
+    shadow.configure(settings(**changes))
+    return shadow
 
 
-@given(
-    st.lists(st.tuples(QUOTAS, st.booleans(), DISTINCT), max_size=4), st.sampled_from(["first", "most-constraining"])
-)
-def test_what_is_in_force_is_what_it_were_without_the_suppliers_in_shadow_and_beside_it_what_would_be(
-    chain: list[tuple[Quota | None, bool, frozenset[str] | None]], combine: str
+class Idle:
+    def wake(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def looks(shadow: Shadow, java: Java, *after: float) -> None:
+    """A look after each of these pauses in seconds."""
+    for pause in after:
+        java.now += pause
+        shadow._work()
+
+
+def would(rate: float) -> str:
+    return shadow_text([(0, rate, 0)] * 4, [], ["static"])
+
+
+def test_seconds_and_bytes_beyond_the_limit_add_up_from_look_to_look() -> None:
+    java = Java(rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]})
+    shadow = watch(java, shadow=TRIED)
+    looks(shadow, java, 5)
+    assert java.shows(TRIED) == [1, 0, 0, 0]  # nobody knows since when
+    looks(shadow, java, 1, 2)
+    assert java.shows(TRIED) == [1, 0, 3, 1_500]
+    java.rows[0][8] = 900.0
+    looks(shadow, java, 1)
+    assert java.shows(TRIED) == [0, 0, 3, 1_500]
+
+
+def test_the_time_without_a_rule_in_shadow_does_not_count() -> None:
+    java = Java(rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]})
+    shadow = watch(java, shadow=TRIED)
+    looks(shadow, java, 1, 1)
+    shadow.configure(settings())
+    looks(shadow, java, 1)
+    shadow.configure(settings(shadow=TRIED))
+    looks(shadow, java, 3600, 1)
+    assert java.shows(TRIED) == [1, 0, 2, 1_000]
+
+
+def test_a_rule_is_shown_from_its_first_look_on() -> None:
+    java = Java(state={"shadow": ["factor"]})
+    looks(watch(java, shadow=f"factor,topics,topic.t,{TRIED}"), java, 1)
+    assert java.shows("factor") == java.shows(TRIED) == [0, 0, 0, 0]
+    assert {name for _, name, _ in java.shown} == {"factor", TRIED}, "topics are Java's"
+
+
+def test_a_pause_that_was_not_planned_counts_nothing() -> None:
+    java = Java(rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]})
+    shadow = watch(java, shadow=TRIED)
+    looks(shadow, java, 1, LONGEST + 1)
+    assert java.shows(TRIED) == [1, 0, 0, 0]
+    java.takes = 2.0  # of each of three types
+    looks(shadow, java, 1)
+    assert shadow._pause == 6 * PAUSE_PER_LOOK
+    looks(shadow, java, shadow._pause)
+    assert java.shows(TRIED)[2] == 1 + 6 * (PAUSE_PER_LOOK + 1)
+
+
+def test_it_looks_once_a_second_and_not_at_all_while_nothing_is_in_shadow() -> None:
+    java = Java(state={"shadow": ["factor"]})
+    shadow = watch(java, shadow="factor")
+    looks(shadow, java, 1)
+    assert shadow._pause == 1
+    shadow.configure(settings())
+    looks(shadow, java, 1)
+    assert shadow._pause == math.inf
+
+
+def test_a_factor_of_one_in_shadow_asks_for_nobody() -> None:
+    java = Java(state={"shadow": ["factor"]})
+    looks(watch(java, shadow="factor"), java, 1, 1)
+    assert {words[0] for words in java.asked} == {"gauges", "state"}
+    java.state["factor"] = 0.5
+    looks(watch(java, shadow="factor"), java, 1)
+    assert [words for words in java.asked if words[0] == "holders"] == [("holders", "PRODUCE")]
+    assert not java.collects, "what comes and goes at once is not for the collector"
+    assert gc.isenabled()
+
+
+def test_who_has_no_quota_is_compared_with_what_it_used_when_the_factor_fell() -> None:
+    java = Java(
+        rows=[holder("alice", "a", rate=1_000), holder("bob", "a", rate=5)], state={"shadow": ["factor"], "factor": 0.5}
+    )
+    shadow = watch(java, shadow="factor", newcomers_produce="8000")
+    looks(shadow, java, 1)
+    assert java.shows("factor")[0] == 1  # bob used too little to be measured by: he has what newcomers have
+    java.rows[0][8], java.rows[1][8] = 400.0, 4_100.0
+    looks(shadow, java, 1)
+    assert java.shows("factor") == [1, 0, 1, 100]
+    java.state["factor"] = 1.0
+    looks(shadow, java, 1)
+    java.state["factor"] = 0.5
+    looks(shadow, java, 1)
+    assert java.shows("factor")[0] == 2  # the factor fell anew
+
+
+def test_what_would_hold_a_scope_is_told_to_java_when_it_changes() -> None:
+    java = Java(rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]})
+    shadow = watch(java, shadow=TRIED)
+    looks(shadow, java, 1, 1, 1)
+    assert list(map(json.loads, java.told)) == [{"PRODUCE": [["alice", "a", TRIED]]}]
+    shadow.configure(settings())
+    looks(shadow, java, 1)
+    assert java.told[-1] == "{}"
+    assert java.shows(TRIED)[:2] == [0, 0]
+
+
+def test_of_many_java_is_told_those_furthest_beyond() -> None:
+    held: dict[Key, tuple[str, float]] = {(PRODUCE, (f"u{n}", "")): ("factor", n) for n in range(TOLD + 100)}
+    told = {user for user, _, _ in json.loads(_told(held))["PRODUCE"]}
+    assert told == {f"u{n}" for n in range(100, TOLD + 100)}
+
+
+def test_rules_beyond_the_most_share_numbers() -> None:
+    names = [f"s{n}" for n in range(MOST + 2)]
+    text = [shadow_text([(GROUP, 1_000, 0)] * 4, [name], [name]) for name in names]
+    java = Java(rows=[holder(n, "a", rate=1_500, shadow=each) for n, each in zip(names, text, strict=True)])
+    java.state["shadow"] = ["supplier.s0"]
+    shadow = watch(java, shadow=TRIED)
+    looks(shadow, java, 1, 1)
+    shown = {name for _, name, _ in java.shown}
+    assert len(shown) <= MOST + 2
+    assert java.shows(OTHERS)[0] == MOST + 2 - (len(shown) - 2)
+
+
+def test_a_host_that_follows_another_goes_on_with_its_numbers_and_takes_the_old_ones_back() -> None:
+    java = Java(state={"shadow": []}, second_life=True)
+    for attribute, value in (("Over", 3.0), ("Unmeasured", 2.0), ("Seconds", 7.0), ("Bytes", 8.0)):
+        java.gauge("Shadow", TRIED, attribute, value)
+        java.gauge("Shadow", "topic.t", attribute, value)
+    shadow = Shadow(java, java.clock)
+    shadow.configure(settings())
+    eventually(lambda: java.told == ["{}"])
+    shadow.close()
+    assert java.shows(TRIED) == [0, 0, 7, 8]
+    assert java.shows("topic.t") == [3, 2, 7, 8]
+
+
+def test_the_thread_looks_as_soon_as_a_rule_is_in_shadow_and_ends_with_the_host() -> None:
+    java = Java(rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]})
+    shadow = Shadow(java)
+    shadow.configure(settings())
+    assert shadow._thread is None
+    shadow.configure(settings(shadow=TRIED))
+    eventually(lambda: java.told == [json.dumps({"PRODUCE": [["alice", "a", TRIED]]}, separators=(",", ":"))])
+    thread = shadow._thread
+    assert thread
+    shadow.close()
+    assert thread.close(1)
+
+
+@pytest.mark.parametrize("problem", [ConnectionError("no JMX"), KeyError("state")])
+def test_a_look_that_fails_is_logged_once_and_the_next_one_may_succeed(
+    problem: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    all_of_them = {f"s{n}": supplier(quota, distinct) for n, (quota, _, distinct) in enumerate(chain)}
-    in_shadow = frozenset(f"s{n}" for n, (_, shadowed, _) in enumerate(chain) if shadowed)
-    without = {name: each for name, each in all_of_them.items() if name not in in_shadow}
-    now = resolved(all_of_them, in_shadow, combine)
-    alone, enforced = resolved(without, frozenset(), combine), resolved(all_of_them, frozenset(), combine)
-    for each, old, new in zip(now, alone, enforced, strict=True):
-        assert (each.rate, each.source) == (old.rate, old.source)
-        assert each.would == ((new.code, new.rate, new.source) if new.source in in_shadow else None)
-        # Who is unlimited is measured in the scope in which it would be limited.
-        assert each.code == (each.would[0] if each.would and each.rate == "nan" else old.code)
-        # Java asks no more often than without them: it learns as much of the principal's other client-ids.
-        assert (each.distinct == EACH) == (old.distinct == EACH)
-
-
-def test_an_old_supplier_stays_in_force_while_a_new_one_is_tried_before_it() -> None:
-    chain = {"new": supplier(Quota(1e6, Scope.USER)), "old": supplier(Quota(5e6))}
-    (found, _) = resolved(chain, frozenset({"new"}))
-    assert (found.code, found.rate, found.source) == (Scope.CLIENT.kind.value, "5000000.0", "old")
-    assert found.would == (Scope.USER.kind.value, "1000000.0", "new")
-
-
-def test_client_ids_that_may_differ_by_the_supplier_in_shadow_are_each_asked_about() -> None:
-    def by_client(client: Client, _: object) -> Quota:
-        return Quota(1.0 if client == ALICE else 2.0)
-
-    chain = {"new": Supplier(by_client), "old": supplier(Quota(5e6))}
-    found = resolved(chain, frozenset({"new"}))
-    assert [each.would and each.would[1] for each in found] == ["1.0", "2.0"]
-
-
-def test_a_supplier_that_fails_in_shadow_is_counted_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    def fails(*_: object) -> NoReturn:
-        raise RuntimeError("no")
-
-    shim = FakeShim({})
-    with caplog.at_level(logging.CRITICAL):
-        found = resolved({"bad": Supplier(fails, fails), "old": supplier(Quota(5e6))}, frozenset({"bad"}), shim=shim)
-    assert [(each.rate, each.source, each.would) for each in found] == [("5000000.0", "old", None)] * 2
-    assert set(shim.failed) == {"bad"}
-
-
-def test_the_host_takes_a_supplier_in_and_out_of_shadow_live() -> None:
-    shim = FakeShim({"static.produce": "5M"})
-    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
-    shim.arrive(ALICE)
-    rates: list[float | None] = []
-    for shadow in ("supplier.client-quotas", "supplier.client-quotas,supplier.static", ""):
-        shim.script.append(lambda: rates.append(shim.rate(*ALICE)))
-        shim.reconfigure(shadow=shadow)
-        shim.idle()
-    Host(shim, lambda: 0.0).run()
-    assert [*rates, shim.rate(*ALICE)] == [7e6, 5e6, None, 7e6]
-    assert f"{PREFIX}shadow" in shim.live
-
-
-def test_while_a_supplier_is_in_shadow_the_unlimited_are_measured_one_by_one() -> None:
-    assert measured(Settings.from_properties({}), ()) == set()
-    assert measured(Settings.from_properties({f"{PREFIX}shadow": "supplier.static"}), ()) == set(QUOTA_TYPES)
+    java = Java(
+        rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]}, problem=problem
+    )
+    shadow = watch(java, shadow=TRIED)
+    looks(shadow, java, 1, 1)
+    assert caplog.text.count("can't be compared now") == 1
+    java.problem = None
+    looks(shadow, java, 1)
+    assert java.shows(TRIED)[0] == 1

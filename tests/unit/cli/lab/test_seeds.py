@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.host import factor, judgement, scope
+from quotahost.broker.host import factor, volume_evaluation
 from quotahost.broker.host.factor import FactorInForce, FactorLoop
-from quotahost.broker.host.pauses import Pauses
-from quotahost.broker.host.scope import Scoped
+from quotahost.broker.host.volume_evaluation import Pauses, Scoped
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, Gap
 from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource
 from quotahost.broker.plugins.factor_sources.liveness import Liveness
@@ -70,8 +69,8 @@ def test_the_same_seed_always_ends_the_same_whoever_looks() -> None:
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 _replace, _decide, _known = FactorInForce.replace, FactorLoop._decide, Roster.known
-_judged, _step, _ramp = judgement.judged, Tap.step, ByteLimits.ramp
-_affected, _affect = scope.affected, Slowing.affect
+_judged, _step, _ramp = volume_evaluation.evaluated, Tap.step, ByteLimits.ramp
+_affected, _affect = volume_evaluation.affected, Slowing.affect
 
 
 def never_lets_go(patch: pytest.MonkeyPatch) -> None:
@@ -122,7 +121,7 @@ def largest_factor(patch: pytest.MonkeyPatch) -> None:
         each = [_judged(policy, [volume], broker, hold) for volume in volumes]
         return max(each, key=lambda one: one[0].value, default=_judged(policy, [], broker, hold))
 
-    patch.setattr(judgement, "judged", judged)
+    patch.setattr(volume_evaluation, "evaluated", judged)
 
 
 def lost_snapshot_is_empty(patch: pytest.MonkeyPatch) -> None:
@@ -154,7 +153,7 @@ def setpoint_without_hard_limit(patch: pytest.MonkeyPatch) -> None:
 
 def unknown_stays_as_it_was(patch: pytest.MonkeyPatch) -> None:
     def decide(self: FactorLoop, found: Any, now: float, settings: Any) -> Any:
-        return _decide(self, judgement.Judgement(found.factor), now, settings)
+        return _decide(self, factor.Reading(found.factor), now, settings)
 
     patch.setattr(FactorLoop, "_decide", decide)
 
@@ -164,7 +163,7 @@ def lease_never_ends(patch: pytest.MonkeyPatch) -> None:
 
 
 def every_topic_is_affected(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(judgement, "affected", lambda lowered: None)
+    patch.setattr(volume_evaluation, "affected", lambda lowered: None)
 
 
 def no_topic_is_held(patch: pytest.MonkeyPatch) -> None:
@@ -172,7 +171,7 @@ def no_topic_is_held(patch: pytest.MonkeyPatch) -> None:
         found = _affected(lowered)
         return found and Affected(found.places, frozenset())
 
-    patch.setattr(judgement, "affected", affected)
+    patch.setattr(volume_evaluation, "affected", affected)
 
 
 def marks_never_end(patch: pytest.MonkeyPatch) -> None:

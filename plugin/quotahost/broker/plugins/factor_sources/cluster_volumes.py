@@ -254,7 +254,7 @@ class ClusterVolumesSource:
         """A volume of this broker that the record lists for all of its kind, with what its disk holds now.
 
         The record is older than the look at the disk, and a volume that is there twice, full and not full, would be
-        out of its PAUSE at once (``quotahost.broker.host.pauses``).
+        out of its PAUSE at once (``quotahost.broker.host.volume_evaluation``).
         """
         settings = self._context.settings
         for volume in own:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from quotahost.api import Role
-from quotahost.broker.discovery.build import plugin_settings
+from quotahost.broker.discovery import plugin_settings
 from quotahost.broker.plugins.suppliers.static import ControllerMutation, Overrides
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope
 from quotahost.settings.broker import Settings, live_properties

@@ -9,6 +9,6 @@ os.dup2(2, 1)
 # probe.py has printed this path.
 sys.path[:] = {path}
 
-from quotahost.broker.host.child import main
+from quotahost.broker.host.bridge import main
 
 main(*pipes, parent={parent})

@@ -1,8 +1,9 @@
-"""Calls on their way to Java: what the host hands over arrives, and what Java answers comes back, by any transport."""
+"""The calls to Java and their values on the way, and the text of what a supplier in shadow would give."""
 
 from __future__ import annotations
 
 import json
+import math
 from array import array
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.bridge import JavaShim
-from quotahost.broker.host.messages import Answers, Batch, decode, encode
-from quotahost.broker.host.protocol import CALLS, VERSION
-from quotahost.model import Client
+from quotahost.broker.host.messages import GROUP, Answers, Batch, WouldBe, decode, encode, shadow_text, tag, would_be
+from quotahost.broker.host.protocol import CALLS, VERSION, Shim
+from quotahost.model import QUOTA_TYPES, Client, ScopeKind
 from quotahost.settings.broker import Settings
 
 TEXTS = st.text(st.characters(codec="utf-8"))
@@ -69,15 +69,15 @@ def test_java_reads_and_writes_the_same_bytes() -> None:
 
 def test_the_first_call_tells_the_version() -> None:
     java = Java()
-    JavaShim(java)
+    Shim(java)
     assert java.calls[0][:2] == ["hello", VERSION]
     with pytest.raises(ConnectionError, match="another release"):
-        JavaShim(Java(hello=ConnectionError("another release")))
+        Shim(Java(hello=ConnectionError("another release")))
 
 
 def test_a_question_is_answered_by_values_or_an_error() -> None:
     java = Java(ask=json.dumps(["alice", 1]))
-    shim = JavaShim(java)
+    shim = Shim(java)
     assert shim.ask("client", "alice", "\ud800") == ["alice", 1]
     assert java.calls[-1] == ["ask", ["client", "alice", "\\ud800"]]
     java.answers["ask"] = json.dumps({"error": "no"})
@@ -86,7 +86,7 @@ def test_a_question_is_answered_by_values_or_an_error() -> None:
 
 
 def test_a_problem_of_javas_is_a_connection_error() -> None:
-    shim = JavaShim(Java(cluster=ConnectionError("TimeoutException: nobody")))
+    shim = Shim(Java(cluster=ConnectionError("TimeoutException: nobody")))
     with pytest.raises(ConnectionError, match="TimeoutException: nobody"):
         shim.registered()
 
@@ -99,7 +99,7 @@ def test_rows_of_the_cluster_become_values() -> None:
         "factor": [0.5, "full"],
         "take": [7, bytes.fromhex("0000000100000001") + b"0", True],
     }
-    shim = JavaShim(Java(**answers))
+    shim = Shim(Java(**answers))
     assert shim.cluster() == ("id", {1: False, 2: True})
     assert shim.configs("TOPIC", ["t"])[0].value == "1"
     assert (shim.log_dirs([1])[0].path, shim.log_dirs([1])[0].usable) == ("/data\t1", None)
@@ -120,15 +120,15 @@ def test_rows_of_the_cluster_become_values() -> None:
         lambda shim: shim.verdict("1", "/data/\udcff is full"),
     ],
 )
-def test_a_text_of_a_plugin_that_is_no_unicode_reaches_java_escaped(hand_over: Callable[[JavaShim], None]) -> None:
+def test_a_text_of_a_plugin_that_is_no_unicode_reaches_java_escaped(hand_over: Callable[[Shim], None]) -> None:
     java = Java()
-    hand_over(JavaShim(java))
+    hand_over(Shim(java))
     assert r"/data/\udcff is full" in java.calls[-1]
 
 
 def test_a_call_that_is_too_large_fails_alone_and_is_not_sent() -> None:
     java = Java()
-    shim = JavaShim(java)
+    shim = Shim(java)
     with pytest.raises(ValueError, match=r"the call gauge has [\d,]+ bytes, and may have [\d,]+"):
         shim.gauge("Volume", "x" * CALLS["gauge"].most, "Consumed", 1)
     shim.gauge("Volume", "x", "Consumed", 1)
@@ -139,7 +139,7 @@ def test_answers_go_as_arrays_and_a_set_of_client_ids_as_bytes() -> None:
     java = Java(publish=2)
     ids = frozenset({"b", "a"})
     answers = Answers([0, 0], [1] * 4, [1.0] * 4, [-1] * 4, [0], [ids], shadows=[""])
-    assert JavaShim(java).publish(Batch([Client("u", "c")] * 2, number=3), answers) == 2
+    assert Shim(java).publish(Batch([Client("u", "c")] * 2, number=3), answers) == 2
     name, number, rows, *_ = java.calls[-1]
     assert (name, number, rows) == ("publish", 3, array("i", [0, 0]))
     assert decode(java.calls[-1][9][0]) == ["a", "b"]
@@ -147,8 +147,52 @@ def test_answers_go_as_arrays_and_a_set_of_client_ids_as_bytes() -> None:
 
 def test_settings_go_with_nan_for_what_has_no_limit() -> None:
     java = Java(broker=[])
-    JavaShim(java).configure(Settings.from_properties({}), [])
+    Shim(java).configure(Settings.from_properties({}), [])
     name, table, *_, topics = java.calls[-1]
     assert name == "configure"
     assert table[0] == 50_000
     assert topics[0] != topics[0]
+
+
+CLIENT, USER, CLIENT_ID, ALL = (each.value for each in ScopeKind if each is not ScopeKind.GROUP)
+NAMES = st.lists(st.text(min_size=1), min_size=1, max_size=3)
+
+
+@given(st.data(), NAMES, NAMES)
+def test_a_text_says_what_would_be(data: st.DataObject, groups: list[str], suppliers: list[str]) -> None:
+    codes = st.sampled_from([CLIENT, USER, CLIENT_ID, ALL, *(GROUP + at for at in range(len(groups)))])
+    rates = st.just(math.nan) | st.floats(1e-300, 1e300)
+    answers = st.none() | st.tuples(codes, rates, st.integers(0, len(suppliers) - 1))
+    would = data.draw(st.tuples(answers, answers, answers, answers))
+    text = shadow_text(would, groups, suppliers)
+    assert text.isascii()
+    assert (text == "") == (would == (None,) * 4)
+    found = {each: would_be(text, each) for each in QUOTA_TYPES}
+    assert {each: quota for each, quota in found.items() if quota is not None} == {
+        quota_type: WouldBe(
+            min(each[0], GROUP), None if math.isnan(each[1]) else each[1],
+            groups[each[0] - GROUP] if each[0] >= GROUP else "", suppliers[each[2]],
+        )
+        for quota_type, each in zip(QUOTA_TYPES, would, strict=True) if each is not None
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "tags", "depends"),
+    [
+        (CLIENT, ("a%2Fb", "c/d"), True),
+        (USER, ("a%2Fb", ""), False),
+        (CLIENT_ID, ("", "c/d"), True),
+        (ALL, ("<broker>", ""), False),
+        (GROUP, ("<group g%20h>", ""), False),
+    ],
+)
+def test_a_scope_has_the_tags_that_java_would_give_it(code: int, tags: tuple[str, str], depends: bool) -> None:
+    would = WouldBe(code, 1.0, "g h", "s")
+    assert (would.tags("a/b", "c/d"), would.is_of_client_id) == (tags, depends)
+
+
+def test_names_are_sanitized_as_kafka_does() -> None:
+    # What SanitizedTest holds equal to Kafka's own Sanitizer.
+    assert tag("CN=a b*~+ü-_.") == "CN%3Da%20b%2A%7E%2B%C3%BC-_."
+    assert tag("\ud800") == "%3F"

@@ -14,8 +14,16 @@ from pydantic import BaseModel
 
 from quotahost.api import Context, Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.discovery.build import configured, construct, load, models, plugin_settings
-from quotahost.broker.discovery.entry_points import PluginError, settings_model, survey
+from quotahost.broker.discovery import (
+    PluginError,
+    configured,
+    construct,
+    load,
+    models,
+    plugin_settings,
+    settings_model,
+    survey,
+)
 from quotahost.settings.broker import Settings, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.testing.broker import FakeBroker

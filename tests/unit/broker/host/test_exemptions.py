@@ -1,4 +1,4 @@
-"""The principals of brokers by each way of authentication, and at which listeners they count."""
+"""Who is exempt: brokers, by the principals of their configuration, listed principals, and quotahost's own clients."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from quotahost.broker.host.exemptions import broker_principals
+from quotahost.broker.host.exemptions import INTERNAL_CLIENT_IDS, broker_principals
+from quotahost.broker.host.loop import Host
+from quotahost.broker.host.messages import EXEMPT
+from tests.fakes.plugin_context import Clock
+from tests.fakes.shim import FakeShim, node_of
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required "
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required "
@@ -166,3 +170,117 @@ def test_nonsense_never_stops_the_broker_here() -> None:
         "controller.listener.names": " , ",
     }
     assert names(nonsense) is not None
+
+
+def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
+    Host(shim, clock or Clock()).run()
+    return shim
+
+
+def test_listed_principals_and_the_brokers_are_exempt() -> None:
+    node = node_of(4, "ANONYMOUS", "broker")
+    shim = FakeShim({"static.produce": "2M", "static.excluded.principal.name.list": "User:root"}, node)
+    shim.arrive(("root", "x"), ("broker", "y"), ("ANONYMOUS", "4"), ("ANONYMOUS", "quotahost-4"))
+    shim.arrive(("ANONYMOUS", "5"), ("ANONYMOUS", "app"), ("alice", "4"))
+    run(shim)
+    exempt = {c for c in shim.table if shim.code(*c) == EXEMPT}
+    assert {c.client_id for c in exempt} == {"x", "y", "4", "quotahost-4"}
+    assert shim.code("alice", "4") != EXEMPT
+
+
+def test_a_broker_that_joins_is_exempt_from_then_on() -> None:
+    shim = FakeShim({"static.produce": "2M"}, node_of(4, "ANONYMOUS"))
+    shim.arrive(("ANONYMOUS", "5"))
+    shim.post("cluster", "the-cluster", "4", "5")
+    shim.idle()
+    run(shim)
+    assert shim.code("ANONYMOUS", "5") == EXEMPT
+
+
+def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_join() -> None:
+    node = node_of(4, "ANONYMOUS", "broker")
+    shim = FakeShim({"static.excluded.principal.name.list": "User:root"}, node)
+    shim.script.append(lambda: assert_exempted(shim, ["4", "quotahost-4"]))
+    shim.post("cluster", "the-cluster", "4", "5")
+    shim.script.append(lambda: assert_exempted(shim, ["4", "5", "quotahost-4", "quotahost-5"]))
+    shim.post("cluster", "the-cluster", "4", "5")
+    shim.reconfigure(**{"static.excluded.principal.name.list": "User:boss"})
+    run(shim)
+    assert shim.exempted[-1] == (["boss", "broker"], ["4", "5", "quotahost-4", "quotahost-5"], INTERNAL_CLIENT_IDS)
+    assert len(shim.exempted) == 3
+
+
+def assert_exempted(shim: FakeShim, client_ids: list[str]) -> None:
+    assert shim.exempted[-1] == (["broker", "root"], client_ids, INTERNAL_CLIENT_IDS)
+
+
+def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exempt_by_their_client_ids() -> None:
+    exempt = [
+        "4",
+        "quotahost-4",
+        "quotahost-7",
+        "quotahost-pipeline",
+        "quotahost-top",
+        "quotahost-quotas",
+        "broker-1-fetcher-0",
+        "raft-client-3",
+    ]
+    exempt += ["broker-1-txn-marker-sender", "AddPartitionsManager-client-2", "Persister-client-2"]
+    exempt += ["NetworkPartitionMetadataClient-client-2", "broker-1-" + 247 * "x"]
+    exempt += [f"__remote_log_metadata_client_2_{what}" for what in ("producer", "consumer", "admin")]
+    others = [
+        "2",
+        "",
+        "broker-x-fetcher",
+        "broker-1-",
+        "broker-1-a b",
+        "my-broker-1-a",
+        "raft-client-",
+        "raft-client-\u0663",
+        "broker-1-" + 248 * "x",
+        "Persister-client-x",
+        "__remote_log_metadata_client_2_other",
+    ]
+    shim = FakeShim({"static.produce": "2M"}, node_of(4, "ANONYMOUS"))
+    shim.arrive(*[("ANONYMOUS", client_id) for client_id in exempt + others])
+    run(shim)
+    assert [c.client_id for c in shim.table if shim.code(*c) == EXEMPT] == exempt
+
+
+def test_client_ids_do_not_count_where_brokers_authenticate() -> None:
+    shim = FakeShim({}, node_of(4, "broker"))
+    shim.idle()
+    run(shim)
+    assert shim.exempted == [(["broker"], [], "")]
+
+
+@pytest.mark.parametrize("kind", ["kafka", "static.kafka.admin"])
+def test_where_brokers_authenticate_an_anonymous_client_of_the_plugins_writes_its_topics_and_claims_no_client_id(
+    kind: str,
+) -> None:
+    shim = FakeShim({f"{kind}.bootstrap.servers": "localhost:9092"}, node_of(4, "b"))
+    shim.arrive(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
+    run(shim)
+    assert shim.exempted == [(["b"], [], "")]
+    assert shim.code("ANONYMOUS", "quotahost-4") != EXEMPT
+    assert shim.code("ANONYMOUS", "4") != EXEMPT
+    assert shim.spared == ["__quotahost_snapshots", "__quotahost_usage", "__quotahost_looks"]
+
+
+@pytest.mark.parametrize(
+    ("given", "brokers"),
+    [
+        ({}, "b"),
+        ({"kafka.bootstrap.servers": "h:1"}, "ANONYMOUS"),
+        ({"kafka.bootstrap.servers": "h:1", "kafka.security.protocol": "SASL_SSL"}, "b"),
+    ],
+)
+@pytest.mark.parametrize("tiering", [True, False])
+def test_the_fence_spares_tiered_storages_metadata_where_it_is_in_use_and_no_topic_of_the_plugins_otherwise(
+    given: dict[str, str], brokers: str, tiering: bool
+) -> None:
+    node = node_of(4, brokers)
+    shim = FakeShim(given, node | ({"remote.log.storage.system.enable": "true"} if tiering else {}))
+    shim.idle()
+    run(shim)
+    assert shim.spared == (["__remote_log_metadata"] if tiering else [])

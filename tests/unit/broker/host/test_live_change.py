@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.host.cluster_look import ClusterLook
+from quotahost.broker.host.broker import ClusterWatch
+from quotahost.broker.host.live_change import STAGED_FOR
 from quotahost.broker.host.loop import Host
-from quotahost.broker.host.workshop import STAGED_FOR
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import Clock
@@ -180,7 +180,7 @@ def test_a_name_that_is_stored_alone_is_named_once(
     shim = FakeShim({"supplier": "mine"})
     stored = tuple(PREFIX + name for name in (*UNKNOWN, "static.produce", "plugin.mine.share", "kafka.group.id"))
     # The broker answers ten seconds after its start, which no test waits for; here it does in each round.
-    monkeypatch.setattr(ClusterLook, "hand_on", lambda _look, _cluster, hear: hear(stored))
+    monkeypatch.setattr(ClusterWatch, "hand_on", lambda _look, _cluster, hear: hear(stored))
     shim.idle(2)
     run(shim)
     named = errors(caplog)

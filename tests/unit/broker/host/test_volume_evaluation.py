@@ -1,7 +1,8 @@
-"""A PAUSE that began at a volume's hard limit ends when pause.resume.free-share of the way back is free."""
+"""Volumes and the policy: how long a PAUSE lasts, whom a factor is for, and what the metrics show of own volumes."""
 
 from __future__ import annotations
 
+import logging
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, cast
@@ -11,12 +12,15 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from quotahost.broker.host import pauses
+from quotahost.broker.host import volume_evaluation
+from quotahost.broker.host.volume_evaluation import MOST_SHOWN as MOST
+from quotahost.broker.host.volume_evaluation import affected
 from quotahost.broker.plugins.policies.limits import Limits
-from quotahost.model import Factor, Limit, LimitType, Volume
-from quotahost.model.volumes import byte_limits
+from quotahost.metrics import CATALOGUE
+from quotahost.model import ClusterVolumes, Factor, Limit, LimitType, Volume
+from quotahost.model.volumes import MAX_AFFECTED, Affected, byte_limits
 from tests.fakes.plugin_context import context, settings
-from tests.unit.broker.host.test_factor import TIMES, Policy, World, cluster
+from tests.unit.broker.host.test_factor import EMPTY, TIMES, Policy, World, cluster
 
 SOFT, HARD = 500, 1000
 CONSUMED, FREE, _ = LimitType
@@ -164,7 +168,7 @@ def test_a_full_disk_on_which_nothing_changes_for_an_hour_stays_in_its_pause() -
 
 
 def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pauses, "MOST", 2)
+    monkeypatch.setattr(volume_evaluation, "MOST_HELD", 2)
     one = world()
     one.step(cluster(*(used(1000, f"/{n}") for n in range(9))))
     assert one.step(cluster(*(used(960, f"/{n}") for n in range(9)))) == 0
@@ -188,7 +192,7 @@ def test_a_policy_hears_which_factor_was_in_force_whatever_it_came_from() -> Non
     one.step(half)
     one.step(empty)
     assert listening.heard == [1, 0.5, 0, 0.5]
-    for shadow in ({"shadow": "all"}, {"shadow": "factor"}):
+    for shadow in ({"mode": "shadow"}, {"shadow": "factor"}):
         one.settings = settings(factor__source="mine", **shadow, **TIMES)
         one.step(half)
         one.step(empty)
@@ -244,3 +248,149 @@ def test_volumes_of_every_size_let_go_between_soft_and_hard(one: int, other: int
     assert all(a >= b for a, b in pairwise(points))
     assert points[0] == hard
     assert points[-1] == (soft if soft < hard else hard - hard // 20)
+
+
+OWN = Volume("1", "/own", 100, 60)
+OTHER = Volume("2", "/other", 100, 99)
+
+
+class Asked(Policy):
+    """A policy that can be asked for its limits: 50 and 90 bytes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.questions: list[str] = []
+        self.soft: Any = Limit(CONSUMED, 50)
+        self.hard: Any = Limit(FREE, 10)
+        self.is_over: Any = True
+
+    def soft_limit(self, volume: Volume) -> Any:
+        self.questions.append(volume.name)
+        if volume.name in self.fails:
+            raise SystemExit("no idea")
+        return self.soft
+
+    def hard_limit(self, volume: Volume) -> Any:
+        return self.hard
+
+    def breaches_soft_limit(self, volume: Volume) -> Any:
+        return self.is_over
+
+    def breaches_hard_limit(self, volume: Volume) -> bool:
+        return volume.consumed >= 90
+
+
+def asking(policy: Any) -> World:
+    made = World()
+    made.policy = policy
+    return made
+
+
+def shown(asking: World) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for (kind, name, attribute), value in asking.shim.shown.items():
+        if kind == "VolumeLimits":
+            found.setdefault(name, {})[attribute] = value
+    return found
+
+
+def test_this_brokers_volumes_are_shown_with_their_limits_in_bytes_used() -> None:
+    one = asking(Asked())
+    one.step(cluster(OWN, OTHER, Volume("1", "/full", 100, 95)))
+    assert shown(one) == {
+        "/own": {"Factor": 0.4, "Soft": 50, "Hard": 90, "Breached": 1},
+        "/full": {"Factor": pytest.approx(0.05), "Soft": 50, "Hard": 90, "Breached": 2},
+    }
+    catalogue = {metric.attribute for metric in CATALOGUE if metric.type == "VolumeLimits"}
+    assert set(shown(one)["/own"]) == catalogue
+
+
+def test_of_a_policy_that_can_not_be_asked_the_factors_are_shown() -> None:
+    one = asking(Policy())
+    assert one.step(cluster(OWN)) == 0.4
+    assert shown(one) == {"/own": {"Factor": 0.4}}
+    assert one.shim.failed == []
+
+
+def test_the_policy_is_asked_as_often_as_for_the_factor() -> None:
+    policy = Asked()
+    one = asking(policy)
+    one.step(cluster(OWN), seconds=5)
+    assert (policy.questions, policy.asked) == (["/own"], 1)
+    one.step(cluster(OWN, OTHER))
+    assert (policy.questions, policy.asked) == (["/own", "/own"], 3)
+
+
+@pytest.mark.parametrize("broken", ["raises", "soft", "hard", "is_over"])
+def test_limits_that_fail_leave_the_factor_alone_and_are_counted(broken: str, caplog: pytest.LogCaptureFixture) -> None:
+    policy = Asked()
+    one = asking(policy)
+    one.step(cluster(OWN))
+    if broken == "raises":
+        policy.fails = {"/own"}
+        policy.quota_factor = lambda volume: 0.4  # type: ignore[method-assign]
+    else:
+        setattr(policy, broken, 0.5)
+    with caplog.at_level(logging.ERROR):
+        assert one.step(cluster(OWN, EMPTY)) == 0.4
+    assert shown(one) == {"/own": {"Factor": 0.4}}
+    assert len(one.shim.failed) == 1
+    assert "the metrics show no limits of volumes" in caplog.text
+    policy.soft, policy.hard, policy.is_over, policy.fails = None, Limit(CONSUMED, 70), False, set()
+    one.step(cluster(OWN))
+    assert shown(one) == {"/own": {"Factor": 0.4, "Soft": 70, "Hard": 70, "Breached": 0}}
+
+
+def test_what_is_no_longer_judged_leaves_the_metrics() -> None:
+    one = asking(Asked())
+    one.step(cluster(OWN, Volume("1", "/gone", 10, 1)))
+    one.step(cluster(OWN))
+    assert list(shown(one)) == ["/own"]
+    one.step(Factor(0.5, "by hand"))
+    assert shown(one) == {}
+    one.step(cluster(OWN))
+    one.has_source = False
+    one.step()
+    assert shown(one) == {}
+
+
+def test_while_the_source_fails_the_last_numbers_stand() -> None:
+    one = asking(Asked())
+    one.step(cluster(OWN))
+    one.step(None, 5)
+    assert list(shown(one)) == ["/own"]
+
+
+def test_a_live_change_of_the_limits_is_shown_though_the_volumes_are_the_same() -> None:
+    policy = Limits(context())
+    one = asking(policy)
+    volumes = cluster(OWN)
+    one.step(volumes)
+    assert shown(one) == {"/own": {"Factor": 1.0, "Breached": 0.0}}
+    policy._context.settings = settings(**TIMES | {"static__storage__soft": "50", "static__storage__hard": "90"})
+    one.loop.forget()
+    one.step(volumes)
+    assert shown(one) == {"/own": {"Factor": 0.75, "Soft": 50, "Hard": 90, "Breached": 1}}
+    policy._context.settings = settings(**TIMES)
+    one.loop.forget()
+    one.step(volumes)
+    assert shown(one) == {"/own": {"Factor": 1.0, "Breached": 0.0}}
+
+
+def test_of_many_volumes_those_with_the_smallest_factors_are_shown() -> None:
+    one = asking(Asked())
+    many = [Volume("1", f"/{n}", 1000, n) for n in range(MOST + 50)]
+    one.step(ClusterVolumes(tuple(many)))
+    assert set(shown(one)) == {f"/{n}" for n in range(50, MOST + 50)}
+
+
+def test_too_many_topics_make_it_for_all() -> None:
+    most = [Volume("1", str(n), 1, 1, topics=frozenset(f"{n}.{m}" for m in range(1000))) for n in range(11)]
+    assert len((affected([(each, 0.5) for each in most[:10]]) or Affected({}, frozenset())).places) == MAX_AFFECTED
+    assert affected([(each, 0.5) for each in most]) is None
+
+
+def test_hostile_names_of_volumes_are_printable_in_the_place() -> None:
+    found = affected([(Volume("1\n", "/d\u202e", 1, 1, topics=frozenset("a")), 0.5)])
+    assert found is not None
+    assert found.places["a"].isprintable()

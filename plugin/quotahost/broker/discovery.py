@@ -1,0 +1,248 @@
+"""From the name of an entry point to a plugin that was checked and built.
+
+1. A package offers a plugin as an entry point of the group of its role (:class:`quotahost.api.Role`). ``configured``
+   tells which ones the broker's properties name; ``load`` imports one.
+2. ``plugin_settings`` validates the properties ``plugin.NAME.*`` by the model ``Section`` of the class or function that
+   was imported. They belong to every configured plugin named NAME: a factor source and a task of the same name see the
+   same properties, so they share one model.
+3. ``construct`` calls the class or function with its context and checks that the result can take the role.
+
+Every error names the role, the plugin and a remedy. The host builds the configured plugins so, and the testing kit one
+plugin at a time; ``doctor`` only imports and validates, and ``quotahost plugins`` surveys all that are installed.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from pydantic import BaseModel
+
+from quotahost.api import Context, Role
+from quotahost.api.context import LoadedPlugin
+from quotahost.errors import QuotahostError
+from quotahost.settings.broker import Settings, configured_names
+from quotahost.settings.declaration import SettingsError
+from quotahost.settings.sections import is_secret_property, read_section, secret_values
+from quotahost.text import nearest, redact
+
+
+class PluginError(QuotahostError):
+    """A plugin that can't be used: its role and name, what failed, and what to do.
+
+    Attributes:
+        role: the plugin's role.
+        name: the name of its entry point.
+        failed: what failed and what to do, without role and name.
+    """
+
+    def __init__(self, role: Role, name: str, failed: str) -> None:
+        """Make the message of the three."""
+        self.role, self.name, self.failed = role, name, failed
+        super().__init__(f"{role} {name!r}: {failed}")
+
+
+@contextmanager
+def failing(role: Role, name: str, what: str, secrets: Sequence[str] = ()) -> Iterator[None]:
+    """Turn whatever a plugin's own code raises into a PluginError that says ``what`` and shows no secret."""
+    try:
+        yield
+    except (PluginError, SettingsError):  # these name the plugin and a remedy already
+        raise
+    except BaseException as error:  # sys.exit in a plugin must not end the broker's host
+        full = _one_line(error)
+        text = redact(full, secrets)
+        # A cause that contains secrets would bring them back into tracebacks.
+        raise PluginError(role, name, f"{what}: {text}") from (error if text == full else None)
+
+
+def _one_line(error: BaseException) -> str:
+    """The type and the text of an error, without line breaks."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+# ---- entry points ----------------------------------------------------------------------------------------------
+
+
+def configured(settings: Settings) -> list[tuple[Role, str]]:
+    """Role and name of every plugin that these settings name, in the order in which a host builds them."""
+    names = configured_names(settings)
+    return [(role, name) for role in Role for name in names[role.broker_property]]
+
+
+def load(role: Role, name: str) -> Any:
+    """Import the entry point of this role and name, and no other.
+
+    Raises:
+        PluginError: there is none, more than one distribution offers it, or it fails to import.
+    """
+    entry = _entry_point(role, name)
+    origin = _origin(entry)
+    with failing(role, name, f"{origin} fails to import"):
+        return entry.load()
+
+
+def _entry_point(role: Role, name: str) -> EntryPoint:
+    known = entry_points(group=role.group)
+    matching = [entry for entry in known if entry.name == name]
+    if not matching:
+        raise PluginError(role, name, f"there is none; {_hint(role, name, sorted(known.names))}")
+    if len(matching) > 1:
+        origins = " and ".join(map(_origin, matching))
+        raise PluginError(role, name, f"offered more than once, by {origins}; uninstall all but one")
+    return matching[0]
+
+
+def _origin(entry: EntryPoint) -> str:
+    """Where an entry point comes from: its target, distribution and version."""
+    dist = entry.dist
+    return f"{entry.value} of {dist.name} {dist.version}" if dist else entry.value
+
+
+def _hint(role: Role, name: str, known: Sequence[str]) -> str:
+    if not known:
+        return f"no package installed here has an entry point of the group {role.group}"
+    like = nearest(name, known)
+    return (f"did you mean {like!r}? " if like else "") + f"There are: {', '.join(known)}"
+
+
+# ---- a plugin's own properties ---------------------------------------------------------------------------------
+
+
+def settings_model(entry: Any) -> type[BaseModel] | None:
+    """The pydantic model that an entry point declares by its attribute ``Section``; None if it declares none.
+
+    Raises:
+        TypeError: the attribute is something else.
+    """
+    model = getattr(entry, "Section", None)
+    if model is None or (isinstance(model, type) and issubclass(model, BaseModel)):
+        return model
+    raise TypeError(f"its attribute Section is {model!r}; make it a subclass of pydantic.BaseModel")
+
+
+def models(plugins: Iterable[tuple[Role, str]]) -> dict[str, type[BaseModel] | None]:
+    """The settings model of every one of these plugins, by name, for ``live_properties``.
+
+    Raises:
+        PluginError: one of the plugins can't be loaded.
+    """
+    by_name = {}
+    for role, name in plugins:
+        with failing(role, name, "cannot be used"):
+            by_name[name] = settings_model(load(role, name))
+    return by_name
+
+
+def plugin_settings(role: Role, name: str, settings: Settings, entry: Any = None) -> Any:
+    """The plugin's own properties ``plugin.NAME.*``, validated; None if it declares none.
+
+    ``entry`` is the class or function, where the caller has loaded it already.
+
+    Raises:
+        PluginError: the plugin can't be loaded, or its ``Section`` is no model.
+        SettingsError: a property is unknown or wrong.
+    """
+    entry = load(role, name) if entry is None else entry
+    with failing(role, name, "cannot check its settings", _secrets(name, settings, entry)):
+        return read_section(name, settings.plugin.get(name, {}), settings_model(entry))
+
+
+def _secrets(name: str, settings: Settings, entry: Any) -> list[str]:
+    """The values that no error may show: passwords of the Kafka client, and the plugin's own secrets.
+
+    If the plugin's model can't be read, its whole section is taken for secret.
+    """
+    section = settings.plugin.get(name, {})
+    # A plugin can read these by broker.client_config(), so its errors may contain them.
+    clients = [*settings.kafka.items(), *settings.kafka_admin.items()]
+    kafka = [value.get_secret_value() for key, value in clients if is_secret_property(key, None)]
+    with suppress(Exception):
+        return kafka + secret_values(section, settings_model(entry))
+    return kafka + list(section.values())
+
+
+# ---- building --------------------------------------------------------------------------------------------------
+
+
+def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
+    """Build the plugin with its context, and check that it can take the role.
+
+    Args:
+        role: the role that the plugin takes.
+        entry: the class or function of its entry point, which :func:`load` returned.
+        context: what the plugin is given; its section is what :func:`plugin_settings` returned.
+
+    Raises:
+        PluginError: the plugin can't be built, or lacks a method of its role.
+    """
+    with failing(role, context.name, "cannot be built", _secrets(context.name, context.settings, entry)):
+        plugin = entry(context)
+    with failing(role, context.name, "is not fit for its role"):
+        try:
+            _check(role, plugin)  # now, since the first call may come hours later
+        except TypeError:
+            # Nobody else has it, and so nobody else could end the threads that it may have started.
+            with suppress(Exception):
+                plugin.close()
+            raise
+    return LoadedPlugin(role, plugin, context)
+
+
+def _check(role: Role, plugin: Any) -> None:
+    """Raise a TypeError if the plugin lacks a method of its role's Protocol, or is a task with a bad period."""
+    # isinstance() with a Protocol would not tell which method is missing.
+    methods = [name for name, value in vars(role.protocol).items() if name[0] != "_" and callable(value)]
+    if lacking := [name for name in methods if not callable(getattr(plugin, name, None))]:
+        what = f"{type(plugin).__name__} has no method {', '.join(lacking)}"
+        raise TypeError(f"{what}; implement {role.protocol.__name__} of quotahost.api")
+    if role is Role.TASK:
+        check_period(getattr(plugin, "period", None))
+
+
+def check_period(period: Any) -> timedelta:
+    """The period of a task, if it is one.
+
+    Raises:
+        TypeError: it is no timedelta above 0.
+    """
+    if not isinstance(period, timedelta) or period <= timedelta():
+        raise TypeError(f"its period is {period!r:.200}; make it a datetime.timedelta above 0")
+    return period
+
+
+# ---- the survey ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One entry point as :func:`survey` found it; ``error`` is "" if a broker could use it."""
+
+    name: str
+    distribution: str
+    version: str
+    error: str
+
+
+def survey() -> dict[Role, list[Found]]:
+    """Every installed entry point of every role, and why one can't be used; it imports all of them."""
+    return {
+        role: [_found(role, entry) for entry in sorted(entry_points(group=role.group), key=lambda e: e.name)]
+        for role in Role
+    }
+
+
+def _found(role: Role, entry: EntryPoint) -> Found:
+    error = ""
+    try:
+        _entry_point(role, entry.name)  # fails if two distributions offer the name
+        settings_model(entry.load())
+    except PluginError as failure:
+        error = failure.failed
+    except BaseException as failure:  # a plugin's sys.exit ends no survey
+        error = _one_line(failure)
+    dist = entry.dist
+    return Found(entry.name, dist.name if dist else "?", dist.version if dist else "?", error)

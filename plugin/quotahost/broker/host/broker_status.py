@@ -1,0 +1,247 @@
+"""What others ask of this broker: who uses what, a client's quotas, how full its volumes are, how long topics are kept.
+
+The plugins ask by ``Context.broker`` (``broker.HostBroker``), ``quotahost top`` and ``explain`` by the admin socket,
+Prometheus by ``exporter``, and JMX by an event of Java's (``ClientTable``). All of them see the same values: Java's raw
+dump (``Shim.ask``) as ``dump`` understands it. ``explain --volume`` also needs the cluster, which answers by the host
+(``answer_question``). No request waits for any of this.
+"""
+
+import json
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote
+
+from quotahost.background import LoggedOnce, StartThread, start_daemon
+from quotahost.broker.host.dump import Ask, BrokerState, Row, of_this_version, quota_of, state_of, whose
+from quotahost.broker.host.messages import Gauge, would_be
+from quotahost.model import Client, ClientUsage, QuotaType, VolumeUse
+from quotahost.model.use import ClientUse, Look
+
+if TYPE_CHECKING:  # `explain` imports this module, and the shim's settings take long to import
+    from quotahost.broker.host.protocol import Shim
+
+_log = logging.getLogger("quotahost.host")
+
+_MARKS: Final = 10
+_NONE: Final = "NaN"  # for JMX: a quota or limit that is unlimited
+#: The properties of a topic that decide what is deleted on a broker, and when.
+RETENTION: Final = frozenset(
+    {
+        "retention.ms",
+        "retention.bytes",
+        "cleanup.policy",
+        "remote.storage.enable",
+        "local.retention.ms",
+        "local.retention.bytes",
+    }
+)
+
+
+def look(ask: Ask, most: int) -> Look:
+    """What ``quotahost top`` shows of this broker, with at most so many scopes' use.
+
+    Raises:
+        ConnectionError: Java can't answer.
+    """
+    # One more tells whether there are more.
+    dump = ask("uses", str(most + 1)) if most else {"state": ask("state"), "uses": []}
+    return parse(dump, volumes_of(gauges(ask)), marks(ask, _MARKS)).first(most)
+
+
+def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[Client, str]] = ()) -> Look:
+    """The broker's status from the answer to the question ``uses``, and what was asked besides.
+
+    Raises:
+        ValueError: the answer is that of another version.
+    """
+    with of_this_version():
+        state = state_of(dump["state"])
+        uses = [use_of(state, row) for row in dump["uses"]]
+    return Look(
+        state.where, state.state, state.factor, state.limit_factor, state.cause, state.fence, state.affected_topics,
+        state.clients, state.clients_max, uses, left_out=False, volumes=volumes, marks=marked,
+    )  # fmt: skip
+
+
+# ---- who uses what ---------------------------------------------------------------------------------------------
+
+
+def use_of(state: BrokerState, row: Row) -> ClientUse:
+    """A row of the dump, as everybody sees it who asks who uses what.
+
+    Raises:
+        ValueError: the row is that of another version.
+    """
+    quota = quota_of(state, row)
+    would_hold = state.would_hold.get((quota.type.value, quota.user, quota.client_id), "")
+    return ClientUse(
+        quota.type, *whose(quota.user, quota.client_id), quota.rate or 0.0, quota.base, quota.limit,
+        quota.delay or 0.0, quota.bound, quota.idle, would_hold, row.get("address") or "",
+    )  # fmt: skip
+
+
+def uses(ask: Ask, most: int) -> list[ClientUse]:
+    """At most so many scopes that Kafka measures, those held back first, then the busiest of each type.
+
+    A call takes some microseconds for each scope that was in use in the last two minutes.
+    """
+    return list(parse(ask("uses", str(most))).uses) if most else []
+
+
+def usage(ask: Ask, most: int) -> list[ClientUsage]:
+    """At most so many clients that have a quota of their own, busiest first."""
+    answer = ask("usage", str(most))
+    state, clients = state_of(answer["state"]), []
+    for row in answer["usage"]:
+        quota = quota_of(state, row)
+        if quota.rate is not None and not quota.exempt:
+            delay = (quota.delay or 0.0) / 1000
+            user = unquote(quota.user)
+            clients.append(ClientUsage(user, quota.client_id, quota.type, quota.rate, quota.limit, delay, quota.idle))
+    return clients
+
+
+def marks(ask: Ask, most: int) -> list[tuple[Client, str]]:
+    """At most so many clients that lately asked to write to an affected topic, with that topic."""
+    return [(Client(principal, client_id), topic) for principal, client_id, topic in ask("marks", str(most))]
+
+
+class ClientTable:
+    """The rows of ``quotahost:type=Clients``, which Java asks for by the event ``clients-table``.
+
+    Java (``org.quotahost.metrics.ClientTable``) asks when somebody reads the table, seldom, and keeps the rows. They
+    are made on a thread of their own: with 50,000 active clients that takes long.
+    """
+
+    def __init__(
+        self, uses: Callable[[int], list[ClientUse]], reply: Callable[[str, str], None], start_thread: StartThread
+    ) -> None:
+        """Nobody has asked yet.
+
+        Args:
+            uses: who uses what; at most so many rows.
+            reply: ``Shim.answer``.
+            start_thread: a thread that leaves the JVM at its end.
+        """
+        self._uses, self._reply, self._start_thread = uses, reply, start_thread
+        self._thread: threading.Thread | None = None
+        self._fault = LoggedOnce(_log)
+
+    def answer(self, ticket: str, most: int) -> None:
+        """Answer with at most so many rows (``metrics.clients``), a moment later.
+
+        While an earlier answer is still being made there is none, and Java waits for it in vain.
+        """
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = self._start_thread("clients", partial(self._answer, ticket, most))
+
+    def _answer(self, ticket: str, most: int) -> None:
+        try:
+            text = lines(self._uses(most) if most else ())
+        except (ConnectionError, ValueError) as error:
+            self._fault.report("The table of clients can't be made (%s): JMX shows an empty one", error)
+            return
+        self._fault.healed()
+        self._reply(ticket, text)
+
+
+def lines(uses: Iterable[ClientUse]) -> str:
+    """A line for each that has a rate or is held back: its columns, percent-encoded, with spaces between."""
+    return "\n".join(_line(use) for use in uses if use.rate or use.is_held_back)
+
+
+def _line(use: ClientUse) -> str:
+    numbers = (use.rate, use.quota, use.limit, use.share, use.delay_ms)
+    shown = (_NONE if number is None else repr(float(number)) for number in numbers)
+    # What a client sends may hold half a surrogate pair, which neither UTF-8 nor Java's decoder knows.
+    names = (quote(text, safe="", errors="replace") for text in (use.user, use.client_id, use.scope, use.quota_type))
+    return " ".join([*names, *shown, quote(use.bound_by)])
+
+
+# ---- one client ------------------------------------------------------------------------------------------------
+
+
+def explained(ask: Ask, client: Client) -> Row:
+    """What Java says of a client, and what is measured of the scopes that suppliers in shadow would make.
+
+    Raises:
+        ValueError: the answer is that of another version.
+    """
+    answer: dict[str, Any] = ask("client", *client)
+    with of_this_version():
+        if any(row["shadow"] for row in answer["client"]["quotas"]):
+            answer["would_be_rates"] = _would_be_rates(ask, answer["client"])
+    return answer
+
+
+def _would_be_rates(ask: Ask, client: Row) -> dict[str, float | None]:
+    """By quota type, the rate that is measured of the scope in which a supplier in shadow would put the client."""
+    # Only here: nobody else who asks needs the comparison, and it needs the settings, which take long to import.
+    from quotahost.broker.host.comparison import compare
+
+    measured = compare(ask).rates
+    rates: dict[str, float | None] = {}
+    for row in client["quotas"]:
+        kind = QuotaType(row["type"])
+        if (would := would_be(row["shadow"], kind)) is not None:
+            rates[kind.value] = measured.get((kind, would.tags(client["principal"], client["client_id"])))
+    return rates
+
+
+# ---- numbers and volumes ---------------------------------------------------------------------------------------
+
+
+def gauges(ask: Ask) -> list[Gauge]:
+    """All numbers of the shim as they are now."""
+    return [Gauge(type, name, attribute, float(value)) for type, name, attribute, value in ask("gauges")]
+
+
+def numbers_of(shown: Iterable[Gauge]) -> Mapping[str, Mapping[str, float]]:
+    """By volume, what the host shows of it (``disks.monitor``, ``volume_evaluation.VolumeLimits``)."""
+    numbers: dict[str, dict[str, float]] = defaultdict(dict)
+    for gauge in shown:
+        if gauge.type in ("Volume", "VolumeLimits"):
+            numbers[gauge.name][gauge.attribute] = gauge.value
+    return numbers
+
+
+def volumes_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
+    """The volumes of which the host shows how full they are."""
+    return [
+        VolumeUse(name, numbers["Capacity"], numbers["Consumed"], *map(numbers.get, ("Soft", "Hard", "Factor")))
+        for name, numbers in sorted(numbers_of(shown).items())
+        if {"Capacity", "Consumed"} <= numbers.keys()  # the two types don't come and go at one moment
+    ]
+
+
+# ---- questions that need the cluster ---------------------------------------------------------------------------
+
+
+def answer_question(shim: "Shim", ticket: str, words: Sequence[str]) -> None:
+    """Answer a question like ``retention a,b`` with JSON; its ticket goes back with the answer.
+
+    On a thread of its own: the cluster may take ten seconds, and the host serves meanwhile.
+    """
+
+    def answer() -> Any:
+        try:
+            match words:
+                case ["retention", topics]:
+                    return _retention(shim, [topic for topic in topics.split(",") if topic])
+                case _:
+                    return {"error": f"unknown question: {' '.join(words)}"}
+        # Any exception: it may come from Java, and who asked must hear of it.
+        except Exception as problem:
+            return {"error": str(problem)}
+
+    start_daemon("question", lambda: shim.answer(ticket, json.dumps(answer())), shim.detach)
+
+
+def _retention(shim: "Shim", topics: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Topic, name and value of each property of RETENTION; a topic that doesn't exist has none."""
+    rows = shim.configs("TOPIC", topics) if topics else []
+    return [(row.owner, row.name, row.value) for row in rows if row.name in RETENTION]

@@ -1,0 +1,232 @@
+"""A live change of properties: staged and checked, then put in force or refused.
+
+1. Kafka has an administrator's change validated by the broker that he asks: the event "validate". To validate a change
+   here is to build all of its plugins, beside those in force (``LiveChange.stage``). What is built is *staged*. The
+   verdict follows once all of it is built; the administrator waits 2 s at most, and a second attempt finds what took
+   longer.
+2. Kafka stores the change, and every node applies it: the event "reconfigure". What is staged, or is built now, takes
+   the place of what is in force (``install``, of the loop). The old plugins serve until then: if anything fails, they
+   go on. Kafka waits for nothing and refuses nothing here, so a failure is an error of the log and the gauge
+   ConfigRefused.
+3. What is staged and not applied within STAGED_FOR is closed.
+
+Kafka stores any name under our prefix without asking. One such name must not cost all other properties: from the
+broker's start on an unknown name is ignored, logged and shown by the gauge. In the broker's own file it is an error.
+
+The host's start goes the same way: it stages the properties that Kafka gives it, and installs them.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from quotahost.broker.discovery import PluginError, models
+from quotahost.broker.host.messages import properties
+from quotahost.broker.host.plugins import Builder, Guard, PluginSet, Sections, close
+from quotahost.broker.host.protocol import Shim
+from quotahost.settings.broker import Settings, live_properties, read_properties
+from quotahost.settings.declaration import Problem, SettingsError
+from quotahost.settings.strimzi import Note, Translation
+
+log = logging.getLogger("quotahost.host")
+
+STAGED_FOR: Final = 30.0  # seconds; Kafka applies a change within a second of the verdict, or never
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Properties of which everything is built.
+
+    Attributes:
+        given: the properties as Kafka has them.
+        settings: what they mean.
+        translation: what became of Strimzi's own names.
+        sections: the plugins' own properties.
+        live: the properties whose change takes effect without a restart.
+        plugins: all of them; those that can stay are the ones in force.
+        unknown: names that nobody here reads; they are ignored.
+    """
+
+    given: Mapping[str, str]
+    settings: Settings
+    translation: Translation
+    sections: Sections
+    live: Sequence[str]
+    plugins: PluginSet
+    unknown: tuple[Problem, ...]
+
+
+class LiveChange:
+    """Builds configurations, keeps at most one that is not in force yet, and has them put in force.
+
+    Attributes:
+        in_force: the configuration in force, from the first :meth:`apply` on.
+        strict: until the broker has started an unknown name is an error.
+    """
+
+    in_force: Configuration
+
+    def __init__(
+        self, shim: Shim, builder: Builder, guard: Guard, clock: Callable[[], float],
+        install: Callable[[Configuration], None], *, strict: bool,
+    ) -> None:  # fmt: skip
+        """``install`` puts a configuration in force; ``clock`` in seconds, monotonic."""
+        self._shim, self._builder, self._guard = shim, builder, guard
+        self._clock, self._install = clock, install
+        self.strict = strict
+        self._staged: tuple[float, Configuration] | None = None
+        self._plugins = PluginSet(())  # those in force
+        self._refused: tuple[dict[str, str], str] | None = None  # what Kafka applied last, if that was refused, and why
+        self._logged: set[Note | Problem] = set()
+
+    # ---- staging ----
+
+    def stage(self, given: Mapping[str, str], read: tuple[Settings, Translation] | None = None) -> Configuration:
+        """Build what these properties need, unless it is staged already. Nothing in force is touched.
+
+        Args:
+            given: the properties as Kafka has them.
+            read: what the caller has read in them already.
+
+        Raises:
+            PluginError, SettingsError: they can't be used. What was built for them is closed.
+        """
+        if self._staged and self._staged[1].given == given:
+            return self._staged[1]
+        # First, because a plugin may hold something of which there is one, such as a port.
+        self.drop()
+        unknown: list[Problem] = []
+        if self.strict:
+            settings, translation, sections = self._validated(given, read)
+        else:
+            settings, translation, sections = without_unknown(given, self._validated, unknown)
+        live = live_properties(settings, models(sections))
+        # Last, because what is built has to be closed if anything fails after it.
+        plugins = self._builder.build(settings, sections, self._plugins)
+        made = Configuration(dict(given), settings, translation, sections, live, plugins, tuple(unknown))
+        self._staged = self._clock(), made
+        return made
+
+    def _validated(
+        self, known: Mapping[str, str], read: tuple[Settings, Translation] | None = None
+    ) -> tuple[Settings, Translation, Sections]:
+        settings, translation = read or read_properties(known)
+        return settings, translation, self._builder.validate(settings)
+
+    def apply(self, given: Mapping[str, str]) -> None:
+        """Put these properties in force.
+
+        Raises:
+            PluginError, SettingsError: as of :meth:`stage`.
+        """
+        made = self.stage(given)
+        self._staged, self._plugins, self.in_force = None, made.plugins, made
+        self._install(made)
+
+    def expire(self) -> None:
+        """Close what has been staged for so long that Kafka will not apply it."""
+        if self._staged and self._clock() - self._staged[0] > STAGED_FOR:
+            self.drop()
+
+    def drop(self) -> None:
+        """Close what is staged."""
+        if self._staged:
+            # Tasks too, since a staged one has never run.
+            close(reversed(self._staged[1].plugins.without(self._plugins)), self._guard, tasks=True)
+        self._staged = None
+
+    # ---- Kafka's events ----
+
+    def on_validate(self, fields: tuple[str, ...]) -> None:
+        """Stage a change, and answer whether it can be used."""
+        ticket, given = properties(fields)
+        problem = None
+        try:
+            self.stage(given)
+        except (SettingsError, PluginError) as error:
+            problem = str(error)
+        self._shim.verdict(ticket, problem)
+
+    def on_reconfigure(self, fields: tuple[str, ...]) -> None:
+        """Put a change in force that Kafka has applied; if that can't be, all stays as it was."""
+        ticket, given = properties(fields)
+        # Each change may come twice: a node that is broker and controller has two callbacks.
+        if self._refused and given == self._refused[0]:
+            self._shim.verdict(ticket, self._refused[1])
+            return
+        try:
+            if given != self.in_force.given:
+                self.apply(given)
+                self._shim.ready(self.in_force.live)
+                self.log_notes(self.in_force.translation)
+                log.info("reconfigured")
+        except (SettingsError, PluginError) as error:
+            log.error(
+                "the new properties are refused and the old ones stay, until those that Kafka has stored are mended or "
+                "removed by kafka-configs.sh: %s", error
+            )  # fmt: skip
+            self._refused = given, str(error)
+            self._shim.verdict(ticket, str(error))
+            self._show_refused(refused=True)
+        else:
+            self._refused = None
+            self._shim.verdict(ticket, None)
+            self._log_unknown(self.in_force.unknown)
+            self._show_refused(refused=bool(self.in_force.unknown))
+
+    def on_failure(self, kind: str, fields: tuple[str, ...], error: Exception) -> None:
+        """One of the events above has failed by a fault of the host's own."""
+        if kind in ("validate", "reconfigure"):
+            self._shim.verdict(fields[0], f"the host failed at the change: {error!r}")
+        if kind == "reconfigure":
+            self._show_refused(refused=True)
+
+    def on_stored(self, names: Iterable[str]) -> None:
+        """Log misspelt names among those that Kafka has stored: while nothing else is stored it sends no event."""
+        given, unknown = self.in_force.given, list[Problem]()
+        for name in names:
+            # Of a name that is known the empty value may be wrong, which is none of its own.
+            with suppress(SettingsError, PluginError):
+                if name not in given:
+                    without_unknown({**given, name: ""}, self._validated, unknown)
+        self._log_unknown(unknown)
+
+    def _show_refused(self, *, refused: bool) -> None:
+        self._shim.gauge("Host", "", "ConfigRefused", float(refused))
+
+    def _log_unknown(self, unknown: Iterable[Problem]) -> None:
+        """Log what Kafka has stored under a name that nobody reads, each name once."""
+        for problem in unknown:
+            if problem not in self._logged:
+                self._logged.add(problem)
+                log.error("Kafka has stored a property that has no effect; kafka-configs.sh removes it. %s", problem)
+
+    def log_notes(self, translation: Translation) -> None:
+        """Log what Strimzi's own properties mean here, each sentence once."""
+        for note in translation.notes:
+            if note not in self._logged:
+                self._logged.add(note)
+                log.log(logging.WARNING if note.warns else logging.INFO, "%s", note.text)
+
+
+def without_unknown(given: Mapping[str, str], read: Callable[[Mapping[str, str]], _T], unknown: list[Problem]) -> _T:
+    """What ``read`` makes of the properties without the names that it calls unknown, which ``unknown`` gets.
+
+    Raises:
+        SettingsError: a property with a known name is wrong.
+    """
+    known = dict(given)
+    while True:
+        try:
+            return read(known)
+        except SettingsError as error:
+            nobodys = [problem for problem in error.problems if problem.unknown]
+            if not nobodys:
+                raise
+            unknown += nobodys
+            # A problem is about names in `known`, as these were read: so each turn leaves fewer.
+            known = {name: text for name, text in known.items() if not any(p.names(name) for p in nobodys)}

@@ -1,0 +1,385 @@
+"""The plugins of a broker: built from the settings, called with care, told of Kafka's news, tasks on their threads.
+
+1. ``Builder`` has each plugin that the settings name found, checked and constructed (``discovery``), and gives it its
+   context. ``live_change`` asks for it, at the start and at each change.
+2. ``PluginSet`` has the plugins of one configuration. From there the suppliers go to ``new_clients``, the factor source
+   and the policy to ``factor``, the tasks to ``Scheduler``, which runs each on a thread of its own.
+3. ``Guard`` stands between the host and every plugin: a failure is counted, logged once, and kept from everybody else.
+   The caller passes the consequence that the log line states, and goes on without an answer.
+4. ``Notifier`` hands Kafka's own news to the plugins that listen.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+from quotahost.api import (
+    Broker,
+    Context,
+    DataSourceTask,
+    Disks,
+    Metrics,
+    QuotaFactorSource,
+    QuotaPolicy,
+    QuotaSupplier,
+    Role,
+)
+from quotahost.api.context import LoadedPlugin
+from quotahost.background import MINUTE, LineLimit, Periodic, start_daemon
+from quotahost.broker.discovery import check_period, configured, construct, load, plugin_settings
+from quotahost.broker.host.exemptions import node_id
+from quotahost.broker.host.protocol import Shim
+from quotahost.model import ClientQuotaChange, Cluster, QuotaEntity, QuotaType, State
+from quotahost.settings.broker import Settings
+
+T = TypeVar("T")
+log = logging.getLogger("quotahost.plugins")
+_tasks_log = logging.getLogger("quotahost.tasks")
+
+_LINES: Final = 5  # a minute for one method of one plugin
+CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together, of the 4 s that the shim waits for the host
+_UNKNOWN: Final = timedelta(minutes=1)  # the period of a task that was right when it was built and never since
+
+
+# ---- a call of a plugin ----------------------------------------------------------------------------------------
+
+
+class Failed(Generic[T]):
+    """The answer of a guarded call if the plugin failed."""
+
+
+#: Not None, which is an answer: a supplier has no quota for the client, or a factor source knows nothing.
+FAILED: Failed[object] = Failed()
+
+
+class _Method:
+    """What was logged of one method of one plugin."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        # More than one line, since a second type of error is news; a plugin may raise ever new types.
+        self.limit = LineLimit(_LINES, clock)
+        self.recent: dict[type[BaseException], float] = {}
+        self.logged: set[type[BaseException]] = set()
+        self.left_out = 0
+
+
+class Guard:
+    """Counts every failure of a plugin, and logs the first of each type in each method until the method works again.
+
+    A method that fails, works, fails and so on gets a line a minute for each type of error, a few for all types.
+
+    Two loops call plugins without it, since they ask for tens of thousands of clients or volumes at once: those of
+    ``new_clients`` and ``volume_evaluation``. They catch what the plugin raises and report one failure here.
+    """
+
+    def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock`` in seconds, monotonic."""
+        self._shim, self._clock = shim, clock
+        self._methods: dict[tuple[str, str], _Method] = {}
+
+    def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T]) -> T | Failed[object]:
+        """The plugin's answer, or FAILED. Success heals it: its next failure is logged again."""
+        try:
+            answer = function()
+        except BaseException as error:  # a plugin's SystemExit is its failure, not the broker's end
+            self.report(plugin, what, consequence, error)
+            return FAILED
+        self.heal(plugin, what)
+        return answer
+
+    def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
+        """Count a failure, and log it if it is the first of its type."""
+        self._shim.plugin_failed(plugin)
+        method = self._methods.get((plugin, what))
+        if method is None:
+            method = self._methods[plugin, what] = _Method(self._clock)
+        kind, now = type(error), self._clock()
+        method.recent = {other: at for other, at in method.recent.items() if now - at < MINUTE}
+        if kind in method.logged:
+            return
+        if kind in method.recent or not method.limit.passes():
+            method.left_out += 1
+            return
+        before, method.left_out = method.left_out, 0
+        method.logged.add(kind)
+        method.recent[kind] = now
+        log.error(
+            "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
+            "type=Plugin,name=%s, Errors)%s",
+            plugin, what, consequence, plugin, f" ({before} of them before this one)" if before else "", exc_info=error,
+        )  # fmt: skip
+
+    def heal(self, plugin: str, what: str) -> None:
+        """This call of the plugin works (again)."""
+        method = self._methods.get((plugin, what))
+        if method is not None and method.logged:
+            method.logged = set()
+            log.warning("plugin %s works again in %s", plugin, what)
+
+
+# ---- all plugins of one configuration --------------------------------------------------------------------------
+
+#: The validated ``plugin.NAME.*`` of each plugin; None for one that declares none.
+Sections: TypeAlias = Mapping[tuple[Role, str], Any]
+
+
+class PluginSet:
+    """The plugins of one Settings, in the order of the settings."""
+
+    def __init__(self, plugins: Sequence[LoadedPlugin]) -> None:
+        self._plugins = plugins
+
+    def __iter__(self) -> Iterator[LoadedPlugin]:
+        return iter(self._plugins)
+
+    def suppliers(self) -> list[tuple[str, QuotaSupplier]]:
+        """The suppliers by name, in the order in which they are asked."""
+        return self._of(Role.SUPPLIER)
+
+    def factor_source(self) -> tuple[str, QuotaFactorSource] | None:
+        """The factor source by name, if one is configured."""
+        return next(iter(self._of(Role.FACTOR_SOURCE)), None)
+
+    def policy(self) -> tuple[str, QuotaPolicy] | None:
+        """The policy by name, if one is configured."""
+        return next(iter(self._of(Role.POLICY)), None)
+
+    def tasks(self) -> list[tuple[str, DataSourceTask]]:
+        """The tasks by name."""
+        return self._of(Role.TASK)
+
+    def _of(self, role: Role) -> list[tuple[str, Any]]:
+        return [(loaded.context.name, loaded.plugin) for loaded in self._plugins if loaded.role is role]
+
+    def find(self, role: Role, name: str) -> LoadedPlugin | None:
+        """The plugin of this role and name."""
+        return next((p for p in self._plugins if (p.role, p.context.name) == (role, name)), None)
+
+    def without(self, others: "PluginSet") -> list[LoadedPlugin]:
+        """The plugins that are not among the others."""
+        # By identity, because a plugin's class may define an equality of its own.
+        known = {id(loaded.plugin) for loaded in others}
+        return [loaded for loaded in self._plugins if id(loaded.plugin) not in known]
+
+
+def _section_text(plugin: LoadedPlugin, settings: Settings) -> dict[str, str]:
+    """The text of the plugin's ``plugin.NAME.*`` in these settings."""
+    return settings.plugin.get(plugin.context.name, {})
+
+
+def adopt(plugins: PluginSet, settings: Settings, sections: Sections, guard: Guard) -> None:
+    """Give every plugin the settings in force, and call ``reconfigure`` where its own properties changed."""
+    for loaded in plugins:
+        name, before = loaded.context.name, _section_text(loaded, loaded.context.settings)
+        loaded.context.settings = settings
+        if _section_text(loaded, settings) != before:
+            loaded.context.section = sections[loaded.role, name]
+            change = partial(loaded.plugin.reconfigure, loaded.context.section)
+            guard.call(name, "reconfigure()", "it goes on as it was", change)
+
+
+def close(plugins: Iterable[LoadedPlugin], guard: Guard, *, tasks: bool = False) -> None:
+    """Close what can be closed. Tasks only if they never ran: the scheduler closes the others on their own threads."""
+    for loaded in plugins:
+        if (tasks or loaded.role != Role.TASK) and callable(getattr(loaded.plugin, "close", None)):
+            guard.call(loaded.context.name, "close()", "it is dropped all the same", loaded.plugin.close)
+
+
+# ---- building --------------------------------------------------------------------------------------------------
+
+#: The factor sources that find all they need on the cluster's topics.
+ON_CONTROLLERS: Final = ("snapshots", "cluster-volumes")
+_ABOUT_VOLUMES: Final = (Role.FACTOR_SOURCE, Role.POLICY)
+
+
+def judges_alone(settings: Settings) -> bool:
+    """Whether a controller that is no broker follows the volumes: it can if it knows where the brokers are."""
+    return settings.factor_source in ON_CONTROLLERS and "bootstrap.servers" in settings.kafka_admin
+
+
+class NodeRoles:
+    """Which plugins a node has by its roles: brokers have disks, a controller alone may follow those of the brokers.
+
+    A controller that is no broker serves no client but those who create topics and the like. It has suppliers for the
+    rates of partition mutations. If it is told how to reach the brokers, it follows their volumes, too, so that it can
+    refuse new topics and partitions in a PAUSE (Java's ``Creation``).
+
+    Attributes:
+        broker: whether it is a broker: a controller alone has no log directories of clients' topics.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        """``properties`` are the node's own, with ``process.roles``."""
+        roles = properties.get("process.roles", "")
+        self.broker = not roles or "broker" in roles.split(",")
+
+    def needs(self, role: Role, settings: Settings) -> bool:
+        """Whether this node has plugins of this role. A task is about a broker's own disks or clients."""
+        return self.broker or role is Role.SUPPLIER or (role in _ABOUT_VOLUMES and judges_alone(settings))
+
+    def applied(self, settings: Settings) -> Settings:
+        """The settings for Java: where nobody follows volumes, a host that is silent must not look like a full disk."""
+        if self.broker or judges_alone(settings):
+            return settings
+        return settings.model_copy(update={"fallback_action": State.OPEN})
+
+
+class Builder:
+    """Builds the plugins that settings name: at the start, and those that a live change adds or replaces."""
+
+    def __init__(
+        self, broker: Broker, metrics: Metrics, answers_changed: Callable[..., None], open_disks: Callable[[], Disks],
+        guard: Guard,
+    ) -> None:  # fmt: skip
+        """All but the guard are what every plugin's context has; the guard closes what was built in vain."""
+        self._broker, self._metrics, self._guard = broker, metrics, guard
+        self._answers_changed, self._open_disks = answers_changed, open_disks
+        self._node = node_id(broker.properties())
+        self._roles = NodeRoles(broker.properties())
+
+    def validate(self, settings: Settings) -> Sections:
+        """Import every plugin that this node needs and validate its own properties.
+
+        Raises:
+            PluginError, SettingsError: one can't be loaded or configured.
+        """
+        return {
+            (role, name): plugin_settings(role, name, settings)
+            for role, name in configured(settings)
+            if self._roles.needs(role, settings)
+        }
+
+    def build(self, settings: Settings, sections: Sections, old: PluginSet) -> PluginSet:
+        """Build every plugin of ``sections``, or keep that of ``old`` if it can stay. Nothing of ``old`` is touched.
+
+        A plugin can stay if its own properties are the same, or if it has a method ``reconfigure``.
+
+        Raises:
+            PluginError: one can't be constructed. Those that were built before it are closed.
+        """
+        plugins: list[LoadedPlugin] = []
+        try:
+            for (role, name), section in sections.items():
+                kept = old.find(role, name)
+                if kept is None or not _can_stay(kept, settings):
+                    kept = self._construct(role, name, settings, section)
+                plugins.append(kept)
+        except BaseException:
+            # Nobody else would end the threads that these have started. Plugins of `old` stay as they are.
+            close(reversed(PluginSet(plugins).without(old)), self._guard, tasks=True)
+            raise
+        return PluginSet(plugins)
+
+    def _construct(self, role: Role, name: str, settings: Settings, section: Any) -> LoadedPlugin:
+        context = Context(
+            name, section, settings, self._node, logging.getLogger(f"quotahost.plugin.{name}"),
+            self._answers_changed, open_disks=self._open_disks, broker=self._broker, metrics=self._metrics,
+        )  # fmt: skip
+        return construct(role, load(role, name), context)
+
+
+def _can_stay(plugin: LoadedPlugin, settings: Settings) -> bool:
+    unchanged = _section_text(plugin, settings) == _section_text(plugin, plugin.context.settings)
+    return unchanged or callable(getattr(plugin.plugin, "reconfigure", None))
+
+
+# ---- Kafka's news ----------------------------------------------------------------------------------------------
+
+
+class Notifier:
+    """Tells plugins of client quotas and of the cluster as Kafka last reported them.
+
+    All that applies is kept here, so that a plugin which a live change builds later learns it, too.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._client_quotas: dict[tuple[QuotaType, QuotaEntity], ClientQuotaChange] = {}
+        self.cluster: Cluster | None = None
+
+    def client_quota_changed(self, plugins: Iterable[LoadedPlugin], change: ClientQuotaChange) -> None:
+        """Kafka has set or, without a rate, removed a client quota."""
+        key = (change.quota_type, change.entity)
+        if change.rate is None:
+            self._client_quotas.pop(key, None)
+        else:
+            self._client_quotas[key] = change
+        for plugin in plugins:
+            self._hand(plugin, "client_quota_changed", change)
+
+    def cluster_changed(self, plugins: Iterable[LoadedPlugin], cluster: Cluster) -> None:
+        """The brokers of the cluster may have changed."""
+        self.cluster = cluster
+        for plugin in plugins:
+            self._hand(plugin, "cluster_changed", cluster)
+
+    def introduce(self, plugins: Iterable[LoadedPlugin]) -> None:
+        """Hand everything that applies to new plugins."""
+        for plugin in plugins:
+            for change in self._client_quotas.values():
+                self._hand(plugin, "client_quota_changed", change)
+            if self.cluster is not None:
+                self._hand(plugin, "cluster_changed", self.cluster)
+
+    def _hand(self, plugin: LoadedPlugin, listener: str, news: object) -> None:
+        listen = getattr(plugin.plugin, listener, None)
+        if callable(listen):
+            self._guard.call(plugin.context.name, f"{listener}()", "it misses a change", partial(listen, news))
+
+
+# ---- tasks -----------------------------------------------------------------------------------------------------
+
+
+class Scheduler:
+    """Runs each task on a thread of its own: a task may wait for Kafka or for disks, the host thread must not."""
+
+    def __init__(self, guard: Guard, detach: Callable[[], None]) -> None:
+        """Every task's thread calls ``detach`` as its last act."""
+        self._guard, self._detach = guard, detach
+        self._running: dict[int, tuple[str, Periodic]] = {}  # by the task's id()
+
+    def set(self, tasks: Iterable[tuple[str, DataSourceTask]]) -> None:
+        """Stop and close the tasks that are no longer in the list, start the new ones."""
+        wanted = {id(task): (name, task) for name, task in tasks}
+        self._end([key for key in self._running if key not in wanted])
+        for key, (name, task) in wanted.items():
+            if key not in self._running:
+                self._running[key] = name, self._start(name, task)
+
+    def close(self) -> None:
+        """Stop all and wait for them, not for longer than CLOSE_WITHIN."""
+        self._end(list(self._running))
+
+    def _start(self, name: str, task: DataSourceTask) -> Periodic:
+        period = _UNKNOWN
+
+        def seconds() -> float:
+            # A task may change its period while it runs, and may get it wrong.
+            nonlocal period
+            now = self._guard.call(name, "period", "its last period stays", lambda: check_period(task.period))
+            if not isinstance(now, Failed):
+                period = now
+            return period.total_seconds()
+
+        def run() -> None:
+            self._guard.call(name, "run()", "it runs again after its period", task.run)
+
+        def end() -> None:
+            # On the task's own thread, where no run() can be under way (contract, sentences 4 and 7).
+            if callable(close := getattr(task, "close", None)):
+                self._guard.call(name, "close()", "it is dropped all the same", close)
+            self._detach()
+
+        seconds()  # as the task was built with, before the first run may change it
+        return Periodic(f"task-{name}", run, seconds, partial(start_daemon, at_end=end))
+
+    def _end(self, keys: list[int]) -> None:
+        for key in keys:
+            self._running[key][1].close(within=0)  # all hear of it before the first is waited for
+        for key in keys:
+            name, thread = self._running.pop(key)
+            if not thread.close(CLOSE_WITHIN / len(keys)):
+                _tasks_log.warning("task %s did not end in time and is left behind", name)

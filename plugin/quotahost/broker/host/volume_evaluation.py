@@ -1,0 +1,336 @@
+"""Volumes and the policy: which factor they make together, whom it is for, and how long a PAUSE lasts.
+
+``factor`` hands over the volumes that the factor source has returned.
+
+1. If they are the same object as at the last read, and the policy doesn't depend on time, the last result stands.
+2. The policy is asked for the factor of every volume: one for which it fails must not hide another at its hard limit.
+3. A volume that reached its hard limit keeps the factor 0 until some of the way back is free (``Pauses``).
+4. The smallest factor applies. With ``factor.scope=topics`` it is for those who write to the topics on the volumes with
+   factors below 1 (``affected``).
+5. The factors and limits of this broker's own volumes go to the metrics (``VolumeLimits``).
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeAlias
+
+from quotahost.api import LimitAware, QuotaPolicy
+from quotahost.broker.host.exemptions import node_id
+from quotahost.broker.host.plugins import Failed, Guard
+from quotahost.broker.host.protocol import Shim
+from quotahost.model import ClusterVolumes, Factor, Limit, Volume
+from quotahost.model.volumes import MAX_AFFECTED, Affected, ByteLimits, byte_limits
+from quotahost.text import printable
+
+OPEN: Final = Factor(1.0)
+LAST_FACTOR_HOLDS: Final = "its last factor holds for validity"  # the consequence of a failure
+
+MOST_HELD: Final = 4096  # volumes in a PAUSE: the names come from other brokers. Any more let go at once
+_FORGET: Final = 600.0  # seconds after which a volume that nobody reports any more is forgotten
+MOST_SHOWN: Final = 100  # volumes; a factor source such as prometheus may report any number of them
+_SOFT, _HARD = 1.0, 2.0  # which limit is breached, for the metrics
+
+Policy: TypeAlias = tuple[str, QuotaPolicy]  # with its name
+Factors: TypeAlias = list[tuple[Volume, float]]
+Show: TypeAlias = Callable[[Policy | None, Factors], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """A factor and whom it is for: the writers of these topics, or all clients where ``affected`` is None.
+
+    ``full`` says that the factor is 0 by what is known, and not only because something is unknown.
+    """
+
+    factor: Factor
+    affected: Affected | None = None
+    full: bool = False
+
+
+class VolumeEvaluation:
+    """Asks the policy about the volumes of the newest answer of the factor source."""
+
+    def __init__(self, guard: Guard, clock: Callable[[], float], broker: str | None, show: Show) -> None:
+        """``clock`` in seconds, monotonic.
+
+        ``show`` takes the policy and the factors of the volumes of ``broker``, or of all volumes if that is None.
+        """
+        self._guard, self._broker, self._show = guard, broker, show
+        self._pauses = Pauses(guard, clock)
+        self._last: tuple[ClusterVolumes, Scoped] | None = None
+
+    def forget(self) -> None:
+        """The plugins or their settings have changed: evaluate the same volumes anew."""
+        self._last = None
+
+    def hide(self) -> None:
+        """No volumes are evaluated any more: their limits and factors leave the metrics."""
+        self._last = None
+        self._show(None, [])
+
+    def evaluate(
+        self, answer: ClusterVolumes, policy: Policy | None, share: float, in_force: float
+    ) -> tuple[Scoped, str]:
+        """The smallest factor of all volumes, and the sentence that the policy fails for some, or "".
+
+        Args:
+            answer: the volumes.
+            policy: without one every volume is OPEN.
+            share: ``pause.resume.free-share``.
+            in_force: the factor that has applied since the last read.
+        """
+        if policy is None:
+            self.hide()
+            return Scoped(OPEN), ""
+        name, plugin = policy
+        if callable(tell := getattr(plugin, "factor_in_force", None)):
+            self._guard.call(name, "factor_in_force()", "it decides without that", lambda: tell(in_force))
+        # A source returns the same object while nothing has changed, so `is` is enough: to ask the policy about 20,000
+        # volumes took 44 ms, and this runs every factor.interval.
+        if self._last and answer is self._last[0] and not self._depends_on_time(name, plugin):
+            self._pauses.as_before()
+            return self._last[1], ""
+        self._pauses.begin()
+        hold = partial(self._pauses.held, policy, share)
+        factor, failure, own, lowered = evaluated(plugin, answer.volumes, self._broker, hold)
+        scoped = Scoped(factor, affected(lowered))
+        self._show(policy, own)
+        if failure is None:
+            # evaluated() calls the policy without the guard, so the guard has to hear of the success here.
+            self._guard.heal(name, "quota_factor()")
+            self._last = answer, scoped
+            return scoped, ""
+        self._guard.report(name, "quota_factor()", LAST_FACTOR_HOLDS, failure)
+        self._last = None
+        return scoped, f"the policy {name} fails"
+
+    def _depends_on_time(self, name: str, policy: QuotaPolicy) -> bool:
+        # A property is a call of the plugin, too. One that fails, or is neither true nor false, counts as true.
+        consequence = "it is asked about every volume each time"
+        ask = partial(getattr, policy, "depends_on_time", False)
+        return self._guard.call(name, "depends_on_time", consequence, lambda: bool(ask())) is not False
+
+
+def evaluated(
+    policy: QuotaPolicy, volumes: Iterable[Volume], broker: str | None, hold: Callable[[Volume, float], int | None]
+) -> tuple[Factor, BaseException | None, Factors, Factors]:
+    """The smallest factor of the volumes that the policy can judge, its first failure, and the factors of volumes.
+
+    The factors are those of one broker's volumes, and then those below 1. Each volume is asked about once: the answer
+    of a policy may depend on how often it was asked.
+
+    Args:
+        policy: is asked.
+        volumes: of all brokers.
+        broker: the id of the one whose volumes are returned with their factors; None for all volumes.
+        hold: tells of a volume with this factor, in bytes used, where its PAUSE ends, if it is in one.
+    """
+    smallest: tuple[float, Volume, int | None] | None = None
+    failure: BaseException | None = None
+    own: Factors = []
+    lowered: Factors = []
+    for volume in volumes:
+        try:
+            # Factor refuses a number outside 0..1, which then is the policy's failure (contract, sentence 6).
+            value = Factor(policy.quota_factor(volume)).value
+            until = hold(volume, value)
+            if until is not None:
+                value = 0.0
+            if broker is None or volume.broker == broker:
+                own.append((volume, value))
+        except BaseException as error:  # see plugins.Guard
+            failure = failure or error
+        else:
+            if value < 1:
+                lowered.append((volume, value))
+            if smallest is None or value < smallest[0]:
+                smallest = value, volume, until
+    if smallest is None:
+        return OPEN, failure, own, lowered
+    value, volume, until = smallest
+    held = f": PAUSE until {until:,} bytes or fewer are used (pause.resume.free-share)" if until is not None else ""
+    return Factor(value, f"{place(volume)}{held}"), failure, own, lowered
+
+
+def place(volume: Volume) -> str:
+    """A volume in words for an operator."""
+    # Other brokers' records bring these names, and a line break in one must not forge a line of the log.
+    return f"broker {printable(volume.broker)}, volume {printable(volume.name)}"
+
+
+def affected(lowered: Iterable[tuple[Volume, float]]) -> Affected | None:
+    """The topics on volumes whose factors are below 1; those on volumes at factor 0 are held.
+
+    None, which is all clients, if one of the volumes doesn't tell its topics or there are more than MAX_AFFECTED.
+    """
+    places: dict[str, str] = {}
+    held: set[str] = set()
+    # The volumes at 0 first: of several places it names the one that stops a topic. Then by name, so that the same
+    # volumes always make the same answer, which is then no news.
+    for volume, value in sorted(lowered, key=lambda one: (one[1] > 0, one[0].broker, one[0].name)):
+        if volume.topics is None:
+            return None
+        places.update(dict.fromkeys(volume.topics - places.keys(), place(volume)))
+        if value <= 0:
+            held |= volume.topics
+        if len(places) > MAX_AFFECTED:
+            return None
+    return Affected(places, frozenset(held))
+
+
+# ---- how long a PAUSE lasts ------------------------------------------------------------------------------------
+
+
+class Pauses:
+    """Which volumes are in a PAUSE that began at their hard limit (``pause.resume.free-share``).
+
+    A PAUSE that ended with the first free byte would begin again a moment later, with the next append. So a volume that
+    reached its hard limit keeps the factor 0 until it is some way below, by every policy that can be asked for its
+    limits (contract 12). Proposal 035 has no such rule; ``pause.resume.free-share=0`` is its form.
+
+    Only this broker's memory tells whether a volume between its limits is in a PAUSE. One that has just started has
+    none, and takes the factor of the policy; near the hard limit that is a small one.
+    """
+
+    def __init__(self, guard: Guard, clock: Callable[[], float]) -> None:
+        """``clock`` in seconds, monotonic."""
+        self._guard, self._clock = guard, clock
+        self._seen: OrderedDict[tuple[str, str], float] = OrderedDict()  # when; the longest ago first
+        self._policy: QuotaPolicy | None = None  # the one that was asked last
+        self._aware: LimitAware | None = None  # the same, if it tells its limits
+        self._round: list[tuple[str, str]] = []  # those of the newest answer of the factor source
+
+    def held(self, policy: Policy, share: float, volume: Volume, factor: float) -> int | None:
+        """At how many bytes used the volume's PAUSE ends, if it is in one that its factor alone wouldn't keep.
+
+        Args:
+            policy: by whose limits.
+            share: ``pause.resume.free-share``.
+            volume: as it is now.
+            factor: what the policy said of it.
+        """
+        # Of 20,000 volumes hardly any is in a PAUSE, and all are asked for several times a second.
+        known = bool(self._seen) and (volume.broker, volume.name) in self._seen
+        if factor > 0 and not known:
+            return None
+        key = volume.broker, volume.name
+        limits = self._bounds(policy, volume)
+        if factor == 0 and limits and limits.breaches_hard(volume.consumed):
+            self._remember(key)
+            return None
+        if not known:
+            return None
+        if limits is None or volume.consumed <= limits.lets_go_at(share):
+            del self._seen[key]
+            return None
+        self._remember(key)
+        return limits.lets_go_at(share)
+
+    def as_before(self) -> None:
+        """The factor source has given its last answer again, so its volumes are as they were."""
+        for key in self._round:
+            self._seen[key] = self._clock()
+            self._seen.move_to_end(key)
+
+    def begin(self) -> None:
+        """A new answer is evaluated next. Forget volumes that nobody has reported for long."""
+        self._round = []
+        old = self._clock() - _FORGET
+        while self._seen and next(iter(self._seen.values())) < old:
+            self._seen.popitem(last=False)
+
+    def _remember(self, key: tuple[str, str]) -> None:
+        if key in self._seen or len(self._seen) < MOST_HELD:
+            self._seen[key] = self._clock()
+            self._seen.move_to_end(key)
+            self._round.append(key)
+
+    def _bounds(self, policy: Policy, volume: Volume) -> ByteLimits | None:
+        """The volume's limits by the policy; None if it has none, can't be asked, or fails."""
+        name, plugin = policy
+        answer = self._guard.call(
+            name, "soft_limit() or hard_limit()", "a PAUSE ends as soon as the factor is above 0",
+            lambda: self._ask(plugin, volume),
+        )  # fmt: skip
+        return None if isinstance(answer, Failed) else answer
+
+    def _ask(self, plugin: QuotaPolicy, volume: Volume) -> ByteLimits | None:
+        # Once for each policy: isinstance with a Protocol takes longer than all the rest.
+        if plugin is not self._policy:
+            self._aware = plugin if isinstance(plugin, LimitAware) else None
+            self._policy = plugin
+        aware = self._aware
+        return byte_limits(volume, aware.soft_limit(volume), aware.hard_limit(volume)) if aware else None
+
+
+# ---- this broker's volumes in the metrics ----------------------------------------------------------------------
+
+_ASKED: Final = "soft_limit(), hard_limit() or what says whether they are breached"
+Numbers: TypeAlias = dict[str, float]
+
+
+class VolumeLimits:
+    """Shows this broker's volumes, those with the smallest factors if there are more than MOST_SHOWN.
+
+    Each broker shows its own, as it does with their sizes (``disks.monitor``): a cluster may have thousands.
+
+    Attributes:
+        broker: the id of this broker.
+    """
+
+    def __init__(self, shim: Shim, guard: Guard) -> None:
+        self._shim, self._guard = shim, guard
+        self._shown: dict[str, Numbers] = {}
+        self.broker = str(node_id(shim.broker()))
+
+    def show(self, policy: Policy | None, factors: Factors) -> None:
+        """Show these volumes of this broker with their factors and their limits by the policy, and no others."""
+        worst = sorted(factors, key=lambda one: one[1])[:MOST_SHOWN]
+        limits = self._limits(policy, [volume for volume, _ in worst])
+        new = {volume.name: {"Factor": factor, **of} for (volume, factor), of in zip(worst, limits, strict=True)}
+        for name in self._shown.keys() - new.keys():
+            self._shim.forget("VolumeLimits", name)
+        for name, numbers in new.items():
+            old = self._shown.get(name, {})
+            # A single number can't be taken away: the bean goes, and comes back with the numbers that are left.
+            if old.keys() - numbers.keys():
+                self._shim.forget("VolumeLimits", name)
+            if old != numbers:
+                for attribute, value in numbers.items():
+                    self._shim.gauge("VolumeLimits", name, attribute, value)
+        self._shown = new
+
+    def _limits(self, policy: Policy | None, volumes: list[Volume]) -> Sequence[Numbers]:
+        """For each volume what the policy says of its limits; nothing if it can't be asked, or fails."""
+        if policy is not None and volumes:
+            name, plugin = policy
+            ask = partial(_all_numbers, plugin, volumes)
+            answer = self._guard.call(name, _ASKED, "the metrics show no limits of volumes", ask)
+            if not isinstance(answer, Failed):
+                return answer
+        return [{}] * len(volumes)
+
+
+def _all_numbers(policy: QuotaPolicy, volumes: list[Volume]) -> list[Numbers]:
+    return [_numbers(policy, volume) if isinstance(policy, LimitAware) else {} for volume in volumes]
+
+
+def _numbers(policy: LimitAware, volume: Volume) -> Numbers:
+    """A volume's limits in bytes consumed, and which of them is breached, by the attributes of their metrics.
+
+    Raises:
+        TypeError: an answer of the policy is of another type than its role says.
+    """
+    soft, hard = policy.soft_limit(volume), policy.hard_limit(volume)
+    breached = (policy.breaches_soft_limit(volume), policy.breaches_hard_limit(volume))
+    for limit in (soft, hard):
+        if not isinstance(limit, Limit | None):
+            raise TypeError(f"a policy's limit must be a Limit or None, not {limit!r:.200}")
+    for is_so in breached:
+        if not isinstance(is_so, bool):
+            raise TypeError(f"whether a limit is breached must be True or False, not {is_so!r:.200}")
+    numbers = {"Breached": _HARD if breached[1] else _SOFT if breached[0] else 0.0}
+    limits = byte_limits(volume, soft, hard)
+    return numbers if limits is None else {"Soft": float(limits.soft), "Hard": float(limits.hard), **numbers}

@@ -1,0 +1,218 @@
+"""What others ask of this broker: who uses what, for top and for JMX, and how long topics are kept."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from harness.system.waiting import eventually
+from quotahost.background import start_daemon
+from quotahost.broker.host.broker import HostBroker
+from quotahost.broker.host.broker_status import ClientTable, answer_question, lines, parse, uses
+from quotahost.broker.host.messages import ConfigRow, Gauge
+from quotahost.cli.explain.quota import parse as parse_answer
+from quotahost.model import Client, ClientUsage, QuotaType, State, VolumeUse
+from quotahost.model.use import ClientUse, LimitedBy
+from quotahost.settings.broker import Settings
+from tests.fakes import dump
+from tests.fakes.client_use import use
+from tests.fakes.shim import FakeShim
+
+STATE = {"factor": 0.5, "limit_factor": 0.7, "cause": "volume ü\\"}
+
+
+def shim() -> FakeShim:
+    made = FakeShim()
+    made.answers["uses"] = dump.uses(*(dump.row(client_id=str(number)) for number in range(3)), **STATE)
+    made.answers["state"] = dump.state(**STATE)
+    return made
+
+
+def broker() -> HostBroker:
+    return HostBroker(shim(), Settings())
+
+
+@pytest.mark.parametrize(("most", "rows", "left_out"), [(0, 0, False), (2, 2, True), (3, 3, False), (9, 3, False)])
+def test_a_look_has_as_many_clients_as_are_wanted_and_tells_if_there_are_more(
+    most: int, rows: int, left_out: bool
+) -> None:
+    look = broker().look(most)
+    assert [each.client_id for each in look.uses] == ["0", "1", "2"][:rows]
+    assert look.left_out == left_out
+
+
+def test_a_look_without_clients_costs_java_nothing() -> None:
+    asked = shim()
+    assert uses(asked.ask, 0) == []
+    HostBroker(asked, Settings()).look(0)
+    assert [each[0] for each in asked.questions] == ["state", "gauges", "marks"]
+
+
+def test_a_look_tells_the_state() -> None:
+    look = broker().look(0)
+    assert (look.where, look.state, look.factor, look.limit_factor) == ("broker 1 (pid 42)", State.THROTTLE, 0.5, 0.7)
+    assert (look.cause, look.fence, look.affected) == ("volume ü\\", "open", -1)
+
+
+def test_a_look_tells_who_is_marked() -> None:
+    asked = shim()
+    asked.answers["marks"] = [["alice", "app", "orders"]]
+    assert HostBroker(asked, Settings()).look(0).marks == [(Client("alice", "app"), "orders")]
+
+
+def test_a_look_has_the_volumes_of_which_the_sizes_are_known() -> None:
+    asked = shim()
+    asked.numbers = [
+        Gauge("Volume", "/dev/sdb", "Capacity", 1000.0), Gauge("Volume", "/dev/sdb", "Consumed", 600.0),
+        Gauge("VolumeLimits", "/dev/sdb", "Hard", 900.0), Gauge("VolumeLimits", "/dev/sdb", "Soft", 500.0),
+        Gauge("VolumeLimits", "/dev/sdb", "Factor", 0.5), Gauge("VolumeLimits", "/gone", "Factor", 0.5),
+        Gauge("Volume", "/dev/sda", "Capacity", 10.0), Gauge("Volume", "/dev/sda", "Consumed", 1.0),
+        Gauge("Factor", "", "Value", 0.5),
+    ]  # fmt: skip
+    volumes = HostBroker(asked, Settings()).look(0).volumes
+    assert volumes == [VolumeUse("/dev/sda", 10, 1), VolumeUse("/dev/sdb", 1000, 600, 500, 900, 0.5)]
+
+
+def test_usage_is_of_those_whom_kafka_measures_alone_with_the_limit_that_they_have() -> None:
+    asked = shim()
+    slowed = dump.row(user="a%3Ab", slowed_limit=5e5, slowed_rate=20.0, slowed_delay_ms=250.0, mark=dump.MARK)
+    others = dump.row(type="FETCH", base=None, limit=None, delay_ms=None), dump.row(exempt=True), dump.row(rate=None)
+    asked.answers["usage"] = dump.usage(slowed, *others, factor=0.5, affected_topics=1)
+    assert HostBroker(asked, Settings()).usage(9) == [
+        ClientUsage("a:b", "app", QuotaType.PRODUCE, 1020.0, 5e5, 0.25, 0.1),
+        ClientUsage("alice", "app", QuotaType.FETCH, 1000.0, None, 0.0, 0.1),
+    ]
+
+
+def test_what_is_explained_to_those_who_watch_is_what_explain_reads() -> None:
+    asked, client = shim(), Client("alice", "\u20ac\udc80")
+    asked.answers["client"] = dump.client(dump.row(client_id="\u20ac"))
+    (line,) = HostBroker(asked, Settings()).explain(client)
+    assert line.isascii()
+    assert parse_answer(json.loads(line), client).quotas[0].client_id == "\u20ac"
+
+
+def test_an_answer_of_another_version_is_refused_by_name() -> None:
+    without = {name: value for name, value in dump.state().items() if name != "clients_max"}
+    with pytest.raises(ValueError, match="clients_max"):
+        parse({"state": without, "uses": []})
+
+
+def test_a_row_has_the_columns_in_javas_order() -> None:
+    assert lines([use("ä b\n", "")]) == "%C3%A4%20b%0A  client PRODUCE 900.0 1000.0 500.0 0.9 250.0 factor"
+    assert lines([use("\ud800")]).startswith("%3F ")
+
+
+def test_what_is_unlimited_has_no_number() -> None:
+    fields = lines([use(quota=None, limit=None, bound=LimitedBy.NOTHING)]).split(" ")
+    assert fields[5:8] == ["NaN", "NaN", "NaN"]
+
+
+def test_a_row_tells_what_binds_or_would_bind() -> None:
+    rows = [
+        use(bound=LimitedBy.TOPIC_QUOTA),
+        use(bound=LimitedBy.NOTHING, shadow="factor"),
+        use(bound=LimitedBy.NOTHING),
+    ]
+    words = [unquote(line.split(" ")[-1]) for line in lines(rows).splitlines()]
+    assert words == ["topic quota", "shadow: factor", "nothing"]
+
+
+def test_those_with_a_rate_or_held_back_are_shown() -> None:
+    idle = use("idle", rate=0.0, delay_ms=0.0, bound=LimitedBy.NOTHING)
+    fenced = use("fenced", rate=0.0, delay_ms=0.0, bound=LimitedBy.FENCE)
+    assert [line.split(" ")[0] for line in lines([idle, fenced, use("busy")]).splitlines()] == ["fenced", "busy"]
+
+
+def at_once(name: str, run: Callable[[], None]) -> threading.Thread:
+    thread = start_daemon(name, run)
+    thread.join(10)
+    return thread
+
+
+def test_java_gets_so_many_rows_as_metrics_clients_says() -> None:
+    answers: list[tuple[str, str]] = []
+    table = ClientTable(lambda most: [use()] * most, lambda *answer: answers.append(answer), at_once)
+    table.answer("7", 2)
+    table.answer("8", 0)
+    assert [(ticket, len(text.splitlines())) for ticket, text in answers] == [("7", 2), ("8", 0)]
+
+
+def test_one_table_is_made_at_a_time() -> None:
+    answers: list[tuple[str, str]] = []
+    going, go = threading.Event(), threading.Event()
+
+    def uses(_: int) -> list[ClientUse]:
+        going.set()
+        assert go.wait(10)
+        return [use()]
+
+    table = ClientTable(uses, lambda *answer: answers.append(answer), start_daemon)
+    table.answer("1", 5)
+    assert going.wait(10)
+    table.answer("2", 5)
+    go.set()
+    assert table._thread
+    table._thread.join(10)
+    assert [ticket for ticket, _ in answers] == ["1"]
+
+
+def test_what_cannot_be_read_is_no_answer(caplog: pytest.LogCaptureFixture) -> None:
+    def fails(_: int) -> list[ClientUse]:
+        raise ConnectionError("no JMX")
+
+    answers: list[tuple[str, str]] = []
+    ClientTable(fails, lambda *answer: answers.append(answer), at_once).answer("1", 5)
+    assert answers == []
+    assert "can't be made (no JMX)" in caplog.text
+
+
+@dataclass
+class Topics(FakeShim):
+    problem: str = ""
+    asked: list[tuple[str, list[str]]] = field(default_factory=list)
+
+    def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
+        self.asked.append((type, list(names)))
+        if self.problem:
+            raise ConnectionError(self.problem)
+        properties = {"retention.ms": "1000", "cleanup.policy": "delete", "segment.bytes": "5"}
+        return [
+            ConfigRow(topic, name, "DEFAULT_CONFIG", value) for topic in names for name, value in properties.items()
+        ]
+
+
+def ask(shim: Topics, *words: str) -> Any:
+    answer_question(shim, "5", words)
+    eventually(lambda: "5" in shim.answered)
+    return json.loads(shim.answered["5"])
+
+
+def test_of_each_topic_that_exists_the_properties_that_decide_what_is_deleted() -> None:
+    shim = Topics()
+    assert ask(shim, "retention", "a,b") == [
+        [topic, name, value]
+        for topic in "ab"
+        for name, value in (("retention.ms", "1000"), ("cleanup.policy", "delete"))
+    ]
+    assert shim.asked == [("TOPIC", ["a", "b"])]
+
+
+def test_of_no_topics_nobody_is_asked() -> None:
+    shim = Topics()
+    assert ask(shim, "retention", "") == []
+    assert shim.asked == []
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [(("retention", "a"), "TimeoutException: no answer"), (("what", "else"), "unknown question: what else")],
+)
+def test_a_question_without_an_answer_has_an_error(words: tuple[str, ...], problem: str) -> None:
+    assert ask(Topics(problem=problem), *words) == {"error": problem}

@@ -1,0 +1,385 @@
+"""A client's first request: who gives the quota, what the answer tells of other client-ids, and what is in shadow."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quotahost.api import ClientIdAware, Role
+from quotahost.api.context import LoadedPlugin
+from quotahost.broker.host.loop import Host
+from quotahost.broker.host.messages import ALONE, EACH, EXEMPT, NEWCOMER
+from quotahost.broker.host.new_clients import measured
+from quotahost.broker.host.plugins import Guard
+from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
+from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
+from quotahost.broker.plugins.suppliers.static import (
+    ControllerMutation,
+    ControllerMutationSettings,
+    Overrides,
+    OverridesSettings,
+    Static,
+)
+from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
+from quotahost.cli.explain.quota import parse
+from quotahost.cli.explain.wording import quota_facts
+from quotahost.model import QUOTA_TYPES, Client, ClientQuotaChange, Quota, QuotaEntity, QuotaType, Scope
+from quotahost.model.quotas import DEFAULT
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX, SettingsError
+from tests.fakes import dump
+from tests.fakes.plugin_context import context, settings
+from tests.fakes.shim import FakeShim, node_of
+from tests.fakes.suppliers import Supplier, resolved, supplier
+from tests.unit.cli.test_explain import answer
+
+# ---- one answer of several suppliers ----------------------------------------------------------------------------
+
+ALICE = Client("alice", "app")
+QUOTAS = st.none() | st.builds(Quota, st.none() | st.sampled_from([1.0, 2.0, 3.0]), st.sampled_from([
+    Scope.CLIENT, Scope.USER, Scope.CLIENT_ID, Scope.BROKER, Scope.group("g")]))  # fmt: skip
+
+
+def combined(answers: list[Quota | None], combine: str = "most-constraining") -> tuple[int, float, str]:
+    """Code, rate and source for PRODUCE, of suppliers s0, s1, ... that give these answers."""
+    suppliers = {f"s{n}": (lambda _c, _t, a=answer: a) for n, answer in enumerate(answers)}
+    return one(suppliers, combine)
+
+
+def one(asks: dict[str, Any], combine: str) -> tuple[int, float, str]:
+    found = resolved({name: Supplier(ask) for name, ask in asks.items()}, [ALICE], combine)
+    source = found.sources[0]
+    return found.codes[0], found.rates[0], "" if source < 0 else found.suppliers[source]
+
+
+def test_the_smallest_rate_gives_the_quota_with_its_scope() -> None:
+    code, rate, _ = combined([Quota(5e6, Scope.USER), Quota(2e6, Scope.BROKER), Quota(3e6)])
+    assert (code, rate) == (Scope.BROKER.kind.value, 2e6)
+
+
+def test_first_is_the_first_answer_whatever_follows() -> None:
+    assert combined([None, Quota(5e6), Quota(2e6)], "first")[1:] == (5e6, "s1")
+
+
+def test_unlimited_is_the_least_constraining_and_none_is_no_opinion() -> None:
+    assert combined([Quota(None), None, Quota(1e12, Scope.USER)])[:2] == (Scope.USER.kind.value, 1e12)
+    code, rate, source = combined([None, Quota(None, Scope.USER)])
+    assert (code, rate != rate, source) == (Scope.USER.kind.value, True, "s1")
+    assert combined([None, None])[2] == ""
+
+
+def test_of_equal_rates_the_first_one_holds() -> None:
+    assert combined([Quota(2e6, Scope.USER), Quota(2e6, Scope.BROKER)])[0] == Scope.USER.kind.value
+
+
+@given(st.lists(QUOTAS, max_size=4))
+def test_no_supplier_would_constrain_more_and_a_lone_answer_is_the_same_either_way(answers: list[Quota | None]) -> None:
+    _, rate, source = combined(answers)
+    rates = [quota.rate for quota in answers if quota and quota.rate is not None]
+    assert rate == min(rates) if rates else rate != rate
+    if len([quota for quota in answers if quota]) < 2:
+        first = combined(answers, "first")
+        assert (source, repr(rate)) == (first[2], repr(first[1]))
+
+
+def test_a_supplier_that_fails_leaves_the_client_as_it_is_as_nobody_knows_what_it_would_have_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("no")
+
+    with caplog.at_level(logging.CRITICAL):
+        found = one({"good": lambda *_: Quota(1.0), "bad": fails}, "most-constraining")
+    assert (found[0], found[2]) == (NEWCOMER, "bad")
+
+
+@pytest.mark.parametrize(("written", "understood"), [("FIRST", "first"), ("most_constraining", "most-constraining")])
+def test_the_property_takes_its_two_values_in_any_case(written: str, understood: str) -> None:
+    given = Settings.from_properties({f"{PREFIX}supplier.combine": written})
+    assert given.supplier_combine == understood
+
+
+def test_another_value_is_refused_with_the_nearest() -> None:
+    with pytest.raises(SettingsError, match=r"supplier\.combine=most.*did you mean most-constraining"):
+        Settings.from_properties({f"{PREFIX}supplier.combine": "most-constraint"})
+
+
+def test_explain_names_the_supplier_whose_rate_holds_and_what_the_others_would_have_given() -> None:
+    source = combined([Quota(5e6), Quota(2e6), Quota(None)])[2]
+    dumped = dump.client(dump.row(base=2e6, limit=2e6, supplier=source))
+    (quota,) = parse(dumped, ALICE).quotas
+    assert quota.supplier == "s1"
+    facts = dict(quota_facts(answer(quota), quota))
+    assert facts["from"] == (
+        "supplier s1, the most constraining (s0 would give 5,000,000 bytes/s (5M); s2 would give unlimited)"
+    )
+
+
+def test_the_host_combines_as_the_property_says_and_follows_a_live_change() -> None:
+    shim = FakeShim({"static.produce": "5M", "supplier.combine": "most-constraining"})
+    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
+    shim.arrive(ALICE)
+    rates = []
+    shim.script.append(lambda: rates.append(shim.rate(*ALICE)))
+    shim.reconfigure(**{"supplier.combine": "first"})
+    shim.idle()
+    Host(shim, lambda: 0.0).run()
+    assert [*rates, shim.rate(*ALICE)] == [5e6, 7e6]
+    assert f"{PREFIX}supplier.combine" in shim.live
+
+
+def test_a_supplier_may_be_named_like_a_reason_for_an_exemption() -> None:
+    suppliers = {"broker": lambda *_: Quota(2.0), "plugin": lambda *_: Quota(1.0)}
+    assert one(suppliers, "most-constraining")[1:] == (1.0, "plugin\tbroker=2.0")
+
+
+# ---- the principal's other client-ids ---------------------------------------------------------------------------
+
+NAMES = st.sampled_from(["", "a", "b", "c", "alice"])
+
+
+def told(suppliers: list[Supplier], combine: str = "first", shim: FakeShim | None = None) -> object:
+    """What the answer for alice/app tells of her other client-ids."""
+    named = {f"s{n}": each for n, each in enumerate(suppliers)}
+    found = resolved(named, [ALICE], combine, guard=Guard(shim or FakeShim()))
+    distinct = found.distinct[found.rows[0]]
+    return distinct if distinct < 0 else found.distinct_ids[distinct]
+
+
+def test_all_suppliers_that_were_asked_decide_together() -> None:
+    none, some, other = supplier(None, {"a"}), supplier(Quota(1.0), {"b"}), supplier(Quota(2.0), {"c"})
+    assert told([none, some, other]) == {"a", "b"}
+    assert told([none, some, other], "most-constraining") == {"a", "b", "c"}
+    assert told([supplier(None, ()), supplier(Quota(1.0), [])]) == frozenset()
+
+
+def test_one_that_does_not_know_decides_alone() -> None:
+    knows = supplier(Quota(1.0), {"a"})
+    assert told([supplier(None), knows]) == EACH
+    assert told([knows, supplier(None)]) == {"a"}, "it was not asked"
+    assert told([knows, supplier(None)], "most-constraining") == EACH
+
+
+def test_the_same_set_stays_one_object_through_a_batch() -> None:
+    ids = frozenset({"a", "b"})
+    named = {"s": supplier(Quota(1.0), ids), "t": supplier(None, frozenset())}
+    found = resolved(named, [Client(f"u{n}", "x") for n in range(100)])
+    assert found.distinct_ids == [ids]
+    assert found.distinct_ids[0] is ids
+    assert (len(found.codes), set(found.rows)) == (len(QUOTA_TYPES), {0})
+
+
+@pytest.mark.parametrize("wrong", ["abc", 5, [1], {"a": 1, 2: 3}])
+def test_an_answer_of_another_type_is_counted_and_tells_nothing(wrong: Any, caplog: pytest.LogCaptureFixture) -> None:
+    shim = FakeShim({})
+    with caplog.at_level(logging.CRITICAL):
+        assert told([supplier(Quota(1.0), wrong)], shim=shim) == EACH
+    assert shim.failed == ["s0"]
+
+
+def test_the_exempt_are_so_by_principal_as_a_whole_and_by_client_id_alone() -> None:
+    node = node_of(4, "ANONYMOUS", "broker")
+    shim = FakeShim({"static.produce": "2M", "static.excluded.principal.name.list": "User:root"}, node)
+    shim.arrive(("root", "x"), ("broker", "y"), ("ANONYMOUS", "4"), ("ANONYMOUS", "app"))
+    Host(shim, lambda: 0.0).run()
+    assert {tuple(client): distinct for client, distinct in shim.distinct.items()} == {
+        ("root", "x"): frozenset(), ("broker", "y"): frozenset(), ("ANONYMOUS", "4"): ALONE,
+        ("ANONYMOUS", "app"): frozenset(),
+    }  # fmt: skip
+    assert shim.code("ANONYMOUS", "4") == EXEMPT
+
+
+# ---- the built-in suppliers --------------------------------------------------------------------------
+
+
+def expect_alike(plugin: ClientIdAware, asked: Any, principals: Collection[str], client_ids: Collection[str]) -> None:
+    """Client-ids that are not distinct have equal quotas."""
+    for principal in principals:
+        distinct = plugin.distinct_client_ids(principal)
+        if distinct is None:
+            continue
+        others = [client_id for client_id in client_ids if client_id not in distinct]
+        for quota_type in QUOTA_TYPES:
+            quotas = [asked(Client(principal, client_id), quota_type) for client_id in others]
+            assert all(quota == quotas[0] for quota in quotas), (principal, distinct, quotas)
+
+
+IDS = ("", "a", "b", "c", "alice", "never named", "another")
+USERS = ("alice", "bob", "", "a")
+
+
+@given(st.lists(st.tuples(
+    st.sampled_from(QUOTA_TYPES), st.sampled_from(["alice", "a", DEFAULT, None]),
+    st.sampled_from(["", "a", "b", DEFAULT, None]), st.none() | st.sampled_from([1.0, 2.0])), max_size=12))  # fmt: skip
+def test_kafkas_client_quotas_name_every_client_id_that_differs(changes: list[Any]) -> None:
+    plugin = ClientQuotas(context())
+    for quota_type, user, client_id, rate in changes:
+        if user is not None or client_id is not None:
+            plugin.client_quota_changed(ClientQuotaChange(quota_type, QuotaEntity(user, client_id), rate))
+            expect_alike(plugin, plugin.quota, USERS, IDS)
+            assert plugin.distinct_client_ids("bob") is plugin.distinct_client_ids("bob")
+    if not any(plugin._quotas.values()):
+        assert plugin.distinct_client_ids("alice") == frozenset()
+
+
+RATES = st.dictionaries(NAMES.filter(bool), st.none() | st.sampled_from([1.0, 2.0]), max_size=3)
+
+
+@given(RATES, RATES, st.none() | st.just(5.0), st.sampled_from(["user", "client", "client-id", "broker"]))
+def test_controller_mutation_names_them(users: Any, client_ids: Any, default: float | None, scope: Any) -> None:
+    section = ControllerMutationSettings.model_construct(
+        users=users, client_ids=client_ids, default=default, scope=scope
+    )
+    plugin = ControllerMutation(context(own=section))
+    expect_alike(plugin, plugin.quota, USERS, IDS)
+    assert plugin.distinct_client_ids("nobody") == frozenset(client_ids)
+
+
+@given(RATES, RATES)
+def test_overrides_names_them(producers: Any, consumers: Any) -> None:
+    own = OverridesSettings.model_construct(
+        producer_default=3.0, consumer_default=None, producer_override=producers, consumer_override=consumers
+    )
+    plugin = Overrides(context(own=own))
+    expect_alike(plugin, plugin.quota, USERS, IDS)
+
+
+def test_static_has_one_quota_for_all() -> None:
+    plugin = Static(context(static__produce="1M"))
+    expect_alike(plugin, plugin.quota, USERS, IDS)
+    assert plugin.distinct_client_ids("alice") == frozenset()
+
+
+# ---- who is measured -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("properties", "types"),
+    [
+        ({}, set()),
+        ({"factor.source": "fixed"}, {QuotaType.PRODUCE}),
+        ({"factor.source": "fixed", "factor.quota.types": "PRODUCE,REQUEST"}, {QuotaType.PRODUCE, QuotaType.REQUEST}),
+        ({"fallback.action": "PAUSE"}, {QuotaType.PRODUCE}),
+    ],
+)
+def test_types_are_measured_where_a_factor_or_a_plugin_needs_it(properties: dict[str, str], types: set[Any]) -> None:
+    shim = FakeShim(properties)
+    shim.idle()
+    Host(shim, lambda: 0.0).run()
+    assert shim.refused is None
+    assert set(shim.measured) == types
+
+
+def test_they_are_measured_where_a_plugin_reads_the_usage() -> None:
+    plugins = [LoadedPlugin(Role.TASK, object.__new__(each), context()) for each in (PublishUsage, PublishVolumes)]
+    assert measured(settings(), plugins) == {QuotaType.PRODUCE, QuotaType.FETCH}
+    assert measured(settings(), plugins[1:]) == frozenset()
+
+
+# ---- suppliers in shadow -----------------------------------------------------------------------------------------
+
+OTHER = Client("alice", "other")
+DISTINCT = st.none() | st.sampled_from([frozenset[str](), frozenset({"app"}), frozenset({"other"})])
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found for PRODUCE of one client: scope, rate and supplier in force, and what would be."""
+
+    code: int
+    rate: str  # as text, since NaN differs from itself
+    source: str
+    would: tuple[int, str, str] | None
+    distinct: frozenset[str] | int
+
+
+def tried(
+    suppliers: Mapping[str, Supplier], in_shadow: frozenset[str], combine: str = "first", shim: FakeShim | None = None
+) -> list[Found]:
+    found: list[Found] = []
+    answers = resolved(suppliers, [ALICE, OTHER], combine, in_shadow, Guard(shim or FakeShim()))
+    for row in answers.rows:
+        at = row * len(QUOTA_TYPES)
+        name = answers.suppliers[answers.sources[at]].partition("\t")[0] if answers.sources[at] >= 0 else ""
+        text = answers.shadows[row]
+        would = None
+        if text and (given := json.loads(text).get(QUOTA_TYPES[0])):
+            code, rate, _group, source = given
+            would = code, "nan" if rate is None else str(rate), source
+        ids = answers.distinct[row]
+        distinct = ids if ids < 0 else answers.distinct_ids[ids]
+        found.append(Found(answers.codes[at], str(answers.rates[at]), name, would, distinct))
+    return found
+
+
+@given(
+    st.lists(st.tuples(QUOTAS, st.booleans(), DISTINCT), max_size=4), st.sampled_from(["first", "most-constraining"])
+)
+def test_what_is_in_force_is_what_it_were_without_the_suppliers_in_shadow_and_beside_it_what_would_be(
+    chain: list[tuple[Quota | None, bool, frozenset[str] | None]], combine: str
+) -> None:
+    all_of_them = {f"s{n}": supplier(quota, distinct) for n, (quota, _, distinct) in enumerate(chain)}
+    in_shadow = frozenset(f"s{n}" for n, (_, shadowed, _) in enumerate(chain) if shadowed)
+    without = {name: each for name, each in all_of_them.items() if name not in in_shadow}
+    now = tried(all_of_them, in_shadow, combine)
+    alone, enforced = tried(without, frozenset(), combine), tried(all_of_them, frozenset(), combine)
+    for each, old, new in zip(now, alone, enforced, strict=True):
+        assert (each.rate, each.source) == (old.rate, old.source)
+        assert each.would == ((new.code, new.rate, new.source) if new.source in in_shadow else None)
+        # Who is unlimited is measured in the scope in which it would be limited.
+        assert each.code == (each.would[0] if each.would and each.rate == "nan" else old.code)
+        # Java asks no more often than without them: it learns as much of the principal's other client-ids.
+        assert (each.distinct == EACH) == (old.distinct == EACH)
+
+
+def test_an_old_supplier_stays_in_force_while_a_new_one_is_tried_before_it() -> None:
+    chain = {"new": supplier(Quota(1e6, Scope.USER), ()), "old": supplier(Quota(5e6), ())}
+    (found, _) = tried(chain, frozenset({"new"}))
+    assert (found.code, found.rate, found.source) == (Scope.CLIENT.kind.value, "5000000.0", "old")
+    assert found.would == (Scope.USER.kind.value, "1000000.0", "new")
+
+
+def test_client_ids_that_may_differ_by_the_supplier_in_shadow_are_each_asked_about() -> None:
+    def by_client(client: Client, _: object) -> Quota:
+        return Quota(1.0 if client == ALICE else 2.0)
+
+    chain = {"new": Supplier(by_client), "old": supplier(Quota(5e6), ())}
+    found = tried(chain, frozenset({"new"}))
+    assert [each.would and each.would[1] for each in found] == ["1.0", "2.0"]
+
+
+def test_a_supplier_that_fails_in_shadow_is_counted_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    def fails(*_: object) -> NoReturn:
+        raise RuntimeError("no")
+
+    shim = FakeShim({})
+    with caplog.at_level(logging.CRITICAL):
+        found = tried({"bad": Supplier(fails, fails), "old": supplier(Quota(5e6), ())}, frozenset({"bad"}), shim=shim)
+    assert [(each.rate, each.source, each.would) for each in found] == [("5000000.0", "old", None)] * 2
+    assert set(shim.failed) == {"bad"}
+
+
+def test_the_host_takes_a_supplier_in_and_out_of_shadow_live() -> None:
+    shim = FakeShim({"static.produce": "5M"})
+    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
+    shim.arrive(ALICE)
+    rates: list[float | None] = []
+    for shadow in ("supplier.client-quotas", "supplier.client-quotas,supplier.static", ""):
+        shim.script.append(lambda: rates.append(shim.rate(*ALICE)))
+        shim.reconfigure(shadow=shadow)
+        shim.idle()
+    Host(shim, lambda: 0.0).run()
+    assert [*rates, shim.rate(*ALICE)] == [7e6, 5e6, None, 7e6]
+    assert f"{PREFIX}shadow" in shim.live
+
+
+def test_while_a_supplier_is_in_shadow_the_unlimited_are_measured_one_by_one() -> None:
+    assert measured(Settings.from_properties({}), ()) == set()
+    assert measured(Settings.from_properties({f"{PREFIX}shadow": "supplier.static"}), ()) == set(QUOTA_TYPES)

@@ -1,0 +1,269 @@
+"""Plugins: built and closed, guarded, on a controller alone, and tasks on their threads."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pytest
+
+from quotahost.api import DataSourceTask, Role
+from quotahost.api.context import no_disks
+from quotahost.broker.discovery import PluginError
+from quotahost.broker.disks.monitor import NoDisks
+from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, Scheduler
+from quotahost.model import Client, ClusterVolumes, Quota, QuotaType, State
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.packages import distribute
+from tests.fakes.plugin_context import Clock, eventually
+from tests.fakes.shim import FakeShim
+from tests.fakes.suppliers import Supplier, resolved
+
+CODE = """
+    from datetime import timedelta
+
+    CLOSED = []
+
+    class Supplier:
+        def __init__(self, context): pass
+        def quota(self, client, quota_type): return None
+        def close(self): CLOSED.append("supplier")
+
+    class Task:
+        period = timedelta(seconds=1)
+        def __init__(self, context): pass
+        def run(self): raise AssertionError("it was never started")
+        def close(self): CLOSED.append("task")
+
+    class Broken:
+        period = timedelta(seconds=1)
+        def __init__(self, context): raise RuntimeError("no licence")
+        def run(self): pass
+"""
+
+
+def given(supplier: str, tasks: str) -> Settings:
+    return Settings.from_properties({f"{PREFIX}supplier": supplier, f"{PREFIX}tasks": tasks})
+
+
+def test_what_was_built_before_a_plugin_that_fails_is_closed_and_what_was_there_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suppliers = {"kept": "closing:Supplier", "fresh": "closing:Supplier"}
+    tasks = {"good": "closing:Task", "broken": "closing:Broken"}
+    distribute(tmp_path, "acme", {Role.SUPPLIER.group: suppliers, Role.TASK.group: tasks}, {"closing": CODE})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks, Guard(FakeShim()))
+    before = given("kept", "")
+    old = builder.build(before, builder.validate(before), PluginSet(()))
+    after = given("kept,fresh", "good,broken")
+    with pytest.raises(PluginError, match="no licence"):
+        builder.build(after, builder.validate(after), old)
+    assert importlib.import_module("closing").CLOSED == ["task", "supplier"]
+
+
+BROKERS: Final = {"static.kafka.admin.bootstrap.servers": "b:9092"}
+CONTROLLER: Final = NodeRoles({"process.roles": "controller"})
+BROKER: Final = NodeRoles({"process.roles": "broker,controller"})
+
+
+def settings(source: str, more: dict[str, str] | None = None) -> Settings:
+    given = {"factor.source": source, "fallback.action": "PAUSE"} | (more or {})
+    return Settings.from_properties({PREFIX + name: value for name, value in given.items()})
+
+
+@pytest.mark.parametrize("source", ["snapshots", "cluster-volumes"])
+def test_it_judges_the_volumes_if_it_knows_where_the_brokers_are(source: str) -> None:
+    told = settings(source, BROKERS)
+    assert {role for role in Role if CONTROLLER.needs(role, told)} == set(Role) - {Role.TASK}
+    assert CONTROLLER.applied(told).fallback_action is State.PAUSE
+
+
+@pytest.mark.parametrize(("source", "more"), [("snapshots", {}), ("local", BROKERS), ("log-dirs", BROKERS)])
+def test_otherwise_it_has_suppliers_alone_and_a_silent_host_is_no_full_disk(source: str, more: dict[str, str]) -> None:
+    given = settings(source, more)
+    assert [role for role in Role if CONTROLLER.needs(role, given)] == [Role.SUPPLIER]
+    assert CONTROLLER.applied(given).fallback_action is State.OPEN
+    assert all(BROKER.needs(role, given) for role in Role)
+    assert BROKER.applied(given) is given
+
+
+def test_it_has_no_volume_and_knows_its_cluster(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("cluster.id=c-1\n")
+    disks = NoDisks({"log.dirs": str(tmp_path)})
+    assert disks.cluster_id == "c-1"
+    assert disks.known() == ClusterVolumes(())
+    assert disks.known() is disks.known(), "nothing has changed, so the host needs to judge nothing anew"
+
+
+MANY = 10_000
+
+
+@pytest.fixture
+def shim() -> FakeShim:
+    return FakeShim()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def guard(shim: FakeShim, clock: Clock) -> Guard:
+    return Guard(shim, clock)
+
+
+def fail() -> None:
+    raise ValueError("broken")
+
+
+def in_turns() -> Iterator[bool]:
+    while True:
+        yield True
+        yield False
+
+
+def test_a_task_that_fails_at_each_period_is_logged_once(
+    guard: Guard, shim: FakeShim, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(MANY):
+        guard.call("task", "run()", "it runs again", fail)
+        clock.now += 0.5
+    assert len(shim.failed) == MANY
+    assert len(caplog.records) == 1
+
+
+def test_a_task_that_fails_and_works_in_turns_is_logged_once_a_minute_with_what_was_left_out(
+    guard: Guard, shim: FakeShim, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for fails, _ in zip(in_turns(), range(MANY), strict=False):
+        guard.call("task", "run()", "it runs again", fail if fails else lambda: None)
+        clock.now += 0.1
+    minutes = MANY * 0.1 / 60
+    assert len(shim.failed) == MANY / 2
+    # One line that it fails, and one that it works again.
+    assert 2 <= len(caplog.records) <= 2 * (minutes + 1)
+    left_out = [int(count) for count in re.findall(r"\((\d+) of them before this one\)", caplog.text)]
+    assert len(left_out) > 10
+    assert all(count in (299, 300) for count in left_out)
+
+
+def test_ever_new_types_of_errors_are_logged_a_few_times_a_minute(
+    guard: Guard, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(MANY):
+        guard.report("plugin", "read()", "the last stays", type(f"Error{number}", (Exception,), {})())
+        clock.now += 0.001
+    assert 1 < len(caplog.records) <= 5
+
+
+def test_a_second_type_of_error_is_news(guard: Guard, caplog: pytest.LogCaptureFixture) -> None:
+    for error in (ValueError("a"), KeyError("b"), ValueError("c")):
+        guard.report("plugin", "read()", "the last stays", error)
+    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ValueError, KeyError]
+
+
+def test_a_supplier_that_fails_for_each_of_many_clients_is_logged_once(
+    guard: Guard, shim: FakeShim, caplog: pytest.LogCaptureFixture
+) -> None:
+    def quota(client: Client, quota_type: QuotaType) -> Quota | None:
+        raise ValueError(client.client_id)
+
+    for number in range(MANY // 100):
+        clients = [Client("alice", f"app-{number}-{each}") for each in range(100)]
+        resolved({"broken": Supplier(quota)}, clients, guard=guard)
+    assert len(shim.failed) >= MANY
+    assert len(caplog.records) == 1
+
+
+class Shim(FakeShim):
+    """Remembers which threads detached themselves."""
+
+    def detach(self) -> None:
+        self.lines.append(f"detached {threading.current_thread().name}")
+
+
+def fails() -> None:
+    raise RuntimeError("no period")
+
+
+class Task:
+    """Runs each millisecond."""
+
+    period = timedelta(milliseconds=1)
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.closed_by = ""
+
+    def run(self) -> None:
+        self.runs += 1
+        raise RuntimeError("of no consequence for the next run")
+
+    def close(self) -> None:
+        self.closed_by = threading.current_thread().name
+
+
+def test_a_task_runs_again_and_again_and_closes_on_its_own_thread_when_it_is_no_longer_configured() -> None:
+    shim, first, second = Shim(), Task(), Task()
+    scheduler = Scheduler(Guard(shim), shim.detach)
+    scheduler.set([("first", first), ("second", second)])
+    eventually(lambda: first.runs > 1 and second.runs > 1)
+    scheduler.set([("second", second)])
+    assert (first.closed_by, second.closed_by) == ("quotahost-task-first", "")
+    assert shim.lines == ["detached quotahost-task-first"]
+    scheduler.close()
+    assert second.closed_by == "quotahost-task-second"
+
+
+@pytest.mark.proves("proposal-035.task")
+def test_a_task_runs_at_the_start_and_then_once_in_each_period_that_it_states() -> None:
+    often, seldom = Task(), Task()
+    seldom.period = timedelta(hours=1)
+    scheduler = Scheduler(Guard(Shim()), lambda: None)
+    scheduler.set([("often", often), ("seldom", seldom)])
+    eventually(lambda: often.runs > 50)
+    scheduler.close()
+    assert seldom.runs == 1
+
+
+@pytest.mark.parametrize("period", [None, timedelta(0), 5, fails])
+def test_a_task_whose_period_becomes_wrong_keeps_its_last_one_and_the_failure_is_counted(period: Any) -> None:
+    shim = Shim()
+
+    class Changing:
+        runs = 0
+
+        @property
+        def period(self) -> Any:
+            if not self.runs:
+                return timedelta(milliseconds=1)
+            return period() if callable(period) else period
+
+        def run(self) -> None:
+            self.runs += 1
+
+    task = Changing()
+    scheduler = Scheduler(Guard(shim), shim.detach)
+    scheduler.set([("changing", cast("DataSourceTask", task))])
+    eventually(lambda: task.runs > 2 and "changing" in shim.failed)
+    scheduler.close()
+
+
+def test_a_task_may_have_the_longest_period_there_is_and_still_ends_at_once() -> None:
+    task = Task()
+    scheduler = Scheduler(Guard(Shim()), lambda: None)
+    task.period = timedelta.max
+    scheduler.set([("once", task)])
+    eventually(lambda: task.runs == 1)
+    assert "quotahost-task-once" in {thread.name for thread in threading.enumerate()}
+    scheduler.close()
+    assert task.closed_by == "quotahost-task-once"
