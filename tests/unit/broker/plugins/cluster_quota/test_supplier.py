@@ -216,7 +216,7 @@ def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_property_of_earlier_versions_is_refused_with_what_to_do(kind: str, name: str) -> None:
     with pytest.raises(SettingsError) as refused:
         World(**{f"plugin.cluster-quota.{kind}.{name}": "1M"})
-    assert f"{kind}.{name}: was removed: cluster-wide quotas are records of quotas.topic" in str(refused.value)
+    assert f"{kind}.{name}: was removed: cluster-wide quotas are records of __quotahost_quotas" in str(refused.value)
     assert "`quotahost quotas import-properties FILE --bootstrap HOST:PORT`" in str(refused.value)
 
 
