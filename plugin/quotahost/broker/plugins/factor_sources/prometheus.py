@@ -464,5 +464,7 @@ class Prometheus:
 
     def _failed(self, reason: str) -> None:
         self._reason = reason
-        text = "prometheus %s gives no answer; the last holds for validity: %s"
-        self._silence.report(text, self._host, reason)
+        # A query that was under way when the source was closed concerns nobody any more.
+        if self._loop is not None and not self._loop.closing:
+            text = "prometheus %s gives no answer; the last holds for validity: %s"
+            self._silence.report(text, self._host, reason)
