@@ -13,7 +13,7 @@ import org.quotahost.fence.TurnedBack;
 import org.quotahost.internals.KafkaBeans.Reading;
 import org.quotahost.table.Principals.Client;
 import org.quotahost.table.Principals.Entry;
-import org.quotahost.table.Principals.Known;
+import org.quotahost.table.Principals.TagHolder;
 import org.quotahost.util.Json;
 
 /**
@@ -95,7 +95,7 @@ public final class Dump {
         for (int type = 0; type < QuotaTable.TYPES; type++) {
             Scope scope = scope(entry, client, clientId, exempt, type);
             boolean shares = client == null && entry != null && scope == entry.all[type];
-            Known known = client != null ? client : shares ? entry : null;
+            TagHolder known = client != null ? client : shares ? entry : null;
             Map<String, Object> row = fields(Row.of(scope, type, ""));
             row.put("supplier", known == null ? "" : known.answer.suppliers()[type]);
             row.put("known", (known != null || exempt) && !Scopes.isOfNewcomers(scope));
@@ -136,14 +136,14 @@ public final class Dump {
         return all;
     }
 
-    private void hold(List<Object[]> all, Map<Scope, Double> rates, Entry entry, String clientId, boolean whole, Known known,
+    private void hold(List<Object[]> all, Map<Scope, Double> rates, Entry entry, String clientId, boolean whole, TagHolder known,
             Scope scope, int type) {
         double rate = rates.getOrDefault(scope, Double.NaN);
         if (Double.isNaN(rate)) return;
-        all.add(new Object[] {entry.name, clientId, whole, TYPES[type].name(), scope.own.user, scope.own.clientId,
+        all.add(new Object[] {entry.principal, clientId, whole, TYPES[type].name(), scope.own.user, scope.own.clientId,
             scope.base(type), scope.standIn(type), rate, scope.exempt, Scopes.isOfNewcomers(scope),
-            known.answer.suppliers()[type], known.answer.shadow(), table.marks.has(entry.name, clientId),
-            Exemptions.passes(entry.name, clientId)});
+            known.answer.suppliers()[type], known.answer.shadow(), table.marks.has(entry.principal, clientId),
+            Exemptions.passes(entry.principal, clientId)});
     }
 
     /** Principal, client-id and topic of at most so many clients that are marked by name. */
@@ -157,7 +157,7 @@ public final class Dump {
         Scope scope = row.scope;
         int type = row.type;
         Rule rule = table.rule;
-        Tags ofSlowed = rule.slowed() == null ? scope.own : scope.slowedToShow();
+        Tags ofSlowed = rule.slowed() == null ? scope.own : scope.slowed();
         Reading own = row.own, slowed = row.slowed;
         Map<String, Object> fields = Json.object("type", TYPES[type].name(), "user", scope.own.user,
                 "client_id", scope.own.clientId, "base", scope.base(type), "stand_in", scope.standIn(type),

@@ -21,7 +21,7 @@ import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.table.Principals.Client;
 import org.quotahost.table.Principals.Entry;
-import org.quotahost.table.Principals.Known;
+import org.quotahost.table.Principals.TagHolder;
 import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Histogram;
 
@@ -106,33 +106,38 @@ public final class QuotaTable {
     /** The tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
     public Map<String, String> tags(int type, KafkaPrincipal principal, String clientId) {
         int beat = now;
-        Entry entry = principals.entry(principal.getName());
-        Known known = entry == null || entry.tags(type) != null ? entry : entry.client(clientId);
+        String name = principal.getName();
+        TagHolder holder = principals.quick(name, clientId);
+        Entry entry = null;
+        if (holder == null) {
+            entry = principals.entry(name);
+            if (entry != null) holder = entry.holder(clientId);
+        }
         Tags own;
-        boolean news = true;
-        if (known != null) {
-            own = known.tags(type);
-            news = known.see(type, beat);
+        boolean isFirst = true;
+        if (holder != null) {
+            own = holder.tags(type);
+            isFirst = holder.see(type, beat);
         } else if (entry == null || entry.needs(principal, clientId)) {
             own = unknown(type, entry, principal, clientId, beat).own;
         } else {
             own = entry.all[type].own;
-            news = entry.see(type, beat);
+            isFirst = entry.see(type, beat);
         }
         // The host knows names alone, but only a name of this type exempts (Exemptions).
         if (own == exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) own = scopes.newcomers.own;
         Rule current = rule;
         if (current.slowed() == null) {
-            if (news) own.note(beat, current);
+            if (isFirst) own.note(beat, current);
             return own;
         }
-        boolean slowed = own != exempt && current.factors(type) && marks.has(principal.getName(), clientId);
+        boolean slowed = own != exempt && current.factors(type) && marks.has(name, clientId);
         Tags tags = slowed ? own.scope.slowed() : own;
         tags.note(beat, current);
         return tags;
     }
 
-    /** The scope of a client that the table doesn't know; it goes to the inbox, if there is a place for it. */
+    /** The scope of a client that the table doesn't know; the client goes to the inbox, if there is a place for it. */
     private Scope unknown(int type, Entry entry, KafkaPrincipal principal, String clientId, int beat) {
         counters.misses.increment();
         if (entry != null) entry.see(type, beat);
@@ -304,10 +309,10 @@ public final class QuotaTable {
     /** What holds for a principal may depend on any of its client-ids, so it is asked for by a client-id of its own. */
     private void askAgain(Entry entry, boolean failedOnly, String clientId) {
         boolean asked = (!failedOnly || entry.failed) && entry.answer.reach() == Answer.Reach.ALIKE;
-        if (asked) inbox.askAgain(new Batch.Lookup(entry.name, entry.sample, 0));
+        if (asked) inbox.askAgain(new Batch.Lookup(entry.principal, entry.sample, 0));
         for (Client client : entry.clients.values()) {
             boolean matches = failedOnly ? client.failed : clientId == null || client.clientId.equals(clientId);
-            if (matches) inbox.askAgain(new Batch.Lookup(entry.name, client.clientId, 0));
+            if (matches) inbox.askAgain(new Batch.Lookup(entry.principal, client.clientId, 0));
         }
     }
 
@@ -344,7 +349,10 @@ public final class QuotaTable {
                 else for (int type = 0; type < TYPES; type++) had.add(client.tags(type).scope);
             }
             if (entry.clients.isEmpty() && entry.idle(at) > longest) principals.remove(entry);
-            else for (Scope[] some : new Scope[][] {entry.all, entry.unknown, entry.former}) Collections.addAll(had, some);
+            else {
+                had.add(entry.newcomers);
+                for (Scope[] scopes : new Scope[][] {entry.all, entry.former}) Collections.addAll(had, scopes);
+            }
         });
         counters.evicted.add(before - principals.size());
         // Kafka looks for unused sensors now and then, so it may keep one for somewhat longer.
@@ -422,8 +430,7 @@ public final class QuotaTable {
         if (entry == null) return; // who isn't known shares the newcomers' tags
         Client one = clientId == null ? null : entry.client(clientId);
         for (int type = 0; type < TYPES; type++) {
-            Scope shared = entry.all[type] != null ? entry.all[type] : entry.unknown(type, now);
-            (one != null ? one.tags(type).scope : shared).markEnded(now, rule);
+            (one != null ? one.tags(type).scope : entry.unknown(type, now)).markEnded(now, rule);
             if (clientId != null) continue;
             for (Client each : entry.clients.values()) each.tags(type).scope.markEnded(now, rule);
         }
