@@ -1,7 +1,7 @@
 package org.quotahost.host;
 
 import java.util.concurrent.TimeUnit;
-import org.quotahost.fence.Creation;
+import org.quotahost.fence.Fence;
 import org.quotahost.fence.TurnedBack;
 import org.quotahost.internals.BrokerLog;
 import org.quotahost.internals.Internals;
@@ -49,7 +49,7 @@ final class Watch {
         schedule.every(beat, "the eviction of silent clients", watch::evict);
         schedule.every(beat, "the summary of changed limits",
                 () -> BrokerLog.summarize(table.factorInForce()::limitFactor));
-        schedule.every(beat, "the log of refused creations", Creation::log);
+        schedule.every(beat, "the log of refused creations", Fence::logRefusals);
         schedule.every(1_000, "forgetting who was turned back", () -> TurnedBack.forgetOld(System.nanoTime()));
         schedule.every(beat, "the log of what is missing", Internals::log);
         schedule.every(beat, "the look for new gauges", showNews);

@@ -14,7 +14,6 @@ import java.util.function.LongSupplier;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
-import org.quotahost.fence.Creation;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
@@ -371,9 +370,7 @@ public final class QuotaTable {
         boolean slowed = factorInForce.slows();
         Marks.Affected before = factorInForce.affected();
         Rule next = factorInForce.rule(clock.getAsLong(), now);
-        boolean closes = factorInForce.paused() && Fence.installed();
-        Creation.pause(factorInForce.paused()); // also on a controller that is no broker, where no fence is installed
-        Fence.state(closes, factorInForce.affected());
+        Fence.state(factorInForce.paused(), factorInForce.affected());
         if (slowed && !factorInForce.slows()) marks.sweep(any -> false, this::markEnded);
         else if (before != factorInForce.affected()) endMarks();
         // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
