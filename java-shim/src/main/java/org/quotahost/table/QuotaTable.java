@@ -11,6 +11,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
@@ -48,10 +49,7 @@ public final class QuotaTable {
     public static final int TICKS_PER_IDLE = 8;
     /** The table's clock, which request threads read instead of the system's, goes on in beats of so many ms. */
     public static final long BEAT_MS = 200;
-    /**
-     * How many quota types the table knows; arrays "by quota type" go by ClientQuotaType.ordinal(). A later Kafka may add
-     * types behind these, which the callback leaves unlimited.
-     */
+    /** Arrays "by quota type" go by ClientQuotaType.ordinal(). The callback leaves types of a later Kafka unlimited. */
     public static final int TYPES = ClientQuotaType.CONTROLLER_MUTATION.ordinal() + 1;
 
     /** Kafka drops a sensor that was not used for an hour, by the wall clock (ClientQuotaManager, Sensor.hasExpired). */
@@ -204,7 +202,6 @@ public final class QuotaTable {
         factorInForce.configure(floorBytes, types, shadowOfAll, newcomerRates);
         boolean[] changed = new boolean[TYPES];
         for (int type = 0; type < TYPES; type++) changed[type] = scopes.newcomers.base(type, newcomerRates[type]);
-        Fence.shadow(factorInForce.inShadow());
         Fence.allowance(floorBytes);
         follow();
         renew(changed);
@@ -223,7 +220,6 @@ public final class QuotaTable {
     public synchronized void shadow(String[] rules) {
         shadow = List.of(rules);
         factorInForce.shadow(shadow.contains("factor"));
-        Fence.shadow(factorInForce.inShadow());
         follow();
     }
 
@@ -264,23 +260,20 @@ public final class QuotaTable {
 
     /** Sets the host's factor (0..1) and its cause, for all clients; it is in force until the lease runs out. */
     public void factor(double value, String cause) {
-        factor(value, cause, null);
+        factor(value, cause, null, null, null);
     }
 
     /**
      * Sets the host's factor (0..1), its cause, and whom it is for: clients that write to these topics.
      *
-     * @param topics the affected topics
+     * @param topics the affected topics; null for all clients
      * @param places where each topic has its replica on a volume above its soft limit, in words for an operator
      * @param held whether requests to the topic are turned back
      */
-    public void factor(double value, String cause, String[] topics, String[] places, boolean[] held) {
-        factor(value, cause, marks.affected(topics, places, held));
-    }
-
-    private synchronized void factor(double value, String cause, Marks.Affected topics) {
+    public synchronized void factor(double value, String cause, String[] topics, String[] places, boolean[] held) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
-        factorInForce.host(new FactorInForce.Factor(value, cause), topics);
+        Marks.Affected affected = topics == null ? null : marks.affected(topics, places, held);
+        factorInForce.host(new FactorInForce.Factor(value, cause), affected);
         follow();
     }
 
@@ -295,23 +288,24 @@ public final class QuotaTable {
      * it distinct, so each principal is among them.
      */
     public void askAgain(String principal, String clientId) {
-        Entry one = principal == null ? null : principals.entry(principal);
-        if (principal == null) principals.forEach(entry -> askAgain(entry, false, clientId));
-        else if (one != null) askAgain(one, false, clientId);
+        Predicate<TagHolder> matches = holder ->
+                clientId == null || holder.clientId == null || holder.clientId.equals(clientId);
+        Entry entry = principal == null ? null : principals.entry(principal);
+        if (principal == null) principals.forEach(any -> askAgain(any, matches));
+        else if (entry != null) askAgain(entry, matches);
     }
 
     /** The same for those for whom a supplier failed. */
     public void askAgainTheFailed() {
-        principals.forEach(entry -> askAgain(entry, true, null));
+        principals.forEach(entry -> askAgain(entry, holder -> holder.failed));
     }
 
     /** What holds for a principal may depend on any of its client-ids, so it is asked for by a client-id of its own. */
-    private void askAgain(Entry entry, boolean failedOnly, String clientId) {
-        boolean asked = (!failedOnly || entry.failed) && entry.answer.reach() == Answer.Reach.ALIKE;
+    private void askAgain(Entry entry, Predicate<TagHolder> matches) {
+        boolean asked = entry.answer.reach() == Answer.Reach.ALIKE && matches.test(entry);
         if (asked) inbox.askAgain(new Batch.Lookup(entry.principal, entry.sample, 0));
         for (Client client : entry.clients.values()) {
-            boolean matches = failedOnly ? client.failed : clientId == null || client.clientId.equals(clientId);
-            if (matches) inbox.askAgain(new Batch.Lookup(entry.principal, client.clientId, 0));
+            if (matches.test(client)) inbox.askAgain(new Batch.Lookup(entry.principal, client.clientId, 0));
         }
     }
 
@@ -370,6 +364,7 @@ public final class QuotaTable {
         boolean slowed = factorInForce.slows();
         Marks.Affected before = factorInForce.affected();
         Rule next = factorInForce.rule(clock.getAsLong(), now);
+        Fence.shadow(factorInForce.inShadow());
         Fence.state(factorInForce.paused(), factorInForce.affected());
         if (slowed && !factorInForce.slows()) marks.sweep(any -> false, this::markEnded);
         else if (before != factorInForce.affected()) endMarks();
@@ -390,7 +385,7 @@ public final class QuotaTable {
     }
 
     private static boolean contains(boolean[] changed) {
-        for (boolean one : changed) if (one) return true;
+        for (boolean type : changed) if (type) return true;
         return false;
     }
 
@@ -425,11 +420,11 @@ public final class QuotaTable {
     private void markEnded(String name, String clientId) {
         Entry entry = principals.entry(name);
         if (entry == null) return; // who isn't known shares the newcomers' tags
-        Client one = clientId == null ? null : entry.client(clientId);
+        Client marked = clientId == null ? null : entry.client(clientId);
         for (int type = 0; type < TYPES; type++) {
-            (one != null ? one.tags(type).scope : entry.unknown(type, now)).markEnded(now, rule);
+            (marked != null ? marked.tags(type).scope : entry.unknown(type, now)).markEnded(now, rule);
             if (clientId != null) continue;
-            for (Client each : entry.clients.values()) each.tags(type).scope.markEnded(now, rule);
+            for (Client client : entry.clients.values()) client.tags(type).scope.markEnded(now, rule);
         }
     }
 
