@@ -2,7 +2,7 @@
 
 A controller that is no broker serves no client but those who create topics and the like. It has suppliers for the rates
 of partition mutations. If it is told how to reach the brokers, it follows their volumes, too, so that it can refuse new
-topics and partitions in a PAUSE (Java's ``Creation``).
+topics and partitions in a PAUSE (Java's ``Fence``).
 """
 
 from __future__ import annotations

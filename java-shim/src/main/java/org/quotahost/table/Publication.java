@@ -25,8 +25,8 @@ final class Publication {
     private final int now;
     /** Whether the table may have forgotten scopes that Kafka still has sensors for. */
     private final boolean kafkaKeepsLonger;
-    /** By quota type, whether a base rate has changed that Kafka may have made a limit of. */
-    final boolean[] changed = new boolean[QuotaTable.TYPES];
+    /** A bit for each quota type of which a base rate has changed that Kafka may have made a limit of. */
+    int changed;
 
     Publication(Scopes scopes, Principals principals, int now, boolean kafkaKeepsLonger) {
         this.scopes = scopes;
@@ -158,7 +158,7 @@ final class Publication {
         if (scopes.isPermanent(scope)) return false;
         boolean differs = scope.base(type, rate);
         // Kafka has no sensor for tags that nobody has had, unless it has kept one that the table forgot.
-        changed[type] |= scope.wasHad() ? differs : kafkaKeepsLonger;
+        if (scope.wasHad() ? differs : kafkaKeepsLonger) changed |= 1 << type;
         return differs;
     }
 

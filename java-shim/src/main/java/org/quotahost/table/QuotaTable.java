@@ -54,6 +54,7 @@ public final class QuotaTable {
 
     /** Kafka drops a sensor that was not used for an hour, by the wall clock (ClientQuotaManager, Sensor.hasExpired). */
     private static final long SENSOR_LIFE_SECONDS = 3_600;
+    private static final int EVERY_TYPE = (1 << TYPES) - 1;
     private static final int BEATS_PER_SECOND = (int) (1_000 / BEAT_MS);
 
     private final Counters counters = new Counters();
@@ -200,8 +201,8 @@ public final class QuotaTable {
         for (String name : measured) measuredTypes[ClientQuotaType.valueOf(name).ordinal()] = true;
         scopes.measured(measuredTypes);
         factorInForce.configure(floorBytes, types, shadowOfAll, newcomerRates);
-        boolean[] changed = new boolean[TYPES];
-        for (int type = 0; type < TYPES; type++) changed[type] = scopes.newcomers.base(type, newcomerRates[type]);
+        int changed = 0;
+        for (int type = 0; type < TYPES; type++) if (scopes.newcomers.base(type, newcomerRates[type])) changed |= 1 << type;
         Fence.allowance(floorBytes);
         follow();
         renew(changed);
@@ -320,10 +321,9 @@ public final class QuotaTable {
             if (factorInForce.affected() != null && now - sweptAt >= BEATS_PER_SECOND) endMarks();
             follow();
         }
-        boolean[] changed = new boolean[TYPES];
-        Arrays.fill(changed, standIns.measure(rule, now)); // it reads MBeans, and so not under the lock
+        boolean measured = standIns.measure(rule, now); // it reads MBeans, and so not under the lock
         synchronized (this) {
-            renew(changed);
+            if (measured) renew(EVERY_TYPE);
             settle();
         }
     }
@@ -370,29 +370,25 @@ public final class QuotaTable {
         else if (before != factorInForce.affected()) endMarks();
         // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
         boolean restless = now - marks.changedAt() <= next.windows().backBeats() + 1 && rule.now() != now;
-        boolean[] changed = new boolean[TYPES];
+        int changed = 0;
         for (int type = 0; type < TYPES; type++) {
-            changed[type] = restless && (rule.factors(type) || next.factors(type)) || !next.isSame(rule, type);
+            boolean factored = rule.factors(type) || next.factors(type);
+            if (restless && factored || !next.isSame(rule, type)) changed |= 1 << type;
         }
-        if (!contains(changed)) return;
+        if (changed == 0) return;
         steps = steps + 1; // first, since request threads may see the new limits at once
         put(next, changed);
     }
 
-    /** Has limits made anew, since what they are made of has changed. */
-    private void renew(boolean[] changed) {
-        if (contains(changed)) put(rule.at(now), changed);
+    /** Has limits of some types, a bit for each, made anew, since what they are made of has changed. */
+    private void renew(int changed) {
+        if (changed != 0) put(rule.at(now), changed);
     }
 
-    private static boolean contains(boolean[] changed) {
-        for (boolean type : changed) if (type) return true;
-        return false;
-    }
-
-    private void put(Rule next, boolean[] changed) {
+    private void put(Rule next, int changed) {
         rule = next;
         for (int type = 0; type < TYPES; type++) {
-            if (!changed[type]) continue;
+            if ((changed & 1 << type) == 0) continue;
             settleAt[type] = now + BEATS_PER_SECOND;
             generations.incrementAndGet(type);
         }

@@ -104,6 +104,10 @@ public final class TopicQuotas {
             return inShadow == null ? "topics" : inShadow.contains(topic) ? "topic." + topic : null;
         }
 
+        double expected(String topic, double share) {
+            return own.getOrDefault(topic, share);
+        }
+
         /** The bytes/s expected of each topic without a threshold of its own, if these are the broker's topics. */
         double share(Collection<String> topics) {
             long others = topics.stream().filter(topic -> !spared.contains(topic) && !own.containsKey(topic)).count();
@@ -148,7 +152,7 @@ public final class TopicQuotas {
         Map<String, TopicUse> next = new HashMap<>();
         for (TopicUse use : topics.values()) {
             use.shadow = shadow(now.shadowOf(use.topic));
-            if (use.update(meters.get(use.topic), now.own.getOrDefault(use.topic, share), nanos)) next.put(use.topic, use);
+            if (use.update(meters.get(use.topic), now.expected(use.topic, share), nanos)) next.put(use.topic, use);
             use.log(totalRate, now.total, nanos, periods);
         }
         turnBack(totalRate > now.total ? next : Map.of(), now.answer);
