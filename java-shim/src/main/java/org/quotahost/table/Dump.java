@@ -11,7 +11,6 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.TurnedBack;
 import org.quotahost.internals.KafkaBeans.Reading;
-import org.quotahost.table.Principals.Client;
 import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.TagHolder;
 import org.quotahost.util.Json;
@@ -86,7 +85,7 @@ public final class Dump {
     /** One client: what it has of each quota type. */
     public Map<String, Object> client(String principal, String clientId) {
         Entry entry = table.principals.entry(principal);
-        Client client = entry == null ? null : entry.client(clientId);
+        TagHolder client = entry == null ? null : entry.client(clientId);
         boolean exempt = Exemptions.exempt(Publication.byName(principal), clientId);
         List<Map<String, Object>> quotas = new ArrayList<>();
         for (int type = 0; type < QuotaTable.TYPES; type++) {
@@ -122,7 +121,7 @@ public final class Dump {
             for (Scope scope : recent()) rates.put(scope, scope.rate(type));
             table.principals.forEach(entry -> {
                 addHolder(holders, rates, entry, entry.sample, entry.all[of], of);
-                for (Client client : entry.clients.values()) {
+                for (TagHolder client : entry.clients.values()) {
                     addHolder(holders, rates, client, client.clientId, client.tags(of).scope, of);
                 }
             });
@@ -177,7 +176,7 @@ public final class Dump {
     }
 
     /** The scope of a client, as a request thread finds it. */
-    private Scope scope(Entry entry, Client client, String clientId, boolean exempt, int type) {
+    private Scope scope(Entry entry, TagHolder client, String clientId, boolean exempt, int type) {
         if (client != null) return client.tags(type).scope;
         boolean shares = entry != null && entry.all[type] != null && !entry.isDistinct(clientId);
         if (shares && (!exempt || entry.all[type].exempt)) return entry.all[type];
@@ -205,7 +204,7 @@ public final class Dump {
         Map<Scope, String> byScope = new IdentityHashMap<>();
         TurnedBack.lately().forEach((turned, last) -> {
             Entry entry = table.principals.entry(turned.principal());
-            Client client = entry == null ? null : entry.client(turned.clientId());
+            TagHolder client = entry == null ? null : entry.client(turned.clientId());
             boolean exempt = Exemptions.exempt(Publication.byName(turned.principal()), turned.clientId());
             Scope scope = scope(entry, client, turned.clientId(), exempt, PRODUCE);
             byScope.merge(scope, last.by(), (one, other) -> one.equals("fence") ? one : other);

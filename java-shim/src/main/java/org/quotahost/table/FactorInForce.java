@@ -9,11 +9,11 @@ import org.quotahost.table.Rule.Course;
 import org.quotahost.table.Rule.Windows;
 
 /**
- * The factor in force, which is the host's or the fallback's, and the rule that it makes at each moment.
+ * The factor in force, which is the host's or the fallback's, and the rule that it makes at each moment. All of it is under
+ * the table's lock, but for what others read.
  *
  * <p>Limits go down and up by a Tap. If there is a fence, a PAUSE is the fence's: it turns produce requests back, and the
- * produce limits go no lower than where they begin after the release. All of it is under the table's lock, but for what
- * others read.
+ * produce limits go no lower than where they begin after the release.
  */
 public final class FactorInForce {
     private static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
@@ -52,8 +52,8 @@ public final class FactorInForce {
 
     /** The factor in force, 0..1. */
     public double value() {
-        Double other = fallback;
-        return other != null ? other : hostFactor.value;
+        Double instead = fallback;
+        return instead != null ? instead : hostFactor.value;
     }
 
     /** The factor that the host has set last, whether or not the fallback is in force. */

@@ -39,12 +39,12 @@ final class Principals {
     private volatile int size;
     private volatile int max = 50_000;
 
-    /** Where a look-up ends: a principal or a client with its own tags by quota type; a principal may have none. */
-    abstract static class TagHolder {
+    /** Where a look-up ends: a client whose scopes depend on its client-id, or a principal (Entry). */
+    static class TagHolder {
         final String principal;
         /** Null for all client-ids of the principal. */
         final String clientId;
-        /** In fields: with an array each look-up would read one more object (docs/benchmarks.md). */
+        /** Its own tags by quota type, or none. In fields: with an array each look-up would read one more object. */
         private final Tags produce, fetch, request, mutation;
         final Answer answer;
         /** A supplier failed: the last tags stay, or the newcomers' ones, and the host asks again. */
@@ -96,13 +96,6 @@ final class Principals {
         }
     }
 
-    /** A client whose scopes depend on its client-id. */
-    static final class Client extends TagHolder {
-        Client(String principal, String clientId, Scope[] scopes, Answer answer, boolean failed, int seenAt) {
-            super(principal, clientId, scopes, answer, failed, seenAt);
-        }
-    }
-
     /** One principal, and what holds whatever its client-id; replaced as a whole by each answer. */
     static final class Entry extends TagHolder {
         /** The name as Kafka has it in tags, sanitized. */
@@ -111,7 +104,7 @@ final class Principals {
          * The clients that have something of their own. The keys are texts, which Java arranges as a tree where many have one
          * hash; so names that were chosen to collide are no slower.
          */
-        final ConcurrentHashMap<String, Client> clients;
+        final ConcurrentHashMap<String, TagHolder> clients;
         /** By quota type, the scope of all its client-ids but the distinct ones; null where each has a scope of its own. */
         final Scope[] all;
         /** What unknown client-ids have where all is null; until a beat, by quota type, what all had before. */
@@ -165,7 +158,7 @@ final class Principals {
         }
 
         /** The client with this client-id, or null. */
-        Client client(String clientId) {
+        TagHolder client(String clientId) {
             return keeps(clientId) ? clients.get(clientId) : null;
         }
 
@@ -243,8 +236,8 @@ final class Principals {
     }
 
     /** Puts a client in the place of the last one with its client-id. */
-    void put(Entry entry, Client client) {
-        Client before = entry.clients.put(client.clientId, client);
+    void put(Entry entry, TagHolder client) {
+        TagHolder before = entry.clients.put(client.clientId, client);
         if (before == null && entry.clients.size() > 1 && entries.containsKey(entry.principal)) size = size + 1;
         quick(entry.principal, before, client);
     }
@@ -255,7 +248,7 @@ final class Principals {
         quick(entry.principal, entry, null);
     }
 
-    void remove(Entry entry, Client client) {
+    void remove(Entry entry, TagHolder client) {
         if (entry.clients.remove(client.clientId) != null && !entry.clients.isEmpty()) size = size - 1;
         quick(entry.principal, client, null);
     }

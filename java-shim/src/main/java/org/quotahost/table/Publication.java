@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Set;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.inbox.Batch;
-import org.quotahost.table.Principals.Client;
 import org.quotahost.table.Principals.Entry;
+import org.quotahost.table.Principals.TagHolder;
 
 /**
  * Takes the host's answers over into what the table knows; all of it under the table's lock.
@@ -116,7 +116,7 @@ final class Publication {
 
     private boolean storeClient(Entry entry, Batch.Lookup lookup, Answer answer) {
         String clientId = lookup.clientId();
-        Client old = entry.clients.get(clientId);
+        TagHolder old = entry.clients.get(clientId);
         if (!entry.needs(byName(entry.principal), clientId)) {
             if (old != null) principals.remove(entry, old);
             return old != null;
@@ -136,7 +136,7 @@ final class Publication {
         }
         Answer told = answer.failed() && old != null ? answer.withSuppliers(suppliers) : answer;
         int seenAt = old == null ? now : old.seenAt();
-        principals.put(entry, new Client(entry.principal, clientId, next, told, answer.failed(), seenAt));
+        principals.put(entry, new TagHolder(entry.principal, clientId, next, told, answer.failed(), seenAt));
         return differs;
     }
 
@@ -148,7 +148,7 @@ final class Publication {
     private void forgetNeedless(Entry entry) {
         if (!entry.complete) return;
         KafkaPrincipal principal = byName(entry.principal);
-        for (Client client : entry.clients.values()) {
+        for (TagHolder client : entry.clients.values()) {
             if (!entry.needs(principal, client.clientId)) principals.remove(entry, client);
         }
     }

@@ -19,7 +19,6 @@ import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
-import org.quotahost.table.Principals.Client;
 import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.TagHolder;
 import org.quotahost.table.Publication.Answer;
@@ -29,7 +28,7 @@ import org.quotahost.util.Histogram;
  * The quota table: what the host has answered, for the request threads, which only read.
  *
  * <pre>
- * host     publish()  an Entry of a principal and its Client, each replaced as a whole; base rates of a Scope
+ * host     publish()  an Entry of a principal, and its clients' own tags, replaced as a whole; base rates of a Scope
  *          factor()   the factor, and whom it is for
  * watch    beat()     rule = the next Rule; ends marks; measures stand-ins; generation[type]++ if limits have changed
  * fence    marks      who asks to write to affected topics
@@ -180,7 +179,7 @@ public final class QuotaTable {
     // ---- the host --------------------------------------------------------------------------------------------
 
     /**
-     * Takes the settings over; all but max may change while the broker runs.
+     * Takes the settings over, which may change while the broker runs, but for max.
      *
      * @param max for how many clients there is room (clients.max)
      * @param idle after how many seconds of silence a client is forgotten (clients.idle)
@@ -230,17 +229,11 @@ public final class QuotaTable {
     }
 
     /**
-     * Takes over the host's answers for a batch, as flat arrays. Many clients have the same answer, so each answer is there
-     * once, as a row: client i of the batch has row rows[i], and quota type t of row r stands at index r x TYPES + t.
+     * Takes over the host's answers for a batch. Many clients have the same answer, so each is there once, as a row: client i
+     * of the batch has row rows[i]. The parts of an Answer are flat arrays: quota type t of row r is at index r x TYPES + t.
      *
-     * @param codes the scope of each quota (Scopes)
-     * @param rates base rates, NaN for unlimited
-     * @param groups the names of groups that codes refer to
      * @param supplierIndexes who gave each quota, as an index into suppliers; -1 for nobody
-     * @param suppliers names of suppliers, and reasons for which a client is exempt
-     * @param distinct for each row, the client-ids of its principal whose quota differs, as an index into distinctIds;
-     *     Answer.EACH or Answer.ALONE
-     * @param shadows for each row, what suppliers in shadow would give, in the host's own words
+     * @param distinct for each row an index into distinctIds; Answer.EACH or Answer.ALONE
      * @return how many clients have another scope or rate than before; another supplier alone is no difference
      */
     public synchronized int publish(Batch batch, int[] rows, int[] codes, double[] rates, String[] groups,
@@ -305,7 +298,7 @@ public final class QuotaTable {
     private void askAgain(Entry entry, Predicate<TagHolder> matches) {
         boolean asked = entry.answer.reach() == Answer.Reach.ALIKE && matches.test(entry);
         if (asked) inbox.askAgain(new Batch.Lookup(entry.principal, entry.sample, 0));
-        for (Client client : entry.clients.values()) {
+        for (TagHolder client : entry.clients.values()) {
             if (matches.test(client)) inbox.askAgain(new Batch.Lookup(entry.principal, client.clientId, 0));
         }
     }
@@ -337,7 +330,7 @@ public final class QuotaTable {
         int longest = TICKS_PER_IDLE * eighth;
         Set<Scope> had = Collections.newSetFromMap(new IdentityHashMap<>());
         principals.forEach(entry -> {
-            for (Client client : entry.clients.values()) {
+            for (TagHolder client : entry.clients.values()) {
                 if (client.idle(at) > longest) principals.remove(entry, client);
                 else for (int type = 0; type < TYPES; type++) had.add(client.tags(type).scope);
             }
@@ -416,11 +409,11 @@ public final class QuotaTable {
     private void markEnded(String name, String clientId) {
         Entry entry = principals.entry(name);
         if (entry == null) return; // who isn't known shares the newcomers' tags
-        Client marked = clientId == null ? null : entry.client(clientId);
+        TagHolder marked = clientId == null ? null : entry.client(clientId);
         for (int type = 0; type < TYPES; type++) {
             (marked != null ? marked.tags(type).scope : entry.unknown(type, now)).markEnded(now, rule);
             if (clientId != null) continue;
-            for (Client client : entry.clients.values()) client.tags(type).scope.markEnded(now, rule);
+            for (TagHolder client : entry.clients.values()) client.tags(type).scope.markEnded(now, rule);
         }
     }
 

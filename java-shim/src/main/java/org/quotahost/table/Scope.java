@@ -23,9 +23,9 @@ final class Scope {
     private volatile Tags slowed;
     /** Base rates by quota type, NaN for unlimited; replaced as a whole. */
     private volatile double[] base = UNKNOWN;
-    /** What clients without a quota used when the factor fell, by quota type; NaN where nothing was measured. */
+    /** What clients without a quota used when the factor fell, by quota type, NaN where nothing was measured. */
     private volatile double[] standIn = UNKNOWN;
-    /** Whether StandIns has it since the factor fell. */
+    /** Whether StandIns has the scope since the factor fell. */
     volatile boolean asksForStandIn;
 
     Scope(String user, String clientId, boolean exempt) {
