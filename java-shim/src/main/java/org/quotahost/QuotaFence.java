@@ -9,6 +9,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.Endpoint;
@@ -133,10 +134,10 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
     private static Authorizer load(String name) {
         ClassLoader context = Thread.currentThread().getContextClassLoader();
         try {
-            Class<?> found = context != null ? Class.forName(name, true, context) : Class.forName(name);
-            if (QuotaFence.class.isAssignableFrom(found)) throw wrong(name, "is the fence itself");
-            if (!Authorizer.class.isAssignableFrom(found)) throw wrong(name, "is no " + Authorizer.class.getName());
-            return (Authorizer) found.getDeclaredConstructor().newInstance();
+            Class<?> type = context != null ? Class.forName(name, true, context) : Class.forName(name);
+            if (QuotaFence.class.isAssignableFrom(type)) throw wrong(name, "is the fence itself");
+            if (!Authorizer.class.isAssignableFrom(type)) throw wrong(name, "is no " + Authorizer.class.getName());
+            return (Authorizer) type.getDeclaredConstructor().newInstance();
         } catch (ReflectiveOperationException | LinkageError e) {
             throw wrong(name, "can't be loaded (" + (e.getCause() == null ? e : e.getCause()) + ")");
         }
@@ -246,8 +247,8 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
 
         @Override
         public Map<Endpoint, ? extends CompletionStage<Void>> start(AuthorizerServerInfo server) {
-            return server.endpoints().stream()
-                    .collect(Collectors.toMap(each -> each, each -> CompletableFuture.<Void>completedFuture(null)));
+            return server.endpoints().stream().collect(Collectors.toMap(Function.identity(),
+                    endpoint -> CompletableFuture.<Void>completedFuture(null)));
         }
 
         @Override

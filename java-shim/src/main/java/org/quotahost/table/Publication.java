@@ -99,9 +99,11 @@ final class Publication {
             if (all[type] != null || beginsToDepend) former[type] = beginsToDepend ? before.all[type] : null;
             if (beginsToDepend) formerUntil = now + FORMER_BEATS;
             boolean isNew = beginsToDepend || !before.answered();
-            if (all[type] == null && (rates != null || isNew)) newcomers = newcomers(before.user, type, rates == null ? 0 : rates[type]);
+            if (all[type] != null || rates == null && !isNew) continue;
+            newcomers = newcomers(before.user, type, rates == null ? 0 : rates[type]);
         }
-        return new Entry(before.principal, before, now, all, newcomers, former, formerUntil, distinct, sample, answer, failed);
+        return new Entry(before.principal, before, now, all, newcomers, former, formerUntil, distinct, sample, answer,
+                failed);
     }
 
     /**

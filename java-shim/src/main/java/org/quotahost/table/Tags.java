@@ -45,8 +45,8 @@ final class Tags extends AbstractMap<String, String> {
     private volatile int backAt = NEVER;
 
     /**
-     * A limit, boxed once for each rule, so that a fetch allocates nothing: Kafka asks for the limit of FETCH with each fetch,
-     * and for those of other types when they have changed.
+     * A limit, boxed once for each rule, so that a fetch allocates nothing: Kafka asks for the limit of FETCH with each
+     * fetch, and for those of other types when they have changed.
      */
     private record Limit(Rule rule, int type, Double value) {}
 

@@ -150,10 +150,10 @@ final class Tap {
         long begin = nowMs - spanMs;
         if (factors.isEmpty() || factors.peekLast().leftMs <= begin) return factor;
         double total = 0;
-        for (Past each : factors) {
-            if (each.leftMs <= begin) continue;
-            total += each.value * (each.leftMs - begin);
-            begin = each.leftMs;
+        for (Past past : factors) {
+            if (past.leftMs <= begin) continue;
+            total += past.value * (past.leftMs - begin);
+            begin = past.leftMs;
         }
         return (total + factor * (nowMs - begin)) / spanMs;
     }
