@@ -1,19 +1,26 @@
 package org.quotahost;
 
 import java.io.IOException;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.Endpoint;
 import org.apache.kafka.common.Reconfigurable;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.errors.NotControllerException;
+import org.apache.kafka.common.errors.SecurityDisabledException;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.metadata.authorizer.AclMutator;
 import org.apache.kafka.metadata.authorizer.ClusterMetadataAuthorizer;
@@ -25,10 +32,10 @@ import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.authorizer.AuthorizerServerInfo;
-import org.quotahost.fence.Creation;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.internals.Internals;
+import org.quotahost.util.BrokerConfigs;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -40,8 +47,10 @@ import org.slf4j.LoggerFactory;
  * KafkaApis answers the request with that error. Topic quotas (TopicQuotas) turn requests to single topics back in
  * the same way.
  *
- * <p>The inner authorizer (InnerAuthorizer) is asked first, so that a client that lacks a right gets that answer. On a
- * controller the fence also refuses to create topics and partitions meanwhile (Creation).
+ * <p>The inner authorizer is asked first, so that a client that lacks a right gets that answer. On a controller the fence
+ * also refuses to create topics and partitions meanwhile. The property fence.authorizer names the inner authorizer:
+ * "none", or a class. Without the property it is Kafka's StandardAuthorizer, which denies what no ACL allows: an operator
+ * who forgets the property opens no cluster.
  *
  * <p>A producer with acks=0 expects no answer. For it Kafka closes the connection instead (RequestHandlerHelper), and
  * the records that it sent are lost, as with any other error.
@@ -53,7 +62,11 @@ import org.slf4j.LoggerFactory;
  * <p>On Kafka 4.1 and newer the inner authorizer's metrics are visible only with MonitoredQuotaFence.
  */
 public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
+    static final String PROPERTY = BrokerConfigs.PREFIX + "fence.authorizer";
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
+    private static final String NONE = "none";
+    private static final String REMEDY = "; leave the property out for Kafka's StandardAuthorizer, or give \"" + NONE
+            + "\" if the cluster had no authorizer, or the class that was in authorizer.class.name before";
 
     private Authorizer inner;
     /** The inner authorizer if it wants the ACLs of the metadata log, else null. */
@@ -66,7 +79,7 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
     @Override
     public void configure(Map<String, ?> configs) {
         Internals.start(getClass());
-        inner = InnerAuthorizer.of(configs);
+        inner = innerOf(configs);
         acls = inner instanceof ClusterMetadataAuthorizer known ? known : null;
         inner.configure(configs);
         giveMetrics();
@@ -76,14 +89,14 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
         Exemptions.superUsers(configs);
         if (installed) Fence.install();
         LOG.info("{} stands before {} ({}; \"none\" there is for clusters that had no authorizer)",
-                getClass().getSimpleName(), inner.getClass().getName(), InnerAuthorizer.PROPERTY);
+                getClass().getSimpleName(), inner.getClass().getName(), PROPERTY);
     }
 
     @Override
     public List<AuthorizationResult> authorize(AuthorizableRequestContext context, List<Action> actions) {
         List<AuthorizationResult> results = inner.authorize(context, actions);
         RuntimeException error = Fence.error(context, actions, results);
-        if (error == null && controls) error = Creation.error(context, actions, results);
+        if (error == null && controls) error = Fence.creationError(context, actions, results);
         if (error != null) throw error;
         return results;
     }
@@ -104,6 +117,34 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
     void giveMetrics() {
         Consumer<Authorizer> giver = Internals.AUTHORIZER_METRICS.get();
         if (giver != null) giver.accept(inner);
+    }
+
+    // ---- the inner authorizer --------------------------------------------------------------------------------
+
+    /** The authorizer, which the caller has to configure; ConfigException if the class is not there or is none. */
+    private static Authorizer innerOf(Map<String, ?> configs) {
+        String name = Objects.toString(configs.get(PROPERTY), "").strip();
+        if (name.equalsIgnoreCase(NONE)) return new AllowAll();
+        if (!name.isEmpty()) return load(name);
+        Supplier<Authorizer> standard = Internals.AUTHORIZER.get();
+        if (standard == null) throw wrong(name, "stands for Kafka's StandardAuthorizer, which this Kafka has not");
+        return standard.get();
+    }
+
+    private static Authorizer load(String name) {
+        ClassLoader context = Thread.currentThread().getContextClassLoader();
+        try {
+            Class<?> type = context != null ? Class.forName(name, true, context) : Class.forName(name);
+            if (QuotaFence.class.isAssignableFrom(type)) throw wrong(name, "is the fence itself");
+            if (!Authorizer.class.isAssignableFrom(type)) throw wrong(name, "is no " + Authorizer.class.getName());
+            return (Authorizer) type.getDeclaredConstructor().newInstance();
+        } catch (ReflectiveOperationException | LinkageError e) {
+            throw wrong(name, "can't be loaded (" + (e.getCause() == null ? e : e.getCause()) + ")");
+        }
+    }
+
+    private static ConfigException wrong(String name, String what) {
+        return new ConfigException(PROPERTY + "=" + name + " " + what + REMEDY);
     }
 
     // ---- what is the inner authorizer's -----------------------------------------------------------------------
@@ -194,5 +235,51 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
     @Override
     public void reconfigure(Map<String, ?> configs) {
         if (inner instanceof Reconfigurable live) live.reconfigure(configs);
+    }
+
+    /** As a broker without an authorizer: all is allowed, and questions about ACLs get SECURITY_DISABLED (AclApis). */
+    private static final class AllowAll implements Authorizer {
+        private static final SecurityDisabledException DISABLED =
+                new SecurityDisabledException("No Authorizer is configured.");
+
+        @Override
+        public void configure(Map<String, ?> configs) {}
+
+        @Override
+        public Map<Endpoint, ? extends CompletionStage<Void>> start(AuthorizerServerInfo server) {
+            return server.endpoints().stream().collect(Collectors.toMap(Function.identity(),
+                    endpoint -> CompletableFuture.<Void>completedFuture(null)));
+        }
+
+        @Override
+        public List<AuthorizationResult> authorize(AuthorizableRequestContext context, List<Action> actions) {
+            return Collections.nCopies(actions.size(), AuthorizationResult.ALLOWED);
+        }
+
+        @Override
+        public AuthorizationResult authorizeByResourceType(AuthorizableRequestContext context, AclOperation operation,
+                ResourceType type) {
+            return AuthorizationResult.ALLOWED;
+        }
+
+        @Override
+        public List<? extends CompletionStage<AclCreateResult>> createAcls(AuthorizableRequestContext context,
+                List<AclBinding> bindings) {
+            return Collections.nCopies(bindings.size(), CompletableFuture.completedFuture(new AclCreateResult(DISABLED)));
+        }
+
+        @Override
+        public List<? extends CompletionStage<AclDeleteResult>> deleteAcls(AuthorizableRequestContext context,
+                List<AclBindingFilter> filters) {
+            return Collections.nCopies(filters.size(), CompletableFuture.completedFuture(new AclDeleteResult(DISABLED)));
+        }
+
+        @Override
+        public Iterable<AclBinding> acls(AclBindingFilter filter) {
+            throw DISABLED;
+        }
+
+        @Override
+        public void close() {}
     }
 }

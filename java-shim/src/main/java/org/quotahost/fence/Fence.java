@@ -4,6 +4,8 @@ import java.net.InetAddress;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.internals.Topic;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.resource.ResourcePattern;
@@ -13,16 +15,26 @@ import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.quotahost.internals.Mute;
+import org.quotahost.internals.Requests;
+import org.quotahost.util.Json;
 import org.quotahost.util.LineLimit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Whether this broker takes produce requests; Exemptions says whose it takes in any case.
+ * Which requests are turned back on this node; Exemptions says whose pass in any case.
  *
  * <p>The quota table closes and opens the fence with the state PAUSE, the topic quotas hand it the topics whose
- * requests are turned back, and the authorizer (QuotaFence) asks it about each request. All of it is static, since
- * Kafka makes the authorizer and the quota callback apart from each other, in one JVM.
+ * requests are turned back, and the authorizer (QuotaFence) asks it about each request. A closed fence turns produce
+ * requests back before anything of them is appended. All of it is static, since Kafka makes the authorizer and the quota
+ * callback apart from each other, in one JVM.
+ *
+ * <p>A controller also creates no topics and partitions in a PAUSE, if a volume is known to be at its hard limit: a new
+ * replica may land on the very volume that is full, and takes index files there before its first record. Kafka asks the
+ * controller's authorizer about each creation, also one that a broker forwards (with the client's principal and
+ * client-id) or that follows from auto.create.topics.enable. Requests with validateOnly and those for Kafka's internal
+ * topics alone pass: the former create nothing, and without the latter no consumer could commit. So do those for topics
+ * that the fence never protects, such as that of tiered storage: offloading may be the only way out of a full disk.
  */
 public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
@@ -33,20 +45,30 @@ public final class Fence {
     /** Every client sends the request again; THROTTLING_QUOTA_EXCEEDED would be fatal to librdkafka. */
     private static final RuntimeException CLOSED = Errors.NOT_ENOUGH_REPLICAS.exception("quotahost has paused writing,"
             + " since disks of this cluster are full or their state is unknown; try again");
+    /** Kafka's clients give this to their caller at once and don't try again: a PAUSE may last for hours. */
+    private static final RuntimeException NOT_CREATED = Errors.POLICY_VIOLATION.exception(
+            "quotahost creates no topics and partitions in a PAUSE, since a disk of this cluster is full; delete topics or"
+                    + " shorten their retention, or try again later");
 
     /**
-     * How many requests a closed fence has turned back since the start of this JVM, and would have but for the factor in
-     * shadow; and the bytes of the former's record batches.
+     * How many produce requests a closed fence has turned back since the start of this JVM, and would have but for the
+     * factor in shadow; and the bytes of the former's record batches.
      */
     public static final LongAdder rejections = new LongAdder(), shadowed = new LongAdder(), rejectedBytes = new LongAdder();
+    /** The same of requests that create topics or partitions. */
+    public static final LongAdder creationsRefused = new LongAdder(), creationsShadowed = new LongAdder();
 
     private static final AtomicInteger installed = new AtomicInteger();
-    private static volatile Rules rules = new Rules(false, null, null);
+    private static volatile Rules rules = new Rules(false, false, null, null);
     private static volatile Addresses addresses;
     private static volatile boolean shadow;
     private static volatile double allowance;
-    static LineLimit lines = new LineLimit(LINES_PER_MINUTE);
+    private static volatile boolean diskFull, creationAllowed;
+    /** Whose creation was refused last, for the log; null once it was logged. */
+    private static volatile AuthorizableRequestContext refusedLast;
+    private static long loggedRefusals;
     private static boolean loggedClosed;
+    static LineLimit lines = new LineLimit(LINES_PER_MINUTE), refusalLines = new LineLimit(1);
 
     private Fence() {}
 
@@ -80,19 +102,17 @@ public final class Fence {
     /**
      * Which requests are turned back; replaced as a whole.
      *
-     * @param closed the requests of all clients but the exempt, or only those to held topics
+     * @param paused the state is PAUSE; a controller knows it, too, where no fence is installed
+     * @param closed the produce requests of all clients but the exempt, or only those to held topics
      * @param affected the topics whose writers are marked, and which of them are held; null if a closed fence holds all
      * @param topics otherwise the requests to these topics; null for none
      */
-    private record Rules(boolean closed, Affected affected, Topics topics) {}
+    private record Rules(boolean paused, boolean closed, Affected affected, Topics topics) {}
 
-    /** Whether the requests of all clients but the exempt are turned back, or only those to held topics. */
-    public static boolean closed() {
-        return rules.closed;
-    }
+    // ---- request threads -------------------------------------------------------------------------------------
 
     /**
-     * The error with which a request is turned back, or null to let it through.
+     * The error with which a produce request is turned back, or null to let it through.
      *
      * <p>Only a request that may write to some topic is turned back, or marks its client as one that writes there. A
      * transactional produce first asks whether it may use its transactional id; a client that may not must get that
@@ -140,12 +160,49 @@ public final class Fence {
         return topic && result == AuthorizationResult.ALLOWED ? resource.name() : null;
     }
 
-    // ---- the table and the topic quotas ----------------------------------------------------------------------
+    /**
+     * On a controller: the error with which a request that creates topics or partitions is refused, or null to let it
+     * through. Who may not create anyway gets that answer.
+     */
+    public static RuntimeException creationError(AuthorizableRequestContext context, List<Action> actions,
+            List<AuthorizationResult> results) {
+        if (!refusesCreations() || !creates(context.requestType(), actions, results)) return null;
+        if (Exemptions.exempt(context.principal(), context.clientId())) return null;
+        if (Exemptions.isSuperUser(context.principal()) || isHarmless(Requests.toCreate(context))) return null;
+        if (shadow) {
+            creationsShadowed.increment();
+            return null;
+        }
+        creationsRefused.increment();
+        refusedLast = context;
+        return NOT_CREATED;
+    }
 
-    /** Closes or opens the fence for those who write to these topics; null for all clients. */
-    public static synchronized void state(boolean closed, Affected affected) {
+    /** Whether the client has just been allowed to create topics, by the cluster's or the topic's right, or partitions. */
+    private static boolean creates(int request, List<Action> actions, List<AuthorizationResult> results) {
+        AclOperation right = request == ApiKeys.CREATE_TOPICS.id ? AclOperation.CREATE
+                : request == ApiKeys.CREATE_PARTITIONS.id ? AclOperation.ALTER : null;
+        if (right == null) return false;
+        for (int i = 0; i < results.size(); i++) {
+            if (actions.get(i).operation() == right && results.get(i) == AuthorizationResult.ALLOWED) return true;
+        }
+        return false;
+    }
+
+    private static boolean isHarmless(Requests.ToCreate request) {
+        return request != null && (request.validateOnly()
+                || request.topics().stream().allMatch(topic -> Topic.isInternal(topic) || Exemptions.spares(topic)));
+    }
+
+    // ---- the table, the topic quotas and the host ------------------------------------------------------------
+
+    /** A PAUSE begins or ends, for those who write to these topics; null for all clients. */
+    public static synchronized void state(boolean paused, Affected affected) {
+        boolean closed = paused && installed();
         Rules now = rules;
-        if (now.closed != closed || now.affected != affected) rules = new Rules(closed, affected, now.topics);
+        if (now.paused != paused || now.closed != closed || now.affected != affected) {
+            rules = new Rules(paused, closed, affected, now.topics);
+        }
         // A state that was left out is logged as soon as a line may be written: the table says it again and again.
         if (closed == loggedClosed || lines.pass() == LineLimit.NO) return;
         loggedClosed = closed;
@@ -162,21 +219,27 @@ public final class Fence {
 
     /** Replaces the topics whose requests are turned back; null for none. */
     public static synchronized void turnBack(Topics topics) {
-        rules = new Rules(rules.closed, rules.affected, topics);
+        rules = new Rules(rules.paused, rules.closed, rules.affected, topics);
     }
 
-    /** While the factor is in shadow a closed fence turns no request back, it only counts them. */
+    /** While the factor is in shadow nothing is turned back or refused, it is only counted. */
     public static void shadow(boolean on) {
         shadow = on;
-    }
-
-    public static boolean inShadow() {
-        return shadow;
     }
 
     /** How many bytes/s a principal may send on while the fence is closed, before its connections are muted. */
     public static void allowance(double bytesPerSecond) {
         allowance = bytesPerSecond;
+    }
+
+    /** Whether the host knows of a volume at its hard limit. An unknown state is no full disk: then creations pass. */
+    public static void diskFull(boolean known) {
+        diskFull = known;
+    }
+
+    /** With pause.creation=allow no creation is refused. */
+    public static void allowCreation(boolean on) {
+        creationAllowed = on;
     }
 
     /** A broker's authorizer in this JVM begins to ask the fence. */
@@ -188,8 +251,36 @@ public final class Fence {
         installed.decrementAndGet();
     }
 
+    /** Logs which creations were refused since the last line, at most once a minute; the watch calls it often. */
+    public static synchronized void logRefusals() {
+        AuthorizableRequestContext last = refusedLast;
+        if (last == null || refusalLines.pass() == LineLimit.NO) return;
+        refusedLast = null;
+        long all = creationsRefused.sum();
+        LOG.warn("PAUSE: {} requests to create topics or partitions were refused, the last of user {}, client-id {}"
+                + " (pause.creation=allow lets them pass)", all - loggedRefusals, Json.text(last.principal().getName()),
+                Json.text(last.clientId()));
+        loggedRefusals = all;
+    }
+
+    // ---- readers ---------------------------------------------------------------------------------------------
+
     /** Whether a broker's authorizer in this JVM asks the fence; without one, closing it has no effect. */
     public static boolean installed() {
         return installed.get() > 0;
+    }
+
+    /** Whether the produce requests of all clients but the exempt are turned back, or only those to held topics. */
+    public static boolean closed() {
+        return rules.closed;
+    }
+
+    public static boolean inShadow() {
+        return shadow;
+    }
+
+    /** Whether a controller refuses to create topics and partitions now. */
+    public static boolean refusesCreations() {
+        return rules.paused && diskFull && !creationAllowed;
     }
 }

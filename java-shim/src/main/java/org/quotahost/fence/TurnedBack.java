@@ -20,9 +20,9 @@ import org.quotahost.internals.Mute;
 import org.quotahost.internals.Requests;
 
 /**
- * What was turned back: lately whose requests, since Kafka measures nothing of these, and since the start of this JVM
- * how many bytes of record batches by topic, which would have been appended ("Broker side quota (V1)", discussion: a
- * meter of the throttled bytes).
+ * What a turned back request costs its client, and what is kept of it: lately whose requests, since Kafka measures nothing
+ * of these, and since the start of this JVM how many bytes of record batches by topic, which would have been appended
+ * ("Broker side quota (V1)", discussion: a meter of the throttled bytes).
  *
  * <p>If the principal has used up its allowance, the connection is muted. Without that a client that tries again at once
  * would make the broker read as much as the network carries: the reason why KIP-13 rejects an error as the answer to a
@@ -96,8 +96,7 @@ public final class TurnedBack {
     // ---- clients ---------------------------------------------------------------------------------------------
 
     static void note(Client client, Last last) {
-        if (client.principal.length() > Exemptions.LONGEST_CLIENT_ID) return;
-        if (client.clientId.length() > Exemptions.LONGEST_CLIENT_ID) return;
+        if (Math.max(client.principal.length(), client.clientId.length()) > Exemptions.LONGEST_CLIENT_ID) return;
         if (clients.size() < MOST_CLIENTS || clients.containsKey(client)) clients.put(client, last);
     }
 
@@ -160,7 +159,7 @@ public final class TurnedBack {
 
     static void add(String topic, long records) {
         String name = bytes.containsKey(topic) || bytes.size() < MOST_TOPICS ? topic : OTHERS;
-        bytes.computeIfAbsent(name, each -> new LongAdder()).add(records);
+        bytes.computeIfAbsent(name, any -> new LongAdder()).add(records);
     }
 
     /** How many bytes of record batches were turned back since the start of this JVM, by topic. */

@@ -11,7 +11,6 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import org.apache.kafka.common.config.ConfigException;
-import org.quotahost.fence.Creation;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
@@ -201,7 +200,7 @@ final class Calls {
                 table.get(5), table.texts(6));
         host.table.shadow(a.texts(1));
         host.table.configureTap(tap.number(0), tap.get(1), tap.get(2));
-        Creation.allow(a.get(3));
+        Fence.allowCreation(a.get(3));
         host.lease.configure(lease.get(0), lease.get(1));
         host.topicQuotas.configure(topics.get(0), topics.texts(1), topics.get(2), topics.texts(3), topics.get(4),
                 topics.get(5), topics.texts(6));
@@ -228,7 +227,7 @@ final class Calls {
     }
 
     private Object setFactor(Arguments a) {
-        Creation.full(a.get(3));
+        Fence.diskFull(a.get(3));
         if (a.all.get(2) == null) {
             host.table.factor(a.get(0), a.get(1));
             return null;

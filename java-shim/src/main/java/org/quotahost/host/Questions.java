@@ -14,7 +14,6 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.server.quota.ClientQuotaType;
-import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 import org.quotahost.internals.KafkaBeans;
 import org.quotahost.python.PythonEnvironment;
@@ -194,7 +193,7 @@ final class Questions {
                 "fallback", fallback, "silent_ms", Math.round(lease.ageSeconds() * 1_000),
                 "factor_types", factor.factored().stream().map(Enum::name).sorted().toList(), "floors", floors,
                 "fence", Map.of("installed", Fence.installed(), "closed", Fence.closed(), "counts_only", Fence.inShadow()),
-                "creation_refused", Creation.refused(),
+                "creation_refused", Fence.refusesCreations(),
                 "topics", Map.of("threshold", topics.threshold(), "rate", topics.rate(), "over", topics.over(),
                         "in_shadow", topics.overInShadow()),
                 "controller", KafkaBeans.activeController(), "mutation_seconds", mutationSeconds, "log_dirs", logDirs(broker),

@@ -3,7 +3,6 @@ package org.quotahost.host;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.function.DoubleSupplier;
-import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.TurnedBack;
 import org.quotahost.inbox.Inbox;
@@ -49,8 +48,8 @@ final class StandardGauges {
         gauges.add("Fence", "", "Shadowed", Fence.shadowed::sum);
         gauges.add("Fence", "", "RejectedBytes", Fence.rejectedBytes::sum);
         gauges.add("Fence", "", "Mutes", Mute::count);
-        gauges.add("Fence", "", "CreationsRefused", Creation.refusals::sum);
-        gauges.add("Fence", "", "CreationsShadowed", Creation.shadowed::sum);
+        gauges.add("Fence", "", "CreationsRefused", Fence.creationsRefused::sum);
+        gauges.add("Fence", "", "CreationsShadowed", Fence.creationsShadowed::sum);
         gauges.add("Inbox", "", "Depth", inbox::depth);
         gauges.add("Inbox", "", "Overflow", inbox::overflow);
         gauges.add("Lease", "", "Age", lease::ageSeconds);

@@ -3,7 +3,7 @@ package org.quotahost.host;
 import static org.quotahost.table.QuotaTable.BEAT_MS;
 
 import java.util.concurrent.TimeUnit;
-import org.quotahost.fence.Creation;
+import org.quotahost.fence.Fence;
 import org.quotahost.fence.TurnedBack;
 import org.quotahost.internals.BrokerLog;
 import org.quotahost.internals.Internals;
@@ -45,7 +45,7 @@ final class Watch {
         schedule.every(1_000, "the look at the wall clock", watch::lookAtWallClock);
         schedule.every(BEAT_MS, "the eviction of silent clients", watch::evict);
         schedule.every(BEAT_MS, "the summary of changed limits", () -> BrokerLog.OF_BROKER.summarize(table.factorInForce()::limitFactor));
-        schedule.every(BEAT_MS, "the log of refused creations", Creation::log);
+        schedule.every(BEAT_MS, "the log of refused creations", Fence::logRefusals);
         schedule.every(1_000, "forgetting who was turned back", () -> TurnedBack.forgetOld(System.nanoTime()));
         schedule.every(BEAT_MS, "the log of what is missing", Internals::log);
         schedule.every(BEAT_MS, "the look for new gauges", showNews);

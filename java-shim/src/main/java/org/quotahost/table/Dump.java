@@ -11,9 +11,8 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.TurnedBack;
 import org.quotahost.internals.KafkaBeans.Reading;
-import org.quotahost.table.Principals.Client;
 import org.quotahost.table.Principals.Entry;
-import org.quotahost.table.Principals.Known;
+import org.quotahost.table.Principals.TagHolder;
 import org.quotahost.util.Json;
 
 /**
@@ -39,21 +38,19 @@ public final class Dump {
     }
 
     /** One scope's part for one type: what Kafka measures of it, and what has turned a client of it back lately, or "". */
-    private record Row(Scope scope, int type, Reading own, Reading slowed, String turnedBack) {
+    private record Row(Scope scope, int type, Reading own, Reading slowed, double rate, String turnedBack) {
         static Row of(Scope scope, int type, String turnedBack) {
-            return new Row(scope, type, scope.read(type, false), scope.read(type, true), turnedBack);
-        }
-
-        double rate() {
-            return Scope.sum(own.rate(), slowed.rate());
-        }
-
-        boolean isMeasured() {
-            return !Double.isNaN(rate());
+            Reading own = scope.read(type, false), slowed = scope.read(type, true);
+            return new Row(scope, type, own, slowed, Scope.sum(own.rate(), slowed.rate()), turnedBack);
         }
 
         boolean isHeldBack() {
             return !turnedBack.isEmpty() || own.delayMs() > 0 || slowed.delayMs() > 0;
+        }
+
+        /** Who is not measured uses nothing. */
+        double use() {
+            return Double.isNaN(rate) ? 0 : rate;
         }
     }
 
@@ -63,12 +60,12 @@ public final class Dump {
         List<Row> rows = new ArrayList<>();
         for (Scope scope : recent()) {
             for (int type = 0; type < QuotaTable.TYPES; type++) {
-                rows.add(Row.of(scope, type, type == PRODUCE ? turnedBack.getOrDefault(scope, "") : ""));
+                Row row = Row.of(scope, type, type == PRODUCE ? turnedBack.getOrDefault(scope, "") : "");
+                if (!Double.isNaN(row.rate) || !row.turnedBack.isEmpty()) rows.add(row);
             }
         }
-        rows.removeIf(row -> !row.isMeasured() && row.turnedBack.isEmpty());
         Comparator<Row> heldBackFirst = Comparator.comparing(row -> !row.isHeldBack());
-        rows.sort(heldBackFirst.thenComparingDouble(row -> row.isMeasured() ? -row.rate() : 0));
+        rows.sort(heldBackFirst.thenComparingDouble(row -> -row.use()));
         int[] ranks = new int[QuotaTable.TYPES];
         Map<Row, Integer> rank = new IdentityHashMap<>();
         for (Row row : rows) rank.put(row, ranks[row.type]++);
@@ -79,28 +76,27 @@ public final class Dump {
     public List<Map<String, Object>> usage(int most) {
         List<Row> rows = new ArrayList<>();
         for (Scope scope : recent()) {
-            if (!isOfOneClient(scope)) continue;
-            for (int type = PRODUCE; type <= FETCH; type++) rows.add(Row.of(scope, type, ""));
+            for (int type = PRODUCE; type <= FETCH && isOfOneClient(scope); type++) rows.add(Row.of(scope, type, ""));
         }
-        return rows.stream().filter(Row::isMeasured).sorted(Comparator.comparingDouble(Row::rate).reversed()).limit(most)
-                .map(this::fields).toList();
+        return rows.stream().filter(row -> !Double.isNaN(row.rate)).sorted(Comparator.comparingDouble(Row::rate).reversed())
+                .limit(most).map(this::fields).toList();
     }
 
     /** One client: what it has of each quota type. */
     public Map<String, Object> client(String principal, String clientId) {
         Entry entry = table.principals.entry(principal);
-        Client client = entry == null ? null : entry.client(clientId);
+        TagHolder client = entry == null ? null : entry.client(clientId);
         boolean exempt = Exemptions.exempt(Publication.byName(principal), clientId);
         List<Map<String, Object>> quotas = new ArrayList<>();
         for (int type = 0; type < QuotaTable.TYPES; type++) {
             Scope scope = scope(entry, client, clientId, exempt, type);
             boolean shares = client == null && entry != null && scope == entry.all[type];
-            Known known = client != null ? client : shares ? entry : null;
+            TagHolder holder = client != null ? client : shares ? entry : null;
             Map<String, Object> row = fields(Row.of(scope, type, ""));
-            row.put("supplier", known == null ? "" : known.answer.suppliers()[type]);
-            row.put("known", (known != null || exempt) && !Scopes.isOfNewcomers(scope));
-            row.put("failed", client != null ? client.failed : shares && entry.failed);
-            row.put("shadow", known == null ? "" : known.answer.shadow());
+            row.put("supplier", holder == null ? "" : holder.answer.suppliers()[type]);
+            row.put("known", (holder != null || exempt) && !Scopes.isOfNewcomers(scope));
+            row.put("failed", holder != null && holder.failed);
+            row.put("shadow", holder == null ? "" : holder.answer.shadow());
             quotas.add(row);
         }
         return Json.object("principal", principal, "client_id", clientId, "exempt", exempt,
@@ -118,33 +114,31 @@ public final class Dump {
      * @param only the name of one type, or "" for all
      */
     public List<Object[]> holders(String only) {
-        List<Object[]> all = new ArrayList<>();
-        int now = table.now;
+        List<Object[]> holders = new ArrayList<>();
         for (int type = PRODUCE; type <= REQUEST; type++) {
             if (!only.isEmpty() && !TYPES[type].name().equals(only)) continue;
             int of = type;
             Map<Scope, Double> rates = new IdentityHashMap<>();
             for (Scope scope : recent()) rates.put(scope, scope.rate(type));
             table.principals.forEach(entry -> {
-                boolean isRecent = entry.idle(now) <= RECENT_BEATS;
-                if (isRecent) hold(all, rates, entry, entry.sample, true, entry, entry.all[of], of);
-                for (Client client : entry.clients.values()) {
-                    if (client.idle(now) > RECENT_BEATS) continue;
-                    hold(all, rates, entry, client.clientId, false, client, client.tags(of).scope, of);
+                addHolder(holders, rates, entry, entry.sample, entry.all[of], of);
+                for (TagHolder client : entry.clients.values()) {
+                    addHolder(holders, rates, client, client.clientId, client.tags(of).scope, of);
                 }
             });
         }
-        return all;
+        return holders;
     }
 
-    private void hold(List<Object[]> all, Map<Scope, Double> rates, Entry entry, String clientId, boolean whole, Known known,
-            Scope scope, int type) {
+    private void addHolder(List<Object[]> holders, Map<Scope, Double> rates, TagHolder holder, String clientId, Scope scope,
+            int type) {
         double rate = rates.getOrDefault(scope, Double.NaN);
-        if (Double.isNaN(rate)) return;
-        all.add(new Object[] {entry.name, clientId, whole, TYPES[type].name(), scope.own.user, scope.own.clientId,
-            scope.base(type), scope.standIn(type), rate, scope.exempt, Scopes.isOfNewcomers(scope),
-            known.answer.suppliers()[type], known.answer.shadow(), table.marks.has(entry.name, clientId),
-            Exemptions.passes(entry.name, clientId)});
+        if (Double.isNaN(rate) || holder.idle(table.now) > RECENT_BEATS) return;
+        String principal = holder.principal;
+        holders.add(new Object[] {principal, clientId, holder.clientId == null, TYPES[type].name(), scope.own.user,
+            scope.own.clientId, scope.base(type), scope.standIn(type), rate, scope.exempt, Scopes.isOfNewcomers(scope),
+            holder.answer.suppliers()[type], holder.answer.shadow(), table.marks.has(principal, clientId),
+            Exemptions.passes(principal, clientId)});
     }
 
     /** Principal, client-id and topic of at most so many clients that are marked by name. */
@@ -158,7 +152,7 @@ public final class Dump {
         Scope scope = row.scope;
         int type = row.type;
         Rule rule = table.rule;
-        Tags ofSlowed = rule.slowed() == null ? scope.own : scope.slowedToShow();
+        Tags ofSlowed = rule.slowed() == null ? scope.own : scope.slowed();
         Reading own = row.own, slowed = row.slowed;
         Map<String, Object> fields = Json.object("type", TYPES[type].name(), "user", scope.own.user,
                 "client_id", scope.own.clientId, "base", scope.base(type), "stand_in", scope.standIn(type),
@@ -180,7 +174,7 @@ public final class Dump {
     private String address(Scope scope) {
         if (scope.own.user.isEmpty() || scope.own.user.startsWith("<")) return "";
         Entry entry = table.principals.entry(URLDecoder.decode(scope.own.user, StandardCharsets.UTF_8));
-        Client client = entry == null ? null : entry.client(scope.own.clientId);
+        TagHolder client = entry == null ? null : entry.client(scope.own.clientId);
         return client != null ? client.address() : entry == null ? "" : entry.address();
     }
 
@@ -192,7 +186,7 @@ public final class Dump {
     }
 
     /** The scope of a client, as a request thread finds it. */
-    private Scope scope(Entry entry, Client client, String clientId, boolean exempt, int type) {
+    private Scope scope(Entry entry, TagHolder client, String clientId, boolean exempt, int type) {
         if (client != null) return client.tags(type).scope;
         boolean shares = entry != null && entry.all[type] != null && !entry.isDistinct(clientId);
         if (shares && (!exempt || entry.all[type].exempt)) return entry.all[type];
@@ -204,27 +198,26 @@ public final class Dump {
     }
 
     private List<Scope> recent() {
-        List<Scope> scopes = new ArrayList<>();
+        Map<Scope, Integer> idle = new IdentityHashMap<>(); // it changes meanwhile
         int now = table.now;
         table.scopes.forEach(scope -> {
-            if (scope.wasHad() && now - scope.seen() <= RECENT_BEATS) scopes.add(scope);
+            if (scope.wasHad() && now - scope.seen() <= RECENT_BEATS) idle.put(scope, now - scope.seen());
         });
+        List<Scope> scopes = new ArrayList<>(idle.keySet());
         if (scopes.size() <= MOST_SCOPES) return scopes;
-        Map<Scope, Integer> seen = new IdentityHashMap<>(); // it changes meanwhile
-        for (Scope scope : scopes) seen.put(scope, now - scope.seen());
-        scopes.sort(Comparator.comparing(seen::get));
+        scopes.sort(Comparator.comparing(idle::get));
         return scopes.subList(0, MOST_SCOPES);
     }
 
     /** The scopes of those whom the fence or topic quotas have turned back lately. */
     private Map<Scope, String> turnedBack() {
         Map<Scope, String> byScope = new IdentityHashMap<>();
-        TurnedBack.lately().forEach((each, last) -> {
-            Entry entry = table.principals.entry(each.principal());
-            Client client = entry == null ? null : entry.client(each.clientId());
-            boolean exempt = Exemptions.exempt(Publication.byName(each.principal()), each.clientId());
-            Scope scope = scope(entry, client, each.clientId(), exempt, PRODUCE);
-            byScope.merge(scope, last.by(), (a, b) -> a.equals("fence") ? a : b);
+        TurnedBack.lately().forEach((turned, last) -> {
+            Entry entry = table.principals.entry(turned.principal());
+            TagHolder client = entry == null ? null : entry.client(turned.clientId());
+            boolean exempt = Exemptions.exempt(Publication.byName(turned.principal()), turned.clientId());
+            Scope scope = scope(entry, client, turned.clientId(), exempt, PRODUCE);
+            byScope.merge(scope, last.by(), (one, other) -> one.equals("fence") ? one : other);
         });
         return byScope;
     }

@@ -9,11 +9,11 @@ import org.quotahost.table.Rule.Course;
 import org.quotahost.table.Rule.Windows;
 
 /**
- * The factor in force, which is the host's or the fallback's, and the rule that it makes at each moment.
+ * The factor in force, which is the host's or the fallback's, and the rule that it makes at each moment. All of it is under
+ * the table's lock, but for what others read.
  *
  * <p>Limits go down and up by a Tap. If there is a fence, a PAUSE is the fence's: it turns produce requests back, and the
- * produce limits go no lower than where they begin after the release. All of it is under the table's lock, but for what
- * others read.
+ * produce limits go no lower than where they begin after the release.
  */
 public final class FactorInForce {
     private static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
@@ -30,9 +30,8 @@ public final class FactorInForce {
     private Affected hostAffected;
     /** Null while the host's factor is in force. */
     private volatile Double fallback;
-    /** The factor is computed and shown, and limits stay as with a factor of 1. */
-    private volatile boolean inShadow;
-    private volatile boolean everythingInShadow;
+    /** The factor is computed and shown, and limits stay as with a factor of 1; or nothing at all is enforced. */
+    private volatile boolean inShadow, everythingInShadow;
     private volatile Set<ClientQuotaType> factored = EnumSet.of(ClientQuotaType.PRODUCE);
     private volatile double floorBytes = 35_000;
     private Windows windows = new Windows(11, 1_000, 0.286);
@@ -40,7 +39,6 @@ public final class FactorInForce {
     /** Whether clients without a quota were unlimited before a PAUSE that the fence holds, which may have begun without one. */
     private boolean openBeforePause = true;
     private volatile Affected affected;
-    private volatile boolean paused;
     private volatile double limitFactor = 1;
 
     /** A factor (0..1) and its cause in words for an operator, which are read together. */
@@ -54,8 +52,8 @@ public final class FactorInForce {
 
     /** The factor in force, 0..1. */
     public double value() {
-        Double other = fallback;
-        return other != null ? other : hostFactor.value;
+        Double instead = fallback;
+        return instead != null ? instead : hostFactor.value;
     }
 
     /** The factor that the host has set last, whether or not the fallback is in force. */
@@ -93,7 +91,7 @@ public final class FactorInForce {
 
     /** Whether it is a PAUSE: produce requests stop, and so do new topics and partitions. */
     boolean paused() {
-        return paused;
+        return value() <= 0 && factored.contains(ClientQuotaType.PRODUCE);
     }
 
     /** The quota types that it multiplies. */
@@ -114,7 +112,7 @@ public final class FactorInForce {
 
     /** Sets how quickly limits may move: by Kafka's windows and the longest mute that a step may cause (Tap). */
     void windows(int number, long windowMs, long maxMuteMs) {
-        for (Tap one : new Tap[] {produceTap, tap, slowedProduceTap, slowedTap}) one.configure(number, windowMs, maxMuteMs);
+        for (Tap each : new Tap[] {produceTap, tap, slowedProduceTap, slowedTap}) each.configure(number, windowMs, maxMuteMs);
         windows = new Windows(number, windowMs, Tap.stepShare(number, windowMs, maxMuteMs));
     }
 
@@ -149,11 +147,10 @@ public final class FactorInForce {
         double factor = value();
         boolean fence = fenceInstalled.getAsBoolean();
         affected = factor < 1 && fallback == null && fence ? hostAffected : null;
-        paused = factor <= 0 && factored.contains(ClientQuotaType.PRODUCE);
         double enforced = inShadow ? 1 : factor;
         boolean holdsAll = affected == null || affected.held().size() == affected.places().size();
         // Whether the fence turns back all that the limits would slow.
-        boolean held = paused && fence && !inShadow && holdsAll;
+        boolean held = paused() && fence && !inShadow && holdsAll;
         boolean some = slows();
         slowedProduceTap.step(enforced, held, nowMs);
         slowedTap.step(enforced, false, nowMs);
@@ -162,7 +159,7 @@ public final class FactorInForce {
         if (enforced > 0) openBeforePause = enforced >= 1;
         limitFactor = (some ? slowedProduceTap : produceTap).value();
         boolean openProduce = held ? openBeforePause : enforced >= 1;
-        double aim = some && paused ? 1 : enforced; // a factor of 0 is the fence's and not the limits'
+        double aim = some && paused() ? 1 : enforced; // a factor of 0 is the fence's and not the limits'
         Course[] slowed = some ? courses(slowedProduceTap, slowedTap, aim, held, openProduce, enforced >= 1) : null;
         Course[] all = some ? courses(produceTap, tap, 1, false, true, true)
                 : courses(produceTap, tap, enforced, held, openProduce, enforced >= 1);

@@ -32,8 +32,11 @@ final class Marks {
     static final int MOST_CLIENT_IDS = 1_000;
     /** In place of names that are too long. Who really has this name shares their mark. */
     private static final String LONG = "<long>";
+    /** In place of a client-id in the mark of a whole principal; too long for a name that is kept. */
+    private static final String WHOLE = "*".repeat(Principals.LONGEST_CLIENT_ID + 1);
 
-    private final ConcurrentHashMap<String, OfPrincipal> principals = new ConcurrentHashMap<>();
+    /** By principal and client-id. */
+    private final ConcurrentHashMap<String, ConcurrentHashMap<String, Mark>> marks = new ConcurrentHashMap<>();
     /** How many principals and client-ids there are. */
     private final AtomicInteger size = new AtomicInteger();
     private final IntSupplier most;
@@ -63,11 +66,6 @@ final class Marks {
         }
     }
 
-    private static final class OfPrincipal {
-        final ConcurrentHashMap<String, Mark> clients = new ConcurrentHashMap<>(2);
-        volatile Mark whole;
-    }
-
     /**
      * The affected topics; never changed once it is made.
      *
@@ -90,36 +88,47 @@ final class Marks {
 
     /** The affected topics, from the arrays of QuotaTable.factor; who asks to write to them is marked here. */
     Affected affected(String[] topics, String[] places, boolean[] held) {
-        Map<String, String> all = new HashMap<>();
-        for (int i = 0; i < topics.length; i++) all.put(topics[i], places[i]);
-        Set<String> some = new HashSet<>();
-        for (int i = 0; i < topics.length; i++) if (held[i]) some.add(topics[i]);
-        return new Affected(all, some, this);
+        Map<String, String> placeOf = new HashMap<>();
+        Set<String> heldTopics = new HashSet<>();
+        for (int i = 0; i < topics.length; i++) {
+            placeOf.put(topics[i], places[i]);
+            if (held[i]) heldTopics.add(topics[i]);
+        }
+        return new Affected(placeOf, heldTopics, this);
     }
 
     // ---- request threads -------------------------------------------------------------------------------------
 
     void mark(String principal, String clientId, String topic) {
-        String name = Principals.keepsPrincipal(principal) ? principal : LONG;
-        String id = Principals.keeps(clientId) ? clientId : LONG;
-        OfPrincipal one = principals.get(name);
-        Mark mark = one == null ? null : one.clients.get(id);
-        if (mark == null && one != null && one.clients.size() >= MOST_CLIENT_IDS) mark = one.whole;
-        if (mark == null && size.get() >= most.getAsInt()) mark = one == null ? everybody : one.whole;
+        String name = principal(principal);
+        String id = clientId(clientId);
+        Map<String, Mark> ofPrincipal = marks.get(name);
+        Mark mark = ofPrincipal == null ? null : ofPrincipal.get(id);
+        if (mark == null) {
+            boolean isFull = size.get() >= most.getAsInt() || ofPrincipal != null && ofPrincipal.size() >= MOST_CLIENT_IDS;
+            if (isFull) mark = ofPrincipal == null ? everybody : ofPrincipal.get(WHOLE);
+        }
         if (mark == null) add(name, id, topic);
         else mark.renew(topic, now);
+    }
+
+    private static String principal(String name) {
+        return Principals.keepsPrincipal(name) ? name : LONG;
+    }
+
+    private static String clientId(String id) {
+        return Principals.keeps(id) ? id : LONG;
     }
 
     /** Adds a mark; compute() since the sweep must not take the principal away meanwhile. */
     private void add(String name, String id, String topic) {
         changedAt = now;
-        OfPrincipal added = principals.compute(name, (key, before) -> {
+        Object added = marks.compute(name, (key, before) -> {
             if (before == null && !takePlace()) return null;
-            OfPrincipal one = before == null ? new OfPrincipal() : before;
-            boolean place = one.clients.containsKey(id) || one.clients.size() < MOST_CLIENT_IDS && takePlace();
-            if (place) one.clients.put(id, new Mark(topic, now));
-            else one.whole = new Mark(topic, now);
-            return one;
+            ConcurrentHashMap<String, Mark> ofPrincipal = before == null ? new ConcurrentHashMap<>(2) : before;
+            boolean place = ofPrincipal.containsKey(id) || ofPrincipal.size() < MOST_CLIENT_IDS && takePlace();
+            ofPrincipal.put(place ? id : WHOLE, new Mark(topic, now));
+            return ofPrincipal;
         });
         if (added == null) everybody = new Mark(topic, now);
     }
@@ -141,12 +150,11 @@ final class Marks {
     }
 
     private Mark find(String principal, String clientId) {
-        OfPrincipal one = principals.get(Principals.keepsPrincipal(principal) ? principal : LONG);
-        if (one == null) return everybody;
-        Mark mark = one.clients.get(Principals.keeps(clientId) ? clientId : LONG);
-        if (mark != null) return mark;
-        Mark whole = one.whole;
-        return whole != null ? whole : everybody;
+        Map<String, Mark> ofPrincipal = marks.get(principal(principal));
+        if (ofPrincipal == null) return everybody;
+        Mark mark = ofPrincipal.get(clientId(clientId));
+        if (mark == null) mark = ofPrincipal.get(WHOLE);
+        return mark != null ? mark : everybody;
     }
 
     // ---- the watch and readers -------------------------------------------------------------------------------
@@ -162,8 +170,8 @@ final class Marks {
     /** Principal, client-id and topic of at most so many clients that are marked by name. */
     List<String[]> list(int atMost) {
         List<String[]> marked = new ArrayList<>();
-        principals.forEach((name, one) -> one.clients.forEach((id, mark) -> {
-            if (marked.size() < atMost) marked.add(new String[] {name, id, mark.topic});
+        marks.forEach((name, ofPrincipal) -> ofPrincipal.forEach((id, mark) -> {
+            if (marked.size() < atMost && !id.equals(WHOLE)) marked.add(new String[] {name, id, mark.topic});
         }));
         return marked;
     }
@@ -178,7 +186,7 @@ final class Marks {
      * @param ended gets principal and client-id of each; null in place of a client-id for a whole principal
      */
     void sweep(Predicate<String> affected, BiConsumer<String, String> ended) {
-        for (String name : principals.keySet()) sweep(name, affected, ended);
+        for (String name : marks.keySet()) sweep(name, affected, ended);
         Mark all = everybody;
         if (all != null && all.isOver(now, affected)) {
             everybody = null;
@@ -188,20 +196,16 @@ final class Marks {
 
     private void sweep(String name, Predicate<String> affected, BiConsumer<String, String> ended) {
         List<String> over = new ArrayList<>(0);
-        principals.computeIfPresent(name, (key, one) -> {
-            one.clients.forEach((id, mark) -> {
+        marks.computeIfPresent(name, (key, ofPrincipal) -> {
+            ofPrincipal.forEach((id, mark) -> {
                 if (mark.isOver(now, affected)) over.add(id);
             });
-            for (String id : over) if (one.clients.remove(id) != null) size.decrementAndGet();
-            if (one.whole != null && one.whole.isOver(now, affected)) {
-                one.whole = null;
-                over.add(null);
-            }
-            if (!one.clients.isEmpty() || one.whole != null) return one;
+            for (String id : over) if (ofPrincipal.remove(id) != null && !id.equals(WHOLE)) size.decrementAndGet();
+            if (!ofPrincipal.isEmpty()) return ofPrincipal;
             size.decrementAndGet();
             return null;
         });
         if (!over.isEmpty()) changedAt = now;
-        for (String id : over) ended.accept(name, id);
+        for (String id : over) ended.accept(name, id.equals(WHOLE) ? null : id);
     }
 }

@@ -1,6 +1,8 @@
 package org.quotahost.table;
 
 import java.net.InetAddress;
+import java.util.Arrays;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
@@ -11,13 +13,12 @@ import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Sanitized;
 
 /**
- * The principals and clients that the quota table knows: how a request thread finds a client's scopes, and how many more
- * there is room for.
+ * The principals and clients that the quota table knows: how a request thread finds a client's tags, and how many more
+ * clients there is room for.
  *
- * <p>A look-up begins with the principal, since a client-id is only a claim. What holds for all client-ids of a principal
- * is kept with it, so such a principal is known after its first request, whatever client-id comes next. Clients are kept by
- * client-id only where their quota depends on it. This is the one place that is written for speed: a hit takes no lock,
- * allocates nothing, and reads as few objects as can be.
+ * <p>A look-up begins with the principal, since a client-id is only a claim. A principal whose quota is the same for all
+ * client-ids is known after its first request. Clients are kept by client-id only where their quota depends on it. This
+ * is the one class that is written for speed: a look-up takes no lock, allocates nothing, and reads few objects.
  *
  * <p>There are clients.max places. A principal takes one, and so does each client that it has in the table beyond the
  * first. The last tenth of the places is for principals alone, and a principal takes a place for a further client only
@@ -34,34 +35,36 @@ final class Principals {
     private static final int KEPT_FOR_PRINCIPALS = 10;
 
     private final ConcurrentHashMap<String, Entry> entries = new ConcurrentHashMap<>();
-    /** Most of the entries by hash, each alone in its place: the map takes more steps. */
-    private final AtomicReferenceArray<Entry> quick = new AtomicReferenceArray<>(QUICK);
+    /** By the principal's hash, where its look-ups end: at the principal, or at one of its clients. Most users have one. */
+    private final AtomicReferenceArray<TagHolder> quick = new AtomicReferenceArray<>(QUICK);
     private volatile int size;
     private volatile int max = 50_000;
 
-    /** What a look-up ends at: the own tags of a principal or of a client, by quota type; null where it does not end here. */
-    abstract static class Known {
-        /** In fields: with an array each look-up would read one more object (docs/benchmarks.md). */
+    /** Where a look-up ends: a client whose scopes depend on its client-id, or a principal (Entry). */
+    static class TagHolder {
+        final String principal;
+        /** Null for all client-ids of the principal. */
+        final String clientId;
+        /** Its own tags by quota type, or none. In fields: with an array each look-up would read one more object. */
         private final Tags produce, fetch, request, mutation;
-        /** What the host has answered for it. */
         final Answer answer;
+        /** A supplier failed: the last tags stay, or the newcomers' ones, and the host asks again. */
+        final boolean failed;
         /** The beat at which Kafka asked for it last, as far as it fits, and in the lowest bits for which types. */
         private int seen;
         /** From where it wrote or read last, as far as an authorizer of quotahost's has seen it; null otherwise. */
         private InetAddress address;
 
-        /** @param beat when Kafka asked for it last */
-        Known(Scope[] scopes, Answer answer, int beat) {
-            produce = own(scopes[0]);
-            fetch = own(scopes[1]);
-            request = own(scopes[2]);
-            mutation = own(scopes[3]);
+        TagHolder(String principal, String clientId, Scope[] scopes, Answer answer, boolean failed, int seenAt) {
+            this.principal = principal;
+            this.clientId = clientId;
+            produce = scopes == null ? null : scopes[0].own;
+            fetch = scopes == null ? null : scopes[1].own;
+            request = scopes == null ? null : scopes[2].own;
+            mutation = scopes == null ? null : scopes[3].own;
             this.answer = answer;
-            seen = beat << QuotaTable.TYPES;
-        }
-
-        private static Tags own(Scope scope) {
-            return scope == null ? null : scope.own;
+            this.failed = failed;
+            seen = seenAt << QuotaTable.TYPES;
         }
 
         final Tags tags(int type) {
@@ -91,7 +94,7 @@ final class Principals {
         }
 
         /** It takes the place of another, whose address it keeps. */
-        final void follows(Known before) {
+        final void follows(TagHolder before) {
             if (before != null) address = before.address;
         }
 
@@ -102,7 +105,7 @@ final class Principals {
         }
 
         /** As much of the beat at which Kafka asked for it last as is kept. */
-        final int seen() {
+        final int seenAt() {
             return seen >> QuotaTable.TYPES;
         }
 
@@ -112,70 +115,47 @@ final class Principals {
         }
     }
 
-    /** A client whose scopes depend on its client-id. */
-    static final class Client extends Known {
-        final String clientId;
-        /** A supplier failed for it: it has the newcomers' tags or keeps its last ones, and the host tries again. */
-        final boolean failed;
-
-        Client(String clientId, Scope[] scopes, Answer answer, boolean failed, int seen) {
-            super(scopes, answer, seen);
-            this.clientId = clientId;
-            this.failed = failed;
-        }
-    }
-
     /** One principal, and what holds whatever its client-id; replaced as a whole by each answer. */
-    static final class Entry extends Known {
-        final String name;
+    static final class Entry extends TagHolder {
         /** The name as Kafka has it in tags, sanitized. */
         final String user;
         /**
          * The clients that have something of their own. The keys are texts, which Java arranges as a tree where many have one
          * hash; so names that were chosen to collide are no slower.
          */
-        final ConcurrentHashMap<String, Client> clients;
-        /** One of them, which is found without the map: most users have one. */
-        volatile Client first;
+        final ConcurrentHashMap<String, TagHolder> clients;
         /** By quota type, the scope of all its client-ids but the distinct ones; null where each has a scope of its own. */
         final Scope[] all;
-        /** By quota type, the scope of its client-ids that are not known yet; never null. */
-        final Scope[] unknown;
-        /** What unknown client-ids have until a beat, since all had it before the answer depended on the client-id. */
+        /** What unknown client-ids have where all is null; until a beat, by quota type, what all had before. */
+        final Scope newcomers;
         final Scope[] former;
         final int formerUntil;
         /** The client-ids whose quota may differ from that of the others. */
         final Set<String> distinct;
         /** A client-id by which the host can ask for the principal's answer again. */
         final String sample;
-        /** A supplier failed for it, so the host asks again. */
-        final boolean failed;
         /** Whether client-ids that are not distinct need nothing of their own. */
         final boolean complete;
 
         /** @param before what was in its place, and has the principal's clients; null for a new principal */
-        Entry(String name, Entry before, int now, Scope[] all, Scope[] unknown, Scope[] former, int formerUntil,
+        Entry(String name, Entry before, int now, Scope[] all, Scope newcomers, Scope[] former, int formerUntil,
                 Set<String> distinct, String sample, Answer answer, boolean failed) {
-            super(isComplete(all) && distinct.isEmpty() && !isAnonymous(name) ? all : new Scope[QuotaTable.TYPES], answer,
-                    before == null ? now : before.seen());
+            super(name, null, isComplete(all) && distinct.isEmpty() && !isAnonymous(name) ? all : null, answer, failed,
+                    before == null ? now : before.seenAt());
             follows(before);
-            this.name = name;
             user = before == null ? Sanitized.tag(name) : before.user;
             clients = before == null ? new ConcurrentHashMap<>(2) : before.clients;
-            first = before == null ? null : before.first;
             this.all = all;
-            this.unknown = unknown;
+            this.newcomers = newcomers;
             this.former = former;
             this.formerUntil = formerUntil;
             this.distinct = distinct;
             this.sample = sample;
-            this.failed = failed;
             complete = isComplete(all);
         }
 
         private static boolean isComplete(Scope[] all) {
-            for (Scope scope : all) if (scope == null) return false;
-            return true;
+            return Arrays.stream(all).allMatch(Objects::nonNull);
         }
 
         private static boolean isAnonymous(String name) {
@@ -188,8 +168,8 @@ final class Principals {
         }
 
         /** Whether a client-id needs something of its own. Anybody may be ANONYMOUS, an exempt broker, too. */
-        boolean needs(KafkaPrincipal principal, String clientId) {
-            return !complete || isDistinct(clientId) || isAnonymous(name) && Exemptions.exempt(principal, clientId);
+        boolean needs(KafkaPrincipal kafkas, String clientId) {
+            return !complete || isDistinct(clientId) || isAnonymous(principal) && Exemptions.exempt(kafkas, clientId);
         }
 
         /** Any length of a name may come, so the length is looked at before the whole name would be hashed. */
@@ -198,14 +178,19 @@ final class Principals {
         }
 
         /** The client with this client-id, or null. */
-        Client client(String clientId) {
-            Client one = first;
-            if (one != null && one.clientId.equals(clientId)) return one;
+        TagHolder client(String clientId) {
             return keeps(clientId) ? clients.get(clientId) : null;
         }
 
+        /** Where a look-up with this client-id ends, or null. */
+        TagHolder holder(String clientId) {
+            return tags(0) != null ? this : client(clientId);
+        }
+
+        /** The scope of client-ids that are not known yet. */
         Scope unknown(int type, int now) {
-            return former[type] != null && now - formerUntil < 0 ? former[type] : unknown[type];
+            if (all[type] != null) return all[type];
+            return former[type] != null && now - formerUntil < 0 ? former[type] : newcomers;
         }
     }
 
@@ -219,16 +204,22 @@ final class Principals {
 
     // ---- request threads -------------------------------------------------------------------------------------
 
-    /** The principal with this name, or null; a name that is too long is not looked for. */
-    Entry entry(String name) {
+    /** Where the look-up of a client ends, if that is found without a map; else null. */
+    TagHolder quick(String name, String clientId) {
         if (!keepsPrincipal(name)) return null;
-        Entry one = quick.getAcquire(place(name));
-        return one != null && one.name.equals(name) ? one : entries.get(name);
+        TagHolder holder = quick.getAcquire(place(name));
+        if (holder == null || !holder.principal.equals(name)) return null;
+        return holder.clientId == null || holder.clientId.equals(clientId) ? holder : null;
     }
 
     private static int place(String name) {
         int hash = name.hashCode();
         return (hash ^ hash >>> 15) & QUICK - 1;
+    }
+
+    /** The principal with this name, or null; a name that is too long is not looked for. */
+    Entry entry(String name) {
+        return keepsPrincipal(name) ? entries.get(name) : null;
     }
 
     /** Whether there is no place for a further principal. */
@@ -258,28 +249,34 @@ final class Principals {
 
     /** Puts an entry in the place of the principal's last one. */
     void put(Entry entry) {
-        if (entries.put(entry.name, entry) == null) size = size + Math.max(1, entry.clients.size());
-        quick.setRelease(place(entry.name), entry);
+        Entry before = entries.put(entry.principal, entry);
+        if (before == null) size = size + Math.max(1, entry.clients.size());
+        TagHolder client = entry.clients.isEmpty() ? null : entry.clients.values().iterator().next();
+        quick(entry.principal, before, entry.tags(0) == null ? client : entry);
     }
 
     /** Puts a client in the place of the last one with its client-id. */
-    void put(Entry entry, Client client) {
-        boolean first = entry.clients.isEmpty();
-        boolean added = entry.clients.put(client.clientId, client) == null;
-        Client quickest = entry.first;
-        if (first || quickest != null && quickest.clientId.equals(client.clientId)) entry.first = client;
-        if (added && !first && entries.containsKey(entry.name)) size = size + 1;
+    void put(Entry entry, TagHolder client) {
+        TagHolder before = entry.clients.put(client.clientId, client);
+        if (before == null && entry.clients.size() > 1 && entries.containsKey(entry.principal)) size = size + 1;
+        quick(entry.principal, before, client);
     }
 
     void remove(Entry entry) {
-        entries.remove(entry.name);
-        quick.compareAndSet(place(entry.name), entry, null);
+        entries.remove(entry.principal);
         size = size - Math.max(1, entry.clients.size());
+        quick(entry.principal, entry, null);
     }
 
-    void remove(Entry entry, Client client) {
-        if (entry.first == client) entry.first = null;
+    void remove(Entry entry, TagHolder client) {
         if (entry.clients.remove(client.clientId) != null && !entry.clients.isEmpty()) size = size - 1;
+        quick(entry.principal, client, null);
+    }
+
+    /** Has quick look-ups end at a holder in place of the one before it; a place that another one has stays as it is. */
+    private void quick(String name, TagHolder before, TagHolder holder) {
+        TagHolder there = quick.get(place(name));
+        if (there == null || there == before) quick.setRelease(place(name), holder);
     }
 
     /** Calls the action with each principal; the action may remove it. */

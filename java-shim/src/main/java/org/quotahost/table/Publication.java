@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Set;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.inbox.Batch;
-import org.quotahost.table.Principals.Client;
 import org.quotahost.table.Principals.Entry;
+import org.quotahost.table.Principals.TagHolder;
 
 /**
  * Takes the host's answers over into what the table knows; all of it under the table's lock.
@@ -25,8 +25,8 @@ final class Publication {
     private final int now;
     /** Whether the table may have forgotten scopes that Kafka still has sensors for. */
     private final boolean kafkaKeepsLonger;
-    /** By quota type, whether a base rate has changed that Kafka may have made a limit of. */
-    final boolean[] changed = new boolean[QuotaTable.TYPES];
+    /** A bit for each quota type of which a base rate has changed that Kafka may have made a limit of. */
+    int changed;
 
     Publication(Scopes scopes, Principals principals, int now, boolean kafkaKeepsLonger) {
         this.scopes = scopes;
@@ -37,10 +37,13 @@ final class Publication {
 
     /** Stores one answer. Answers whether a scope or a rate has changed by it, for the principal or the client. */
     boolean store(Batch.Lookup lookup, Answer answer) {
-        if (!Principals.keepsPrincipal(lookup.principal()) || !Principals.keeps(lookup.clientId())) return false;
-        Entry old = principals.entry(lookup.principal());
+        String name = lookup.principal();
+        if (!Principals.keepsPrincipal(name) || !Principals.keeps(lookup.clientId())) return false;
+        Entry old = principals.entry(name);
         if (old == null && principals.isFull()) return false;
-        Entry before = old != null ? old : stranger(lookup);
+        Scope[] none = new Scope[QuotaTable.TYPES];
+        Entry before = old != null ? old : new Entry(name, null, now, none, scopes.newcomers, none, 0, Set.of(),
+                lookup.clientId(), Answer.NONE, false);
         Entry next = answer.isOfPrincipal(lookup.clientId()) ? whole(before, lookup, answer) : alone(before, lookup, answer);
         boolean differs = false;
         if (next.answer == answer) {
@@ -56,31 +59,15 @@ final class Publication {
         return differs || old == null;
     }
 
-    /** Of a principal that the table doesn't know yet: all its client-ids are newcomers. */
-    private Entry stranger(Batch.Lookup lookup) {
-        return new Entry(lookup.principal(), null, now, new Scope[QuotaTable.TYPES], Scopes.everyType(scopes.newcomers),
-                new Scope[QuotaTable.TYPES], 0, Set.of(), lookup.clientId(), Answer.NONE, false);
-    }
-
     /** The answer tells of all client-ids of the principal but the distinct ones. */
     private Entry whole(Entry before, Batch.Lookup lookup, Answer answer) {
         boolean alike = answer.reach() == Answer.Reach.ALIKE;
         Scope[] all = new Scope[QuotaTable.TYPES];
-        Scope[] unknown = new Scope[QuotaTable.TYPES];
-        Scope[] former = new Scope[QuotaTable.TYPES];
-        int formerUntil = before.formerUntil;
-        for (int type = 0; type < QuotaTable.TYPES; type++) {
-            all[type] = alike ? scopes.shared(answer, type, before.user) : null;
-            unknown[type] = all[type] != null ? all[type] : newcomers(before.user, type, alike ? answer.rates()[type] : 0);
-            // Until each is known, client-ids keep what all had before the answer depended on them.
-            boolean beginsToDepend = before.all[type] != null && all[type] == null;
-            former[type] = beginsToDepend ? before.all[type] : all[type] == null ? before.former[type] : null;
-            if (beginsToDepend) formerUntil = now + FORMER_BEATS;
-        }
+        for (int type = 0; type < all.length && alike; type++) all[type] = scopes.shared(answer, type, before.user);
         // The host is asked again by a client-id that is like the others, and not by an exempt one that came first.
         boolean asksByThis = !before.answered() || answer.distinct().contains(before.sample);
         String sample = asksByThis ? lookup.clientId() : before.sample;
-        return new Entry(before.name, before, now, all, unknown, former, formerUntil, answer.distinct(), sample, answer, false);
+        return entry(before, all, alike ? answer.rates() : new double[all.length], answer.distinct(), sample, answer, false);
     }
 
     /**
@@ -88,14 +75,35 @@ final class Publication {
      * been asked for the others by this very client-id, nothing is known of them until one is answered.
      */
     private Entry alone(Entry before, Batch.Lookup lookup, Answer answer) {
-        Scope[] unknown = before.unknown.clone();
-        if (!before.answered()) Arrays.setAll(unknown, type -> newcomers(before.user, type, 0));
         boolean failed = answer.failed();
         boolean blank = !failed && before.answered() && before.sample.equals(lookup.clientId());
         boolean tells = !failed && answer.reach() == Answer.Reach.ALIKE;
-        return new Entry(before.name, before, now, blank ? new Scope[QuotaTable.TYPES] : before.all, unknown, before.former,
-                before.formerUntil, tells ? answer.distinct() : before.distinct, before.sample,
-                blank ? Answer.NONE : before.answer, failed || before.failed);
+        return entry(before, blank ? new Scope[QuotaTable.TYPES] : before.all, null,
+                tells ? answer.distinct() : before.distinct, before.sample, blank ? Answer.NONE : before.answer,
+                failed || before.failed);
+    }
+
+    /**
+     * What holds of a principal from now on. Until each is known, its client-ids keep what all had before the answer
+     * depended on them.
+     *
+     * @param rates by quota type, what each unknown client-id will have; null if the answer doesn't tell
+     */
+    private Entry entry(Entry before, Scope[] all, double[] rates, Set<String> distinct, String sample, Answer answer,
+            boolean failed) {
+        Scope newcomers = before.newcomers;
+        Scope[] former = before.former.clone();
+        int formerUntil = before.formerUntil;
+        for (int type = 0; type < all.length; type++) {
+            boolean beginsToDepend = all[type] == null && before.all[type] != null;
+            if (all[type] != null || beginsToDepend) former[type] = beginsToDepend ? before.all[type] : null;
+            if (beginsToDepend) formerUntil = now + FORMER_BEATS;
+            boolean isNew = beginsToDepend || !before.answered();
+            if (all[type] != null || rates == null && !isNew) continue;
+            newcomers = newcomers(before.user, type, rates == null ? 0 : rates[type]);
+        }
+        return new Entry(before.principal, before, now, all, newcomers, former, formerUntil, distinct, sample, answer,
+                failed);
     }
 
     /**
@@ -110,8 +118,8 @@ final class Publication {
 
     private boolean storeClient(Entry entry, Batch.Lookup lookup, Answer answer) {
         String clientId = lookup.clientId();
-        Client old = entry.clients.get(clientId);
-        if (!entry.needs(byName(entry.name), clientId)) {
+        TagHolder old = entry.clients.get(clientId);
+        if (!entry.needs(byName(entry.principal), clientId)) {
             if (old != null) principals.remove(entry, old);
             return old != null;
         }
@@ -128,9 +136,9 @@ final class Publication {
             else if (old != null && !Scopes.isOfNewcomers(next[type])) suppliers[type] = old.answer.suppliers()[type];
             differs |= old == null || old.tags(type).scope != next[type];
         }
-        Answer told = answer.failed() && old != null ? new Answer(answer.codes(), answer.rates(), answer.groups(), suppliers,
-                answer.reach(), answer.distinct(), "") : answer;
-        Client made = new Client(clientId, next, told, answer.failed(), old == null ? now : old.seen());
+        Answer told = answer.failed() && old != null ? answer.withSuppliers(suppliers) : answer;
+        int seenAt = old == null ? now : old.seenAt();
+        TagHolder made = new TagHolder(entry.principal, clientId, next, told, answer.failed(), seenAt);
         made.follows(old);
         principals.put(entry, made);
         return differs;
@@ -143,8 +151,8 @@ final class Publication {
     /** Clients that had something of their own, and have what all have from now on. */
     private void forgetNeedless(Entry entry) {
         if (!entry.complete) return;
-        KafkaPrincipal principal = byName(entry.name);
-        for (Client client : entry.clients.values()) {
+        KafkaPrincipal principal = byName(entry.principal);
+        for (TagHolder client : entry.clients.values()) {
             if (!entry.needs(principal, client.clientId)) principals.remove(entry, client);
         }
     }
@@ -154,11 +162,9 @@ final class Publication {
         if (scopes.isPermanent(scope)) return false;
         boolean differs = scope.base(type, rate);
         // Kafka has no sensor for tags that nobody has had, unless it has kept one that the table forgot.
-        changed[type] |= scope.wasHad() ? differs : kafkaKeepsLonger;
+        if (scope.wasHad() ? differs : kafkaKeepsLonger) changed |= 1 << type;
         return differs;
     }
-
-    // ---- answers ----------------------------------------------------------------------------------------------
 
     /**
      * What the host has answered for a client: one row of its answers, which all clients with the same answer share.
@@ -198,6 +204,11 @@ final class Publication {
                         reach, which < 0 ? Set.of() : distinctIds[which], shadows[row]));
             }
             return rows;
+        }
+
+        /** The same without what shadow tells. */
+        Answer withSuppliers(String[] others) {
+            return new Answer(codes, rates, groups, others, reach, distinct, "");
         }
 
         /** Whether a supplier failed for one of the types. */

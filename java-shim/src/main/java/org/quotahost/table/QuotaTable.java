@@ -12,17 +12,16 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
-import org.quotahost.fence.Creation;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
-import org.quotahost.table.Principals.Client;
 import org.quotahost.table.Principals.Entry;
-import org.quotahost.table.Principals.Known;
+import org.quotahost.table.Principals.TagHolder;
 import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Histogram;
 
@@ -30,7 +29,7 @@ import org.quotahost.util.Histogram;
  * The quota table: what the host has answered, for the request threads, which only read.
  *
  * <pre>
- * host     publish()  an Entry of a principal and its Client, each replaced as a whole; base rates of a Scope
+ * host     publish()  an Entry of a principal, and its clients' own tags, replaced as a whole; base rates of a Scope
  *          factor()   the factor, and whom it is for
  * watch    beat()     rule = the next Rule; ends marks; measures stand-ins; generation[type]++ if limits have changed
  * fence    marks      who asks to write to affected topics
@@ -50,14 +49,12 @@ public final class QuotaTable {
     public static final int TICKS_PER_IDLE = 8;
     /** The table's clock, which request threads read instead of the system's, goes on in beats of so many ms. */
     public static final long BEAT_MS = 200;
-    /**
-     * How many quota types the table knows; arrays "by quota type" go by ClientQuotaType.ordinal(). A later Kafka may add
-     * types behind these, which the callback leaves unlimited.
-     */
+    /** Arrays "by quota type" go by ClientQuotaType.ordinal(). The callback leaves types of a later Kafka unlimited. */
     public static final int TYPES = ClientQuotaType.CONTROLLER_MUTATION.ordinal() + 1;
 
     /** Kafka drops a sensor that was not used for an hour, by the wall clock (ClientQuotaManager, Sensor.hasExpired). */
     private static final long SENSOR_LIFE_SECONDS = 3_600;
+    private static final int EVERY_TYPE = (1 << TYPES) - 1;
     private static final int BEATS_PER_SECOND = (int) (1_000 / BEAT_MS);
 
     private final Counters counters = new Counters();
@@ -109,33 +106,38 @@ public final class QuotaTable {
     /** The tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
     public Map<String, String> tags(int type, KafkaPrincipal principal, String clientId) {
         int beat = now;
-        Entry entry = principals.entry(principal.getName());
-        Known known = entry == null || entry.tags(type) != null ? entry : entry.client(clientId);
+        String name = principal.getName();
+        TagHolder holder = principals.quick(name, clientId);
+        Entry entry = null;
+        if (holder == null) {
+            entry = principals.entry(name);
+            if (entry != null) holder = entry.holder(clientId);
+        }
         Tags own;
-        boolean news = true;
-        if (known != null) {
-            own = known.tags(type);
-            news = known.see(type, beat);
+        boolean isFirst = true;
+        if (holder != null) {
+            own = holder.tags(type);
+            isFirst = holder.see(type, beat);
         } else if (entry == null || entry.needs(principal, clientId)) {
             own = unknown(type, entry, principal, clientId, beat).own;
         } else {
             own = entry.all[type].own;
-            news = entry.see(type, beat);
+            isFirst = entry.see(type, beat);
         }
         // The host knows names alone, but only a name of this type exempts (Exemptions).
         if (own == exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) own = scopes.newcomers.own;
         Rule current = rule;
         if (current.slowed() == null) {
-            if (news) own.note(beat, current);
+            if (isFirst) own.note(beat, current);
             return own;
         }
-        boolean slowed = own != exempt && current.factors(type) && marks.has(principal.getName(), clientId);
+        boolean slowed = own != exempt && current.factors(type) && marks.has(name, clientId);
         Tags tags = slowed ? own.scope.slowed() : own;
         tags.note(beat, current);
         return tags;
     }
 
-    /** The scope of a client that the table doesn't know; it goes to the inbox, if there is a place for it. */
+    /** The scope of a client that the table doesn't know; the client goes to the inbox, if there is a place for it. */
     private Scope unknown(int type, Entry entry, KafkaPrincipal principal, String clientId, int beat) {
         counters.misses.increment();
         if (entry != null) entry.see(type, beat);
@@ -180,7 +182,7 @@ public final class QuotaTable {
     // ---- the host --------------------------------------------------------------------------------------------
 
     /**
-     * Takes the settings over; all but max may change while the broker runs.
+     * Takes the settings over, which may change while the broker runs, but for max.
      *
      * @param max for how many clients there is room (clients.max)
      * @param idle after how many seconds of silence a client is forgotten (clients.idle)
@@ -201,9 +203,8 @@ public final class QuotaTable {
         for (String name : measured) measuredTypes[ClientQuotaType.valueOf(name).ordinal()] = true;
         scopes.measured(measuredTypes);
         factorInForce.configure(floorBytes, types, shadowOfAll, newcomerRates);
-        boolean[] changed = new boolean[TYPES];
-        for (int type = 0; type < TYPES; type++) changed[type] = scopes.newcomers.base(type, newcomerRates[type]);
-        Fence.shadow(factorInForce.inShadow());
+        int changed = 0;
+        for (int type = 0; type < TYPES; type++) if (scopes.newcomers.base(type, newcomerRates[type])) changed |= 1 << type;
         Fence.allowance(floorBytes);
         follow();
         renew(changed);
@@ -222,7 +223,6 @@ public final class QuotaTable {
     public synchronized void shadow(String[] rules) {
         shadow = List.of(rules);
         factorInForce.shadow(shadow.contains("factor"));
-        Fence.shadow(factorInForce.inShadow());
         follow();
     }
 
@@ -232,17 +232,11 @@ public final class QuotaTable {
     }
 
     /**
-     * Takes over the host's answers for a batch, as flat arrays. Many clients have the same answer, so each answer is there
-     * once, as a row: client i of the batch has row rows[i], and quota type t of row r stands at index r x TYPES + t.
+     * Takes over the host's answers for a batch. Many clients have the same answer, so each is there once, as a row: client i
+     * of the batch has row rows[i]. The parts of an Answer are flat arrays: quota type t of row r is at index r x TYPES + t.
      *
-     * @param codes the scope of each quota (Scopes)
-     * @param rates base rates, NaN for unlimited
-     * @param groups the names of groups that codes refer to
      * @param supplierIndexes who gave each quota, as an index into suppliers; -1 for nobody
-     * @param suppliers names of suppliers, and reasons for which a client is exempt
-     * @param distinct for each row, the client-ids of its principal whose quota differs, as an index into distinctIds;
-     *     Answer.EACH or Answer.ALONE
-     * @param shadows for each row, what suppliers in shadow would give, in the host's own words
+     * @param distinct for each row an index into distinctIds; Answer.EACH or Answer.ALONE
      * @return how many clients have another scope or rate than before; another supplier alone is no difference
      */
     public synchronized int publish(Batch batch, int[] rows, int[] codes, double[] rates, String[] groups,
@@ -263,23 +257,20 @@ public final class QuotaTable {
 
     /** Sets the host's factor (0..1) and its cause, for all clients; it is in force until the lease runs out. */
     public void factor(double value, String cause) {
-        factor(value, cause, null);
+        factor(value, cause, null, null, null);
     }
 
     /**
      * Sets the host's factor (0..1), its cause, and whom it is for: clients that write to these topics.
      *
-     * @param topics the affected topics
+     * @param topics the affected topics; null for all clients
      * @param places where each topic has its replica on a volume above its soft limit, in words for an operator
      * @param held whether requests to the topic are turned back
      */
-    public void factor(double value, String cause, String[] topics, String[] places, boolean[] held) {
-        factor(value, cause, marks.affected(topics, places, held));
-    }
-
-    private synchronized void factor(double value, String cause, Marks.Affected topics) {
+    public synchronized void factor(double value, String cause, String[] topics, String[] places, boolean[] held) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
-        factorInForce.host(new FactorInForce.Factor(value, cause), topics);
+        Marks.Affected affected = topics == null ? null : marks.affected(topics, places, held);
+        factorInForce.host(new FactorInForce.Factor(value, cause), affected);
         follow();
     }
 
@@ -294,23 +285,24 @@ public final class QuotaTable {
      * it distinct, so each principal is among them.
      */
     public void askAgain(String principal, String clientId) {
-        Entry one = principal == null ? null : principals.entry(principal);
-        if (principal == null) principals.forEach(entry -> askAgain(entry, false, clientId));
-        else if (one != null) askAgain(one, false, clientId);
+        Predicate<TagHolder> matches = holder ->
+                clientId == null || holder.clientId == null || holder.clientId.equals(clientId);
+        Entry entry = principal == null ? null : principals.entry(principal);
+        if (principal == null) principals.forEach(any -> askAgain(any, matches));
+        else if (entry != null) askAgain(entry, matches);
     }
 
     /** The same for those for whom a supplier failed. */
     public void askAgainTheFailed() {
-        principals.forEach(entry -> askAgain(entry, true, null));
+        principals.forEach(entry -> askAgain(entry, holder -> holder.failed));
     }
 
     /** What holds for a principal may depend on any of its client-ids, so it is asked for by a client-id of its own. */
-    private void askAgain(Entry entry, boolean failedOnly, String clientId) {
-        boolean asked = (!failedOnly || entry.failed) && entry.answer.reach() == Answer.Reach.ALIKE;
-        if (asked) inbox.askAgain(new Batch.Lookup(entry.name, entry.sample, 0));
-        for (Client client : entry.clients.values()) {
-            boolean matches = failedOnly ? client.failed : clientId == null || client.clientId.equals(clientId);
-            if (matches) inbox.askAgain(new Batch.Lookup(entry.name, client.clientId, 0));
+    private void askAgain(Entry entry, Predicate<TagHolder> matches) {
+        boolean asked = entry.answer.reach() == Answer.Reach.ALIKE && matches.test(entry);
+        if (asked) inbox.askAgain(new Batch.Lookup(entry.principal, entry.sample, 0));
+        for (TagHolder client : entry.clients.values()) {
+            if (matches.test(client)) inbox.askAgain(new Batch.Lookup(entry.principal, client.clientId, 0));
         }
     }
 
@@ -325,10 +317,9 @@ public final class QuotaTable {
             if (factorInForce.affected() != null && now - sweptAt >= BEATS_PER_SECOND) endMarks();
             follow();
         }
-        boolean[] changed = new boolean[TYPES];
-        Arrays.fill(changed, standIns.measure(rule, now)); // it reads MBeans, and so not under the lock
+        boolean measured = standIns.measure(rule, now); // it reads MBeans, and so not under the lock
         synchronized (this) {
-            renew(changed);
+            if (measured) renew(EVERY_TYPE);
             settle();
         }
     }
@@ -342,12 +333,15 @@ public final class QuotaTable {
         int longest = TICKS_PER_IDLE * eighth;
         Set<Scope> had = Collections.newSetFromMap(new IdentityHashMap<>());
         principals.forEach(entry -> {
-            for (Client client : entry.clients.values()) {
+            for (TagHolder client : entry.clients.values()) {
                 if (client.idle(at) > longest) principals.remove(entry, client);
                 else for (int type = 0; type < TYPES; type++) had.add(client.tags(type).scope);
             }
             if (entry.clients.isEmpty() && entry.idle(at) > longest) principals.remove(entry);
-            else for (Scope[] some : new Scope[][] {entry.all, entry.unknown, entry.former}) Collections.addAll(had, some);
+            else {
+                had.add(entry.newcomers);
+                for (Scope[] scopes : new Scope[][] {entry.all, entry.former}) Collections.addAll(had, scopes);
+            }
         });
         counters.evicted.add(before - principals.size());
         // Kafka looks for unused sensors now and then, so it may keep one for somewhat longer.
@@ -363,7 +357,7 @@ public final class QuotaTable {
     private void seen(KafkaPrincipal principal, String clientId, InetAddress address) {
         Entry entry = address == null ? null : principals.entry(principal.getName());
         if (entry == null) return;
-        Client client = clientId == null ? null : entry.client(clientId);
+        TagHolder client = clientId == null ? null : entry.client(clientId);
         if (client == null) entry.from(address);
         else client.from(address);
     }
@@ -375,37 +369,32 @@ public final class QuotaTable {
         boolean slowed = factorInForce.slows();
         Marks.Affected before = factorInForce.affected();
         Rule next = factorInForce.rule(clock.getAsLong(), now);
-        boolean closes = factorInForce.paused() && Fence.installed();
-        Creation.pause(factorInForce.paused()); // also on a controller that is no broker, where no fence is installed
-        Fence.state(closes, factorInForce.affected());
+        Fence.shadow(factorInForce.inShadow());
+        Fence.state(factorInForce.paused(), factorInForce.affected());
         Fence.addresses(addresses);
         if (slowed && !factorInForce.slows()) marks.sweep(any -> false, this::markEnded);
         else if (before != factorInForce.affected()) endMarks();
         // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
         boolean restless = now - marks.changedAt() <= next.windows().backBeats() + 1 && rule.now() != now;
-        boolean[] changed = new boolean[TYPES];
+        int changed = 0;
         for (int type = 0; type < TYPES; type++) {
-            changed[type] = restless && (rule.factors(type) || next.factors(type)) || !next.isSame(rule, type);
+            boolean factored = rule.factors(type) || next.factors(type);
+            if (restless && factored || !next.isSame(rule, type)) changed |= 1 << type;
         }
-        if (!contains(changed)) return;
+        if (changed == 0) return;
         steps = steps + 1; // first, since request threads may see the new limits at once
         put(next, changed);
     }
 
-    /** Has limits made anew, since what they are made of has changed. */
-    private void renew(boolean[] changed) {
-        if (contains(changed)) put(rule.at(now), changed);
+    /** Has limits of some types, a bit for each, made anew, since what they are made of has changed. */
+    private void renew(int changed) {
+        if (changed != 0) put(rule.at(now), changed);
     }
 
-    private static boolean contains(boolean[] changed) {
-        for (boolean one : changed) if (one) return true;
-        return false;
-    }
-
-    private void put(Rule next, boolean[] changed) {
+    private void put(Rule next, int changed) {
         rule = next;
         for (int type = 0; type < TYPES; type++) {
-            if (!changed[type]) continue;
+            if ((changed & 1 << type) == 0) continue;
             settleAt[type] = now + BEATS_PER_SECOND;
             generations.incrementAndGet(type);
         }
@@ -433,12 +422,11 @@ public final class QuotaTable {
     private void markEnded(String name, String clientId) {
         Entry entry = principals.entry(name);
         if (entry == null) return; // who isn't known shares the newcomers' tags
-        Client one = clientId == null ? null : entry.client(clientId);
+        TagHolder marked = clientId == null ? null : entry.client(clientId);
         for (int type = 0; type < TYPES; type++) {
-            Scope shared = entry.all[type] != null ? entry.all[type] : entry.unknown(type, now);
-            (one != null ? one.tags(type).scope : shared).markEnded(now, rule);
+            (marked != null ? marked.tags(type).scope : entry.unknown(type, now)).markEnded(now, rule);
             if (clientId != null) continue;
-            for (Client each : entry.clients.values()) each.tags(type).scope.markEnded(now, rule);
+            for (TagHolder client : entry.clients.values()) client.tags(type).scope.markEnded(now, rule);
         }
     }
 

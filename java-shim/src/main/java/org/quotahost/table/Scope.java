@@ -19,13 +19,13 @@ final class Scope {
 
     final Tags own;
     final boolean exempt;
-    /** Made by the first request of a slowed client; equal ones that two threads make at once do no harm. */
+    /** Made when it is asked for first; equal ones that two threads make at once do no harm. */
     private volatile Tags slowed;
     /** Base rates by quota type, NaN for unlimited; replaced as a whole. */
     private volatile double[] base = UNKNOWN;
-    /** What clients without a quota used when the factor fell, by quota type; NaN where nothing was measured. */
+    /** What clients without a quota used when the factor fell, by quota type, NaN where nothing was measured. */
     private volatile double[] standIn = UNKNOWN;
-    /** Whether StandIns has it since the factor fell. */
+    /** Whether StandIns has the scope since the factor fell. */
     volatile boolean asksForStandIn;
 
     Scope(String user, String clientId, boolean exempt) {
@@ -67,18 +67,8 @@ final class Scope {
     /** The tags of those who write to affected topics. */
     Tags slowed() {
         Tags made = slowed;
-        if (made == null) slowed = made = makeSlowed();
+        if (made == null) slowed = made = new Tags(this, Tags.slowedUser(own.user), own.clientId, true);
         return made;
-    }
-
-    /** The same to look at: nobody has them by that, so that Kafka has no sensor for them either. */
-    Tags slowedToShow() {
-        Tags made = slowed;
-        return made == null ? makeSlowed() : made;
-    }
-
-    private Tags makeSlowed() {
-        return new Tags(this, Tags.slowedUser(own.user), own.clientId, true);
     }
 
     /** For how many beats somebody has been in the scope, with no pause as long as Kafka looks back. */
@@ -108,20 +98,18 @@ final class Scope {
 
     /** Whether Kafka may have a sensor for the own tags or the slowed ones. */
     boolean wasHad() {
-        return own.wasHad() || slowed != null;
+        return own.wasHad() || slowed != null && slowed.wasHad();
     }
 
     /** The beat at which somebody was in the scope last. */
     int seen() {
-        Tags other = slowed;
-        return other == null ? own.seen() : Math.max(own.seen(), other.seen());
+        return slowed == null ? own.seen() : Math.max(own.seen(), slowed.seen());
     }
 
     /** A mark has ended: who had the slowed tags has the scope's own ones again. */
     void markEnded(int now, Rule rule) {
-        Tags other = slowed;
-        if (other == null) return;
-        other.leave(now);
+        if (slowed == null || !slowed.wasHad()) return;
+        slowed.leave(now);
         own.comeBack(now, rule);
     }
 }

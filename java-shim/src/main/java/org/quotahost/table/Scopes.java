@@ -10,18 +10,16 @@ import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Sanitized;
 
 /**
- * All scopes, by the two values of their tags.
+ * All scopes, by the two values of their tags. Any thread finds them; all else is called under the table's lock.
  *
- * <p>Any thread finds them; all else is called under the table's lock.
+ * <p>Sanitizing replaces '<' and ' ', so no real user gets a tag with these.
  */
 final class Scopes {
-    static final String NEWCOMERS = "<newcomers>";
-    static final String BROKER = "<broker>";
-    static final String UNLIMITED = "<unlimited>";
     static final String EXEMPT_TAG = "<exempt>";
     /** Codes of scopes in QuotaTable.publish(); from GROUP on, code - GROUP is an index into the group names. */
     static final int CLIENT = 0, USER = 1, CLIENT_ID = 2, ALL = 3, NEWCOMER = 4, EXEMPT = 5, GROUP = 16;
 
+    private static final String NEWCOMERS = "<newcomers";
     private static final int QUICK = 1 << 17;
 
     /** By texts alone, since Java arranges these as a tree where many have one hash: a client-id may be chosen to collide. */
@@ -30,16 +28,10 @@ final class Scopes {
     private final AtomicReferenceArray<Tags> quick = new AtomicReferenceArray<>(QUICK);
     /** By quota type, whether somebody reads what Kafka measures for clients without a quota. */
     private boolean[] measured = new boolean[QuotaTable.TYPES];
-    final Scope newcomers = of(NEWCOMERS, "");
+    final Scope newcomers = of(NEWCOMERS + ">", "");
     /** Of all who have no quota of a type that is not measured. */
-    final Scope unlimited = of(UNLIMITED, "");
+    final Scope unlimited = of("<unlimited>", "");
     final Scope exempt = of(EXEMPT_TAG, "");
-
-    static Scope[] everyType(Scope scope) {
-        Scope[] all = new Scope[QuotaTable.TYPES];
-        Arrays.fill(all, scope);
-        return all;
-    }
 
     /** Whether a scope is always there, and no client's answer gives it a rate. */
     boolean isPermanent(Scope scope) {
@@ -57,17 +49,16 @@ final class Scopes {
      */
     Tags find(String user, String clientId) {
         if (user == null || clientId == null) return null;
-        Tags one = quick.getAcquire(place(user, clientId));
-        if (one != null && one.user.equals(user) && one.clientId.equals(clientId)) return one;
+        Tags tags = quick.getAcquire(place(user, clientId));
+        if (tags != null && tags.user.equals(user) && tags.clientId.equals(clientId)) return tags;
         String own = Tags.ownUser(user);
-        ConcurrentHashMap<String, Scope> some = byUser.get(own == null ? user : own);
-        Scope scope = some == null ? null : some.get(clientId);
+        Map<String, Scope> ofUser = byUser.get(own == null ? user : own);
+        Scope scope = ofUser == null ? null : ofUser.get(clientId);
         return scope == null ? null : own == null ? scope.own : scope.slowed();
     }
 
     /**
      * The scope of an answer that is the same for all client-ids of a principal, or null if it depends on the client-id.
-     * Sanitizing replaces '<' and ' ', so no real user gets a tag with these.
      *
      * @param user the principal's name, sanitized
      */
@@ -78,7 +69,7 @@ final class Scopes {
         return switch (code) {
             case CLIENT, CLIENT_ID, NEWCOMER -> null;
             case USER -> of(user, "");
-            case ALL -> of(BROKER, "");
+            case ALL -> of("<broker>", "");
             default -> of("<group " + Sanitized.tag(answer.groups()[code - GROUP]) + ">", "");
         };
     }
@@ -91,12 +82,12 @@ final class Scopes {
 
     /** The scope that the unknown client-ids of one user share. */
     Scope newcomersOf(String user) {
-        return of("<newcomers " + user + ">", "");
+        return of(NEWCOMERS + " " + user + ">", "");
     }
 
     /** Whether clients have this scope because they are not known. */
     static boolean isOfNewcomers(Scope scope) {
-        return scope.own.user.startsWith("<newcomers");
+        return scope.own.user.startsWith(NEWCOMERS);
     }
 
     private Scope of(String user, String clientId) {
@@ -114,8 +105,8 @@ final class Scopes {
 
     /** Forgets the scopes in which nobody was since a beat, but for those that somebody still has. */
     void sweep(int before, Set<Scope> had) {
-        for (var some : byUser.values()) {
-            some.values().removeIf(scope -> {
+        for (var ofUser : byUser.values()) {
+            ofUser.values().removeIf(scope -> {
                 boolean stays = isPermanent(scope) || had.contains(scope) || scope.wasHad() && scope.seen() - before >= 0;
                 if (!stays) quick.compareAndSet(place(scope.own.user, scope.own.clientId), scope.own, null);
                 return !stays;
@@ -129,6 +120,6 @@ final class Scopes {
     }
 
     void forEach(Consumer<Scope> action) {
-        for (var some : byUser.values()) some.values().forEach(action);
+        for (var ofUser : byUser.values()) ofUser.values().forEach(action);
     }
 }

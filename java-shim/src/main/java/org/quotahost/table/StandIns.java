@@ -44,23 +44,19 @@ final class StandIns {
     boolean measure(Rule rule, int now) {
         if (!rule.usesStandIns()) {
             beganAt = now;
-            measured.addAll(late);
-            late.clear();
-            for (Scope scope; (scope = asked.poll()) != null;) measured.add(scope);
+            for (Scope scope; (scope = asked.poll()) != null;) late.add(scope);
+            late.forEach(Scope::forgetStandIns);
             measured.forEach(Scope::forgetStandIns);
+            late.clear();
             measured.clear();
             return false;
         }
-        if (now % BEATS_PER_SECOND == 0) {
-            late.removeIf(scope -> now - scope.seen() <= BEATS_PER_SECOND && asked.add(scope));
-        }
+        if (now % BEATS_PER_SECOND == 0) late.removeIf(scope -> now - scope.seen() <= BEATS_PER_SECOND && asked.add(scope));
         boolean changed = false;
         Scope scope;
         for (int left = MOST_AT_ONCE; left > 0 && (scope = asked.poll()) != null; left--) {
             changed |= measure(scope, rule, now);
-            boolean missing = false;
-            for (int type : TYPES) missing |= isMissing(scope, rule, type);
-            (missing ? late : measured).add(scope);
+            (isMissing(scope, rule, TYPES[0]) || isMissing(scope, rule, TYPES[1]) ? late : measured).add(scope);
         }
         return changed;
     }

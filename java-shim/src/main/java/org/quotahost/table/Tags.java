@@ -9,8 +9,8 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicLongFieldUpdater;
 
 /**
- * Two metric tags as the map that Kafka gets, and what is kept by them: when they are in use, and the limits that were
- * made last.
+ * Two metric tags as the map that Kafka gets, and what is kept by them: when they are in use, and the limit that was made
+ * last.
  *
  * <p>The map always has the two keys user and client-id in this order, as in Kafka's own callback. Kafka names its
  * sensors by the values alone, joined by ':'; the user is sanitized and has no ':', so no two pairs share a sensor.
@@ -35,8 +35,8 @@ final class Tags extends AbstractMap<String, String> {
     /** Whether these are of those in the scope who write to affected topics. */
     final boolean slowed;
     private final List<String> values;
-    /** By quota type. Request threads race for the places; each value is complete, and right for its rule. */
-    private final Limit[] limits = new Limit[QuotaTable.TYPES];
+    /** Request threads race for the place; each limit is complete, and right for its type and rule. */
+    private Limit last;
     /** Since when (the upper half) and when last; together, since several request threads may come back at once. */
     private volatile long times = pack(NEVER, NEVER);
     /** When the last client left that had the tags: a use after it ends the absence. */
@@ -44,8 +44,11 @@ final class Tags extends AbstractMap<String, String> {
     /** Of own tags, when a client came back to them from the slowed ones last: from then on Kafka forgets what was sent. */
     private volatile int backAt = NEVER;
 
-    /** A limit, boxed once for each rule, so that a fetch allocates nothing. */
-    private record Limit(Rule rule, Double value) {}
+    /**
+     * A limit, boxed once for each rule, so that a fetch allocates nothing: Kafka asks for the limit of FETCH with each
+     * fetch, and for those of other types when they have changed.
+     */
+    private record Limit(Rule rule, int type, Double value) {}
 
     Tags(Scope scope, String user, String clientId, boolean slowed) {
         this.scope = scope;
@@ -71,15 +74,12 @@ final class Tags extends AbstractMap<String, String> {
 
     /** The limit of a quota type by a rule, null for unlimited. Any thread. */
     Double limit(int type, Rule rule, StandIns standIns) {
-        Limit last = limits[type];
-        return last != null && last.rule == rule ? last.value : make(type, rule, standIns);
-    }
-
-    private Double make(int type, Rule rule, StandIns standIns) {
-        if (rule.usesStandIn(this, type)) standIns.ask(scope);
-        Limit made = new Limit(rule, rule.limit(this, type));
-        limits[type] = made;
-        return made.value;
+        Limit limit = last;
+        if (limit == null || limit.rule != rule || limit.type != type) {
+            if (rule.usesStandIn(this, type)) standIns.ask(scope);
+            last = limit = new Limit(rule, type, rule.limit(this, type));
+        }
+        return limit.value;
     }
 
     // ---- since when, and when last ---------------------------------------------------------------------------

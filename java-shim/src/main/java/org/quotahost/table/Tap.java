@@ -55,11 +55,9 @@ final class Tap {
     }
 
     /**
-     * The share of the factor with which a limit begins, where Kafka's windows are empty: 1 / quota.window.num.
-     *
-     * <p>Kafka divides by that many windows at the end of a client's first window, so with this share a client gets in
-     * its first second what its quota gives in a second. A smaller one would mute those who send large batches for
-     * longer, since Kafka mutes for excess / limit x window.
+     * The share of the factor with which a limit begins, where Kafka's windows are empty. Kafka divides by that many
+     * windows at the end of a client's first window, so with this share a client gets in its first second what its quota
+     * gives in a second. A smaller one would mute those who send large batches for longer (excess / limit x window).
      */
     private static double leastShare(int windows) {
         return 1.0 / windows;
@@ -71,11 +69,6 @@ final class Tap {
      */
     private static long emptyMs(int windows, long windowMs) {
         return windows * windowMs - windowMs / 2;
-    }
-
-    /** The same where the windows are full: half a window more, as the oldest one counts whole while it overlaps. */
-    private static long fullMs(int windows, long windowMs) {
-        return windows * windowMs + windowMs / 2;
     }
 
     /**
@@ -99,7 +92,7 @@ final class Tap {
     void configure(int windows, long windowMs, long maxMuteMs) {
         kafkaMs = (windows + 1) * windowMs;
         emptyMs = emptyMs(windows, windowMs);
-        fullMs = fullMs(windows, windowMs);
+        fullMs = windows * windowMs + windowMs / 2; // where they are full: the oldest counts whole while it overlaps
         least = leastShare(windows);
         stepShare = stepShare(windows, windowMs, maxMuteMs);
     }
@@ -157,10 +150,10 @@ final class Tap {
         long begin = nowMs - spanMs;
         if (factors.isEmpty() || factors.peekLast().leftMs <= begin) return factor;
         double total = 0;
-        for (Past each : factors) {
-            if (each.leftMs <= begin) continue;
-            total += each.value * (each.leftMs - begin);
-            begin = each.leftMs;
+        for (Past past : factors) {
+            if (past.leftMs <= begin) continue;
+            total += past.value * (past.leftMs - begin);
+            begin = past.leftMs;
         }
         return (total + factor * (nowMs - begin)) / spanMs;
     }

@@ -9,7 +9,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.DoubleAdder;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.stream.Stream;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
@@ -33,8 +32,8 @@ import org.slf4j.LoggerFactory;
 public final class TopicQuotas {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
     /**
-     * Pauses between two readings: without topic quotas, else, and near the threshold of the broker, since requests that
-     * come in between two readings are let in, and a client may send a lot in that time.
+     * Pauses between two readings: without topic quotas; with them; near the broker's threshold, since what comes in between
+     * two readings is let in.
      */
     public static final long IDLE_MS = 500;
     private static final long FAR_MS = 100, NEAR_MS = 20;
@@ -54,10 +53,9 @@ public final class TopicQuotas {
      */
     public static final LongAdder rejections = new LongAdder(), shadowed = new LongAdder(), rejectedBytes = new LongAdder();
 
-    /** What Python has configured last, null for no topic quotas. */
+    /** Null for no topic quotas. */
     private volatile Thresholds configured;
     private volatile double totalRate, share;
-    /** What the fence has. */
     private volatile Over over = Over.NOTHING;
     private final Map<String, InShadow> shadows = new ConcurrentHashMap<>();
     private TopicUse.OneMinuteRate total = new TopicUse.OneMinuteRate();
@@ -65,12 +63,12 @@ public final class TopicQuotas {
     private Map<String, Meters.Of> meters = Map.of();
     /** What the last reading went by. */
     private Thresholds applied;
+    private long listedAt;
     private boolean suspended;
     private final LineLimit suspensions = new LineLimit(1);
     /** Hundreds of topics may be over at once; the gauge Over and explain name all of them. */
     private final LineLimit periods = new LineLimit(TOPICS_PER_MINUTE);
     private boolean warnedOfNoFence;
-    private long listedAt;
 
     // ---- the host --------------------------------------------------------------------------------------------
 
@@ -151,14 +149,13 @@ public final class TopicQuotas {
         suspended = false;
         if (now != applied || nanos - listedAt >= LIST_NANOS) list(kafkas, now, nanos);
         totalRate = total.update(all, nanos);
-        Map<String, TopicUse> found = new HashMap<>();
+        Map<String, TopicUse> next = new HashMap<>();
         for (TopicUse use : topics.values()) {
             use.shadow = shadow(now.shadowOf(use.topic));
-            boolean isOver = use.update(meters.get(use.topic), now.expected(use.topic, share), nanos);
-            if (isOver) found.put(use.topic, use);
+            if (use.update(meters.get(use.topic), now.expected(use.topic, share), nanos)) next.put(use.topic, use);
             use.log(totalRate, now.total, nanos, periods);
         }
-        turnBack(totalRate > now.total ? found : Map.of(), now.answer);
+        turnBack(totalRate > now.total ? next : Map.of(), now.answer);
     }
 
     private void end() {
@@ -196,17 +193,17 @@ public final class TopicQuotas {
         return shadows.computeIfAbsent(name, any -> new InShadow(new DoubleAdder(), new DoubleAdder()));
     }
 
-    private void turnBack(Map<String, TopicUse> found, RuntimeException answer) {
-        found.values().forEach(TopicUse::countInShadow);
-        Over next = found.isEmpty() ? Over.NOTHING : new Over(Map.copyOf(found), answer);
+    private void turnBack(Map<String, TopicUse> uses, RuntimeException answer) {
+        uses.values().forEach(TopicUse::countInShadow);
+        Over next = uses.isEmpty() ? Over.NOTHING : new Over(Map.copyOf(uses), answer);
         if (next.equals(over)) return;
-        if (!found.isEmpty() && !Fence.installed() && !warnedOfNoFence) {
+        if (!uses.isEmpty() && !Fence.installed() && !warnedOfNoFence) {
             warnedOfNoFence = true;
             LOG.warn("Topics are over their thresholds ({}), but authorizer.class.name is not org.quotahost.QuotaFence:"
-                    + " nothing is turned back", found.keySet());
+                    + " nothing is turned back", uses.keySet());
         }
         over = next;
-        Fence.turnBack(found.isEmpty() ? null : next);
+        Fence.turnBack(uses.isEmpty() ? null : next);
     }
 
     /** Ends the topic quotas: no request is turned back any more. Nobody reads the meters now. */
@@ -221,10 +218,6 @@ public final class TopicQuotas {
     private record Over(Map<String, TopicUse> topics, RuntimeException answer) implements Fence.Topics {
         private static final Over NOTHING = new Over(Map.of(), null);
 
-        private Stream<TopicUse> inShadow() {
-            return topics.values().stream().filter(TopicUse::inShadow);
-        }
-
         @Override
         public RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
                 List<AuthorizationResult> results) {
@@ -235,7 +228,7 @@ public final class TopicQuotas {
                 TopicUse use = topic == null ? null : topics.get(topic);
                 if (use == null) continue;
                 use.turnedBack.increment();
-                if (use.inShadow()) counts = true;
+                if (use.shadow != null) counts = true;
                 else if (enforced == null) enforced = use;
             }
             if (enforced == null) {
@@ -273,7 +266,7 @@ public final class TopicQuotas {
 
     /** Those of them of which requests are only counted, since their thresholds are in shadow. */
     public List<String> overInShadow() {
-        return over.inShadow().map(use -> use.topic).sorted().toList();
+        return over.topics.values().stream().filter(use -> use.shadow != null).map(use -> use.topic).sorted().toList();
     }
 
     /**
@@ -291,6 +284,6 @@ public final class TopicQuotas {
 
     /** How many topics that a rule in shadow is about are over their thresholds now. */
     public long over(InShadow rule) {
-        return over.inShadow().filter(use -> use.shadow == rule).count();
+        return over.topics.values().stream().filter(use -> use.shadow == rule).count();
     }
 }

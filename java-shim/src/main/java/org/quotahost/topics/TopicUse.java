@@ -15,7 +15,7 @@ import org.slf4j.LoggerFactory;
  * sent a burst would be turned back for minutes, until the mean has forgotten the burst, and clients would give its
  * records up (delivery.timeout.ms).
  *
- * <p>Only the thread that reads the meters uses it, but for countTurnedBack(), allowance() and inShadow().
+ * <p>The thread that reads the meters writes it; request threads count what they turn back, and read the rest.
  */
 final class TopicUse {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
@@ -41,9 +41,12 @@ final class TopicUse {
     /** In bytes. */
     private double credit = Double.POSITIVE_INFINITY;
     private long countAtLastReading;
-    /** Of the period in which requests are turned back: how many were before it, and when the last one was. */
-    private boolean periodOpen, periodLogged;
-    private long countAtBegin, lastTurnedBackAt;
+    /** The period in which requests are turned back; null while none was for a minute. */
+    private Period period;
+    private long lastTurnedBackAt;
+
+    /** @param before how many requests had been turned back when it began */
+    private record Period(long before, boolean isLogged) {}
 
     TopicUse(String topic) {
         this.topic = topic;
@@ -52,11 +55,6 @@ final class TopicUse {
     /** How many bytes/s each principal may send on while the topic's requests are turned back. */
     double allowance() {
         return ALLOWED * expected;
-    }
-
-    /** Whether requests are only counted, since the topic's threshold is in shadow. */
-    boolean inShadow() {
-        return shadow != null;
     }
 
     /** The topic is over its threshold: counts since the last reading what would have been turned back. */
@@ -90,23 +88,20 @@ final class TopicUse {
     void log(double total, double totalExpected, long nanos, LineLimit lines) {
         long count = turnedBack.sum();
         if (count != countAtLastReading) {
-            if (!periodOpen) {
-                periodOpen = true;
-                countAtBegin = countAtLastReading;
-                periodLogged = lines.pass() != LineLimit.NO;
-                if (periodLogged) {
+            if (period == null) {
+                period = new Period(countAtLastReading, lines.pass() != LineLimit.NO);
+                if (period.isLogged) {
                     LOG.warn("Topic {}: produce requests are turned back: it takes in {} bytes/s where {} are expected, and"
                             + " this broker {} where {} are{}", topic, bytes(meter.rate), bytes(expected), bytes(total),
-                            bytes(totalExpected), inShadow() ? " (only counted: its threshold is in shadow)" : "");
+                            bytes(totalExpected), shadow != null ? " (only counted: its threshold is in shadow)" : "");
                 }
             }
             countAtLastReading = count;
             lastTurnedBackAt = nanos;
-        } else if (periodOpen && nanos - lastTurnedBackAt >= QUIET_NANOS) {
-            periodOpen = false;
-            if (!periodLogged) return;
-            LOG.info("Topic {}: no produce request was turned back for a minute; {} were since it began", topic,
-                    count - countAtBegin);
+        } else if (period != null && nanos - lastTurnedBackAt >= QUIET_NANOS) {
+            if (period.isLogged) LOG.info("Topic {}: no produce request was turned back for a minute; {} were since it began",
+                    topic, count - period.before);
+            period = null;
         }
     }
 

@@ -48,8 +48,8 @@ class CreationTest {
 
     @BeforeEach
     void paused() {
-        Creation.pause(true);
-        Creation.full(true);
+        Fence.state(true, null);
+        Fence.diskFull(true);
     }
 
     @AfterEach
@@ -71,14 +71,14 @@ class CreationTest {
         refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         refusal(ApiKeys.CREATE_TOPICS, "alice", TOPIC);
         refusal(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
-        Creation.pause(false);
+        Fence.state(false, null);
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         passes(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
     }
 
     @Test
     void aPauseThatHoldsOnlySinceSomethingIsUnknownRefusesNone() {
-        Creation.full(false);
+        Fence.diskFull(false);
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         passes(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
     }
@@ -158,15 +158,15 @@ class CreationTest {
 
     @Test
     void inShadowItIsOnlyCountedAndWithAllowNotEvenThat() {
-        long refused = Creation.refusals.sum(), shadowed = Creation.shadowed.sum();
+        long refused = Fence.creationsRefused.sum(), shadowed = Fence.creationsShadowed.sum();
         refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         Fence.shadow(true);
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         Fence.shadow(false);
-        Creation.allow(true);
+        Fence.allowCreation(true);
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
-        assertEquals(refused + 1, Creation.refusals.sum());
-        assertEquals(shadowed + 1, Creation.shadowed.sum());
+        assertEquals(refused + 1, Fence.creationsRefused.sum());
+        assertEquals(shadowed + 1, Fence.creationsShadowed.sum());
     }
 
     @Test
@@ -177,13 +177,13 @@ class CreationTest {
 
     @Test
     void aMinuteOfRefusalsIsOneLineWhichNoNameForges() {
-        Creation.log();
-        Creation.lines = new LineLimit(1);
+        Fence.logRefusals();
+        Fence.refusalLines = new LineLimit(1);
         String log = LogCapture.during(() -> {
             for (int i = 0; i < 3; i++) refusal(ApiKeys.CREATE_TOPICS, "al\nice", CLUSTER);
-            Creation.log();
+            Fence.logRefusals();
             refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
-            Creation.log();
+            Fence.logRefusals();
         });
         assertEquals(1, LogCapture.lines(log, "create topics or partitions"), log);
         assertTrue(log.contains("3 requests to create topics or partitions were refused, the last of user \"al\\u000aice\","

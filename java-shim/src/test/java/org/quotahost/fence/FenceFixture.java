@@ -99,11 +99,10 @@ public final class FenceFixture {
         Fence.state(false, null);
         Fence.addresses(null);
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE);
-        Creation.pause(false);
-        Creation.full(false);
-        Creation.allow(false);
-        Creation.log();
-        Creation.lines = new LineLimit(1);
+        Fence.diskFull(false);
+        Fence.allowCreation(false);
+        Fence.logRefusals();
+        Fence.refusalLines = new LineLimit(1);
         Fence.turnBack(null);
         Fence.shadow(false);
         Exemptions.set(new String[0], new String[0], "");

@@ -17,7 +17,6 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.QuotaFence;
-import org.quotahost.fence.Creation;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 
@@ -28,7 +27,6 @@ class FactorInShadowTest {
     @AfterEach
     @AfterTry
     void reset() {
-        Creation.pause(false);
         FenceFixture.reset();
     }
 

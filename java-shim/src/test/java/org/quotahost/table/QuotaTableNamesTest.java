@@ -169,6 +169,21 @@ class QuotaTableNamesTest {
         for (String name : colliding(12)) assertEquals(name, tags(large, "u", name).get("client-id"));
     }
 
+    /** Principals of one hash share the place where look-ups without a map end. */
+    @Test
+    void theLastAnswerIsFoundWhateverWasThereBeforeAlsoWherePrincipalsHaveOneHash() {
+        double rate = 1_000;
+        for (int round = 0; round < 20; round++) {
+            for (String user : List.of("Aa", "BB")) {
+                for (String id : List.of("x", "y")) publishWhole(table, user, id, Scopes.CLIENT, ++rate);
+                assertEquals(rate, limit(table, PRODUCE, user, "y"));
+                assertEquals(rate - 1, limit(table, PRODUCE, user, "x"));
+                publishWhole(table, user, "x", Scopes.USER, ++rate);
+                for (String id : List.of("x", "y", "z")) assertEquals(rate, limit(table, PRODUCE, user, id));
+            }
+        }
+    }
+
     @Proves("kip-13.metrics")
     @Test
     void whoHasNoQuotaSharesOneSensorUnlessTheTypeIsMeasured() {
