@@ -4,8 +4,6 @@ Both brokers have the same rates: the stock one by Kafka's own client quotas, th
 clients are ANONYMOUS on one connection; the other client, whose delays are measured meanwhile, is a user of its own.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

@@ -1,7 +1,5 @@
 """Measures the time and memory of ``quotahost report`` as the history grows: 1,000 brokers, a reading every 5 s."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

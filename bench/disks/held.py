@@ -6,18 +6,14 @@ equal at a half, where the factor should settle. All brokers run at the same tim
 own, so that whatever else the machine does disturbs all of them alike.
 """
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from bench.callback import strimzi_jars
-from bench.disks.brokers import check_alive
-from bench.disks.rolling import longest_silence
-from bench.disks.small_broker import MEGA, Holder, Room, factor, set_by_hand, small_broker, used_bytes
-from bench.disks.throttle import Rates, rates
+from bench.disks.brokers import MEGA, Holder, Room, check_alive, factor, set_by_hand, small_broker, used_bytes
+from bench.disks.load import Rates, longest_silence, rates
+from bench.jvm import strimzi_jars
 from bench.markdown import machine_line, table
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import create_topic
@@ -92,24 +88,21 @@ def report(runs: dict[Holder, Held]) -> str:
         "factor, least to most",
         "furthest on the way from soft to hard",
     ]
-    return table(heads, [_row(holder, each, runs[Holder.STOCK]) for holder, each in runs.items()])
+    return table(heads, [_row(holder, held, runs[Holder.STOCK]) for holder, held in runs.items()])
 
 
-def _row(holder: Holder, each: Held, stock: Held) -> list[str]:
-    got, deviation = str(each.rates).split(" | ") if each.rates.mean else ("0.00", "-")
-    ratio = (
-        each.rates.deviation / each.rates.mean / (stock.rates.deviation / stock.rates.mean) if each.rates.mean else 0
-    )
+def _row(holder: Holder, held: Held, stock: Held) -> list[str]:
+    got, even = held.rates, stock.rates
     return [
         holder,
-        got,
-        f"{each.rates.mean / each.wanted:.3f}" if each.wanted else "-",
-        deviation,
-        f"{ratio:.2f}" if ratio else "-",
-        f"{each.silence:.1f}",
-        f"{each.throttle:,.1f}",
-        f"{min(each.factors):.2f} to {max(each.factors):.2f}",
-        f"{(each.most - ROOM.soft) / ROOM.band:.0%}",
+        f"{got.mean / 1e6:.2f}",
+        f"{got.mean / held.wanted:.3f}" if held.wanted else "-",
+        f"{got.deviation / got.mean:.1%}" if got.mean else "-",
+        f"{got.deviation / got.mean / (even.deviation / even.mean):.2f}" if got.mean else "-",
+        f"{held.silence:.1f}",
+        f"{held.throttle:,.1f}",
+        f"{min(held.factors):.2f} to {max(held.factors):.2f}",
+        f"{(held.most - ROOM.soft) / ROOM.band:.0%}",
     ]
 
 

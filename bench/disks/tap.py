@@ -7,20 +7,15 @@ second; at the stop it gets what quotahost's ``floor.bytes`` is, as Kafka knows 
 between 1 and 0.
 """
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
-from bench.callback import strimzi_jars
-from bench.disks.ballast import Ballast
-from bench.disks.brokers import check_alive
-from bench.disks.lumps import means
-from bench.disks.rolling import longest_silence
-from bench.disks.small_broker import MEGA, Holder, Room, set_by_hand, small_broker
+from bench.disks.brokers import MEGA, Ballast, Holder, Room, check_alive, set_by_hand, small_broker
+from bench.disks.load import longest_silence, means
+from bench.jvm import strimzi_jars
 from bench.markdown import machine_line, table
 from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad
