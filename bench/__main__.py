@@ -4,15 +4,14 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, jvm, logs, names, pipeline, policies, refusal, report, scrape, shares, soak, topics
-from bench.disks import held, latency, recovery, scope, stop, tap
+from bench import broker, jvm, logs, names, pipeline, policies, refusal, scrape, shares, soak, topics
+from bench.disks import latency, recovery, scope, stop, tap
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda args: jvm.callback(),
     "affected": lambda args: jvm.affected(),
     "newclients": lambda args: jvm.newclients_table(),
     "sweep": lambda args: jvm.sweep(),
-    "usage": lambda args: jvm.usage(),
     "broker": lambda args: broker.pairs(args.pairs),
     "child": lambda args: broker.child(args.pairs),
     "flood": lambda args: broker.flood(args.clients),
@@ -24,14 +23,12 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "stop": lambda args: stop.main(),
     "latency": lambda args: latency.main(args.runs),
     "recovery": lambda args: recovery.main(args.runs),
-    "held": lambda args: held.main(),
     "tap": lambda args: tap.main(args.runs),
     "scope": lambda args: scope.main(),
     "policies": lambda args: policies.main(),
     "pipeline": lambda args: pipeline.main(),
     "bytes": lambda args: pipeline.bytes_read(),
     "shares": lambda args: shares.main(),
-    "report": lambda args: report.main(),
     "soak": lambda args: soak.main(args.minutes),
 }
 _BY_NAME_ONLY: Final = "soak"  # it takes an hour

@@ -1,8 +1,8 @@
 """Benches of Java programs that need no broker: they run in a JVM of their own, on the jar and Kafka's classes.
 
 ``callback`` and ``affected`` are JMH benchmarks of the calls that Kafka makes on each request, beside Strimzi's plugin
-and Kafka's own callback. ``newclients`` measures how soon new clients have their own quota, ``sweep`` how long requests
-stall while a factor goes its whole way with many scopes, and ``usage`` what the task publish-usage costs at each look.
+and Kafka's own callback. ``newclients`` measures how soon new clients have their own quota, and ``sweep`` how long
+requests stall while a factor goes its whole way with many scopes.
 The programs are in ``java/``; this module compiles and runs them, and makes Markdown tables of what they print.
 """
 
@@ -21,7 +21,6 @@ STRIMZI_PLUGIN: Final = "io.strimzi:kafka-quotas-plugin:0.3.1"
 JMH: Final = "org.openjdk.jmh:jmh-generator-annprocess:1.37"
 NEW_CLIENTS: Final = 20_000
 SCOPES: Final = 50_000
-USED_CLIENTS: Final = (100, 1_000, 10_000, 20_000)
 
 
 def class_path() -> str:
@@ -101,15 +100,6 @@ def sweep() -> str:
         rows.append([name, *(figures[key] for key in ("longest", "p9999", "changes", "table-bytes-a-client"))])
     heads = [f"{SCOPES:,} clients", "longest, ms", "99.99 %, ms", "changes of limits", "heap a client, bytes"]
     return table(heads, rows) + "\n\n" + machine_line()
-
-
-def usage() -> str:
-    """A row for each number of clients that are active."""
-    rows = []
-    for line in _run("org.quotahost.table.UsageCost", *map(str, USED_CLIENTS)):
-        clients, milliseconds, kilobytes = line.split()
-        rows.append([f"{int(clients):,}", milliseconds, kilobytes])
-    return table(["active clients", "ms of CPU time for a look", "kB allocated"], rows) + "\n\n" + machine_line()
 
 
 def _run(main: str, *arguments: str, heap: str = "1g") -> list[str]:

@@ -8,7 +8,6 @@ import http.client
 import itertools
 import math
 import statistics
-import subprocess
 import tempfile
 import threading
 import time
@@ -27,7 +26,6 @@ from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
 from harness.clients.raw import RawClient
 from harness.clients.rawbatch import record_batch
-from harness.java.jdk import program
 from harness.kafka.admin import DEFAULT, alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.plugin import CALLBACK, FENCE, JAR, PREFIX, plugin_properties, prefixed
@@ -40,7 +38,7 @@ EVERY: Final = 10.0  # seconds between two samples
 RATE: Final = 200_000  # bytes/s of the producer that stays
 HEAP: Final = "256m"
 # What both brokers have: the heap is resident from the start; the log's disk use is bounded.
-_JVM: Final = (f"-Xms{HEAP}", "-XX:+AlwaysPreTouch", "-XX:NativeMemoryTracking=summary")
+_JVM: Final = (f"-Xms{HEAP}", "-XX:+AlwaysPreTouch")
 _LOG: Final = {
     "log.segment.bytes": "4194304",
     "log.retention.bytes": "33554432",
@@ -103,14 +101,8 @@ def slope(samples: Sequence[Sample], pick: int) -> float:
     return statistics.linear_regression(hours, [each[pick] for each in samples]).slope
 
 
-def native(node: KafkaNode) -> str:
-    """The JVM's own account of its native memory."""
-    command = [program("jcmd"), str(node.pid), "VM.native_memory", "summary"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def run(minutes: float, progress: Path | None = None) -> dict[str, list[Sample]]:
-    """Samples by broker after the warm-up; ``progress`` gets every sample and the JVMs' accounts."""
+def run(minutes: float) -> dict[str, list[Sample]]:
+    """Samples by broker after the warm-up."""
     with tempfile.TemporaryDirectory(prefix="quotahost-soak-") as folder:
         mine, stock, port = brokers(Path(folder))
         nodes = {"quotahost": mine, "stock": stock}
@@ -120,13 +112,10 @@ def run(minutes: float, progress: Path | None = None) -> dict[str, list[Sample]]
                 for load in itertools.chain.from_iterable(map(loads, nodes.values())):
                     stack.enter_context(load)
                 stack.enter_context(Disk(mine))
-                found = watch(nodes, minutes, progress)
+                samples = watch(nodes, minutes)
             if not scrapes.factors or min(scrapes.factors) == max(scrapes.factors):
                 raise AssertionError(f"the factor did not move: {scrapes.factors}")
-            for name, node in nodes.items():
-                share = node.cpu_seconds() / (minutes * 60)
-                _note(progress, f"{name} CPU {share:.1%}, exit code {node.stop()}")
-    return found
+    return samples
 
 
 def loads(node: KafkaNode) -> list[AbstractContextManager[object]]:
@@ -140,34 +129,23 @@ def loads(node: KafkaNode) -> list[AbstractContextManager[object]]:
     ]
 
 
-def watch(nodes: Mapping[str, KafkaNode], minutes: float, progress: Path | None) -> dict[str, list[Sample]]:
-    """Samples by broker after the warm-up."""
-    found: dict[str, list[Sample]] = {name: [] for name in nodes}
+def watch(nodes: Mapping[str, KafkaNode], minutes: float) -> dict[str, list[Sample]]:
+    """A sample of each broker every EVERY seconds, from the end of the warm-up on."""
+    samples: dict[str, list[Sample]] = {name: [] for name in nodes}
     begin = time.monotonic()
     while time.monotonic() < begin + minutes * 60:
         time.sleep(EVERY)
         for name, node in nodes.items():
             now = sample(node, begin)
-            _note(progress, f"{name} {now.hours * 60:.1f} min {now.rss:.1f} {now.anonymous:.1f} MB")
             if now.hours * 3600 >= WARM_UP:
-                if not found[name]:
-                    _note(progress, f"{name} after the warm-up\n{native(node)}")
-                found[name].append(now)
-    for name, node in nodes.items():
-        _note(progress, f"{name} at the end\n{native(node)}")
-    return found
+                samples[name].append(now)
+    return samples
 
 
-def _note(progress: Path | None, text: str) -> None:
-    if progress:
-        with progress.open("a") as out:
-            out.write(text + "\n")
-
-
-def main(minutes: float, progress: Path | None = None) -> str:
+def main(minutes: float) -> str:
     """A Markdown table with a row for each broker."""
     rows = []
-    for name, samples in run(minutes, progress).items():
+    for name, samples in run(minutes).items():
         ends = f"{samples[0].rss:.0f} -> {samples[-1].rss:.0f}"
         anonymous = f"{samples[0].anonymous:.0f} -> {samples[-1].anonymous:.0f}"
         rows.append([name, ends, f"{slope(samples, 1):+.1f}", anonymous, f"{slope(samples, 2):+.1f}"])

@@ -163,14 +163,8 @@ class Holder(StrEnum):
     """What holds the volume, by its name in the tables; "stock" is Kafka alone, whose quota somebody sets by hand."""
 
     STOCK = "stock, by hand"
-    LIMITS = "quotahost, policy limits"
-    SETPOINT = "quotahost, policy setpoint"
+    QUOTAHOST = "quotahost, policy limits"
     STRIMZI = "Strimzi's plugin"
-
-    @property
-    def policy(self) -> str | None:
-        """The policy's name; None of the peers."""
-        return self.rpartition(" policy ")[2] if self.startswith("quotahost") else None
 
 
 @dataclass(frozen=True)
@@ -218,7 +212,7 @@ def _properties(holder: Holder, room: Room) -> dict[str, str]:
         return prefixed(strimzi_properties(room.capacity - room.hard) | {"static.produce": f"{room.quota:.0f}"})
     limits = {"static.storage.soft": str(room.soft), "static.storage.hard": str(room.hard)}
     clients = {"static.produce": f"{room.quota:.0f}", "static.scope": "client"}
-    own = {"factor.source": "local", "policy": holder.policy or "", "fence.authorizer": "none"}
+    own = {"factor.source": "local", "policy": "limits", "fence.authorizer": "none"}
     return plugin_properties(own | limits | clients) | FENCE
 
 
@@ -227,7 +221,7 @@ def set_by_hand(node: KafkaNode, quota: float) -> None:
     set_quota(node, {"producer_byte_rate": round(quota)}, client_id=DEFAULT)
 
 
-def factor(node: KafkaNode, holder: str = Holder.LIMITS) -> float:
+def factor(node: KafkaNode, holder: str = Holder.QUOTAHOST) -> float:
     """The factor in force; 1 for a stock broker, which has none, and before Strimzi's plugin shows it."""
     if holder == Holder.STOCK:
         return 1.0
@@ -235,11 +229,6 @@ def factor(node: KafkaNode, holder: str = Holder.LIMITS) -> float:
         beans = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
         return max((float(bean["Value"]) for bean in beans.values()), default=1.0)
     return float(Jmx(node).get("quotahost:type=QuotaTable", "Factor"))
-
-
-def used_bytes(node: KafkaNode, room: Room) -> int:
-    """Bytes that are used of the node's volume."""
-    return room.capacity - free_bytes(node.data_dirs[0])
 
 
 class Ballast:

@@ -1,13 +1,10 @@
 """A producer whose recovery can be measured, and what a meter says of how evenly a producer got its rate."""
 
-import statistics
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
-from harness.clients.load import KAFKA_WINDOW
 from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad
 
@@ -30,19 +27,6 @@ class PacedProducer(ProducerLoad):
             return True
         self._due = max(self._due, now - _BEHIND) + self._apart
         return False
-
-
-@dataclass(frozen=True)
-class Rates:
-    """Mean bytes/s over a time, and the standard deviation of the rates of its quota windows."""
-
-    mean: float
-    deviation: float
-
-
-def rates(meter: Meter, start: float, end: float) -> Rates:
-    """The rates between two moments, over as many whole quota windows as lie between them."""
-    return Rates(meter.smooth_rate(start, end), statistics.pstdev(means(meter, start, end, KAFKA_WINDOW)))
 
 
 def means(meter: Meter, start: float, end: float, length: float) -> list[float]:

@@ -24,7 +24,7 @@ from harness.kafka.node import KafkaNode
 
 ROOM: Final = Room(quota=2 * MEGA, soft=100 * MEGA, hard=300 * MEGA, capacity=400 * MEGA)
 WINDOWS: Final = (2, 11)  # quota.window.num
-HOLDERS: Final[tuple[Holder, ...]] = (Holder.LIMITS, Holder.STOCK, Holder.STRIMZI)
+HOLDERS: Final[tuple[Holder, ...]] = (Holder.QUOTAHOST, Holder.STOCK, Holder.STRIMZI)
 CLIENTS: Final = 3  # with Strimzi's plugin one, as its clients share the quota
 LEAST: Final = 0.3  # the factor
 FLOOR: Final = 35_000.0  # bytes/s
