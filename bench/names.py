@@ -114,7 +114,6 @@ class OtherClient:
     """A client of its own user, which writes a hundred small records a second and notes how long each takes."""
 
     def __init__(self, broker: KafkaNode) -> None:
-        """Begins at once."""
         self.delays: list[float] = []
         config: dict[str, Any] = broker.client_config("alice", "steady") | {"linger.ms": 0}
         self._producer, self._ends = Producer(config), threading.Event()

@@ -88,7 +88,6 @@ class Driver:
     """The pipeline with its metrics endpoint, and its CPU time."""
 
     def __init__(self, folder: Path, node: KafkaNode, **options: object) -> None:
-        """Prepares the pipeline; starts nothing yet."""
         # As if mirrored from another cluster: of its own only registered brokers would count, and there is one.
         options = {"validity": "1h", "metrics_port": free_port(), "cluster": "bench", **options}
         self.process = PipelineProcess(folder, node.bootstrap, **options)

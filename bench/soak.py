@@ -161,18 +161,15 @@ class Repeated(ABC):
     """Does something every so many seconds on a thread of its own, for the time of a ``with`` block."""
 
     def __init__(self, period: float) -> None:
-        """Starts nothing yet."""
         self._period = period
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Self:
-        """Starts."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stops."""
         self._stopping.set()
         self._thread.join()
 
@@ -191,7 +188,6 @@ class Visitors(Repeated):
     """Each second a new client-id on a new connection writes and goes; nineteen others of a thousand only knock."""
 
     def __init__(self, node: KafkaNode) -> None:
-        """Takes a running node with a topic t."""
         super().__init__(1.0)
         self._node = node
 
@@ -208,7 +204,6 @@ class Changes(Repeated):
     """Changes the clients' default rate once a minute, by the plugin's own properties where there is the plugin."""
 
     def __init__(self, node: KafkaNode) -> None:
-        """Takes a running node."""
         super().__init__(CHANGE_S)
         self._node = node
         self._callback = node.properties.get(PREFIX + "class") == CALLBACK
@@ -230,7 +225,6 @@ class Scrapes(Repeated):
     """Reads the Prometheus endpoint; ``factors`` are those that it showed."""
 
     def __init__(self, port: int) -> None:
-        """Takes its port on loopback."""
         super().__init__(SCRAPE_S)
         self._port = port
         self.factors: set[float] = set()
@@ -249,7 +243,6 @@ class Disk(Repeated):
     """Publishes the cluster's record, as the pipeline does, with a disk that fills and empties: the factor moves."""
 
     def __init__(self, node: KafkaNode) -> None:
-        """Takes a running node; connects at once, by a client-id that passes the fence."""
         super().__init__(DISK_S)
         self._node = node
         self._producer = Producer(node.client_config(client_id="quotahost-0") | {"log_level": 4})
@@ -275,6 +268,5 @@ class Disk(Repeated):
         self._producer.poll(0)
 
     def __exit__(self, *_: object) -> None:
-        """Stops, and sends what is left."""
         super().__exit__()
         self._producer.flush(10)

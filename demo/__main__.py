@@ -4,8 +4,6 @@ With SPARK=1 in the environment it also plays the part with the Spark pipeline. 
 not as it should be, and 130 after Ctrl-C.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -249,13 +249,11 @@ class Ballast:
             self._adjust()
 
     def __enter__(self) -> Self:
-        """Begins to keep the level."""
         self._file.touch()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leaves the file as it is."""
         self._stopping.set()
         self._thread.join()
 

@@ -5,8 +5,6 @@ fills the disk; the users blue and green write to it, too, and are the producers
 writes to another disk. ``picture`` shows the samples that are taken here.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import ExitStack

@@ -5,8 +5,6 @@ window's bytes in one second and nothing for ten. With ``factor.scope=topics`` o
 slowed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial

@@ -4,8 +4,6 @@ The picture has the used bytes against the limits above, the throughput below, t
 bottom, and the state as background.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Draws the first part's picture: each client's rate over time, against its quota."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Each phase changes the running broker: client quotas by the Admin API, one of th
 The demo measures whether each client reaches its quota; ``table`` and ``picture`` show the result.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,7 +1,5 @@
 """Shows the first part: a live table while it plays, and a summary of all phases at the end."""
 
-from __future__ import annotations
-
 import time
 from typing import Final
 

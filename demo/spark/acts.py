@@ -4,8 +4,6 @@ Each act does something to the brokers, the disk or the pipeline, waits for the 
 sentence what happened. Samples of all brokers are taken all the while; ``table`` and ``picture`` show them.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field

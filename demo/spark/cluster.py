@@ -4,8 +4,6 @@ Broker 3 has the disk that fills. The brokers read the pipeline's record; while 
 answers. ``acts`` takes a sample twice a second, and ``table`` and ``picture`` show the samples.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

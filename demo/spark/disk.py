@@ -4,8 +4,6 @@ It is a small file system that a service fills. Where none can be mounted, limit
 disk: for the brokers there is no difference.
 """
 
-from __future__ import annotations
-
 from typing import Final, Protocol
 
 from demo.disk.acts import consumed
@@ -52,7 +50,6 @@ class FilledDisk:
     TOPIC: Final = "filling"
 
     def __init__(self, cluster: Cluster) -> None:
-        """Prepares the service; it writes nothing yet."""
         self._cluster = cluster
         self._service = ProducerLoad(cluster.client_config("service", "filler"), self.TOPIC, rate=SERVICE)
         self.limits: tuple[int, int] | None = None
@@ -87,7 +84,6 @@ class LoweredLimits:
     """Limits that move below what is used. For the other brokers that is a disk that has filled."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Sets no limits yet."""
         self._cluster = cluster
         self.limits: tuple[int, int] | None = None
 

@@ -4,8 +4,6 @@ In the middle the pipeline is killed, and the brokers go on protecting the disk 
 starts everything, ``acts`` plays it, ``table`` and ``picture`` show it.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import time

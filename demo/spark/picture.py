@@ -1,7 +1,5 @@
 """Draws the Spark part's picture: the brokers' factors, the source that answers, and the throughput over time."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Shows the Spark part: a live table or plain lines while it plays, and a summary of the acts at the end."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from rich.console import Console, Group
@@ -59,11 +57,10 @@ class PlainOutput:
     """Prints lines on a console that is no terminal: each new caption, and a sample now and then."""
 
     def __init__(self, console: Console) -> None:
-        """Prints nothing yet."""
         self._console, self._caption = console, ""
 
     def __call__(self, setup: Setup, recording: Recording, caption: str) -> None:
-        """Prints the newest sample, if the caption is new or enough samples have passed."""
+        """Print the newest sample, if the caption is new or enough samples have passed."""
         if caption != self._caption:
             self._caption = caption
             self._console.print(caption, soft_wrap=True)

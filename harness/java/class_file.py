@@ -3,8 +3,6 @@
 A test looks through Kafka's jars for the classes that make network clients. ``javap`` would take a JVM for each class.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass, field
 from typing import Any, Final

@@ -3,8 +3,6 @@
 Names of users and passwords in tests contain every special character, and both formats must pass them unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final

@@ -4,8 +4,6 @@ A builder here needs no container engine: ``harness.system.image`` runs these in
 reader doesn't know it refuses, so that no test passes by leaving a step out.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

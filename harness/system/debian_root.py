@@ -1,7 +1,5 @@
 """Makes minimal Debian roots by debootstrap, once, in ``build/``."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

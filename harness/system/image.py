@@ -3,8 +3,6 @@
 Commands run by ``chroot`` in namespaces of their own for mounts and processes; the network is this machine's.
 """
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path

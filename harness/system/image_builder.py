@@ -3,8 +3,6 @@
 It runs the instructions one by one; layers, registries of images and limits of resources are not imitated.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Mapping
@@ -19,7 +17,6 @@ class Builder:
     """Runs one Containerfile, from the images that are there already."""
 
     def __init__(self, context: Path, images: Mapping[str, Path], root: Path, arguments: Mapping[str, str]) -> None:
-        """Take the context of COPY, roots by image name, the folder of the last stage's root, and build arguments."""
         self._context, self._images, self._arguments = context, images, arguments
         self._image = Image(root)
         self._stages: dict[str, Path] = {}

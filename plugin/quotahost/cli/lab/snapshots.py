@@ -22,9 +22,9 @@ from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolum
 from quotahost.broker.plugins.factor_sources.liveness import Patience
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.tasks.publish_volumes import is_news
-from quotahost.cli.lab.disk import Disk, Events
 from quotahost.cli.lab.host import log
 from quotahost.cli.lab.scenes import PipelinePlan, Scene
+from quotahost.cli.lab.traffic import Disk, Events, ms
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.bounds import bounds
@@ -39,12 +39,8 @@ CLUSTER: Final = "simulated"
 Register: TypeAlias = Callable[[Mapping[str, bool]], None]
 
 
-def _ms(span: timedelta) -> int:
-    return round(span.total_seconds() * 1000)
-
-
-def _wall_ms(ms: int) -> int:
-    return int(EPOCH.timestamp() * 1000) + ms
+def _wall_ms(now: int) -> int:
+    return int(EPOCH.timestamp() * 1000) + now
 
 
 class Topic:
@@ -60,7 +56,7 @@ class Topic:
     def __init__(self, scene: Scene, settings: Settings, events: Events) -> None:
         self._way, self._events = scene.way, events
         self._rnd = random.Random(scene.seed * 1013 + 7)
-        self._period = _ms(settings.snapshots_period)
+        self._period = ms(settings.snapshots_period)
         self._sources: list[Source] = []
         self.snapshots: dict[str, tuple[Snapshot, int]] = {}
         self._record: tuple[ClusterRecord, int] | None = None
@@ -81,9 +77,9 @@ class Topic:
         for source in self._sources:
             source.register(self.registered)
 
-    def disturb(self, ms: int) -> None:
+    def disturb(self, lasts: int) -> None:
         """Somebody may know less than he should, until so long after now."""
-        self.disturbed_until = max(self.disturbed_until, self._events.now + ms + self.slowest)
+        self.disturbed_until = max(self.disturbed_until, self._events.now + lasts + self.slowest)
 
     def publish(self, snapshot: Snapshot) -> None:
         """Hand a snapshot to all readers, each after a time of its own, unless it is lost."""
@@ -138,7 +134,7 @@ class Pipeline:
 
     def __init__(self, plan: PipelinePlan, settings: Settings, topic: Topic, events: Events) -> None:
         self._plan, self._topic, self._events = plan, topic, events
-        self._validity = _ms(settings.validity)
+        self._validity = ms(settings.validity)
         self._newest: dict[str, tuple[Snapshot, int]] = {}
         self._run = self._sequence = self.life = 0
         self._launch()
@@ -321,13 +317,13 @@ class Source:
             self.known = ClusterVolumes((replace(volume, consumed=used, topics=topics),))
         if self._topic:
             self._offer(self._topic)
-        self._events.after(_ms(self._settings.volumes_period), lambda: self._look(life))
+        self._events.after(ms(self._settings.volumes_period), lambda: self._look(life))
 
     def _offer(self, topic: Topic) -> None:
         now = self._events.now
         soft, hard = self._settings.storage_soft, self._settings.storage_hard
         seen = Snapshot(self.own, EPOCH + timedelta(milliseconds=now), self.known.volumes, soft, hard, age_ms=0)
-        due = self._published is None or now - self._published[1] >= _ms(self._settings.snapshots_period)
+        due = self._published is None or now - self._published[1] >= ms(self._settings.snapshots_period)
         if due or (self._published and is_news(self._published[0], seen)):
             self._published = seen, now
             topic.publish(seen)

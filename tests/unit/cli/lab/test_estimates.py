@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.cli.lab.curves import Bucket, ClientUse, Name, Use
-from quotahost.cli.lab.estimates import FactorPoint, Growth, replayed_client
 from quotahost.cli.lab.pages import replay_page
-from quotahost.cli.lab.play import play
+from quotahost.cli.lab.play import FactorPoint, Growth, play, replayed_client
 from quotahost.cli.lab.replay import tables_of
 from tests.unit.cli.lab import runs
 
