@@ -261,9 +261,9 @@ class FakeHost(Generic[PluginT]):
         self._task_thread.end()
 
     def _construct(self, settings: Settings) -> LoadedPlugin[PluginT]:
-        own = discovery.plugin_settings(self._role, self._name, settings, self._entry)
+        section = discovery.plugin_settings(self._role, self._name, settings, self._entry)
         context = Context(
-            self._name, own, settings, self._node, logging.getLogger(f"quotahost.plugin.{self._name}"),
+            self._name, section, settings, self._node, logging.getLogger(f"quotahost.plugin.{self._name}"),
             self._announce, open_disks=self._disks.started, broker=self.broker, metrics=self.broker,
         )  # fmt: skip
         return discovery.construct(self._role, self._entry, context)

@@ -75,8 +75,8 @@ def disk(
     if seed is not None:
         _play(seed, plot)
         return
-    own = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
-    merged, windows_in_file = properties_of(properties, own)
+    given = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
+    merged, windows_in_file = properties_of(properties, given)
     demands = [parsed("--demand", text, parse_demand) for text in demand or ["eager"]]
     each_quota, batch_size = parsed("--quota", quota, parse_quantity), _size("--batch", batch)
     size, lasts = _size("--capacity", capacity), parsed("--time", time, _time)
@@ -130,23 +130,23 @@ def parse_demand(text: str) -> Demand:
     return Demand(cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None, count)
 
 
-def properties_of(file: Path | None, own: dict[str, str]) -> tuple[dict[str, str], str | None]:
-    """A broker's properties under our prefix, without it, with ``own`` in their place; and its quota.window.num.
+def properties_of(file: Path | None, given: dict[str, str]) -> tuple[dict[str, str], str | None]:
+    """A broker's properties under our prefix, without it, with ``given`` in their place; and its quota.window.num.
 
     Raises:
         QuotahostError: the file can't be read.
     """
     if file is None:
-        return own, None
+        return given, None
     broker = read_broker_file(file)
-    limits = any(name.startswith("static.storage.") for name in own)
+    limits = any(name.startswith("static.storage.") for name in given)
     from_file = {
         name.removeprefix(PREFIX): text
         for name, text in broker.properties.items()
         # Limits are of several forms that exclude each other: those on the command line take the place of all.
         if name.startswith(PREFIX) and not (limits and name.startswith(f"{PREFIX}static.storage."))
     }
-    return {**from_file, **own}, broker.get("quota.window.num") or None
+    return {**from_file, **given}, broker.get("quota.window.num") or None
 
 
 def _limited(properties: dict[str, str], capacity: int) -> tuple[tuple[tuple[str, str], ...], int]:
@@ -156,8 +156,8 @@ def _limited(properties: dict[str, str], capacity: int) -> tuple[tuple[tuple[str
         QuotahostError: a property is wrong, or there are no limits to try.
     """
     limited = tuple(sorted({**properties, "factor.source": "local"}.items()))
-    own = settings_of(limited)
-    levels = bounds(Volume("1", "/data", capacity, 0), own.storage_soft, own.storage_hard)
+    settings = settings_of(limited)
+    levels = bounds(Volume("1", "/data", capacity, 0), settings.storage_soft, settings.storage_hard)
     if levels is None:
         raise QuotahostError("there are no limits to try; give --limits soft=..,hard=.., or --properties with some")
     if levels.hard >= capacity:

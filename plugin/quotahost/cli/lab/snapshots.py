@@ -69,7 +69,7 @@ class Topic:
     def join(self, source: Source) -> None:
         """A broker reads from now on; it is registered and in service."""
         self._sources.append(source)
-        self.registered[source.own] = False
+        self.registered[source.broker] = False
 
     def fence(self, broker: str, fenced: bool) -> None:
         """The controllers have noticed that a broker died, or is back; all brokers learn it."""
@@ -90,7 +90,7 @@ class Topic:
             return
         self.snapshots[snapshot.broker] = snapshot, now
         for source in self._sources:
-            if source.own != snapshot.broker:
+            if source.broker != snapshot.broker:
                 self._send(source, partial(source.take, snapshot, now))
         if self.pipeline:
             self._send(self.pipeline, partial(self.pipeline.take, snapshot, now))
@@ -107,7 +107,7 @@ class Topic:
     def replay(self, source: Source) -> None:
         """What a broker that starts finds in the topics."""
         for snapshot, written in self.snapshots.values():
-            if snapshot.broker != source.own:
+            if snapshot.broker != source.broker:
                 source.take(snapshot, written, live=False)
         if self._record:
             source.take_record(*self._record, live=False)
@@ -218,16 +218,16 @@ class Source:
     """A factor source whose ``read`` the host calls; it also looks at its own disk, and publishes that.
 
     Attributes:
-        own: the broker's id.
+        broker: the broker's id.
         known: its own volume, when it looked last.
         life: how often it has started or died.
     """
 
     def __init__(
-        self, own: str, disk: Disk, topics: frozenset[str], settings: Settings, topic: Topic | None, events: Events
+        self, broker: str, disk: Disk, topics: frozenset[str], settings: Settings, topic: Topic | None, events: Events
     ) -> None:
         """``topics`` are those with a replica on the disk; ``topic`` None is without other brokers."""
-        self.own, self._disk, self._settings, self._topic, self._events = own, disk, settings, topic, events
+        self.broker, self._disk, self._settings, self._topic, self._events = broker, disk, settings, topic, events
         self._topics = topics
         self._cluster: ClusterVolumesSource | None = None
         self._validity = settings.validity.total_seconds()
@@ -246,7 +246,7 @@ class Source:
         self._roster = Roster(self._events.clock, self._wall)
         self._cluster = self._cluster_volumes() if self._topic and self._topic.pipeline else None
         if self._topic:
-            self._topic.fence(self.own, False)
+            self._topic.fence(self.broker, False)
             self._topic.replay(self)
         self._look(self.life)
 
@@ -276,7 +276,7 @@ class Source:
 
     def _by_snapshots(self) -> ClusterVolumes:
         """What ``snapshots`` says, which also stands by for ``cluster-volumes``; the same object without a change."""
-        others = [broker for broker in self._roster.known(self._patience) if broker.broker != self.own]
+        others = [broker for broker in self._roster.known(self._patience) if broker.broker != self.broker]
         answer = ClusterVolumes(
             self.known.volumes + tuple(v for broker in others if broker.snapshot for v in broker.snapshot.volumes),
             tuple(broker.problem for broker in others if broker.problem and not broker.awaited),
@@ -290,7 +290,7 @@ class Source:
         """The real source; for its reader, its standby and the registered brokers stand the topic's own ways."""
         self._records = records = LatestRecord[ClusterRecord](self._events.clock, self._wall)
         broker = FakeBroker()
-        context = Context("cluster-volumes", None, self._settings, int(self.own), log, broker=broker, metrics=broker)
+        context = Context("cluster-volumes", None, self._settings, int(self.broker), log, broker=broker, metrics=broker)
         disks: Any = SimpleNamespace(cluster_id=CLUSTER, known=lambda: self.known)
         context.open_disks = lambda: disks
         reader = SimpleNamespace(
@@ -322,7 +322,7 @@ class Source:
     def _offer(self, topic: Topic) -> None:
         now = self._events.now
         soft, hard = self._settings.storage_soft, self._settings.storage_hard
-        seen = Snapshot(self.own, EPOCH + timedelta(milliseconds=now), self.known.volumes, soft, hard, age_ms=0)
+        seen = Snapshot(self.broker, EPOCH + timedelta(milliseconds=now), self.known.volumes, soft, hard, age_ms=0)
         due = self._published is None or now - self._published[1] >= ms(self._settings.snapshots_period)
         if due or (self._published and is_news(self._published[0], seen)):
             self._published = seen, now

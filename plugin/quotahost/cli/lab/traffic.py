@@ -265,8 +265,8 @@ class Slowing:
         marked = () if self.affected is None else self.affected.places
         self.affected = affected
         for client in marked:
-            own = self._own.get(client)
-            if not self.slows(client) and (own is None or not self._recent(own, now)):
+            tags = self._own.get(client)
+            if not self.slows(client) and (tags is None or not self._recent(tags, now)):
                 self._own[client] = Tags(self._rate(), now, NEVER)
 
     def slows(self, client: str) -> bool:

@@ -63,10 +63,10 @@ class World:
 
     def _disk(self, plan: DiskPlan, broker: str) -> Disk:
         volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
-        own = self.settings
-        limits = bounds(volume, plan.soft or own.storage_soft, plan.hard or own.storage_hard)
+        settings = self.settings
+        limits = bounds(volume, plan.soft or settings.storage_soft, plan.hard or settings.storage_hard)
         limits = limits or Bounds(plan.capacity, plan.capacity)
-        return Disk(plan, volume, limits, limits.lets_go_at(own.pause_resume_free_share), self.events)
+        return Disk(plan, volume, limits, limits.lets_go_at(settings.pause_resume_free_share), self.events)
 
     def _hang(self, broker: Broker, begins: int, ends: int) -> None:
         self.events.at(begins, lambda: broker.hang(ends))
