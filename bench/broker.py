@@ -1,78 +1,135 @@
-"""Compares a broker with the callback and the same broker without it: start, memory, produce throughput.
+"""Compares one broker with another under the same load: start, memory, produce throughput.
 
-They run in pairs, in alternating order, so that a machine that slows down in the meantime disturbs neither.
+``pairs`` compares a broker with the callback and one without it; ``child`` Python in the broker's own process and in a
+child, which also idles and is killed under load. Runs alternate in their order, so that a machine that slows down in
+the meantime disturbs neither. ``flood`` watches the memory while ever new clients come to a broker with a small table.
 """
 
-from __future__ import annotations
-
+import os
+import signal
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from bench import jvm
 from bench.markdown import table
 from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import create_topic
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import JAR, plugin_properties
+from harness.system.process import cpu_seconds
+from harness.system.waiting import eventually
 
-WARM_UP: Final = 5.0  # seconds before the measurement
+WARM_UP: Final = 5.0  # seconds before a measurement
 MEASURED: Final = 10.0  # seconds
-
-
-def _node(directory: Path, with_callback: bool, **settings: str) -> KafkaNode:
-    properties = plugin_properties(settings) if with_callback else {}
-    return KafkaNode(
-        directory, classpath=[JAR], properties=properties, class_archive=False, heap="512m", jvm_options=()
-    )
-
-
-def _measure(with_callback: bool) -> tuple[float, float, float]:
-    """Seconds to start, resident MB of the idle broker, bytes/s produced."""
-    with tempfile.TemporaryDirectory() as folder:
-        began = time.monotonic()
-        with _node(Path(folder), with_callback) as node:
-            start = time.monotonic() - began
-            rss = node.rss() / 1e6
-            create_topic(node, "t")
-            with ProducerLoad(node.client_config(client_id="p"), "t", record_size=1_000) as load:
-                time.sleep(WARM_UP)
-                begin = time.monotonic()
-                time.sleep(MEASURED)
-                rate = load.meter.rate(begin, time.monotonic())
-    return start, rss, rate
+STOCK: Final = "stock"
+Figures = Iterator[tuple[str, float]]
 
 
 def pairs(count: int) -> str:
-    """A Markdown table of medians over so many pairs of runs."""
-    runs: dict[bool, list[tuple[float, float, float]]] = {True: [], False: []}
-    for number in range(count):
-        for with_callback in (True, False) if number % 2 else (False, True):
-            runs[with_callback].append(_measure(with_callback))
+    """Medians over so many pairs of a broker with the callback and one without."""
+    runs = _alternate(("broker", STOCK), count, lambda form: _measure(form, static__scope="client"))
+    differences = {
+        name: statistics.median(a - b for a, b in zip(by_form["broker"], by_form[STOCK], strict=True))
+        for name, by_form in runs.items()
+    }
+    rows = [[name, f"{difference:+.2f}"] for name, difference in differences.items()]
+    (throughput,) = [by_form for name, by_form in runs.items() if "MB/s" in name]
+    ratio = statistics.median(a / b for a, b in zip(throughput["broker"], throughput[STOCK], strict=True))
+    rows.append(["produced, ratio", f"{ratio:.3f}"])
+    return table([f"with the callback less without, median of {count} pairs", ""], rows)
 
-    def median(pick: Callable[[tuple[float, float, float], tuple[float, float, float]], float]) -> float:
-        return statistics.median(pick(a, b) for a, b in zip(runs[True], runs[False], strict=True))
 
-    return table(
-        [f"with the callback against without, median of {count} pairs", ""],
-        [
-            ["start-up", f"{median(lambda a, b: a[0] - b[0]):+.2f} s"],
-            ["resident memory after the start", f"{median(lambda a, b: a[1] - b[1]):+.0f} MB"],
-            ["produce throughput", f"{median(lambda a, b: a[2] / b[2]):.3f}"],
-        ],
-    )
+def child(count: int) -> str:
+    """Medians over so many pairs of Python in the broker's process and in a child."""
+
+    def measure(form: str) -> Figures:
+        yield from jvm.newclients(f"python.process={form}").items()
+        yield from _measure(form, static__scope="client", static__produce="1G")
+
+    forms = ("broker", "child")
+    runs = _alternate(forms, count, measure)
+    rows = [
+        [name, *(f"{statistics.median(by_form[form]):.2f}" if form in by_form else "" for form in forms)]
+        for name, by_form in runs.items()
+    ]
+    return table([f"median of {count}; ms where nothing else stands there", *forms], rows)
 
 
 def flood(count: int) -> str:
-    """A Markdown table of the resident memory in MB while ever new clients come to a broker with a small table."""
+    """The resident memory in MB after each tenth of so many new clients."""
     rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        settings = {"clients.max": "10000", "static.produce": "1M", "static.scope": "client"}
-        with _node(Path(folder), True, **settings) as node:
-            for step in range(10):
-                introduce_clients(node, (f"flood-{step}-{n}" for n in range(count // 10)))
-                rows.append([f"{(step + 1) * count // 10:,}", f"{node.rss() / 1e6:.0f}"])
+    with _node("broker", clients__max="10000", static__produce="1M", static__scope="client") as node:
+        for tenth in range(1, 11):
+            introduce_clients(node, (f"flood-{tenth}-{n}" for n in range(count // 10)))
+            rows.append([f"{tenth * count // 10:,}", f"{node.rss() / 1e6:.0f}"])
     return table(["clients seen", "resident MB"], rows)
+
+
+def _alternate(
+    forms: tuple[str, str], count: int, measure: Callable[[str], Figures]
+) -> dict[str, dict[str, list[float]]]:
+    """The values of each figure by form, of so many runs of each."""
+    runs: dict[str, dict[str, list[float]]] = {}
+    for number in range(count):
+        for form in forms if number % 2 else reversed(forms):
+            for name, value in measure(form):
+                runs.setdefault(name, {}).setdefault(form, []).append(value)
+    return runs
+
+
+@contextmanager
+def _node(form: str, **settings: str) -> Iterator[KafkaNode]:
+    """A running broker in one of the forms; settings of quotahost, with two underscores for a dot."""
+    given = {name.replace("__", "."): value for name, value in settings.items()}
+    properties = {} if form == STOCK else plugin_properties(given | {"python.process": form})
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        KafkaNode(Path(folder), classpath=[JAR], properties=properties, class_archive=False, jvm_options=()) as node,
+    ):
+        yield node
+
+
+def _measure(form: str, **settings: str) -> Figures:
+    """Each figure of one broker as it is known."""
+    began = time.monotonic()
+    with _node(form, **settings) as node:
+        yield "broker start, s", time.monotonic() - began
+        yield "resident memory after the start, all processes, MB", sum(map(_rss, [node.pid, *_children(node)]))
+        create_topic(node, "t")
+        with ProducerLoad(node.client_config(client_id="p"), "t", record_size=1_000) as load:
+            time.sleep(WARM_UP)
+            begin = time.monotonic()
+            time.sleep(MEASURED)
+            yield "produced, MB/s", load.meter.rate(begin, time.monotonic()) / 1e6
+            if form == "child":
+                os.kill(_children(node)[0], signal.SIGKILL)
+                began = time.monotonic()
+                introduce_clients(node, ["new"])
+                eventually(lambda: not quota_now(node, "ANONYMOUS", "new", "PRODUCE").newcomer, poll=0.01)
+                yield "kill -9 under load: a new client has its quota after, s", time.monotonic() - began
+                yield "kill -9 under load: failed records", float(len(load.errors))
+        if form == "child":
+            time.sleep(WARM_UP)
+            (pid,) = _children(node)
+            before = cpu_seconds(pid)
+            time.sleep(2 * MEASURED)
+            yield "idle CPU of the child, percent of a core", (cpu_seconds(pid) - before) / (2 * MEASURED) * 100
+
+
+def _children(node: KafkaNode) -> list[int]:
+    """The process ids of a broker's children."""
+    tasks = Path(f"/proc/{node.pid}/task").glob("*/children")
+    return [int(pid) for task in tasks for pid in task.read_text().split()]
+
+
+def _rss(pid: int) -> float:
+    """Resident MB."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

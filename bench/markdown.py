@@ -1,7 +1,5 @@
 """Markdown for docs/benchmarks.md: tables, and the line about the machine that stands under them."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Both brokers have the same rates: the stock one by Kafka's own client quotas, th
 clients are ANONYMOUS on one connection; the other client, whose delays are measured meanwhile, is a user of its own.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics
@@ -116,7 +114,6 @@ class OtherClient:
     """A client of its own user, which writes a hundred small records a second and notes how long each takes."""
 
     def __init__(self, broker: KafkaNode) -> None:
-        """Begins at once."""
         self.delays: list[float] = []
         config: dict[str, Any] = broker.client_config("alice", "steady") | {"linger.ms": 0}
         self._producer, self._ends = Producer(config), threading.Event()

@@ -3,8 +3,6 @@
 The broker, the driver and this process share the machine, so its figures depend on the number of cores.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import tempfile
@@ -90,7 +88,6 @@ class Driver:
     """The pipeline with its metrics endpoint, and its CPU time."""
 
     def __init__(self, folder: Path, node: KafkaNode, **options: object) -> None:
-        """Prepares the pipeline; starts nothing yet."""
         # As if mirrored from another cluster: of its own only registered brokers would count, and there is one.
         options = {"validity": "1h", "metrics_port": free_port(), "cluster": "bench", **options}
         self.process = PipelineProcess(folder, node.bootstrap, **options)
@@ -243,9 +240,7 @@ A_RECORD: Final = 70  # bytes of Kafka's batch header and of the record's own fi
 
 
 def _bytes_row(brokers: int) -> str:
-    from bench.disks.publishing import snapshot as large
-
-    each = len(snapshot_records.encode(large(1))) + A_RECORD
+    each = len(snapshot_records.encode(_large(1))) + A_RECORD
     record = _record_size(brokers)
     # DescribeLogDirsResponse v4 has for each replica index, size, offset lag, future and tags, and a name for a topic
     # of ten partitions.
@@ -253,15 +248,22 @@ def _bytes_row(brokers: int) -> str:
     return f"| {brokers:,} | {record * INTERVAL:,} | {brokers * each:,} | {listed:,} |"
 
 
+def _large(broker: int, used: int = 0) -> snapshot_records.Snapshot:
+    """The snapshot of a large broker: 20 volumes of 4 TB, with limits."""
+    name = str(broker)
+    disks = (Volume(name, f"/dev/nvme{n}n1", 4 * 10**12, 10**12 + n * 10**9 + used) for n in range(20))
+    soft, hard = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
+    return snapshot_records.Snapshot(name, datetime.now(UTC), tuple(disks), soft, hard)
+
+
 def _record_size(brokers: int) -> int:
     """Bytes of the cluster record of so many brokers, whose volumes are all of one size, by the reference model."""
-    from bench.disks.publishing import snapshot as large
     from quotahost.pipeline.cluster import Rules
     from tests.reference import volumes as model
 
     now = datetime.now(UTC)
     records = [
-        model.Record("t", 0, n, now + timedelta(seconds=5), str(n).encode(), snapshot_records.encode(large(n, n)))
+        model.Record("t", 0, n, now + timedelta(seconds=5), str(n).encode(), snapshot_records.encode(_large(n, n)))
         for n in range(brokers)
     ]
     found = model.rollup(

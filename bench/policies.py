@@ -1,7 +1,5 @@
 """Compares the policies over hours, in many scenes of one disk, in the model of ``quotahost simulate disk``."""
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import dataclass

@@ -5,23 +5,28 @@ of its topic. Stock brokers throttle it, by a client quota of the same rate and 
 longest throttle time as a refusal: one quota window.
 """
 
-from __future__ import annotations
-
+import multiprocessing
+import os
+import socket
+import struct
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from bench.flooding import flood
 from bench.markdown import machine_line, table
 from bench.names import OtherClient
+from harness.clients.raw import PRODUCE, produce_body
+from harness.clients.rawbatch import record_batch
 from harness.java.jmx import Jmx
 from harness.kafka.admin import create_topic, set_quota
 from harness.kafka.node import KafkaNode
+from harness.kafka.settings import INTERNAL
 from harness.plugin import FENCE, JAR, plugin_properties
 
 RATE: Final = 5_000_000  # bytes/s that the quotas allow
@@ -30,6 +35,9 @@ WARM_UP: Final = 3.0  # seconds
 MEASURED: Final = 8.0  # seconds
 USERS: Final = {"alice": "secret"}  # exempt; names.OtherClient measures her latency
 _REQUESTS: Final = "kafka.network:type=RequestMetrics,name=RequestBytes,request=Produce"
+
+REQUEST_BYTES: Final = 1_000_000  # of the one record in each request
+_READ: Final = 65_536
 
 
 class Means(StrEnum):
@@ -146,3 +154,55 @@ def report(costs: dict[Means, dict[str, Cost]]) -> str:
 def main() -> str:
     """Measures all means; returns the Markdown table."""
     return report({means: measure(means) for means in Means})
+
+
+# ---- the client ----
+
+
+@contextmanager
+def flood(node: KafkaNode, topic: str, connections: int, *, reconnects: bool = False) -> Iterator[None]:
+    """Floods a topic as ANONYMOUS while the body runs, from a process of its own, which delays nobody else here.
+
+    A connection carries requests without waiting for answers, or, if it ``reconnects``, one request and its answer.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    work = (os.getpid(), node.ports[INTERNAL], topic, connections, reconnects)
+    process = spawn.Process(target=_run, args=work, daemon=True)
+    process.start()
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.join()
+
+
+def _run(parent: int, port: int, topic: str, connections: int, reconnects: bool) -> None:
+    request = struct.pack(">hhih", *PRODUCE, 0, 5) + b"flood" + produce_body(topic, record_batch(REQUEST_BYTES))
+    data = struct.pack(">i", len(request)) + request
+    send = _reconnect_forever if reconnects else _pipeline
+    for _ in range(connections):
+        threading.Thread(target=send, args=(port, data), daemon=True).start()
+    while os.getppid() == parent:  # a bench that was killed can't end this process
+        time.sleep(0.5)
+
+
+def _pipeline(port: int, data: bytes) -> None:
+    connection = socket.create_connection(("127.0.0.1", port))
+    threading.Thread(target=_drain, args=(connection,), daemon=True).start()
+    while True:
+        connection.sendall(data)
+
+
+def _drain(connection: socket.socket) -> None:
+    while connection.recv(_READ):
+        pass
+
+
+def _reconnect_forever(port: int, data: bytes) -> None:
+    while True:
+        try:
+            with suppress(ConnectionResetError, BrokenPipeError), socket.create_connection(("127.0.0.1", port)) as made:
+                made.sendall(data)
+                made.recv(_READ)
+        except OSError:
+            time.sleep(0.1)  # no broker listens there: it has not started yet, or has ended

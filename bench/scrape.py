@@ -6,8 +6,6 @@ clients are taken by a thread of their own (``broker/host/exporter.py``), which 
 slowest scrape is told beside the median.
 """
 
-from __future__ import annotations
-
 import itertools
 import statistics
 import tempfile

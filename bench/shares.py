@@ -4,8 +4,6 @@ The model has real records, as the pipeline writes them, and adds up those that 
 reads. The peer is the rule of before: all records with each batch, in one partition, read by everybody.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Final

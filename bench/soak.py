@@ -1,42 +1,54 @@
 """Compares the resident memory over time of a broker with quotahost and of a stock broker under the same load.
 
-Both have the same heap, touched at the start, so that only memory outside of it can grow. ``soak_load`` makes the
-load and the changes.
+Both have the same heap, touched at the start, so that only memory outside of it can grow. Meanwhile clients
+come and go, limits change, the metrics are scraped, and a disk fills and empties.
 """
 
-from __future__ import annotations
-
+import http.client
+import itertools
+import math
 import statistics
-import subprocess
 import tempfile
+import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from itertools import chain
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
+
+from confluent_kafka import Producer
 
 from bench.markdown import machine_line, table
-from bench.soak_load import Changes, Disk, Scrapes, Visitors
 from harness.clients.consumer import ConsumerLoad
+from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
-from harness.java.jdk import program
-from harness.kafka.admin import create_topic
+from harness.clients.raw import RawClient
+from harness.clients.rawbatch import record_batch
+from harness.kafka.admin import DEFAULT, alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, JAR, plugin_properties
+from harness.plugin import CALLBACK, FENCE, JAR, PREFIX, plugin_properties, prefixed
 from harness.system.ports import free_port
+from quotahost.model import Volume
+from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
 
 WARM_UP: Final = 8 * 60.0  # seconds before the first sample that counts
 EVERY: Final = 10.0  # seconds between two samples
 RATE: Final = 200_000  # bytes/s of the producer that stays
 HEAP: Final = "256m"
 # What both brokers have: the heap is resident from the start; the log's disk use is bounded.
-_JVM: Final = (f"-Xms{HEAP}", "-XX:+AlwaysPreTouch", "-XX:NativeMemoryTracking=summary")
+_JVM: Final = (f"-Xms{HEAP}", "-XX:+AlwaysPreTouch")
 _LOG: Final = {
     "log.segment.bytes": "4194304",
     "log.retention.bytes": "33554432",
     "log.retention.check.interval.ms": "30000",
 }
+
+BATCH: Final = record_batch(1_000)
+SOFT: Final = ("0.9", "0.03", "0.95")  # soft limits above and below what is free, so that the factor moves
+SCRAPE_S, CHANGE_S, DISK_S = 5.0, 60.0, 0.5
+TIDE_S: Final = 300.0  # of one turn of the disk, from free to above its soft limit and back
 
 
 class Sample(NamedTuple):
@@ -89,30 +101,21 @@ def slope(samples: Sequence[Sample], pick: int) -> float:
     return statistics.linear_regression(hours, [each[pick] for each in samples]).slope
 
 
-def native(node: KafkaNode) -> str:
-    """The JVM's own account of its native memory."""
-    command = [program("jcmd"), str(node.pid), "VM.native_memory", "summary"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def run(minutes: float, progress: Path | None = None) -> dict[str, list[Sample]]:
-    """Samples by broker after the warm-up; ``progress`` gets every sample and the JVMs' accounts."""
+def run(minutes: float) -> dict[str, list[Sample]]:
+    """Samples by broker after the warm-up."""
     with tempfile.TemporaryDirectory(prefix="quotahost-soak-") as folder:
         mine, stock, port = brokers(Path(folder))
         nodes = {"quotahost": mine, "stock": stock}
         with mine, stock:
             with ExitStack() as stack:
                 scrapes = stack.enter_context(Scrapes(port))
-                for load in chain.from_iterable(map(loads, nodes.values())):
+                for load in itertools.chain.from_iterable(map(loads, nodes.values())):
                     stack.enter_context(load)
                 stack.enter_context(Disk(mine))
-                found = watch(nodes, minutes, progress)
+                samples = watch(nodes, minutes)
             if not scrapes.factors or min(scrapes.factors) == max(scrapes.factors):
                 raise AssertionError(f"the factor did not move: {scrapes.factors}")
-            for name, node in nodes.items():
-                share = node.cpu_seconds() / (minutes * 60)
-                _note(progress, f"{name} CPU {share:.1%}, exit code {node.stop()}")
-    return found
+    return samples
 
 
 def loads(node: KafkaNode) -> list[AbstractContextManager[object]]:
@@ -126,37 +129,144 @@ def loads(node: KafkaNode) -> list[AbstractContextManager[object]]:
     ]
 
 
-def watch(nodes: Mapping[str, KafkaNode], minutes: float, progress: Path | None) -> dict[str, list[Sample]]:
-    """Samples by broker after the warm-up."""
-    found: dict[str, list[Sample]] = {name: [] for name in nodes}
+def watch(nodes: Mapping[str, KafkaNode], minutes: float) -> dict[str, list[Sample]]:
+    """A sample of each broker every EVERY seconds, from the end of the warm-up on."""
+    samples: dict[str, list[Sample]] = {name: [] for name in nodes}
     begin = time.monotonic()
     while time.monotonic() < begin + minutes * 60:
         time.sleep(EVERY)
         for name, node in nodes.items():
             now = sample(node, begin)
-            _note(progress, f"{name} {now.hours * 60:.1f} min {now.rss:.1f} {now.anonymous:.1f} MB")
             if now.hours * 3600 >= WARM_UP:
-                if not found[name]:
-                    _note(progress, f"{name} after the warm-up\n{native(node)}")
-                found[name].append(now)
-    for name, node in nodes.items():
-        _note(progress, f"{name} at the end\n{native(node)}")
-    return found
+                samples[name].append(now)
+    return samples
 
 
-def _note(progress: Path | None, text: str) -> None:
-    if progress:
-        with progress.open("a") as out:
-            out.write(text + "\n")
-
-
-def main(minutes: float, progress: Path | None = None) -> str:
+def main(minutes: float) -> str:
     """A Markdown table with a row for each broker."""
     rows = []
-    for name, samples in run(minutes, progress).items():
+    for name, samples in run(minutes).items():
         ends = f"{samples[0].rss:.0f} -> {samples[-1].rss:.0f}"
         anonymous = f"{samples[0].anonymous:.0f} -> {samples[-1].anonymous:.0f}"
         rows.append([name, ends, f"{slope(samples, 1):+.1f}", anonymous, f"{slope(samples, 2):+.1f}"])
     heads = [f"{minutes:g} minutes, the first {WARM_UP / 60:.0f} not counted", "resident MB", "MB/h"]
     heads += ["of it without mapped files, MB", "MB/h"]
     return table(heads, rows) + "\n\n" + machine_line()
+
+
+# ---- the load, and the changes ----
+
+
+class Repeated(ABC):
+    """Does something every so many seconds on a thread of its own, for the time of a ``with`` block."""
+
+    def __init__(self, period: float) -> None:
+        self._period = period
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        for number in itertools.count():
+            if self._stopping.wait(self._period):
+                return
+            self.once(number)
+
+    @abstractmethod
+    def once(self, number: int) -> None:
+        """Does it for the time ``number``, from 0."""
+
+
+class Visitors(Repeated):
+    """Each second a new client-id on a new connection writes and goes; nineteen others of a thousand only knock."""
+
+    def __init__(self, node: KafkaNode) -> None:
+        super().__init__(1.0)
+        self._node = node
+
+    def once(self, number: int) -> None:
+        """Twenty clients; five requests that write."""
+        client = RawClient(self._node, f"visitor-{number % 2000}")
+        with client:
+            for _ in range(5):
+                client.produce("t", BATCH)
+        introduce_clients(self._node, (f"knocks-{(number * 19 + n) % 1000}" for n in range(19)))
+
+
+class Changes(Repeated):
+    """Changes the clients' default rate once a minute, by the plugin's own properties where there is the plugin."""
+
+    def __init__(self, node: KafkaNode) -> None:
+        super().__init__(CHANGE_S)
+        self._node = node
+        self._callback = node.properties.get(PREFIX + "class") == CALLBACK
+
+    def once(self, number: int) -> None:
+        """The next rate."""
+        rate = 1_000_000 + number % 7 * 100_000
+        quotas = {"consumer_byte_rate": rate}
+        if self._callback:
+            soft = SOFT[number % len(SOFT)]
+            changed = {"static.produce": str(rate), "static.storage.soft.min-free-percent": soft}
+            alter_broker_config(self._node, prefixed(changed), self._node.node_id)
+        else:
+            quotas["producer_byte_rate"] = rate
+        set_quota(self._node, quotas, client_id=DEFAULT)
+
+
+class Scrapes(Repeated):
+    """Reads the Prometheus endpoint; ``factors`` are those that it showed."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(SCRAPE_S)
+        self._port = port
+        self.factors: set[float] = set()
+
+    def once(self, number: int) -> None:
+        """One scrape on a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
+        connection.request("GET", "/metrics")
+        answer = connection.getresponse()
+        lines = answer.read().decode().splitlines()
+        self.factors |= {float(line.split()[-1]) for line in lines if line.startswith("quotahost_factor ")}
+        connection.close()
+
+
+class Disk(Repeated):
+    """Publishes the cluster's record, as the pipeline does, with a disk that fills and empties: the factor moves."""
+
+    def __init__(self, node: KafkaNode) -> None:
+        super().__init__(DISK_S)
+        self._node = node
+        self._producer = Producer(node.client_config(client_id="quotahost-0") | {"log_level": 4})
+        self._run_id = int(time.time() * 1000)
+
+    def once(self, number: int) -> None:
+        """One record; the volume's free share goes from 0.4 to 0.1 and back."""
+        tide = (1 + math.sin(2 * math.pi * number * DISK_S / TIDE_S)) / 2
+        volume = Volume(str(self._node.node_id), "/dev/soak", 10**12, int(10**12 * (0.6 + 0.3 * tide)))
+        now = datetime.now(UTC)
+        record = ClusterRecord(
+            self._node.cluster_id,
+            self._run_id,
+            number,
+            now,
+            now,
+            reporting=1,
+            volume_count=1,
+            fullest=(Filling(volume),),
+            affected=frozenset({"t", f"topic-{number % 50}"}),
+        )
+        self._producer.produce("__quotahost_cluster_volumes", key=record.cluster.encode(), value=encode(record))
+        self._producer.poll(0)
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self._producer.flush(10)

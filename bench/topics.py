@@ -6,8 +6,6 @@ near the threshold; so both are measured. Without the fence nothing would be tur
 authorizer unless ``fence.authorizer=none``, as here, where everybody may do everything.
 """
 
-from __future__ import annotations
-
 import math
 import tempfile
 import time

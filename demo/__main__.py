@@ -4,8 +4,6 @@ With SPARK=1 in the environment it also plays the part with the Spark pipeline. 
 not as it should be, and 130 after Ctrl-C.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil
@@ -20,15 +18,7 @@ from typing import Final
 from rich.console import Console
 from rich.live import Live
 
-from demo.disk import acts as disk
-from demo.disk import picture as disk_picture
-from demo.disk.acts import Recording
-from demo.disk.broker import broker as broker_of_disks
-from demo.quotas import scenario
-from demo.quotas.picture import draw
-from demo.quotas.scenario import Client, Phase, Result
-from demo.quotas.table import live, mega, summary
-from demo.spark import part as spark
+from demo import disk, quotas, spark
 from harness.clients.load import KAFKA_WINDOW
 from harness.kafka.node import KafkaNode
 from harness.plugin import JAR, ROOT
@@ -64,7 +54,7 @@ def _spark_wanted() -> bool:
 
 
 def _broker(windows: int) -> bool:
-    scenario.install_example()
+    quotas.install_example()
     with (
         tempfile.TemporaryDirectory(prefix="quotahost-demo-") as folder,
         own_file_system(Path(folder) / "disk") as mounted,
@@ -72,7 +62,7 @@ def _broker(windows: int) -> bool:
         console.print(f"the broker's data is on {'a small file system of its own' if mounted else folder}")
         console.print("a Kafka broker starts, with quotahost.jar on its class path and quotahost's properties ...")
         started = time.monotonic()
-        with scenario.broker(Path(folder) / "disk/node") as node:
+        with quotas.broker(Path(folder) / "disk/node") as node:
             console.print(
                 f"the broker at {node.bootstrap} runs, with Python inside it, after {time.monotonic() - started:.1f} s"
             )
@@ -80,10 +70,10 @@ def _broker(windows: int) -> bool:
         return _report(*played, _disk(Path(folder) / "disks"))
 
 
-def _disk(directory: Path) -> Recording:
+def _disk(directory: Path) -> disk.Recording:
     console.print("[bold]Now a disk: its soft and hard limits are set live, 80 and 240 MB above what is used")
     console.print("another broker starts, with two log directories, and quota.window.num=2 for even rates ...")
-    with broker_of_disks(directory) as (node, two_volumes), ExitStack() as stack:
+    with disk.broker(directory) as (node, two_volumes), ExitStack() as stack:
         if not two_volumes:
             console.print(
                 "no file system can be mounted here: both directories are on one disk, so purple's fills, too"
@@ -92,18 +82,16 @@ def _disk(directory: Path) -> Recording:
             printed: list[str] = []
             return disk.play(node, two_volumes, lambda recording, caption: _print_sample(recording, caption, printed))
         view = stack.enter_context(Live(console=console, refresh_per_second=4))
-        return disk.play(
-            node, two_volumes, lambda recording, caption: view.update(disk_picture.live(recording, caption))
-        )
+        return disk.play(node, two_volumes, lambda recording, caption: view.update(disk.live(recording, caption)))
 
 
-def _print_sample(recording: Recording, caption: str, printed: list[str]) -> None:
+def _print_sample(recording: disk.Recording, caption: str, printed: list[str]) -> None:
     if caption not in printed:
         printed.append(caption)
         console.print(caption)
     if len(recording.samples) % 10 == 0:
         sample = recording.samples[-1]
-        rates = ", ".join(f"{user} {mega(rate)}" for user, rate in sample.rates.items())
+        rates = ", ".join(f"{user} {quotas.mega(rate)}" for user, rate in sample.rates.items())
         console.print(
             f"  {sample.consumed / 1e6:,.0f} MB used, factor {sample.factor:.2f} ({sample.state}), producers: {rates}"
         )
@@ -119,11 +107,11 @@ def _check(parts: Sequence[str]) -> None:
         sys.exit(problem)
 
 
-def _play(node: KafkaNode, windows: int) -> tuple[list[Result], list[Client], float]:
-    results: list[Result] = []
-    first, *others = scenario.PHASES
+def _play(node: KafkaNode, windows: int) -> tuple[list[quotas.Result], list[quotas.Client], float]:
+    results: list[quotas.Result] = []
+    first, *others = quotas.PHASES
     first.change(node)
-    with scenario.clients(node) as all_clients:
+    with quotas.clients(node) as all_clients:
         results += _phase(first, node, all_clients, windows)
         for phase in others:
             phase.change(node)
@@ -132,30 +120,32 @@ def _play(node: KafkaNode, windows: int) -> tuple[list[Result], list[Client], fl
     return results, all_clients, end
 
 
-def _phase(phase: Phase, node: KafkaNode, all_clients: list[Client], windows: int) -> list[Result]:
-    since = scenario.start(phase, node, all_clients)
+def _phase(phase: quotas.Phase, node: KafkaNode, all_clients: list[quotas.Client], windows: int) -> list[quotas.Result]:
+    since = quotas.start(phase, node, all_clients)
     end = since + KAFKA_WINDOW * (1 + windows)
     if console.is_terminal:
         with Live(console=console, refresh_per_second=4) as live_view:
             while (seconds_left := end - time.monotonic()) > 0:
-                live_view.update(live(phase.title, seconds_left, node, all_clients))
+                live_view.update(quotas.live(phase.title, seconds_left, node, all_clients))
                 time.sleep(0.5)
     else:
         console.print(phase.title)
         while (seconds_left := end - time.monotonic()) > 0:
             time.sleep(min(5.0, seconds_left))
-            rates = (f"{c.user} {mega(c.load.meter.rate_over(KAFKA_WINDOW))}" for c in all_clients)
+            rates = (f"{c.user} {quotas.mega(c.load.meter.rate_over(KAFKA_WINDOW))}" for c in all_clients)
             console.print("  " + ", ".join(rates))
-    return scenario.results(phase, since, windows, all_clients)
+    return quotas.results(phase, since, windows, all_clients)
 
 
-def _report(results: list[Result], all_clients: list[Client], end: float, recording: Recording) -> bool:
-    draw(all_clients, end, PICTURE)
-    disk_picture.draw(recording, DISK)
-    console.print(summary(results))
+def _report(
+    results: list[quotas.Result], all_clients: list[quotas.Client], end: float, recording: disk.Recording
+) -> bool:
+    quotas.draw(all_clients, end, PICTURE)
+    disk.draw(recording, DISK)
+    console.print(quotas.summary(results))
     missed = [result for result in results if not result.met]
     console.print("Producers are stopped before a disk is full:")
-    lines = disk_picture.findings(recording)
+    lines = disk.findings(recording)
     for line, passed in lines:
         console.print(f"  [{'green' if passed else 'red'}]{line}")
     console.print(f"Pictures: the rates over time in {PICTURE}, the disk in {DISK}")

@@ -1,7 +1,5 @@
 """What the demo's three pictures have in common: how axes look, and how a figure becomes a PNG."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,12 @@
 A test starts a broker, does to it what an operator does, puts load on it, and compares what the broker
 enforces with the rates that the clients get::
 
-    from harness import ConsumerLoad, KafkaNode, ProducerLoad, create_topic, enforced_quotas, eventually
-    from harness import set_quota, settled_rate
+    from harness.clients.load import settled_rate
+    from harness.clients.producer import ProducerLoad
+    from harness.kafka.admin import create_topic, set_quota
+    from harness.kafka.node import KafkaNode
+    from harness.kafka.quotas import enforced_quotas
+    from harness.system.waiting import eventually
 
     def test_a_quota_holds_and_can_be_changed_live(tmp_path):
         with KafkaNode(tmp_path, users={"alice": "secret"}, probe=True) as node:
@@ -29,62 +33,3 @@ Nodes listen on loopback only. They keep their ports and data over ``stop()`` or
 Only ``harness.plugin`` and ``harness.system.pipeline`` know quotahost. The package needs a JDK (17+), Maven (for
 the first start) and confluent-kafka.
 """
-
-from harness.clients.consumer import ConsumerLoad
-from harness.clients.load import KAFKA_WINDOW, QUICK_QUOTAS, QUICK_WINDOW, Load, Throttled, settled_rate
-from harness.clients.many_clients import introduce_clients
-from harness.clients.meter import Meter
-from harness.clients.producer import ProducerLoad, fill_topic
-from harness.java.helper import HelperError
-from harness.java.jars import DEFAULT_VERSION, ResolveFailed, broker_jars, maven_jar
-from harness.java.jmx import Jmx
-from harness.kafka.admin import (
-    DEFAULT,
-    ToolFailed,
-    alter_broker_config,
-    create_topic,
-    describe_quotas,
-    kafka_configs,
-    set_quota,
-    unregister_broker,
-)
-from harness.kafka.cluster import Cluster
-from harness.kafka.node import KafkaNode, StartFailed
-from harness.kafka.quotas import EnforcedQuota, enforced_quotas
-from harness.system.filesystem import own_file_system
-from harness.system.waiting import eventually
-
-__all__ = [
-    "DEFAULT",
-    "DEFAULT_VERSION",
-    "KAFKA_WINDOW",
-    "QUICK_QUOTAS",
-    "QUICK_WINDOW",
-    "Cluster",
-    "ConsumerLoad",
-    "EnforcedQuota",
-    "HelperError",
-    "Jmx",
-    "KafkaNode",
-    "Load",
-    "Meter",
-    "ProducerLoad",
-    "ResolveFailed",
-    "StartFailed",
-    "Throttled",
-    "ToolFailed",
-    "alter_broker_config",
-    "broker_jars",
-    "create_topic",
-    "describe_quotas",
-    "enforced_quotas",
-    "eventually",
-    "fill_topic",
-    "introduce_clients",
-    "kafka_configs",
-    "maven_jar",
-    "own_file_system",
-    "set_quota",
-    "settled_rate",
-    "unregister_broker",
-]

@@ -5,8 +5,6 @@ names of its classes stand here once. ``make build`` writes the jar. This module
 are the only ones of the harness that know quotahost.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Producers are many small ones: what they want at factor 1 flows in steadily, tim
 scene has an unused disk of ``BAND`` bytes between its limits, if it says nothing else, and Kafka's quotas 2 windows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -3,8 +3,6 @@
 A requirement without a test shows as such, and a test that is renamed or deleted can't be left in the table.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from tools.proofs import Proof, proofs

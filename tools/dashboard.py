@@ -4,8 +4,6 @@
 panel, for all brokers. It shows which panels are empty, which legends run long, and which units don't fit.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -4,8 +4,6 @@ The first ones list where Kafka 4 or quotahost does otherwise than a document sa
 contradict each other or themselves.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable

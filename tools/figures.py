@@ -1,7 +1,5 @@
 """The numbers in tests/requirements, computed by the models, so that no document states one from memory."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Final
 

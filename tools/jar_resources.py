@@ -6,8 +6,6 @@ built again when its source, the compiler's version or the flags are others than
 are the same bytes whenever and wherever they are built.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -5,8 +5,6 @@
 is the answer of somebody who has looked at it: a default method of Authorizer, say, must be passed on to the inner one.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections import defaultdict

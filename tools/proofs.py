@@ -3,8 +3,6 @@
 A test names them: in Python by ``@pytest.mark.proves("kip-13.delay")``, in Java by ``@Proves("kip-13.delay")``.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import defaultdict

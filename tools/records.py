@@ -4,8 +4,6 @@ A row's meaning is what the class's docstring says of the attribute; its type co
 makes of the declaration.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import re

@@ -3,8 +3,6 @@
 Numbers in braces are filled in from the models (:mod:`tools.figures`).
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from functools import cache

@@ -5,8 +5,6 @@ licence; then the packages that the wheel asks for, in the versions of requireme
 whenever it is made of the same files.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import tomllib

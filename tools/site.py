@@ -4,8 +4,6 @@ MkDocs calls the two functions whose names begin with ``on_``. The README become
 repository that a document links to becomes a page below ``repository/``, whose text the search leaves out.
 """
 
-from __future__ import annotations
-
 import os
 import posixpath
 import re

@@ -4,8 +4,6 @@ Strimzi's own generator makes the custom resource definitions of its release fro
 the result is what Strimzi publishes. Descriptions and what conf/strimzi doesn't use are left out.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

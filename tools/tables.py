@@ -3,8 +3,6 @@
 With ``--check`` it changes nothing and exits with 1 if a table is out of date, which the lint step looks for.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable

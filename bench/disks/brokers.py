@@ -1,30 +1,39 @@
-"""Starts the brokers that the benches of full disks compare: quotahost with and without fence, and Strimzi's plugin.
+"""The brokers that benches of full disks compare: quotahost with and without the fence, Strimzi's plugin, stock.
 
-All get the same hard limit, a little above what is used on the file store of TMPDIR, so that a bench can reach it.
+``brokers`` starts several that share the file store of TMPDIR; all get the same hard limit, a little above what is used
+there, so that a bench can really reach it. ``small_broker`` starts one on a small file system of its own, whose used
+bytes a ``Ballast`` keeps at a level: several of these run at the same time, so that whatever else the machine does
+disturbs all of them alike.
 """
 
-from __future__ import annotations
-
 import os
+import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
-from bench.callback import strimzi_jars
+from bench.jvm import strimzi_jars
 from harness.java.helper import HelperError
 from harness.java.jmx import Jmx
+from harness.kafka.admin import DEFAULT, set_quota
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, PREFIX, STATES, plugin_properties, prefixed
+from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 
 USERS: Final = {"app": "a", "filler": "f"}  # the filler is exempt, so that it can fill any disk
 # Strimzi's property in seconds: its default is 60, and 1 turns the check off.
 CHECK_INTERVAL: Final = 2
+MEGA: Final = 1_000_000
+BOOTSTRAP: Final = "static.kafka.admin.bootstrap.servers"
+_APART: Final = 0.05  # seconds between two looks of a ballast
 QUICK_DELETION: Final = {
     "log.segment.delete.delay.ms": "100",
     "log.initial.task.delay.ms": "100",
@@ -46,7 +55,8 @@ def free_bytes(directory: Path) -> int:
     return store.f_bavail * store.f_frsize
 
 
-def _strimzi_properties(min_free: int) -> dict[str, str]:
+def strimzi_properties(min_free: int) -> dict[str, str]:
+    """Strimzi's plugin, without prefix, with a hard limit in free bytes."""
     return {
         "class": "io.strimzi.kafka.quotas.StaticQuotaCallback",
         "static.storage.check-interval": str(CHECK_INTERVAL),
@@ -54,40 +64,13 @@ def _strimzi_properties(min_free: int) -> dict[str, str]:
     }
 
 
-def _quotahost_properties(min_free: int | None, soft_free: int | None) -> dict[str, str]:
-    limits = {"hard": min_free, "soft": soft_free}
-    return {
-        "factor.source": "snapshots",
-        **{f"static.storage.{name}.min-free-bytes": str(at) for name, at in limits.items() if at is not None},
-    }
-
-
-def _set_properties(node: KafkaNode, contender: Contender, settings: dict[str, str]) -> None:
-    """Gives a node the plugin's properties."""
-    settings = {"static.excluded.principal.name.list": "User:filler", **settings}
-    if contender is Contender.STRIMZI:
-        settings["static.kafka.admin.bootstrap.servers"] = node.bootstrap
-    if contender is Contender.WITH_FENCE:
-        settings["fence.authorizer"] = "none"
-    loaded = prefixed(settings) if contender is Contender.STRIMZI else plugin_properties(settings)
-    node.properties = QUICK_DELETION | loaded | (FENCE if contender is Contender.WITH_FENCE else {})
-
-
 @contextmanager
-def brokers(
-    contender: Contender, count: int, headroom: int, soft_at: float | None = None, **more: str
-) -> Iterator[Cluster]:
+def brokers(contender: Contender, count: int, headroom: int, **more: str) -> Iterator[Cluster]:
     """Starts brokers that are OPEN, with a hard limit ``headroom`` bytes above what is used now.
 
     They share the file store of ``TMPDIR``. With quotahost only broker 1 has a limit, so that the others learn of the
     full disk from its snapshots alone. With Strimzi's plugin each broker looks at all disks and needs the limit.
-
-    Args:
-        contender: the plugin.
-        count: the number of brokers.
-        headroom: bytes between what is used now and the hard limit.
-        soft_at: the soft limit as a share of the headroom; Strimzi's plugin has none.
-        more: further properties, without prefix, with ``_`` for ``.``.
+    ``more`` are further properties, without prefix, with ``_`` for ``.``.
 
     Raises:
         ValueError: fewer than headroom bytes are free.
@@ -98,12 +81,9 @@ def brokers(
         hard = free_bytes(Path(folder)) - headroom
         if hard <= 0:
             raise ValueError(f"{folder} has less than {headroom:,} bytes free; set TMPDIR to another file store")
-        soft = None if soft_at is None else hard + headroom - int(headroom * soft_at)
         given = {name.replace("_", "."): value for name, value in more.items()}
         for node in cluster.brokers:
-            limits = (hard, soft) if node.node_id == 1 else (None, None)
-            plugin = _strimzi_properties(hard) if contender is Contender.STRIMZI else _quotahost_properties(*limits)
-            _set_properties(node, contender, plugin | given)
+            node.properties = QUICK_DELETION | _plugin(node, contender, hard, given)
         with cluster:
             # The nodes start with different limits, so some apply the fallback at first: wait until none does.
             eventually(lambda: not any(is_stopped(node) for node in cluster.brokers), 60, "all brokers OPEN")
@@ -111,6 +91,19 @@ def brokers(
                 yield cluster
             finally:
                 cluster.kill()  # quicker than a clean stop, and nobody needs the data
+
+
+def _plugin(node: KafkaNode, contender: Contender, hard: int, given: dict[str, str]) -> dict[str, str]:
+    """The properties that load the plugin, and those of the fence."""
+    settings = {"static.excluded.principal.name.list": "User:filler", **given}
+    if contender is Contender.STRIMZI:
+        return prefixed(settings | strimzi_properties(hard) | {BOOTSTRAP: node.bootstrap})
+    settings["factor.source"] = "snapshots"
+    if node.node_id == 1:
+        settings["static.storage.hard.min-free-bytes"] = str(hard)
+    if contender is Contender.WITHOUT_FENCE:
+        return plugin_properties(settings)
+    return plugin_properties(settings | {"fence.authorizer": "none"}) | FENCE
 
 
 def min_free(node: KafkaNode) -> int:
@@ -128,8 +121,7 @@ def is_stopped(node: KafkaNode) -> bool:
     check_alive(node)
     try:
         if "strimzi" in node.properties[PREFIX + "class"]:
-            found = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
-            return any(float(bean["Value"]) == 0 for bean in found.values())
+            return factor(node, Holder.STRIMZI) == 0
         return float(Jmx(node).get("quotahost:type=QuotaTable", "State")) == STATES.index("PAUSE")
     except HelperError:  # not registered yet
         return True
@@ -162,3 +154,119 @@ def on_disk(cluster: Cluster, topic: str) -> int:
             except FileNotFoundError:  # it was deleted meanwhile
                 continue
     return found
+
+
+# ---- one broker on a small file system of its own ----
+
+
+class Holder(StrEnum):
+    """What holds the volume, by its name in the tables; "stock" is Kafka alone, whose quota somebody sets by hand."""
+
+    STOCK = "stock, by hand"
+    QUOTAHOST = "quotahost, policy limits"
+    STRIMZI = "Strimzi's plugin"
+
+
+@dataclass(frozen=True)
+class Room:
+    """The volume's capacity and its limits, in bytes used, and each client's quota in bytes/s."""
+
+    quota: float
+    soft: int
+    hard: int
+    capacity: int
+
+    @property
+    def band(self) -> int:
+        """Bytes from the soft to the hard limit."""
+        return self.hard - self.soft
+
+
+@contextmanager
+def small_broker(holder: Holder, room: Room, windows: int = 11) -> Iterator[KafkaNode]:
+    """Starts a broker on a file system of ``room.capacity`` bytes; each client-id has the quota.
+
+    With Strimzi's plugin all clients share the quota, as it knows no other. ``windows`` is Kafka's
+    ``quota.window.num``, of a second each.
+
+    Raises:
+        RuntimeError: this user may mount no file system.
+    """
+    with tempfile.TemporaryDirectory() as folder, own_file_system(Path(folder) / "node", str(room.capacity)) as mounted:
+        if not mounted:
+            raise RuntimeError("no small file system can be mounted here: run this bench as root")
+        properties = QUICK_DELETION | {"quota.window.num": str(windows)} | _properties(holder, room)
+        node = KafkaNode(Path(folder) / "node", classpath=[JAR, *map(Path, strimzi_jars())], properties=properties)
+        if holder is Holder.STRIMZI:
+            node.properties[PREFIX + BOOTSTRAP] = node.bootstrap
+        with node:
+            if holder is Holder.STOCK:
+                set_by_hand(node, room.quota)
+            yield node
+
+
+def _properties(holder: Holder, room: Room) -> dict[str, str]:
+    if holder is Holder.STOCK:
+        return {}
+    if holder is Holder.STRIMZI:
+        return prefixed(strimzi_properties(room.capacity - room.hard) | {"static.produce": f"{room.quota:.0f}"})
+    limits = {"static.storage.soft": str(room.soft), "static.storage.hard": str(room.hard)}
+    clients = {"static.produce": f"{room.quota:.0f}", "static.scope": "client"}
+    own = {"factor.source": "local", "policy": "limits", "fence.authorizer": "none"}
+    return plugin_properties(own | limits | clients) | FENCE
+
+
+def set_by_hand(node: KafkaNode, quota: float) -> None:
+    """Gives every client-id of a stock broker a quota in bytes/s, as an operator does."""
+    set_quota(node, {"producer_byte_rate": round(quota)}, client_id=DEFAULT)
+
+
+def factor(node: KafkaNode, holder: str = Holder.QUOTAHOST) -> float:
+    """The factor in force; 1 for a stock broker, which has none, and before Strimzi's plugin shows it."""
+    if holder == Holder.STOCK:
+        return 1.0
+    if holder == Holder.STRIMZI:
+        beans = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
+        return max((float(bean["Value"]) for bean in beans.values()), default=1.0)
+    return float(Jmx(node).get("quotahost:type=QuotaTable", "Factor"))
+
+
+class Ballast:
+    """A file that keeps a small volume's used bytes at a level, whatever Kafka writes and deletes beside it."""
+
+    def __init__(self, file: Path, level: int) -> None:
+        """``file`` lies on the volume and is made; ``level`` is in bytes used."""
+        self._file: Final = file
+        self._level = level
+        self._lock: Final = threading.Lock()
+        self._stopping: Final = threading.Event()
+        self._thread: Final = threading.Thread(target=self._keep, daemon=True)
+
+    def to(self, level: float) -> None:
+        """Takes the used bytes of the volume to this level; Kafka's own bytes can't be taken away."""
+        with self._lock:
+            self._level = int(level)
+            self._adjust()
+
+    def __enter__(self) -> Self:
+        self._file.touch()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _keep(self) -> None:
+        while not self._stopping.wait(_APART):
+            with self._lock:
+                self._adjust()
+
+    def _adjust(self) -> None:
+        own = self._file.stat().st_size
+        wanted = own + self._level - shutil.disk_usage(self._file).used
+        if wanted > own:
+            with self._file.open("rb+") as file:
+                os.posix_fallocate(file.fileno(), own, wanted - own)
+        else:
+            os.truncate(self._file, max(0, wanted))

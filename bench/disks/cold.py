@@ -10,13 +10,13 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.disks.rolling import longest_silence
 from bench.markdown import machine_line, table
 from harness.clients.meter import Meter
 from harness.kafka.cluster import Cluster
@@ -26,6 +26,7 @@ from harness.system.waiting import eventually
 CREATIONS: Final = 45
 QUIET: Final = 15.0  # seconds of writing after the last creation
 RECORD: Final = 1_000  # bytes
+STEP: Final = 0.1  # seconds
 #: Kafka's answer before any broker is registered; a stock cluster gives it, too.
 NO_BROKER_YET: Final = "INVALID_REPLICATION_FACTOR"
 COMMON: Final = {"fence.authorizer": "none", "static.storage.hard.min-free-bytes": "1"}
@@ -97,6 +98,13 @@ class FirstClients:
             self.meter.add(RECORD)
         else:
             self.failed += 1
+
+
+def longest_silence(meter: Meter, began: float, ended: float) -> float:
+    """The longest time in seconds, between two moments, in which the meter counted nothing; to a tenth."""
+    steps = [began + n * STEP for n in range(int((ended - began) / STEP))]
+    silences = groupby(meter.rate(at, at + STEP) == 0 for at in steps)
+    return max((len(list(group)) * STEP for silent, group in silences if silent), default=0.0)
 
 
 def run(settings: dict[str, str] | None) -> list[str]:

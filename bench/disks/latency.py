@@ -1,7 +1,5 @@
 """Measures how soon three brokers act after a disk of one crosses its hard limit, and how soon they let go again."""
 
-from __future__ import annotations
-
 import math
 import os
 import random

@@ -1,7 +1,5 @@
 """Measures how long it takes, once a full disk has space again, until the same producers have their rate back."""
 
-from __future__ import annotations
-
 import statistics
 import threading
 import time
@@ -12,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bench.disks.brokers import Contender, brokers, check_alive, free_bytes, is_stopped, min_free, on_disk, wait_until
-from bench.disks.paced_producer import PacedProducer
+from bench.disks.load import PacedProducer
 from bench.markdown import machine_line, table
 from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad

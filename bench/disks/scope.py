@@ -6,8 +6,6 @@ the bench fills: first to 60 % of the way from soft to hard, then up to the hard
 contenders are ``factor.scope=topics``, ``factor.scope=cluster``, which is proposal 035, and Strimzi's plugin.
 """
 
-from __future__ import annotations
-
 import itertools
 import statistics
 import tempfile
@@ -21,13 +19,19 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 
-from bench.callback import strimzi_jars
-from bench.disks.ballast import Ballast
-from bench.disks.brokers import CHECK_INTERVAL, QUICK_DELETION, check_alive, is_stopped
-from bench.disks.paced_producer import PacedProducer
-from bench.disks.small_broker import MEGA
+from bench.disks.brokers import (
+    BOOTSTRAP,
+    MEGA,
+    QUICK_DELETION,
+    Ballast,
+    check_alive,
+    factor,
+    is_stopped,
+    strimzi_properties,
+)
+from bench.disks.load import PacedProducer
+from bench.jvm import strimzi_jars
 from bench.markdown import machine_line, table
-from harness.java.jmx import Jmx
 from harness.kafka.admin import place_topics
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
@@ -109,14 +113,9 @@ def _cluster(contender: Contender) -> Iterator[Cluster]:
 
 def _properties(contender: Contender, node: KafkaNode) -> dict[str, str]:
     if contender is Contender.STRIMZI:
-        strimzi = {
-            "class": "io.strimzi.kafka.quotas.StaticQuotaCallback",
-            "static.produce": str(2 * QUOTA),  # the two clients of this leader share it
-            "static.storage.check-interval": str(CHECK_INTERVAL),
-            "static.storage.per.volume.limit.min.available.bytes": str(CAPACITY - HARD),
-            "static.kafka.admin.bootstrap.servers": node.bootstrap,
-        }
-        return prefixed(strimzi)
+        # The two clients of a leader share the quota.
+        more = {"static.produce": str(2 * QUOTA), BOOTSTRAP: node.bootstrap}
+        return prefixed(strimzi_properties(CAPACITY - HARD) | more)
     own = {
         "factor.source": "snapshots",
         "policy": "limits",
@@ -139,7 +138,7 @@ def run(contender: Contender) -> Found:
         rates = [_watch(cluster, clients)]
         ballast.to(SOFT + SLOWED * (HARD - SOFT))
         if contender is not Contender.STRIMZI:  # it has no soft limit
-            eventually(lambda: all(_factor(node) < 1 for node in cluster.brokers), 30, "a factor below 1")
+            eventually(lambda: all(factor(node) < 1 for node in cluster.brokers), 30, "a factor below 1")
         time.sleep(SETTLED)
         rates.append(_watch(cluster, clients))
         full = _on_full_disk(cluster)
@@ -175,10 +174,6 @@ def _watch(cluster: Cluster, clients: list[SpreadProducer]) -> list[float]:
     time.sleep(WATCHED)
     check_alive(*cluster.brokers)
     return [client.meter.rate(began, began + WATCHED) for client in clients]
-
-
-def _factor(node: KafkaNode) -> float:
-    return float(Jmx(node).get("quotahost:type=QuotaTable", "Factor"))
 
 
 def _on_full_disk(cluster: Cluster) -> int:

@@ -3,8 +3,6 @@
 A quota can't stop a client that reconnects for every batch, because Kafka mutes connections; the fence can.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

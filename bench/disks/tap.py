@@ -7,20 +7,15 @@ second; at the stop it gets what quotahost's ``floor.bytes`` is, as Kafka knows 
 between 1 and 0.
 """
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
-from bench.callback import strimzi_jars
-from bench.disks.ballast import Ballast
-from bench.disks.brokers import check_alive
-from bench.disks.lumps import means
-from bench.disks.rolling import longest_silence
-from bench.disks.small_broker import MEGA, Holder, Room, set_by_hand, small_broker
+from bench.disks.brokers import MEGA, Ballast, Holder, Room, check_alive, set_by_hand, small_broker
+from bench.disks.load import longest_silence, means
+from bench.jvm import strimzi_jars
 from bench.markdown import machine_line, table
 from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad
@@ -29,7 +24,7 @@ from harness.kafka.node import KafkaNode
 
 ROOM: Final = Room(quota=2 * MEGA, soft=100 * MEGA, hard=300 * MEGA, capacity=400 * MEGA)
 WINDOWS: Final = (2, 11)  # quota.window.num
-HOLDERS: Final[tuple[Holder, ...]] = (Holder.LIMITS, Holder.STOCK, Holder.STRIMZI)
+HOLDERS: Final[tuple[Holder, ...]] = (Holder.QUOTAHOST, Holder.STOCK, Holder.STRIMZI)
 CLIENTS: Final = 3  # with Strimzi's plugin one, as its clients share the quota
 LEAST: Final = 0.3  # the factor
 FLOOR: Final = 35_000.0  # bytes/s

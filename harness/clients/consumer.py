@@ -4,8 +4,6 @@ It puts FETCH load on a broker, for tests of consumer quotas. ``harness.clients.
 measures its rate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final

@@ -4,8 +4,6 @@
 that brokers report; ``settled_rate`` turns the count into the rate that a quota should allow.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -72,11 +70,9 @@ class Load(ABC):
         return max((each.seconds for each in list(self.throttles) if each.moment >= since), default=0.0)
 
     def __enter__(self) -> Self:
-        """Starts the load."""
         return self.start()
 
     def __exit__(self, *_: object) -> None:
-        """Stops the load."""
         self.stop()
 
     @abstractmethod

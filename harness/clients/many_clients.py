@@ -4,8 +4,6 @@ Every Kafka request names its client-id, whatever connection it comes over. So o
 a hundred thousand clients, which tests of the quota table and of newcomers need.
 """
 
-from __future__ import annotations
-
 import itertools
 import socket
 import struct

@@ -3,8 +3,6 @@
 Loads count in a meter what brokers acknowledge; tests and pictures read rates from it afterwards.
 """
 
-from __future__ import annotations
-
 import bisect
 import math
 import time
@@ -20,7 +18,6 @@ class Meter:
     RESOLUTION: Final = 0.02
 
     def __init__(self) -> None:
-        """Starts to count now."""
         self.started: Final = time.monotonic()
         self.bytes = 0
         self.messages = 0

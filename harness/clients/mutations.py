@@ -4,8 +4,6 @@ That client knows strict quotas (KIP-599): the broker returns an error for each 
 librdkafka doesn't report these errors with their throttle time, so the helper JVM sends the requests.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

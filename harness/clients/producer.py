@@ -4,8 +4,6 @@ It puts PRODUCE load on a broker, for tests of producer quotas. ``harness.client
 measures its rate.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -5,8 +5,6 @@ pipelining would hide. It writes the bytes of Kafka's protocol itself, in old ve
 short. ``harness.clients.rawbatch`` makes the record batches that it sends.
 """
 
-from __future__ import annotations
-
 import select
 import socket
 import struct
@@ -120,11 +118,9 @@ class RawClient:
         return RoundTrip(sent, now_ms(), len(body), response)
 
     def __enter__(self) -> Self:
-        """Returns the client, which is connected already."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Closes the connection."""
         self._socket.close()
 
     def _send(self, api: tuple[int, int], body: bytes) -> None:

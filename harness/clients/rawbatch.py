@@ -3,8 +3,6 @@
 ``harness.clients.raw`` sends such batches: their size is known to the byte, so a test can predict the charge.
 """
 
-from __future__ import annotations
-
 import struct
 import time
 from typing import Final

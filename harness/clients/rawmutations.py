@@ -4,8 +4,6 @@ A client that asks in a strict version gets an error for each topic that is refu
 everything and then mutes the connection.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass

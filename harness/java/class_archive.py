@@ -4,8 +4,6 @@ A broker that starts from the archive needs half the time. ``KafkaNode`` asks fo
 the first start for a Kafka version and a JVM makes it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
 import tempfile

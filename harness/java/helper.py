@@ -4,8 +4,6 @@ One JVM for each Kafka version runs Kafka's command line tools, its Admin client
 Requests and answers are lines of JSON. ``harness.kafka`` and ``harness.java.jmx`` are its callers.
 """
 
-from __future__ import annotations
-
 import json
 import select
 import subprocess
@@ -29,7 +27,6 @@ class Helper:
     """One JVM with the classes of one Kafka version. The first request starts it; it ends with this process."""
 
     def __init__(self, version: str) -> None:
-        """Starts nothing yet."""
         self._version = version
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None

@@ -4,8 +4,6 @@ The harness runs real brokers of several versions. A directory of jars is rename
 that test processes that run at the same time never see half of it.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

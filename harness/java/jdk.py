@@ -3,8 +3,6 @@
 Brokers, the helper JVM and the throttling oracle are started with these programs and class paths.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -4,8 +4,6 @@ Tests read quotahost's and Kafka's metrics with it, ``harness.kafka.quotas`` the
 connects to the node and sends the values as JSON.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from harness.java.helper import helper
@@ -21,7 +19,6 @@ class Jmx:
     """
 
     def __init__(self, node: KafkaNode) -> None:
-        """Takes a node that may be started, or started again, later."""
         self._node: Final = node
 
     def get(self, name: str, attribute: str) -> Any:

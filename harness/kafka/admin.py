@@ -4,8 +4,6 @@ librdkafka's Admin client creates and deletes topics. The helper JVM does the re
 and command line tools, because librdkafka lacks client quotas.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, TypeVar

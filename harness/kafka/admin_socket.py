@@ -1,7 +1,5 @@
 """Asks a node with quotahost as ``quotahost explain`` does: by its admin socket."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from harness.kafka.node import KafkaNode

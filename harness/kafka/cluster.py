@@ -4,8 +4,6 @@ Tests of the fence, of cluster-wide quotas and of the factor sources need broker
 node is a ``KafkaNode``; this class gives them a common cluster id and quorum, and starts and ends them in order.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -101,11 +99,9 @@ class Cluster:
             node.kill()
 
     def __enter__(self) -> Self:
-        """Starts the cluster."""
         return self.start()
 
     def __exit__(self, *_: object) -> None:
-        """Stops the nodes that still run."""
         try:
             self.stop()
         finally:

@@ -4,8 +4,6 @@ Tests, the demo and the benches run plugins inside such nodes. ``harness.kafka.s
 this module formats its storage, starts the JVM and waits until clients can use it.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Final, NoReturn, Self
@@ -37,7 +35,6 @@ class StartFailed(Exception):
     """
 
     def __init__(self, exit_code: int | None, log: str) -> None:
-        """Makes a message that ends with the log's last 40 lines."""
         self.exit_code: Final = exit_code
         self.log: Final = log
         what = "was not ready in time" if exit_code is None else f"ended with exit code {exit_code}"
@@ -114,11 +111,9 @@ class KafkaNode(NodeSettings, LoggedProcess):
         return {node.id for node in admin.describe_cluster(request_timeout=10).result().nodes}
 
     def __enter__(self) -> Self:
-        """Starts the node."""
         return self.start()
 
     def __exit__(self, *_: object) -> None:
-        """Stops the node if it still runs."""
         try:
             if self.running:
                 self.stop()

@@ -3,14 +3,10 @@
 Names of users and passwords in tests contain every special character, and both formats must pass them unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
-_IN_VALUES: Final = "\\"
-_IN_KEYS: Final = "\\ =:#!"
+import javaproperties
 
 
 def write_properties(path: Path, properties: Mapping[str, str]) -> None:
@@ -19,8 +15,7 @@ def write_properties(path: Path, properties: Mapping[str, str]) -> None:
     Only its owner can read it, because it may contain passwords.
     """
     path.touch(mode=0o600)
-    lines = (f"{_escaped(key, _IN_KEYS)}={_escaped(value, _IN_VALUES)}\n" for key, value in properties.items())
-    path.write_text("".join(lines), encoding="ascii")
+    path.write_text(javaproperties.dumps(dict(properties), timestamp=None), encoding="ascii")
 
 
 def plain_jaas(users: Mapping[str, str], own_user: str | None = None) -> str:
@@ -47,15 +42,3 @@ def login_jaas(mechanism: str, user: str, password: str) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'
-
-
-def _escaped(text: str, special: str) -> str:
-    escaped = "".join(f"\\{char}" if char in special else _ascii(char) for char in text)
-    return f"\\{escaped}" if escaped.startswith(" ") else escaped
-
-
-def _ascii(char: str) -> str:
-    if " " <= char <= "~":
-        return char
-    utf16 = char.encode("utf-16-be")
-    return "".join(f"\\u{high:02x}{low:02x}" for high, low in zip(utf16[::2], utf16[1::2], strict=True))

@@ -4,8 +4,6 @@ Kafka's own JMX beans show rates but no bounds. A node started with ``probe=True
 ``QuotaProbe.java``, which shows both; this module reads it.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Final

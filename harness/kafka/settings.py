@@ -4,8 +4,6 @@
 what it is about: its own properties replace the ones made here.
 """
 
-from __future__ import annotations
-
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 Tests of mutual TLS between the plugins' own Kafka client and a broker need them.
 """
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 The test of the factor source ``prometheus`` runs a real Prometheus server this way, and skips where it can't.
 """
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 from pathlib import Path

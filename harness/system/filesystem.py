@@ -4,8 +4,6 @@ Tests, benches and the demo fill a disk on purpose and compare limits with the b
 own, other programs that write to this machine's disk can't disturb them, and no disk of the machine fills.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator

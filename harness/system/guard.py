@@ -6,8 +6,6 @@ would not do, because it fires when the *thread* that started the process ends. 
 ``harness.java.helper`` start their processes here.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import signal

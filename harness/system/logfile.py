@@ -3,8 +3,6 @@
 A position in the log separates what was logged before an action from what was logged after it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +11,6 @@ class LogFile:
     """A growing text file. Positions are in bytes, as ``end()`` returns them."""
 
     def __init__(self, path: Path) -> None:
-        """Takes the file's path; the file need not exist yet."""
         self.path: Final = path
 
     def end(self) -> int:

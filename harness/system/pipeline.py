@@ -4,8 +4,6 @@ The demo, the benches and the tests of the whole cluster run it. Its log says wh
 endpoint how much it has read.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

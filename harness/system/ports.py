@@ -3,8 +3,6 @@
 A node chooses its ports when it is set up and keeps them over restarts, so no other process may take them meanwhile.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import socket

@@ -4,8 +4,6 @@ Kafka nodes, the pipeline and a Prometheus server derive from ``LoggedProcess``.
 that none of them outlives the test run.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -51,7 +49,6 @@ class LoggedProcess:
     """A process that can be started again after it ended; its log is continued."""
 
     def __init__(self, log: Path) -> None:
-        """Takes the file for standard output and standard error; starts nothing yet."""
         self.log: Final = LogFile(log)
         self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0

@@ -4,8 +4,6 @@ It stands for a network that fails between a plugin's Kafka client and the broke
 port, and the test cuts the proxy for as long as it likes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading
@@ -38,11 +36,9 @@ class Proxy:
         self._cut = False
 
     def __enter__(self) -> Self:
-        """Returns the proxy, which listens already."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends the proxy and its connections."""
         _close(self._server)
         self.cut()
 

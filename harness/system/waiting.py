@@ -4,8 +4,6 @@ Tests on real brokers wait for what they expect, however long a busy machine tak
 timeout.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import TypeVar

@@ -166,7 +166,7 @@ def test_a_cluster_of_two_brokers_replicates(controllers: int, tmp_path: Path) -
 
 SCRIPT = """
 import pathlib, signal, sys
-from harness import KafkaNode
+from harness.kafka.node import KafkaNode
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with SIGINT ignored
 with KafkaNode(pathlib.Path(sys.argv[1])) as node:
     print(node.pid, flush=True)

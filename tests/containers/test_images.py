@@ -23,9 +23,7 @@ from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.properties import write_properties
 from harness.plugin import FENCE, ROOT, plugin_properties
-from harness.system.debian_root import NoRoots, copy_root, debian_root
-from harness.system.image import Image
-from harness.system.image_builder import Builder
+from harness.system.image import Builder, Image, NoRoots, copy_root, debian_root
 from harness.system.waiting import eventually
 from tests.broker.support.node import wait_for_rate
 from tests.skips import COULD_NOT_RUN

@@ -5,8 +5,6 @@ names, choose some. It needs root, debootstrap and qemu-user-static for all but 
 those of arm64, which are emulated, five. It exits with 1 if a cell failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

@@ -4,8 +4,6 @@ A cell is one combination of system, Python, Java, Kafka and architecture. The d
 replaces those of the cells that it has run.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final

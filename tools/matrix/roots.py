@@ -4,8 +4,6 @@ It needs root, debootstrap, and for another architecture qemu-user-static with i
 debootstrap's own, and the wheels come by this machine's pip, so that nothing in the roots needs a network.
 """
 
-from __future__ import annotations
-
 import platform
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What happens in each cell: doctor, a broker with quotahost, a client that is throttled, a clean stop."""
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 from collections.abc import Sequence

@@ -55,7 +55,7 @@ class FakeBroker:
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
         if isinstance(self.directories, Exception):
             raise self.directories
-        return [each for each in self.directories if each.broker in brokers]
+        return [directory for directory in self.directories if directory.broker in brokers]
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         return self.offline

@@ -1,27 +1,31 @@
 """One check for each role.
 
 Every check builds the plugin as at a broker's start, calls it as the host would, changes the properties live, closes
-the plugin, and looks for threads that it left behind. The answers of suppliers are in ``answers.py``.
+the plugin, and looks for threads that it left behind. A supplier's answers are kept from event to event (``_Answers``):
+each must be of the right type, come from memory, and stay the same until the supplier announces another. A policy that
+knows its limits is asked for those of each volume, which must fit the factor that it gave the volume.
 """
-
-from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from quotahost.api import DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier, Role
 from quotahost.broker.discovery import PluginError
-from quotahost.model import Client, Factor, Volume
-from quotahost.model.volumes import as_answer
+from quotahost.model import QUOTA_TYPES, Client, Factor, Limit, Quota, QuotaType, Volume
+from quotahost.model.volumes import as_answer, byte_limits
 from quotahost.settings.declaration import SettingsError
-from quotahost.testing.answers import Answers
-from quotahost.testing.caller import ContractBroken
-from quotahost.testing.host import Entry, FakeHost, PluginT, Properties
-from quotahost.testing.limits import check_limits
+from quotahost.testing.host import ContractBroken, Entry, FakeHost, PluginT, Properties
 from quotahost.testing.samples import CLIENT_QUOTAS, CLIENTS, VOLUMES
+
+_FROM_MEMORY: Final = 0.01  # seconds; 20,000 clients may be new at once, and are asked for one after the other
+_NEVER_NAMED: Final = "a client-id that no property names"
+_TRIES: Final = 5  # one slow answer may be the machine's fault; so many are the plugin's
+_LIMITS: Final = ("soft_limit", "hard_limit")
+_BREACHES: Final = ("breaches_soft_limit", "breaches_hard_limit")
 
 
 def check_supplier(
@@ -46,7 +50,7 @@ def check_supplier(
         AssertionError: what is wrong, and which number of the contract it breaks.
     """
     with _hosted(Role.SUPPLIER, entry, properties, name) as host:
-        answers = Answers(host, [*CLIENTS, *clients])
+        answers = _Answers(host, [*CLIENTS, *clients])
         answers.expect_announced("nothing has happened")
         # Brokers come and go: a supplier may divide a quota by their number, and must announce what that changes.
         host.cluster(1, 2, 3)
@@ -177,7 +181,7 @@ def _check_factors(host: FakeHost[QuotaPolicy], volumes: Sequence[Volume]) -> No
         if factor > lowest:
             larger = f"quota_factor() is {factor} for {volume}"
             raise ContractBroken(6, f"{larger}, but {lowest} for the emptier {emptier}")
-        check_limits(host, volume, factor)
+        _check_limits(host, volume, factor)
         last[volume.broker, volume.name, volume.capacity] = (factor, volume)
 
 
@@ -196,3 +200,143 @@ def _check_threads(before: set[threading.Thread], patience: float) -> None:
         time.sleep(0.001)
     for thread in left:
         raise ContractBroken(7, f"after close() the thread {thread.name!r} still runs")
+
+
+# ---- a supplier's answers ----
+
+
+class _Answers:
+    """The supplier's last answer for each client and quota type."""
+
+    def __init__(self, host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> None:
+        self._host, self._clients = host, clients
+        self.forget()
+
+    def forget(self) -> None:
+        """Ask for all again, as the host does when properties have changed."""
+        self._announced_before = len(self._host.announced)
+        self._known = self._ask()
+
+    def expect_announced(self, after: str) -> None:
+        """Ask for all again: the supplier must have announced every answer that differs."""
+        answers = self._ask()
+        announced = self._host.announced[self._announced_before :]
+        # An announcement too many costs a question; one too few leaves a client with its old quota.
+        for (client, quota_type), answer in answers.items():
+            before = self._known[client, quota_type]
+            if answer != before and not _covered(client, announced):
+                raise ContractBroken(
+                    10,
+                    f"after {after} the {quota_type} quota of {_named(client)} is {answer}, not {before} any "
+                    "more, without a call of answers_changed for it: the broker would keep the old one",
+                )
+        self._announced_before, self._known = len(self._host.announced), answers
+
+    def _ask(self) -> dict[tuple[Client, QuotaType], Quota | None]:
+        answers = {
+            (client, quota_type): self._answer(client, quota_type)
+            for client in self._clients
+            for quota_type in QUOTA_TYPES
+        }
+        distinct = getattr(self._host.plugin, "distinct_client_ids", None)
+        if callable(distinct):
+            for principal in dict.fromkeys(client.principal for client in self._clients):
+                self._check_alike(principal, distinct)
+        return answers
+
+    def _check_alike(self, principal: str, distinct: Callable[[str], object]) -> None:
+        """The client-ids that the supplier doesn't name have the same quotas, those that nobody has seen, too."""
+        what = f"distinct_client_ids({principal!r:.40})"
+        named = self._host.call(what, lambda: distinct(principal))
+        if named is None:
+            return
+        if isinstance(named, str) or not isinstance(named, Collection) or not all(isinstance(n, str) for n in named):
+            raise ContractBroken(6, f"{what} answered {named!r:.200}: it answers a collection of texts or None")
+        ids = dict.fromkeys([_NEVER_NAMED, *(client.client_id for client in self._clients)])
+        others = [Client(principal, name) for name in ids if name not in named]
+        for quota_type in QUOTA_TYPES:
+            quotas = self._host.call("quota()", partial(self._quotas, others, quota_type))
+            for client, quota in zip(others, quotas, strict=True):
+                if quota != quotas[0]:
+                    raise ContractBroken(
+                        11,
+                        f"the {quota_type} quota of {_named(client)} is {quota}, that of {_named(others[0])} is "
+                        f"{quotas[0]}, and {what} names neither: the broker would give both the same",
+                    )
+
+    def _quotas(self, clients: Sequence[Client], quota_type: QuotaType) -> list[Quota | None]:
+        return [self._host.plugin.quota(client, quota_type) for client in clients]
+
+    def _answer(self, client: Client, quota_type: QuotaType) -> Quota | None:
+        what = f"quota() for {_named(client)}, {quota_type},"
+        answer, seconds = self._host.call(what, lambda: self._quickest(client, quota_type))
+        if answer is not None and not isinstance(answer, Quota):
+            raise ContractBroken(6, f"{what} answered {answer!r}: a supplier answers a Quota or None")
+        if seconds > _FROM_MEMORY:
+            slow = f"{what} took {seconds * 1000:.0f} ms at best"
+            raise ContractBroken(3, f"{slow}: it must answer from memory, and wait for nothing")
+        return answer
+
+    def _quickest(self, client: Client, quota_type: QuotaType) -> tuple[Any, float]:
+        """The last answer, and the seconds of the quickest; it asks again only if one was slow."""
+        # It ends well before call() gives up, so that a slow supplier is reported as slow and not as one that hangs.
+        best, end = float("inf"), time.monotonic() + self._host.patience / 2
+        for _ in range(_TRIES):
+            begin = time.perf_counter()
+            answer = self._host.plugin.quota(client, quota_type)
+            best = min(best, time.perf_counter() - begin)
+            if best <= _FROM_MEMORY or time.monotonic() > end:
+                break
+        return answer, best
+
+
+def _covered(client: Client, announced: Sequence[tuple[str | None, str | None]]) -> bool:
+    return any(
+        principal in (None, client.principal) and client_id in (None, client.client_id)
+        for principal, client_id in announced
+    )
+
+
+def _named(client: Client) -> str:
+    # Kafka lets a client-id have 32,767 bytes, and the samples have one of that length.
+    principal, client_id = (repr(n if len(n) <= 40 else n[:40] + "…") for n in client)
+    return f"principal {principal}, client-id {client_id}"
+
+
+# ---- a policy's limits ----
+
+
+def _check_limits(host: FakeHost[QuotaPolicy], volume: Volume, factor: float) -> None:
+    """Ask a policy that knows its limits for those of one volume; ``factor`` is what it gave it."""
+    lacking = [name for name in (*_LIMITS, *_BREACHES) if not callable(getattr(host.plugin, name, None))]
+    if len(lacking) == 4:
+        return
+    if lacking:
+        raise ContractBroken(12, f"a policy has all four methods of limits or none; this one lacks {lacking[0]}()")
+    limits = [_ask(host, name, volume) for name in _LIMITS]
+    _check_types(limits, (Limit, type(None)), "a Limit or None", volume)
+    breaches = [_ask(host, name, volume) for name in _BREACHES]
+    _check_types(breaches, (bool,), "True or False", volume)
+    levels = byte_limits(volume, *limits)
+    if all(limits) and levels and levels.contradict:
+        raise ContractBroken(12, f"{volume} reaches its hard limit, {limits[1]}, before its soft one, {limits[0]}")
+    _check_breaches(breaches[0], breaches[1], factor, volume)
+
+
+def _ask(host: FakeHost[QuotaPolicy], name: str, volume: Volume) -> Any:
+    return host.call(f"{name}() for {volume}", lambda: getattr(host.plugin, name)(volume))
+
+
+def _check_types(answers: list[Any], types: tuple[type, ...], words: str, volume: Volume) -> None:
+    for answer in answers:
+        if not isinstance(answer, types):
+            raise ContractBroken(6, f"{answer!r} is no answer about the limits of {volume}: it must be {words}")
+
+
+def _check_breaches(soft: bool, hard: bool, factor: float, volume: Volume) -> None:
+    if hard and not soft:
+        raise ContractBroken(12, f"{volume} breaches its hard limit, but not its soft one")
+    if hard and factor != 0:
+        raise ContractBroken(12, f"{volume} breaches its hard limit, but its factor is {factor} and not 0")
+    if not soft and factor != 1:
+        raise ContractBroken(12, f"{volume} doesn't breach its soft limit, but its factor is {factor} and not 1")

@@ -1,13 +1,17 @@
-"""A host without a broker: builds one plugin, calls it as the host would, and remembers what it announces."""
+"""A host without a broker: builds one plugin, calls it as the host would, and remembers what it announces.
 
-from __future__ import annotations
+A thread stands for the host thread, and each call has a time within which the plugin must answer. Whatever goes wrong
+in a call ends in :class:`ContractBroken`, the failure that a plugin's author sees.
+"""
 
 import logging
+import queue
 import re
+import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from functools import partial
 from importlib.metadata import EntryPoint
-from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeAlias
 
 from typing_extensions import TypeVar  # typing's has no default before Python 3.13
@@ -20,13 +24,66 @@ from quotahost.model import Client, ClientQuotaChange, Cluster, Quota, QuotaType
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.testing.broker import FakeBroker
-from quotahost.testing.caller import Caller, ContractBroken
 
-_T = TypeVar("_T")
+T = TypeVar("T")
 PluginT = TypeVar("PluginT", default=Any)
 Properties: TypeAlias = Mapping[str, str]
 Entry: TypeAlias = Callable[[Context[Any]], PluginT] | EntryPoint | str
 _REFUSED = (discovery.PluginError, SettingsError)
+
+
+class ContractBroken(AssertionError):
+    """The plugin breaks a sentence of the contract, which the message names by its number."""
+
+    def __init__(self, number: int, sentence: str) -> None:
+        super().__init__(f"{sentence} (contract {number} of quotahost.api)")
+
+
+class Caller:
+    """Runs functions on one thread of its own, one after the other."""
+
+    def __init__(self, name: str) -> None:
+        self._work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
+        # A daemon, so that a plugin that hangs doesn't hang the test run.
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def call(
+        self,
+        what: str,
+        function: Callable[[], T],
+        within: float,
+        *,
+        hanging: int = 3,
+        raising: int = 5,
+        passing: tuple[type[BaseException], ...] = (),
+    ) -> T:
+        """Run the function ``within`` so many seconds, and return its answer.
+
+        Raises:
+            ContractBroken: number ``hanging`` if it took longer, ``raising`` if it raised anything but ``passing``;
+                ``what`` names the call.
+        """
+        answer: Future[T] = Future()
+        self._work.put((function, answer))
+        # Not result(within): a TimeoutError that the plugin raises would look like ours.
+        if not wait([answer], within).done:
+            raise ContractBroken(hanging, f"{what} did not return within {within:g} s")
+        error = answer.exception()
+        if error is None or isinstance(error, (ContractBroken, *passing)):
+            return answer.result()
+        raise ContractBroken(raising, f"{what} raised {type(error).__name__}: {error}") from error
+
+    def end(self) -> None:
+        """Let the thread end after what it does now."""
+        self._work.put(None)
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            function, answer = work
+            try:
+                answer.set_result(function())
+            except BaseException as error:  # SystemExit, too, is a plugin's failure
+                answer.set_exception(error)
 
 
 class FakeHost(Generic[PluginT]):
@@ -96,7 +153,7 @@ class FakeHost(Generic[PluginT]):
 
     # ---- what the host calls ---------------------------------------------------------------------
 
-    def call(self, what: str, function: Callable[[], _T]) -> _T:
+    def call(self, what: str, function: Callable[[], T]) -> T:
         """Call something of the plugin on the host thread; ``what`` names it in a failure.
 
         Raises:
@@ -170,13 +227,9 @@ class FakeHost(Generic[PluginT]):
             self._end()
 
     def __enter__(self) -> Self:
-        """For ``with``, which closes the plugin on the way out."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close; after a failure end only the threads, so that the test shows that failure."""
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close() if kind is None else self._end()
 
     # ---- how it is built -------------------------------------------------------------------------
@@ -208,9 +261,9 @@ class FakeHost(Generic[PluginT]):
         self._task_thread.end()
 
     def _construct(self, settings: Settings) -> LoadedPlugin[PluginT]:
-        own = discovery.plugin_settings(self._role, self._name, settings, self._entry)
+        section = discovery.plugin_settings(self._role, self._name, settings, self._entry)
         context = Context(
-            self._name, own, settings, self._node, logging.getLogger(f"quotahost.plugin.{self._name}"),
+            self._name, section, settings, self._node, logging.getLogger(f"quotahost.plugin.{self._name}"),
             self._announce, open_disks=self._disks.started, broker=self.broker, metrics=self.broker,
         )  # fmt: skip
         return discovery.construct(self._role, self._entry, context)

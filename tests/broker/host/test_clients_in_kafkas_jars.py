@@ -16,7 +16,6 @@ from zipfile import ZipFile
 
 import pytest
 
-from harness.java.class_file import ClassFile, read_class
 from harness.java.jars import DEFAULT_VERSION, broker_jars
 from harness.java.jdk import class_path, program
 from quotahost.broker.host.exemptions import is_internal
@@ -61,21 +60,37 @@ _KNOWN: Final[dict[str, tuple[str, ...] | None]] = {
 }
 
 
+# How javap -c shows a call; without a class in front the method is one of the class itself.
+_CALL: Final = re.compile(r"// (?:Interface)?Method (?:([\w/$]+)\.)?\"?(<init>|\w+)\"?:")
+_HEAD: Final = re.compile(r"^(?:[a-z]+ )*(?:class|interface) ([\w.$]+)")
+
+
 @cache
-def makers(version: str) -> list[ClassFile]:
-    """The classes of Kafka's brokers that make a client; the clients' own jar is left out."""
+def makers(version: str) -> dict[str, set[tuple[str, str]]]:
+    """The classes of Kafka's brokers that make a client, and what each calls; the clients' own jar is left out."""
     jars = [jar for jar in broker_jars(version).glob("kafka*.jar") if not jar.name.startswith("kafka-clients")]
-    return [made for jar in jars for made in _classes(jar) if made.calls & _MAKERS]
+    calls: dict[str, set[tuple[str, str]]] = {}
+    name = ""
+    for line in _javap(version, *(name for jar in jars for name in _candidates(jar))):
+        if head := _HEAD.match(line):
+            name = head[1].replace(".", "/")
+        elif call := _CALL.search(line):
+            calls.setdefault(name, set()).add((call[1] or name, call[2]))
+    return {name: called for name, called in calls.items() if called & _MAKERS}
 
 
-def _classes(jar: Path) -> Iterator[ClassFile]:
+def _candidates(jar: Path) -> Iterator[str]:
+    """The classes in whose bytes a maker is named: javap would take minutes for all."""
     wanted = {name.encode() for name, _ in _MAKERS}
     with ZipFile(jar) as archive:
-        for name in archive.namelist():
-            if name.endswith(".class"):
-                data = archive.read(name)
-                if any(each in data for each in wanted):
-                    yield read_class(data)
+        for file in archive.namelist():
+            if file.endswith(".class") and any(name in archive.read(file) for name in wanted):
+                yield file.removesuffix(".class").replace("/", ".")
+
+
+def _javap(version: str, *classes: str) -> list[str]:
+    command = [program("javap"), "-c", "-p", "-cp", class_path([broker_jars(version)]), *classes]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def _outer(name: str) -> str:
@@ -84,10 +99,10 @@ def _outer(name: str) -> str:
 
 @pytest.mark.parametrize("version", [DEFAULT_VERSION, "4.0.1"])
 def test_no_class_of_a_broker_makes_a_client_that_is_not_known(version: str) -> None:
-    found = {_outer(each.name) for each in makers(version)}
-    assert found - _KNOWN.keys() == set(), "its client-id must be among exemptions.INTERNAL_CLIENT_IDS"
+    outer = set(map(_outer, makers(version)))
+    assert outer - _KNOWN.keys() == set(), "its client-id must be among exemptions.INTERNAL_CLIENT_IDS"
     if version == DEFAULT_VERSION:
-        assert _KNOWN.keys() - found == set(), "these make no client any more"
+        assert _KNOWN.keys() - outer == set(), "these make no client any more"
 
 
 def test_the_client_ids_of_all_of_them_are_exempt() -> None:
@@ -97,7 +112,7 @@ def test_the_client_ids_of_all_of_them_are_exempt() -> None:
 
 @pytest.mark.parametrize("version", [DEFAULT_VERSION, "4.0.1"])
 def test_every_prefix_that_a_broker_gives_to_its_network_utils_makes_an_exempt_client_id(version: str) -> None:
-    callers = [each.name for each in makers(version) if (_UTILS, "buildNetworkClient") in each.calls]
+    callers = [name for name, called in makers(version).items() if (_UTILS, "buildNetworkClient") in called]
     prefixes = {prefix for caller in callers for prefix in _prefixes(version, caller)}
     assert prefixes >= {"AddPartitionsManager", "Persister"}
     assert {each for each in prefixes if not is_internal(f"{each}-client-1")} == set()
@@ -105,10 +120,8 @@ def test_every_prefix_that_a_broker_gives_to_its_network_utils_makes_an_exempt_c
 
 def _prefixes(version: str, caller: str) -> Iterator[str]:
     """The first argument of each call of buildNetworkClient: the last plain word that was loaded before it."""
-    command = [program("javap"), "-c", "-p", "-cp", class_path([broker_jars(version)]), caller.replace("/", ".")]
-    code = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     word = ""
-    for line in code.splitlines():
+    for line in _javap(version, caller.replace("/", ".")):
         if loaded := re.search(r"ldc(?:_w)? .*// String (\w+)$", line):
             word = loaded[1]
         elif "NetworkUtils.buildNetworkClient:" in line:

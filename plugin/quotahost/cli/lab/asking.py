@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 from rich.console import Console
@@ -22,6 +22,12 @@ from quotahost.errors import QuotahostError
 from quotahost.units.parse import parse_count
 
 PAGES: Final = (".html", ".htm")
+_CLUSTER: Final = "Only of this cluster; may be repeated."
+_SINCE: Final = "From 2026-11-21, or 2026-11-21T09:30, in UTC."
+_UNTIL: Final = "To that time; a day is included whole."
+Clusters: TypeAlias = Annotated[list[str] | None, typer.Option("--cluster", help=_CLUSTER)]
+Since: TypeAlias = Annotated[str | None, typer.Option("--from", metavar="TIME", help=_SINCE)]
+Until: TypeAlias = Annotated[str | None, typer.Option("--to", metavar="TIME", help=_UNTIL)]
 
 
 def check_packages(command: str, *names: str) -> None:
@@ -84,10 +90,7 @@ def _parse_time(text: str) -> datetime:
 
 
 class _Count(TextColumn):
-    """How much of a step is done: the curves drawn so far or, while Spark reads, the tasks that it has done.
-
-    ``of_spark`` answers how many tasks are done and how many there are; it is asked at each refresh.
-    """
+    """The figures drawn so far or, while Spark reads, the tasks that it has done, for which ``of_spark`` is asked."""
 
     def __init__(self) -> None:
         super().__init__("")
@@ -108,16 +111,9 @@ class Work(Progress):
 
     def __init__(self) -> None:
         self._count = _Count()
-        super().__init__(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(20),
-            self._count,
-            TimeElapsedColumn(),
-            console=Console(stderr=True, highlight=False),
-            transient=True,
-            refresh_per_second=4,
-        )
+        columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20), self._count
+        console = Console(stderr=True, highlight=False)
+        super().__init__(*columns, TimeElapsedColumn(), console=console, transient=True, refresh_per_second=4)
         self._step = self.add_task("", total=None)
 
     def begin(self, step: str) -> None:

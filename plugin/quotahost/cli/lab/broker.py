@@ -19,11 +19,10 @@ from quotahost.api.context import LoadedPlugin
 from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
-from quotahost.cli.lab.clients import Client, Slowing
-from quotahost.cli.lab.disk import Disk, Events
 from quotahost.cli.lab.host import SmallShim, policy_of
 from quotahost.cli.lab.scenes import Scene
 from quotahost.cli.lab.snapshots import Source
+from quotahost.cli.lab.traffic import Client, Disk, Events, Slowing, ms
 from quotahost.model import State
 from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
@@ -35,7 +34,7 @@ TAKE: Final = 100  # ms, the longest that the host waits for work
 
 
 class Watcher:
-    """Is told what happens on brokers; this one does nothing with it, and ``checks`` has one that looks for faults."""
+    """Is told what happens on brokers; this one does nothing with it, and ``Checks`` is one that looks for faults."""
 
     def appended(self, broker: Broker, client: Client, limit: float, mute: int) -> None:
         """A client's batch was appended, and it is muted for so many ms."""
@@ -54,22 +53,17 @@ class Watcher:
 
 
 class Broker:
-    """Alive or dead; its quotas and its fence follow the factor that its own host has decided on.
+    """Alive or dead; its quotas and its fence follow the factor that its own host has decided on. Times are in ms.
 
     Attributes:
         index: its place in the scene; its id in Kafka is one more.
-        source: what its host knows of the disks.
-        disks: of all brokers.
-        watcher: is told what happens.
+        source: what its host knows of the disks; ``disks`` are those of all brokers.
         alive: whether the broker of an index is.
-        up: whether it is in service, and since when, in ms.
+        up: whether it is in service; ``up_since`` since when. So with ``hung`` and ``closed``, the host and the fence.
         factor, cause: what the host has set last.
         fallback: the factor in force instead, while the lease is over.
-        hung: whether the host hangs, and since when it answers, in ms.
-        closed: whether the fence turns requests back, and since when it has or hasn't, in ms.
         tap: the way of the produce limits of all clients.
-        slowed: the way of those who write to affected topics, while the factor is for them only.
-        slowing: who they are.
+        slowed: the way of those who write to affected topics, while the factor is for them only (``slowing``).
     """
 
     def __init__(
@@ -78,7 +72,7 @@ class Broker:
         self.scene, self.settings, self.index, self.disks = scene, settings, index, disks
         self.source, self._events = source, events
         self._rnd = random.Random(scene.seed * 1009 + index)
-        self._interval = int(settings.factor_interval.total_seconds() * 1000)
+        self._interval = ms(settings.factor_interval)
         self._life = 0
         self._waiting: list[Client] = []
         self._flowing: list[Client] = []
@@ -86,8 +80,7 @@ class Broker:
         self.alive: Callable[[int], bool] = lambda index: True
         self.up, self.up_since, self.closed, self.closed_since = False, 0, False, 0
         # Lease.check() comes one interval early, since the next one comes only after that.
-        validity = int(settings.validity.total_seconds() * 1000)
-        self._lease = validity - LEASE
+        self._lease = ms(settings.validity) - LEASE
         self._instead = float(State(settings.fallback_action) is State.OPEN)
         self.fallback: float | None = None
         self.hung, self.answers_since, self._renewed = False, 0, 0
@@ -99,7 +92,7 @@ class Broker:
         self.up, self.up_since = True, events.now
         self.factor, self.cause, self.closed, self.closed_since = 1.0, "", False, events.now
         self.fallback, self.hung, self.answers_since, self._renewed = None, False, events.now, events.now
-        mute = int(self.settings.max_mute.total_seconds() * 1000)
+        mute = ms(self.settings.max_mute)
         self.tap, self.slowed = (Tap(scene.windows, scene.window_ms, mute) for _ in range(2))
         self.slowing = Slowing(scene.windows, scene.window_ms)
         self._affected: Affected | None = None

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from multiprocessing import get_context
 from os import cpu_count
 from typing import Final
 
 from quotahost.cli.lab.broker import BEAT, TAKE, Broker, Watcher
-from quotahost.cli.lab.clients import BACKOFF, Client
-from quotahost.cli.lab.disk import Disk
 from quotahost.cli.lab.scenes import scene_of_seed
+from quotahost.cli.lab.traffic import BACKOFF, Client, Disk, ms
 from quotahost.cli.lab.world import World
 from quotahost.model import State
 from quotahost.throttling import rise
@@ -32,13 +30,7 @@ _CHUNK: Final = 50  # seeds that a process takes at once
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What went wrong first in a run, of one kind.
-
-    Attributes:
-        check: its name.
-        ms: when.
-        what: in a sentence.
-    """
+    """What went wrong first in a run, of the kind of one check, when, and in a sentence."""
 
     check: str
     ms: int
@@ -49,27 +41,23 @@ class Violation:
 
 
 class Checks(Watcher):
-    """Watches a run of a world, from before it begins.
-
-    Attributes:
-        found: the first violation of each check.
-    """
+    """Watches a run of a world, from before it begins; ``first`` is the first violation of each check."""
 
     def __init__(self, world: World) -> None:
-        self._world, self._events, scene, own = world, world.events, world.scene, world.settings
-        self.found: dict[str, Violation] = {}
+        self._world, self._events, scene, settings = world, world.events, world.scene, world.settings
+        self.first: dict[str, Violation] = {}
         self._several = len(world.disks) > 1
-        self._decides = _ms(own.factor_interval) + TAKE + 1
-        self.lag = _ms(own.volumes_period) + self._decides
+        self._decides = ms(settings.factor_interval) + TAKE + 1
+        self.lag = ms(settings.volumes_period) + self._decides
         slowest = world.topic.slowest if world.topic else 0
-        self._slowest, self._snapshots = slowest, _ms(own.snapshots_period)
-        self._validity, self._grace = _ms(own.validity), _ms(own.startup_grace)
-        self._falls_back = State(own.fallback_action) is State.PAUSE
-        self._max_mute = _ms(own.max_mute)
+        self._slowest, self._snapshots = slowest, ms(settings.snapshots_period)
+        self._validity, self._grace = ms(settings.validity), ms(settings.startup_grace)
+        self._falls_back = State(settings.fallback_action) is State.PAUSE
+        self._max_mute = ms(settings.max_mute)
         self._lease_over = self._validity + BEAT + TAKE  # ms of silence of a host after which the fallback is in force
         self._span = (scene.windows + 1) * scene.window_ms
         self._way = self._span + 2 * BEAT  # ms that a tap needs
-        self._by_topics = own.factor_scope == "topics" and scene.fence
+        self._by_topics = settings.factor_scope == "topics" and scene.fence
         self._pausing: dict[int, int] = {}  # the broker's index, and in which of its lives it saw its disk full
         self._allowed: dict[int, tuple[int, float]] = {}
         self._silent: dict[str, int] = {}
@@ -334,11 +322,7 @@ class Checks(Watcher):
         return topic is not None and self._events.now < topic.disturbed_until + more
 
     def _wrong(self, check: str, what: str) -> None:
-        self.found.setdefault(check, Violation(check, self._events.now, what))
-
-
-def _ms(duration: timedelta) -> int:
-    return round(duration.total_seconds() * 1000)
+        self.first.setdefault(check, Violation(check, self._events.now, what))
 
 
 def violations(seed: int) -> list[Violation]:
@@ -347,7 +331,7 @@ def violations(seed: int) -> list[Violation]:
     checks = Checks(world)
     world.run()
     checks.end()
-    return sorted(checks.found.values(), key=lambda violation: violation.ms)
+    return sorted(checks.first.values(), key=lambda violation: violation.ms)
 
 
 def failing(seeds: Iterable[int]) -> Iterator[str]:

@@ -79,12 +79,9 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One volume over time.
+    """One volume over time: at least one bucket, oldest first.
 
-    Attributes:
-        name: which volume.
-        buckets: at least one, oldest first.
-        fill_rate: bytes/s by which it filled lately, by least squares; negative if it emptied, None if it isn't known.
+    ``fill_rate`` is bytes/s of late, by least squares; negative if it emptied, None if it isn't known.
     """
 
     name: Name
@@ -154,13 +151,9 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClientUse:
-    """One client of a cluster over time.
+    """One client (principal and client-id) of a cluster over time: at least one use, oldest first.
 
-    Attributes:
-        cluster: its id.
-        user, client: principal and client-id.
-        width: seconds that each of the uses is about.
-        uses: at least one, oldest first.
+    ``width`` is the seconds that each of the uses is about.
     """
 
     cluster: str

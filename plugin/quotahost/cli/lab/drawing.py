@@ -22,8 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from quotahost.cli.lab.curves import Bucket, Curve, Report, in_utc
-from quotahost.cli.lab.estimates import FactorPoint
-from quotahost.cli.lab.play import Replay, ReplayedFactor, ReplayedVolume, UsePoint
+from quotahost.cli.lab.play import FactorPoint, Replay, ReplayedFactor, ReplayedVolume, UsePoint
 from quotahost.cli.lab.world import STEP, Recording
 from quotahost.model import Factor, State
 from quotahost.text import printable

@@ -16,22 +16,22 @@ from math import isfinite
 from typing import Any, Final
 
 from pyspark.errors import PySparkRuntimeError
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use, in_utc
 from quotahost.errors import QuotahostError
 from quotahost.pipeline.history import COLUMNS, MINUTE, USAGE_COLUMNS, usage_place
-from quotahost.pipeline.session import session
+from quotahost.pipeline.session import hadoop, jvm, session
 from quotahost.text import printable
 from quotahost.units.show import show_span
 
+# The report scans a long history, while the pipeline's defaults suit short batches.
+_CONF: Final = {"spark.sql.shuffle.partitions": "8", "spark.sql.codegen.wholeStage": "true"}
 MOST_BUCKETS: Final = 500  # of one volume: about one for each two pixels of its figure
 MOST_READINGS: Final = 200_000  # that this process takes for a replay, and as many of clients' use
 MOST_CLIENTS: Final = 500
 WEEK: Final = timedelta(days=7)
-# The report scans a long history, while the pipeline's defaults suit short batches.
-_CONF: Final = {"spark.sql.shuffle.partitions": "8", "spark.sql.codegen.wholeStage": "true"}
 _VOLUME: Final = ("cluster", "broker", "volume")
 _CLIENT: Final = ("cluster", "user", "client")
 _DAY: Final = re.compile(r"day=(\d{4}-\d\d-\d\d)")
@@ -93,7 +93,9 @@ def worst(spark: SparkSession, question: Question, show_step: Step = lambda step
     show_step(f"Reading the curves of {len(rates)} of {rows[0]['known']:,} volumes")
     # Rounded up: otherwise the newest reading would begin a bucket of its own.
     curves = _curves(buckets(readings, list(rates), since, (until - since) // MOST_BUCKETS + 1))
-    drawn = tuple(Curve(name, curves[name], _finite(rate)) for name, rate in rates.items())
+    drawn = tuple(
+        Curve(name, curves[name], rate if rate is not None and isfinite(rate) else None) for name, rate in rates.items()
+    )
     return Report(question, in_utc(since / 1e6), in_utc(until / 1e6), recent, rows[0]["known"], drawn)
 
 
@@ -224,9 +226,8 @@ def _read(spark: SparkSession, columns: str, directory: str) -> DataFrame:
 
 def _hadoop(spark: SparkSession, directory: str) -> tuple[Any, Any]:
     """Hadoop's own file system and path of a directory, which need not be on this machine."""
-    java: Any = spark
-    path = java._jvm.org.apache.hadoop.fs.Path(directory)
-    return path.getFileSystem(java._jsc.hadoopConfiguration()), path
+    path = jvm(spark).org.apache.hadoop.fs.Path(directory)
+    return path.getFileSystem(hadoop(spark)), path
 
 
 # ---- in Spark's own functions ----
@@ -298,19 +299,14 @@ def buckets(readings: DataFrame, names: Sequence[Name] | None, since: int, width
     )
 
 
-def _curves(found: DataFrame) -> dict[Name, tuple[Bucket, ...]]:
+def _curves(parts: DataFrame) -> dict[Name, tuple[Bucket, ...]]:
     """The buckets of each volume, oldest first, by name."""
     # Sorted here, where the buckets are few.
-    rows = sorted(found.collect(), key=lambda row: (*row[:3], row["at"]))
-    return {name: tuple(map(_bucket, of)) for name, of in groupby(rows, key=lambda row: Name(*row[:3]))}
-
-
-def _bucket(row: Row) -> Bucket:
-    return Bucket(row["at"] / 1e6, row["low"], row["high"], row["last"], row["capacity"], row["soft"], row["hard"])
-
-
-def _finite(rate: float | None) -> float | None:
-    return rate if rate is not None and isfinite(rate) else None
+    rows = sorted(parts.collect(), key=lambda row: (*row[:3], row["at"]))
+    return {
+        name: tuple(Bucket(row["at"] / 1e6, *(row[field] for field in Bucket._fields[1:])) for row in of)
+        for name, of in groupby(rows, key=lambda row: Name(*row[:3]))
+    }
 
 
 def _clients(rows: DataFrame, width: float) -> tuple[ClientUse, ...]:
@@ -322,10 +318,8 @@ def _clients(rows: DataFrame, width: float) -> tuple[ClientUse, ...]:
     )
     collected = sorted(parts.collect(), key=lambda row: (*row[:3], row["part"], row["broker"]))
     return tuple(
-        ClientUse(*name, width, tuple(_use(row, width) for row in of))
+        ClientUse(
+            *name, width, tuple(Use(row["part"] * width, *(row[field] for field in Use._fields[1:])) for row in of)
+        )
         for name, of in groupby(collected, key=lambda row: (row["cluster"], row["user"], row["client"]))
     )
-
-
-def _use(row: Row, width: float) -> Use:
-    return Use(row["part"] * width, row["broker"], row["rate"], row["demand"], row["quota"])

@@ -151,19 +151,21 @@ class Host:
 
     def decide(self) -> None:
         """Decide anew, and let the limits follow."""
-        in_force = self.factor if self._enforced else 1.0
         share = self._settings.pause_resume_free_share
-        evaluated, _ = self._evaluation.evaluate(self._volumes, self._policy, share, in_force)
+        evaluated, _ = self._evaluation.evaluate(self._volumes, self._policy, share, self._enforced_factor)
         self._in_force.replace(Scoped(evaluated.factor))
         self.factor = self._in_force.value if self._settings.factor_source else 1.0
-        in_force = self.factor if self._enforced else 1.0
-        held = in_force <= 0
-        self._tap.step(in_force, held, int(self._clock() * 1000))
+        held = self._enforced_factor <= 0
+        self._tap.step(self._enforced_factor, held, int(self._clock() * 1000))
         self._share = 0.0 if held else self._tap.value
 
     def _show(self, policy: tuple[str, QuotaPolicy] | None, factors: Sequence[tuple[Volume, float]]) -> None:
         """In place of ``VolumeLimits``, which shows them in a broker."""
         self._factors = {(volume.broker, volume.name): factor for volume, factor in factors}
+
+    @property
+    def _enforced_factor(self) -> float:
+        return self.factor if self._enforced else 1.0
 
     def factor_of(self, volume: Key) -> float:
         """The factor of one volume; 1 while it isn't known."""

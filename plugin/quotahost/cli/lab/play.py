@@ -2,20 +2,28 @@
 
 Two hosts are led through the same times, a ``step`` apart. One has the settings of then and sees each volume as it was
 recorded; the other has the settings in question, and sees each volume as full as it would have become by its own
-factors (``estimates``). Each is one broker's host: the real policy, the real judgement and pauses, and the tap. Where
-the factor source is ``local`` each broker has one of its own; otherwise all brokers of a cluster decide alike, so one
+factors (``Growth``). Each is one broker's host: the real policy, the real judgement and pauses, and the tap. Where the
+factor source is ``local`` each broker has one of its own; otherwise all brokers of a cluster decide alike, so one
 stands for all.
+
+A history can't tell all, so a replay estimates. What a volume gained between two readings is multiplied by the share of
+their quotas that clients would have had then, over the share that they had: it is taken that clients use their quotas
+whole while they are slowed. What a volume lost is left as it was: deletions follow retention, and not the factor. A
+client is held back that wants more than its quota times the factor. What it wants is its demand in the records of
+usage; one without a number there would use whatever it gets. While it is paused nobody measures that, so what it wanted
+last counts until it is heard of again.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil
+from itertools import groupby, pairwise
+from math import ceil, exp, inf
 from typing import Final, NamedTuple
 
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Report
-from quotahost.cli.lab.estimates import FactorPoint, Growth, ReplayedClient, replayed_client
 from quotahost.cli.lab.host import Host, Key, quiet
 from quotahost.model import Factor, Limit, LimitType, State, Volume
 from quotahost.model.volumes import byte_limits
@@ -23,28 +31,22 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.storage import match
 from quotahost.text import printable
 
-MOST_STEPS: Final = 20_000
+_MOST_STEPS: Final = 20_000
 _QUESTIONS: Final = 4_000_000  # to a policy in one pass: more take minutes
 _LEAST_STEPS: Final = 1_000
 _SILENT: Final = 3  # steps or readings after which a volume without a new one isn't known any more
 _LOCAL: Final = "local"
+_LEAST_SHARE: Final = 0.05  # below it so little came in that it says nothing of what would have come
+_MEMORY: Final = 300.0  # seconds at full share over which the demand is measured
 Limits = tuple[Limit | None, Limit | None]  # soft and hard
 
 
-# ---- what comes out ----
+# ---- what comes out; all times are seconds since 1970 ----
 
 
 @dataclass(slots=True)
 class StateTimes:
-    """For how long a factor was in which state.
-
-    Attributes:
-        open_s: seconds at factor 1; ``throttle_s`` are between, ``pause_s`` at 0.
-        lowest: the smallest factor.
-        first_pause: when the first PAUSE began, in seconds since 1970; None without one.
-        pauses: how many there were.
-        paused: whether it is in one now.
-    """
+    """For how many seconds a factor was 1 (``open_s``), 0 (``pause_s``) or between, the lowest, and its PAUSEs."""
 
     open_s: float = 0.0
     throttle_s: float = 0.0
@@ -52,10 +54,10 @@ class StateTimes:
     lowest: float = 1.0
     first_pause: float | None = None
     pauses: int = 0
-    paused: bool = False
+    paused: bool = False  # now
 
     def add(self, at: float, factor: float, seconds: float) -> None:
-        """The factor was this from then on, in seconds since 1970, for so many seconds."""
+        """The factor was this from then on, for so many seconds."""
         state = Factor(factor).state
         if state is State.OPEN:
             self.open_s += seconds
@@ -70,8 +72,16 @@ class StateTimes:
         self.paused = state is State.PAUSE
 
 
+class FactorPoint(NamedTuple):
+    """A factor from a time on; then, and with the new settings."""
+
+    at: float
+    then: float
+    new: float
+
+
 class UsePoint(NamedTuple):
-    """Bytes consumed at a time, in seconds since 1970: as recorded, and as it would have been; limits are the new."""
+    """Bytes consumed at a time: as recorded, and as it would have been; limits are the new."""
 
     at: float
     then: int
@@ -81,12 +91,35 @@ class UsePoint(NamedTuple):
     hard: int | None
 
 
+class HeldBack(NamedTuple):
+    """For how many seconds a client was slowed, and paused."""
+
+    slowed_s: float
+    paused_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedClient:
+    """One producer, as far as brokers published its use, and for how long the factor held it back.
+
+    ``brokers`` is where it wrote; ``rate`` bytes/s of all of them together, in the mean of the time in which it wrote.
+    """
+
+    cluster: str
+    user: str
+    client: str
+    brokers: tuple[str, ...]
+    rate: float
+    then: HeldBack
+    new: HeldBack
+
+
 @dataclass(frozen=True, slots=True)
 class Replay:
     """What the settings would have done.
 
     Attributes:
-        since, until: the first and the last reading, in seconds since 1970.
+        since, until: the first and the last reading.
         step: seconds between two looks at the volumes.
         factors: by cluster and broker.
         volumes: those that would have been paused or slowed longest first.
@@ -118,20 +151,17 @@ class Replay:
 class Table(NamedTuple):
     """A part of a replay as rows under heads, of ``what``, and how many ``more`` there are than rows."""
 
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    heads: tuple[str, ...]
+    rows: list[list[str]]
     what: str = ""
     more: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is compared.
+    """The settings in question, those of then (without limits: those come with each reading), and Kafka's windows.
 
-    Attributes:
-        new: the settings in question.
-        then: those of the brokers then, without limits: those come with each reading.
-        windows: ``quota.window.num`` and the length of one in ms.
+    ``windows`` are ``quota.window.num`` and the length of one in ms.
     """
 
     new: Settings
@@ -148,11 +178,7 @@ def play(report: Report, plan: Plan) -> Replay:
     """
     since, until = report.since.timestamp(), report.until.timestamp()
     now = since
-
-    def clock() -> float:
-        return now
-
-    factors = tuple(_factors(report, plan, clock))
+    factors = tuple(_factors(report, plan, lambda: now))
     step = _step(plan.new, until - since, max(len(factor.volumes) for factor in factors))
     silent = max(plan.new.validity.total_seconds(), _SILENT * step, _SILENT * _apart(report.curves))
     with quiet():
@@ -163,27 +189,13 @@ def play(report: Report, plan: Plan) -> Replay:
                 factor.step(now, step if number < last else 0.0, silent)
     volumes = [volume for factor in factors for volume in factor.volumes if volume.points]
     volumes.sort(key=lambda v: (-v.new.pause_s, -v.new.throttle_s, -v.peak_new / max(1, v.capacity)))
-    clients = held_back(report.clients or (), factors, until)
+    clients = [replayed_client(client, _points(client, factors), until) for client in report.clients or ()]
+    held = [client for client in clients if any((*client.then, *client.new))]
+    held.sort(key=lambda c: (-c.new.paused_s, -c.new.slowed_s, c.user, c.client))
     notes = [*_notes(plan, volumes, any(factor.failed for factor in factors))]
     if report.clients is None:
         notes.append("the history has no usage of that time, so it isn't known which clients would have been slowed")
-    return Replay(since, until, step, factors, tuple(volumes), clients, tuple(notes))
-
-
-def held_back(
-    clients: Iterable[ClientUse], factors: Sequence[ReplayedFactor], until: float
-) -> tuple[ReplayedClient, ...]:
-    """Those of the clients that were or would have been held back; ``until`` in seconds since 1970."""
-    replayed = [replayed_client(client, _points(client, factors), until) for client in clients]
-    held = [client for client in replayed if any((*client.then, *client.new))]
-    return tuple(sorted(held, key=lambda c: (-c.new.paused_s, -c.new.slowed_s, c.user, c.client)))
-
-
-def _points(client: ClientUse, factors: Sequence[ReplayedFactor]) -> Sequence[FactorPoint]:
-    """The factor for a client: its cluster's. Of brokers with factors of their own the one that held it back most."""
-    brokers = {use.broker for use in client.uses}
-    concerned = [factor for factor in factors if factor.cluster == client.cluster and factor.broker in ("", *brokers)]
-    return min(concerned, key=lambda f: (f.new.open_s, f.then.open_s)).points if concerned else ()
+    return Replay(since, until, step, factors, tuple(volumes), tuple(held), tuple(notes))
 
 
 def _factors(report: Report, plan: Plan, clock: Callable[[], float]) -> Iterator[ReplayedFactor]:
@@ -192,8 +204,9 @@ def _factors(report: Report, plan: Plan, clock: Callable[[], float]) -> Iterator
     for curve in report.curves:
         broker = curve.name.broker if plan.new.factor_source == _LOCAL else ""
         volumes.setdefault((curve.name.cluster, broker), []).append(ReplayedVolume(curve, limits[curve.name]))
-    for whose in sorted(volumes):
-        yield ReplayedFactor(*whose, volumes[whose], *(Host(own, plan.windows, clock) for own in (plan.then, plan.new)))
+    for cluster, broker in sorted(volumes):
+        then, new = (Host(settings, plan.windows, clock) for settings in (plan.then, plan.new))
+        yield ReplayedFactor(cluster, broker, volumes[cluster, broker], then, new)
 
 
 def _own_limits(settings: Settings, names: Iterable[Name]) -> dict[Name, Limits]:
@@ -201,24 +214,30 @@ def _own_limits(settings: Settings, names: Iterable[Name]) -> dict[Name, Limits]
 
     Only names of volumes are matched: the history doesn't tell which log directory lies on which volume.
     """
-    overrides = settings.static.storage.overrides
-    matched = match(overrides, sorted({name.volume for name in names}), {}).limits
-    none = None, None
-    pairs = {name: matched.get(name.volume, none) for name in names}
-    return {
-        name: (soft or settings.storage_soft, hard or settings.storage_hard) for name, (soft, hard) in pairs.items()
-    }
+    matched = match(settings.static.storage.overrides, sorted({name.volume for name in names}), {}).limits
+    limits = {}
+    for name in names:
+        soft, hard = matched.get(name.volume, (None, None))
+        limits[name] = soft or settings.storage_soft, hard or settings.storage_hard
+    return limits
 
 
-def _step(own: Settings, span: float, volumes: int) -> float:
-    steps = max(_LEAST_STEPS, min(MOST_STEPS, _QUESTIONS // volumes))
-    return max(own.factor_interval.total_seconds(), span / steps)
+def _step(settings: Settings, span: float, volumes: int) -> float:
+    steps = max(_LEAST_STEPS, min(_MOST_STEPS, _QUESTIONS // volumes))
+    return max(settings.factor_interval.total_seconds(), span / steps)
 
 
 def _apart(curves: Iterable[Curve]) -> float:
     """Seconds between two readings, in the mean of the volume that is read most often."""
     several = [curve for curve in curves if len(curve.buckets) > 1]
     return min(((c.newest.at - c.buckets[0].at) / (len(c.buckets) - 1) for c in several), default=0.0)
+
+
+def _points(client: ClientUse, factors: Sequence[ReplayedFactor]) -> Sequence[FactorPoint]:
+    """The factor for a client: its cluster's. Of brokers with factors of their own the one that held it back most."""
+    brokers = {use.broker for use in client.uses}
+    concerned = [factor for factor in factors if factor.cluster == client.cluster and factor.broker in ("", *brokers)]
+    return min(concerned, key=lambda f: (f.new.open_s, f.then.open_s)).points if concerned else ()
 
 
 def _notes(plan: Plan, volumes: list[ReplayedVolume], failed: bool) -> Iterator[str]:
@@ -243,14 +262,66 @@ def _notes(plan: Plan, volumes: list[ReplayedVolume], failed: bool) -> Iterator[
 # ---- on the way through the history ----
 
 
+class ReplayedFactor:
+    """One factor, then and with the new settings, and the volumes that it depends on.
+
+    Attributes:
+        cluster, broker: whose it is; ``broker`` is "" for all of the cluster.
+        volumes: with a reading or without.
+        then, new: as it was by the recorded consumption, and as it would have been.
+        unknown_s: seconds in which no volume was known.
+        points: each change.
+    """
+
+    def __init__(self, cluster: str, broker: str, volumes: list[ReplayedVolume], then: Host, new: Host) -> None:
+        self.cluster, self.broker, self.volumes = cluster, broker, volumes
+        self.then, self.new, self.unknown_s = StateTimes(), StateTimes(), 0.0
+        self.points: list[FactorPoint] = []
+        self._then, self._new = then, new
+        self._known = frozenset[Key]()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a policy has failed."""
+        return self._then.failed or self._new.failed
+
+    def step(self, now: float, seconds: float, silent: float) -> None:
+        """Look at the volumes, decide, and let that be for so many seconds."""
+        taken = [volume.take(now) for volume in self.volumes]
+        known = [volume for volume in self.volumes if volume.known(now, silent)]
+        keys = frozenset(volume.key for volume in known)
+        if any(taken) or keys != self._known:
+            self._known = keys
+            self._then.know(volume.as_recorded() for volume in known)
+            self._new.know(volume.as_would_be() for volume in known)
+        if known:
+            self._then.decide()
+            self._new.decide()
+            self._count(now, seconds, known)
+        else:
+            self.unknown_s += seconds
+        for volume in self.volumes:
+            volume.then_s += self._then.share_of(volume.key) * seconds
+            volume.new_s += self._new.share_of(volume.key) * seconds
+
+    def _count(self, now: float, seconds: float, known: list[ReplayedVolume]) -> None:
+        point = FactorPoint(now, self._then.factor, self._new.factor)
+        if not self.points or self.points[-1][1:] != point[1:]:
+            self.points.append(point)
+        self.then.add(now, point.then, seconds)
+        self.new.add(now, point.new, seconds)
+        for volume in known:
+            volume.then.add(now, self._then.factor_of(volume.key), seconds)
+            volume.new.add(now, self._new.factor_of(volume.key), seconds)
+
+
 class ReplayedVolume:
     """One volume, as far as it has come through the history.
 
     Attributes:
-        name: which.
         then: by its own factor; whether it held others back depends on the other volumes.
         new: as it would have been.
-        full_at: when it would have been full, in seconds since 1970; None if not, or if it was full anyway.
+        full_at: when it would have been full; None if not, or if it was full anyway.
         points: each reading.
         then_s: seconds at full share that clients have had since the last reading; ``new_s`` with the new settings.
     """
@@ -312,11 +383,11 @@ class ReplayedVolume:
 
     def as_recorded(self) -> Volume:
         """As it was read, with the limits that were published with it."""
+        newest = self._bucket
         soft, hard = (
-            None if level is None else Limit(LimitType.CONSUMED_BYTES, level)
-            for level in (self._bucket.soft, self._bucket.hard)
+            None if level is None else Limit(LimitType.CONSUMED_BYTES, level) for level in (newest.soft, newest.hard)
         )
-        return Volume(*self.key, self._bucket.capacity, self._bucket.last, soft, hard)
+        return Volume(*self.key, newest.capacity, newest.last, soft, hard)
 
     def as_would_be(self) -> Volume:
         """With the new limits."""
@@ -327,54 +398,90 @@ class ReplayedVolume:
         return self._buckets[self._taken - 1]
 
 
-class ReplayedFactor:
-    """One factor, then and with the new settings, and the volumes that it depends on.
+class Growth:
+    """One volume's consumption in bytes as it would have been (``used``).
 
-    Attributes:
-        cluster, broker: whose it is; ``broker`` is "" for all of the cluster.
-        volumes: with a reading or without.
-        then, new: as it was by the recorded consumption, and as it would have been.
-        unknown_s: seconds in which no volume was known.
-        points: each change.
+    ``estimated`` says whether bytes are in it that nobody wrote, as clients were paused then.
     """
 
-    def __init__(self, cluster: str, broker: str, volumes: list[ReplayedVolume], then: Host, new: Host) -> None:
-        self.cluster, self.broker, self.volumes = cluster, broker, volumes
-        self.then, self.new, self.unknown_s = StateTimes(), StateTimes(), 0.0
-        self.points: list[FactorPoint] = []
-        self._then, self._new = then, new
-        self._known = frozenset[Key]()
+    def __init__(self, used: int) -> None:
+        self.used, self.estimated = float(used), False
+        self._then = used
+        self._gained = self._open_s = 0.0
 
-    @property
-    def failed(self) -> bool:
-        """Whether a policy has failed."""
-        return self._then.failed or self._new.failed
+    def add(self, used: int, seconds: float, then_s: float, new_s: float) -> None:
+        """Take the next reading.
 
-    def step(self, now: float, seconds: float, silent: float) -> None:
-        """Look at the volumes, decide, and let that be for so many seconds."""
-        taken = [volume.take(now) for volume in self.volumes]
-        known = [volume for volume in self.volumes if volume.known(now, silent)]
-        keys = frozenset(volume.key for volume in known)
-        if any(taken) or keys != self._known:
-            self._known = keys
-            self._then.know(volume.as_recorded() for volume in known)
-            self._new.know(volume.as_would_be() for volume in known)
-        if known:
-            self._then.decide()
-            self._new.decide()
-            self._count(now, seconds, known)
+        Args:
+            used: bytes consumed, as recorded.
+            seconds: since the last reading.
+            then_s: seconds at full share that are worth the shares then.
+            new_s: the same with the new settings.
+        """
+        more, self._then = used - self._then, used
+        if then_s < _LEAST_SHARE * seconds:
+            # No factor stops what comes now: a reassignment, or exempt clients.
+            self.used += more + self._missed(then_s, new_s)
+        elif more < 0:
+            self.used += more
         else:
-            self.unknown_s += seconds
-        for volume in self.volumes:
-            volume.then_s += self._then.share_of(volume.key) * seconds
-            volume.new_s += self._new.share_of(volume.key) * seconds
+            self.used += more * (new_s / then_s if new_s != then_s else 1.0)
+        if then_s >= _LEAST_SHARE * seconds:
+            kept = exp(-then_s / _MEMORY)
+            self._gained, self._open_s = self._gained * kept + max(0, more), self._open_s * kept + then_s
+        self.used = max(0.0, self.used)
 
-    def _count(self, now: float, seconds: float, known: list[ReplayedVolume]) -> None:
-        point = FactorPoint(now, self._then.factor, self._new.factor)
-        if not self.points or self.points[-1][1:] != point[1:]:
-            self.points.append(point)
-        self.then.add(now, point.then, seconds)
-        self.new.add(now, point.new, seconds)
-        for volume in known:
-            volume.then.add(now, self._then.factor_of(volume.key), seconds)
-            volume.new.add(now, self._new.factor_of(volume.key), seconds)
+    def _missed(self, then_s: float, new_s: float) -> float:
+        """What clients would have written besides, if they had gone on as before the PAUSE."""
+        if new_s <= then_s or not self._open_s:
+            return 0.0
+        missed = self._gained / self._open_s * (new_s - then_s)
+        self.estimated = self.estimated or missed >= 1
+        return missed
+
+
+# ---- clients ----
+
+
+def replayed_client(client: ClientUse, factors: Sequence[FactorPoint], until: float) -> ReplayedClient:
+    """For how long these factors held a client back, until then."""
+    then, new = [0.0, 0.0], [0.0, 0.0]
+    for begin, end, wanted, quota in _windows(client, factors, until):
+        for point, length in _parts(factors, begin, end):
+            for seconds, factor in ((then, point.then), (new, point.new)):
+                if factor <= 0 < wanted:
+                    seconds[1] += length
+                elif factor < 1 and wanted > quota * factor:
+                    seconds[0] += length
+    rate = sum(use.rate for use in client.uses) / len({use.at for use in client.uses})
+    brokers = tuple(sorted({use.broker for use in client.uses}))
+    return ReplayedClient(client.cluster, client.user, client.client, brokers, rate, HeldBack(*then), HeldBack(*new))
+
+
+def _windows(
+    client: ClientUse, factors: Sequence[FactorPoint], until: float
+) -> Iterator[tuple[float, float, float, float]]:
+    """From when to when a client wanted how much, in bytes/s on all brokers together, and its quota."""
+    parts = [(at, list(uses)) for at, uses in groupby(client.uses, key=lambda use: use.at)]
+    for (at, uses), (following, _) in pairwise([*parts, (until, [])]):
+        end = min(at + client.width, following)
+        wanted = sum(inf if use.demand is None else use.demand for use in uses)
+        index = _index(factors, end)
+        silent = index >= 0 and factors[index].then <= 0  # because it was paused then
+        yield at, following if silent else end, wanted, max(use.quota for use in uses)
+
+
+def _parts(factors: Sequence[FactorPoint], begin: float, end: float) -> Iterator[tuple[FactorPoint, float]]:
+    """The factors in force from then to then, each with its seconds."""
+    index = max(0, _index(factors, begin))
+    while index < len(factors) and factors[index].at < end:
+        following = factors[index + 1].at if index + 1 < len(factors) else end
+        length = min(end, following) - max(begin, factors[index].at)
+        if length > 0:
+            yield factors[index], length
+        index += 1
+
+
+def _index(factors: Sequence[FactorPoint], at: float) -> int:
+    """Of the factor in force at that time; -1 before the first."""
+    return bisect_right(factors, at, key=lambda point: point.at) - 1

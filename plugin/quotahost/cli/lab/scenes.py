@@ -18,24 +18,18 @@ Kind = Literal["eager", "paced", "bursty", "reconnecting", "flowing"]
 
 @dataclass(frozen=True, slots=True)
 class ClientPlan:
-    """A producer.
+    """A producer. It writes to one topic, which has its name.
 
     Attributes:
-        name: for messages and curves.
         kind: ``eager`` sends the next batch as soon as it may. ``paced`` has ``demand`` bytes/s to send and catches up
             after a wait, ``bursty`` has them in lumps, one every ``every`` ms. ``reconnecting`` is an eager one that
             evades mutes by new connections, one every ``every`` ms. ``flowing`` stands for many
             small clients: their bytes flow in at the demand times the share of the quota that the limit leaves, so
             that hours are played in seconds.
-        quota: bytes/s.
+        quota, demand: bytes/s; an eager one's demand is as fast as its line is.
         batch: bytes of one request.
-        demand: bytes/s; of an eager one, as fast as its line is.
-        every: see kind.
-        home: the index of the broker that it writes to.
-        replicas: indexes of the disks that its bytes are copied to.
+        home, replicas: the index of the broker that it writes to, and of the disks that its bytes are copied to.
         changes: from when on a flowing one has another demand, in order of time.
-
-    It writes to one topic, which has its name.
     """
 
     name: str
@@ -56,11 +50,9 @@ class ClientPlan:
 
 @dataclass(frozen=True, slots=True)
 class DiskPlan:
-    """A broker's one volume.
+    """A broker's one volume, and how many of its bytes are used at the start.
 
     Attributes:
-        capacity: bytes.
-        used: bytes at the start.
         soft, hard: its own limits, as of ``static.storage.overrides``; None for the broker's.
         drain: bytes/s that retention deletes, in the mean.
         lump: ms between two deletions.
@@ -98,12 +90,7 @@ class WayPlan:
 
 @dataclass(frozen=True, slots=True)
 class PipelinePlan:
-    """The Spark pipeline.
-
-    Attributes:
-        tick: ms between two records (``--tick``).
-        deaths: when it dies and when it is back.
-    """
+    """The Spark pipeline: ms between two records (``--tick``), and when it dies and when it is back."""
 
     tick: int = 2000
     deaths: tuple[tuple[int, int], ...] = ()
@@ -117,7 +104,6 @@ class Scene:
         seed: of what is left to chance while it is played.
         ms: how long it takes.
         properties: the brokers' properties under ``client.quota.callback.``, without that.
-        clients: the producers.
         disks: each broker's, so as many as brokers.
         windows, window_ms: ``quota.window.num`` and ``.size.seconds``.
         fence: whether the brokers have one.
@@ -141,6 +127,11 @@ class Scene:
     deaths: tuple[tuple[int, int, int], ...] = ()
     hangs: tuple[tuple[int, int, int], ...] = ()
     steady: bool = False
+
+
+def consumed(soft: int, hard: int) -> tuple[Limit, Limit]:
+    """Limits in bytes consumed."""
+    return Limit(LimitType.CONSUMED_BYTES, soft), Limit(LimitType.CONSUMED_BYTES, hard)
 
 
 # ---- what may happen to operators, each time in another mixture ----
@@ -215,11 +206,7 @@ def _disk(rnd: random.Random, soft: int, band: int, quotas: float, ms: int) -> D
     )
     used = int(soft + band * rnd.uniform(-0.5, 1.1))
     lump = rnd.choice([300, 2000, 10_000])
-    return DiskPlan(2 * (soft + band), used, *_limits(soft, band), drain, lump, others, cleanups)
-
-
-def _limits(soft: int, band: int) -> tuple[Limit, Limit]:
-    return Limit(LimitType.CONSUMED_BYTES, soft), Limit(LimitType.CONSUMED_BYTES, soft + band)
+    return DiskPlan(2 * (soft + band), used, *consumed(soft, soft + band), drain, lump, others, cleanups)
 
 
 def _others(rnd: random.Random, band: int, ms: int) -> tuple[tuple[int, float], ...]:
@@ -273,5 +260,5 @@ def _steady(seed: int, rnd: random.Random) -> Scene:
     drain = wanted * rnd.choice([0.3, 0.5, 0.8])
     band, lump = int(wanted * 20), rnd.choice([500, 2000])
     soft = 4 * band
-    disk = DiskPlan(2 * (soft + band), int(soft + band * 0.3), *_limits(soft, band), drain, lump)
+    disk = DiskPlan(2 * (soft + band), int(soft + band * 0.3), *consumed(soft, soft + band), drain, lump)
     return Scene(seed, 180_000, _properties(rnd, "local"), tuple(clients), (disk,), rnd.choice([2, 5]), steady=True)

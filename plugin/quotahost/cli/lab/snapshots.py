@@ -21,9 +21,9 @@ from quotahost.api import Context
 from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Parts
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.tasks.publish_volumes import has_changed
-from quotahost.cli.lab.disk import Disk, Events
 from quotahost.cli.lab.host import log
 from quotahost.cli.lab.scenes import PipelinePlan, Scene
+from quotahost.cli.lab.traffic import Disk, Events, ms
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.volumes import byte_limits
@@ -38,12 +38,8 @@ CLUSTER: Final = "simulated"
 Register: TypeAlias = Callable[[Mapping[str, bool]], None]
 
 
-def _ms(span: timedelta) -> int:
-    return round(span.total_seconds() * 1000)
-
-
-def _wall_ms(ms: int) -> int:
-    return int(EPOCH.timestamp() * 1000) + ms
+def _wall_ms(now: int) -> int:
+    return int(EPOCH.timestamp() * 1000) + now
 
 
 class Topic:
@@ -59,7 +55,7 @@ class Topic:
     def __init__(self, scene: Scene, settings: Settings, events: Events) -> None:
         self._way, self._events = scene.way, events
         self._rnd = random.Random(scene.seed * 1013 + 7)
-        self._period = _ms(settings.snapshots_period)
+        self._period = ms(settings.snapshots_period)
         self._sources: list[Source] = []
         self.snapshots: dict[str, tuple[Snapshot, int]] = {}
         self._record: tuple[ClusterRecord, int] | None = None
@@ -72,7 +68,7 @@ class Topic:
     def join(self, source: Source) -> None:
         """A broker reads from now on; it is registered and in service."""
         self._sources.append(source)
-        self.registered[source.own] = False
+        self.registered[source.broker] = False
 
     def fence(self, broker: str, fenced: bool) -> None:
         """The controllers have noticed that a broker died, or is back; all brokers learn it."""
@@ -80,9 +76,9 @@ class Topic:
         for source in self._sources:
             source.register(self.registered)
 
-    def disturb(self, ms: int) -> None:
+    def disturb(self, lasts: int) -> None:
         """Somebody may know less than he should, until so long after now."""
-        self.disturbed_until = max(self.disturbed_until, self._events.now + ms + self.slowest)
+        self.disturbed_until = max(self.disturbed_until, self._events.now + lasts + self.slowest)
 
     def publish(self, snapshot: Snapshot) -> None:
         """Hand a snapshot to all readers, each after a time of its own, unless it is lost."""
@@ -93,7 +89,7 @@ class Topic:
             return
         self.snapshots[snapshot.broker] = snapshot, now
         for source in self._sources:
-            if source.own != snapshot.broker:
+            if source.broker != snapshot.broker:
                 self._send(source, partial(source.take, snapshot, now))
         if self.pipeline:
             self._send(self.pipeline, partial(self.pipeline.take, snapshot, now))
@@ -110,7 +106,7 @@ class Topic:
     def replay(self, source: Source) -> None:
         """What a broker that starts finds in the topics."""
         for snapshot, written in self.snapshots.values():
-            if snapshot.broker != source.own:
+            if snapshot.broker != source.broker:
                 source.take(snapshot, written, live=False)
         if self._record:
             source.take_record(*self._record, live=False)
@@ -137,7 +133,7 @@ class Pipeline:
 
     def __init__(self, plan: PipelinePlan, settings: Settings, topic: Topic, events: Events) -> None:
         self._plan, self._topic, self._events = plan, topic, events
-        self._validity = _ms(settings.validity)
+        self._validity = ms(settings.validity)
         self._newest: dict[str, tuple[Snapshot, int]] = {}
         self._run = self._sequence = self.life = 0
         self._launch()
@@ -221,16 +217,16 @@ class Source:
     """A factor source whose ``read`` the host calls; it also looks at its own disk, and publishes that.
 
     Attributes:
-        own: the broker's id.
+        broker: the broker's id.
         known: its own volume, when it looked last.
         life: how often it has started or died.
     """
 
     def __init__(
-        self, own: str, disk: Disk, topics: frozenset[str], settings: Settings, topic: Topic | None, events: Events
+        self, broker: str, disk: Disk, topics: frozenset[str], settings: Settings, topic: Topic | None, events: Events
     ) -> None:
         """``topics`` are those with a replica on the disk; ``topic`` None is without other brokers."""
-        self.own, self._disk, self._settings, self._topic, self._events = own, disk, settings, topic, events
+        self.broker, self._disk, self._settings, self._topic, self._events = broker, disk, settings, topic, events
         self._topics = topics
         self._cluster: ClusterVolumesSource | None = None
         self._validity = settings.validity.total_seconds()
@@ -248,7 +244,7 @@ class Source:
         self._roster = Roster(self._events.clock, self._wall)
         self._cluster = self._cluster_volumes() if self._topic and self._topic.pipeline else None
         if self._topic:
-            self._topic.fence(self.own, False)
+            self._topic.fence(self.broker, False)
             self._topic.replay(self)
         self._look(self.life)
 
@@ -278,7 +274,7 @@ class Source:
 
     def _by_snapshots(self) -> ClusterVolumes:
         """What ``snapshots`` says, which also stands by for ``cluster-volumes``; the same object without a change."""
-        others = [broker for broker in self._roster.known(self._settings) if broker.broker != self.own]
+        others = [broker for broker in self._roster.known(self._settings) if broker.broker != self.broker]
         answer = ClusterVolumes(
             self.known.volumes + tuple(v for broker in others if broker.snapshot for v in broker.snapshot.volumes),
             tuple(broker.problem for broker in others if broker.problem and not broker.awaited),
@@ -292,7 +288,7 @@ class Source:
         """The real source; for its reader, its standby and the registered brokers stand the topic's own ways."""
         self._records = records = LatestRecord[ClusterRecord](self._events.clock, self._wall)
         broker = FakeBroker()
-        context = Context("cluster-volumes", None, self._settings, int(self.own), log, broker=broker, metrics=broker)
+        context = Context("cluster-volumes", None, self._settings, int(self.broker), log, broker=broker, metrics=broker)
         disks: Any = SimpleNamespace(cluster_id=CLUSTER, known=lambda: self.known)
         context.open_disks = lambda: disks
         reader = SimpleNamespace(
@@ -319,13 +315,13 @@ class Source:
             self.known = ClusterVolumes((replace(volume, consumed=used, topics=topics),))
         if self._topic:
             self._offer(self._topic)
-        self._events.after(_ms(self._settings.volumes_period), lambda: self._look(life))
+        self._events.after(ms(self._settings.volumes_period), lambda: self._look(life))
 
     def _offer(self, topic: Topic) -> None:
         now = self._events.now
         soft, hard = self._settings.storage_soft, self._settings.storage_hard
-        seen = Snapshot(self.own, EPOCH + timedelta(milliseconds=now), self.known.volumes, soft, hard, age_ms=0)
-        due = self._published is None or now - self._published[1] >= _ms(self._settings.snapshots_period)
+        seen = Snapshot(self.broker, EPOCH + timedelta(milliseconds=now), self.known.volumes, soft, hard, age_ms=0)
+        due = self._published is None or now - self._published[1] >= ms(self._settings.snapshots_period)
         if due or (self._published and has_changed(self._published[0], seen)):
             self._published = seen, now
             topic.publish(seen)

@@ -14,11 +14,10 @@ from statistics import fmean
 from typing import Final
 
 from quotahost.cli.lab.broker import Broker
-from quotahost.cli.lab.clients import Client
-from quotahost.cli.lab.disk import Disk, Events
 from quotahost.cli.lab.host import quiet, settings_of
 from quotahost.cli.lab.scenes import DiskPlan, Scene
 from quotahost.cli.lab.snapshots import SESSION, Source, Topic
+from quotahost.cli.lab.traffic import Client, Disk, Events
 from quotahost.model import Factor, State, Volume
 from quotahost.model.volumes import ByteLimits, byte_limits
 
@@ -30,14 +29,7 @@ _LAST: Final = 4  # the last quarter tells where it rests
 
 
 class World:
-    """All that moves in a run.
-
-    Attributes:
-        events: the clock, and what happens when.
-        settings: of all brokers.
-        topic: of the snapshots; None with one broker.
-        disks, brokers, clients: in the scene's order.
-    """
+    """All that moves in a run: disks, brokers and clients are in the scene's order; one broker has no topic."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.events = scene, Events()
@@ -71,10 +63,10 @@ class World:
 
     def _disk(self, plan: DiskPlan, broker: str) -> Disk:
         volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
-        own = self.settings
-        limits = byte_limits(volume, plan.soft or own.storage_soft, plan.hard or own.storage_hard)
+        settings = self.settings
+        limits = byte_limits(volume, plan.soft or settings.storage_soft, plan.hard or settings.storage_hard)
         limits = limits or ByteLimits(plan.capacity, plan.capacity)
-        return Disk(plan, volume, limits, limits.lets_go_at(own.pause_resume_free_share), self.events)
+        return Disk(plan, volume, limits, limits.lets_go_at(settings.pause_resume_free_share), self.events)
 
     def _hang(self, broker: Broker, begins: int, ends: int) -> None:
         self.events.at(begins, lambda: broker.hang(ends))
@@ -99,14 +91,7 @@ def _topics(scene: Scene, index: int) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What is at one moment.
-
-    Attributes:
-        ms: from the start.
-        used: bytes on the disk.
-        factor: what the host has decided on last.
-        sent: bytes that each client has got appended so far.
-    """
+    """Bytes used on the disk at a time, the factor decided on last, and bytes that each client has got appended."""
 
     ms: int
     used: int

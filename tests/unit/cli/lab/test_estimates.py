@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.cli.lab.curves import Bucket, ClientUse, Name, Use
-from quotahost.cli.lab.estimates import FactorPoint, Growth, replayed_client
 from quotahost.cli.lab.pages import replay_page
-from quotahost.cli.lab.play import play
+from quotahost.cli.lab.play import FactorPoint, Growth, play, replayed_client
 from quotahost.cli.lab.replay import tables_of
 from tests.unit.cli.lab import runs
 
@@ -38,27 +37,22 @@ def test_larger_shares_never_leave_a_volume_emptier(start: int, steps: list[tupl
         assert growth.used >= used - 1e-3
 
 
-def test_half_the_share_is_half_the_growth_and_the_whole_of_what_is_deleted() -> None:
-    growth = Growth(1000)
-    growth.add(1400, 10, 10, 5)
-    assert growth.used == 1200
-    growth.add(1300, 10, 10, 5)
-    assert growth.used == 1100
-
-
-def test_what_a_pause_held_back_is_estimated_by_what_came_before_it() -> None:
-    growth = Growth(0)
-    growth.add(1000, 10, 10, 10)
-    growth.add(1000, 10, 0, 10)
-    assert growth.used == 2000
-    assert growth.estimated
-
-
-def test_what_comes_in_a_pause_comes_with_any_settings() -> None:
-    growth = Growth(0)
-    growth.add(500, 10, 0, 0)
-    assert growth.used == 500
-    assert not growth.estimated
+@pytest.mark.parametrize(
+    ("start", "readings", "used", "estimated"),
+    [
+        pytest.param(1000, [(1400, 10, 5)], 1200, False, id="half the share is half the growth"),
+        pytest.param(1000, [(1400, 10, 5), (1300, 10, 5)], 1100, False, id="and the whole of what is deleted"),
+        pytest.param(0, [(1000, 10, 10), (1000, 0, 10)], 2000, True, id="a PAUSE held back as much as came before it"),
+        pytest.param(0, [(500, 0, 0)], 500, False, id="what comes in a PAUSE comes with any settings"),
+    ],
+)
+def test_an_estimate_of_readings_ten_seconds_apart(
+    start: int, readings: list[tuple[int, float, float]], used: int, estimated: bool
+) -> None:
+    growth = Growth(start)
+    for recorded, then_s, new_s in readings:
+        growth.add(recorded, 10, then_s, new_s)
+    assert (growth.used, growth.estimated) == (used, estimated)
 
 
 # ---- clients: held back are those who want more than their quota times the factor ----

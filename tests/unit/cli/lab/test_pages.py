@@ -1,4 +1,4 @@
-"""The pages of report and replay: one file of HTML each, in which no name becomes markup."""
+"""The pages of report and replay: one file of HTML each, in which no name becomes markup, and a curve's words."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from datetime import timedelta
 from functools import lru_cache
 from html.parser import HTMLParser
 
+import pytest
+
 from quotahost.cli.lab.curves import Bucket, Curve, Name, Question, Report, in_utc
 from quotahost.cli.lab.host import settings_of
-from quotahost.cli.lab.pages import replay_page, report_page
+from quotahost.cli.lab.pages import replay_page, report_page, sparkline
 from quotahost.cli.lab.play import Replay, play
 from quotahost.cli.lab.replay import tables_of
 from tests.unit.cli.lab import runs
@@ -94,3 +96,35 @@ def test_a_single_reading_can_be_drawn() -> None:
     one = {Name("c", "1", "/d"): [Bucket(60.0, 0, 0, 0, 0, None, None)]}
     found = play(runs.report(one), runs.plan(runs.settings(factor__source="snapshots")))
     assert page(found).count("<svg role") == 2
+
+
+# ---- what a report says of a curve ----
+
+
+def curve(consumed: int, rate: float | None, soft: int | None = 800, hard: int | None = 900) -> Curve:
+    bucket = Bucket(1795296600.0, consumed, consumed, consumed, 1000, soft, hard)  # 2026-11-21 21:30
+    return Curve(Name("c", "1", "/d"), (bucket,), rate)
+
+
+def to_hard(curve: Curve) -> str:
+    return curve.show_time_to(curve.newest.hard)
+
+
+def test_when_a_limit_is_reached_follows_from_the_fill_rate() -> None:
+    fills = curve(540, 0.1)
+    assert fills.show_when(fills.newest.hard) == "in 1 h (2026-11-21 22:30)"
+    assert to_hard(fills) == "1 h"
+    assert to_hard(curve(540, -0.1)) == "not at this rate"
+    assert to_hard(curve(540, None)) == "not known"
+    assert to_hard(curve(900, None)) == "reached"
+    assert to_hard(curve(540, 0.1, hard=None)) == "no limit"
+
+
+@pytest.mark.parametrize(("consumed", "expected"), [(800, "below"), (801, "soft"), (900, "hard"), (2000, "hard")])
+def test_state_is_that_of_the_policy_at_the_limits(consumed: int, expected: str) -> None:
+    assert curve(consumed, 0.0).state == expected
+
+
+@pytest.mark.parametrize("consumed", [0, 1, 5000])
+def test_a_single_reading_has_a_sparkline(consumed: int) -> None:
+    assert "nan" not in str(sparkline(curve(consumed, None, None, None)))

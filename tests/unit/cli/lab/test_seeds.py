@@ -19,8 +19,8 @@ from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.cli.lab import snapshots
 from quotahost.cli.lab.broker import Broker
 from quotahost.cli.lab.checks import Checks, failing, violations
-from quotahost.cli.lab.clients import Slowing
 from quotahost.cli.lab.scenes import scene_of_seed
+from quotahost.cli.lab.traffic import Slowing
 from quotahost.cli.lab.world import World
 from quotahost.model import Factor, Volume
 from quotahost.model.volumes import Affected, ByteLimits

@@ -86,7 +86,7 @@ def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_th
 
 def test_a_seed_is_played_and_its_violations_end_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
     def end(checks: Checks) -> None:
-        checks.found["hard"] = Violation("hard", 1500, "c0 appends")
+        checks.first["hard"] = Violation("hard", 1500, "c0 appends")
 
     monkeypatch.setattr(Checks, "end", lambda checks: None)
     monkeypatch.setattr(Checks, "looked", lambda checks, broker: None)

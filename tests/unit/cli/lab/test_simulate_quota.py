@@ -50,10 +50,6 @@ def test_version_15s_burst_stands_for_the_samples() -> None:
     assert rows(simulated("--rate", 5, "--burst", 500, "500@0", "1@0"))[-1][-1] == "refused for 0.000 s"
 
 
-def test_the_forms_bear_the_names_of_their_documents() -> None:
-    assert FORMS[-2:] == ("KIP-599 diff's rate", "KIP-599 v15's rate")
-
-
 def test_kip_13s_example_is_delayed_by_2_s() -> None:
     result = simulated("--rate", "5M", "--samples", 10, "5M@0..8/1", "15M@9")
     assert rows(result)[-1][2] == "delayed by 2.000 s"

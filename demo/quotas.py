@@ -1,10 +1,9 @@
 """The demo's first part: a broker with quotahost, three clients, and three phases of quotas.
 
-Each phase changes the running broker: client quotas by the Admin API, one of them raised, and a supplier swapped in.
-The demo measures whether each client reaches its quota; ``table`` and ``picture`` show the result.
+Each phase changes the running broker: client quotas by the Admin API, one of them raised, and a supplier swapped in. It
+is measured whether each client reaches its quota. A live table shows the clients meanwhile; at the end a summary and a
+picture show their rates against their quotas.
 """
-
-from __future__ import annotations
 
 import subprocess
 import sys
@@ -13,12 +12,20 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from matplotlib import pyplot
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from demo.pictures import save
 from harness.clients.consumer import ConsumerLoad
 from harness.clients.load import KAFKA_WINDOW, Load
 from harness.clients.producer import ProducerLoad, fill_topic
+from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
 from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
@@ -174,3 +181,88 @@ def results(phase: Phase, since: float, windows: int, all_clients: list[Client])
         Result(phase.title, client, phase.quotas[client.user][0], client.load.meter.rate(begin, end))
         for client in all_clients
     ]
+
+
+BAR: Final = 30
+
+
+def mega(rate: float) -> str:
+    """A rate in bytes/s as text in MB/s."""
+    return f"{rate / 1e6:.2f} MB/s"
+
+
+def live(title: str, left: float, node: KafkaNode, all_clients: list[Client]) -> Group:
+    """A table of each client's quota and of the rate that it achieves right now."""
+    table = Table(title=f"{title}  ({max(0, left):.0f} s)", title_justify="left", expand=False)
+    for column in ("client", "type", "quota", "given by", "achieved, last 11 s", "", "throttle time"):
+        table.add_column(column)
+    for client in all_clients:
+        quota = client.quotas[-1][1]
+        since = max(client.load.meter.started, time.monotonic() - KAFKA_WINDOW)
+        rate = client.load.meter.rate(since, time.monotonic())
+        throttle = client.load.max_throttle(time.monotonic() - KAFKA_WINDOW)
+        bar = Text("█" * min(BAR, round(BAR * rate / 6e6)), style="green" if rate <= 1.1 * quota else "yellow")
+        table.add_row(
+            client.user, client.quota_type, mega(quota), client.supplier, mega(rate), bar, f"{throttle * 1000:.0f} ms"
+        )
+    return Group(table, Text(_status_line(node), style="dim"))
+
+
+def _status_line(node: KafkaNode) -> str:
+    beans = Jmx(node).query("quotahost:*")
+    of = {name.split("type=")[1]: bean for name, bean in beans.items() if ",name=" not in name}
+    table, lease = of["QuotaTable"], of["Lease"]
+    return (
+        f"clients known: {table['Clients']:.0f} · "
+        f"a new client has its quota within {table['ResolveTimeP99'] * 1000:g} ms (p99) · "
+        f"factor: {table['Factor']:.2f} · the Python host's last sign of life: {lease['Age'] * 1000:.0f} ms ago"
+    )
+
+
+def summary(all_results: list[Result]) -> Table:
+    """A table of quota and achieved rate, for each phase and client."""
+    table = Table(title="Did the achieved rates meet the quotas (within a tenth)?", title_justify="left")
+    for column in ("phase", "client", "quota", "achieved", "", ""):
+        table.add_column(column)
+    last = ""
+    for result in all_results:
+        share = f"{result.achieved / result.quota:.0%}"
+        phase = "" if result.phase == last else result.phase
+        mark = Text("met", style="green") if result.met else Text("missed", style="red")
+        table.add_row(phase, result.client.user, mega(result.quota), mega(result.achieved), share, mark)
+        last = result.phase
+    return table
+
+
+COLOURS = {"gold": "#c79100", "bronze": "#8d5524", "reader": "#1f77b4"}
+
+
+def draw(all_clients: list[Client], end: float, file: Path) -> None:
+    """Draws a PNG: each client's rate as the mean over Kafka's window of 11 s, and its quota as dashed steps.
+
+    Args:
+        all_clients: the clients, with their meters and quotas.
+        end: the monotonic moment at which the picture ends.
+        file: the PNG file.
+    """
+    figure, axes = pyplot.subplots(figsize=(10, 5), layout="constrained")
+    zero = min(client.load.meter.started for client in all_clients)
+    for client in all_clients:
+        meter = client.load.meter
+        moments = [zero + second for second in range(1, int(end - zero))]
+        rates = [(meter.total_at(m) - meter.total_at(m - KAFKA_WINDOW)) / KAFKA_WINDOW / 1e6 for m in moments]
+        colour = COLOURS[client.user]
+        axes.plot([m - zero for m in moments], rates, color=colour, label=f"{client.user} ({client.quota_type})")
+        steps = [*((moment - zero, quota / 1e6) for moment, quota, _ in client.quotas), (end - zero, 0.0)]
+        for (start, quota), (stop, _) in pairwise(steps):
+            axes.hlines(quota, start, stop, colors=colour, linestyles="dashed", linewidth=1)
+    axes.set(
+        xlabel="seconds",
+        ylabel="MB/s, mean of the last 11 s",
+        ylim=(0, None),
+        title="Achieved rates and quotas (dashed)",
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", alpha=0.3)
+    figure.legend(frameon=False, loc="outside lower center", ncols=len(all_clients))
+    save(figure, file)

@@ -1,17 +1,33 @@
-"""Plays the demo's Spark part, act by act.
+"""The demo's part with Spark: three brokers, the pipeline, and a disk that fills.
 
 Each act does something to the brokers, the disk or the pipeline, waits for the state that must follow, and says in a
-sentence what happened. Samples of all brokers are taken all the while; ``table`` and ``picture`` show them.
+sentence what happened. In the middle the pipeline is killed, and the brokers go on protecting the disk by each other's
+snapshots. Samples of all brokers are taken all the while: a live table or plain lines show them, and in the end a
+summary of the acts and a picture.
 """
 
-from __future__ import annotations
-
+import shutil
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
 
-from demo.spark.cluster import RECORD_SOURCE, SNAPSHOT_SOURCE, Sample, Setup
+from matplotlib import pyplot
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from demo.disk import STYLES
+from demo.pictures import save, tidy
+from demo.quotas import mega
+from demo.spark_cluster import BROKER, RECORD_SOURCE, SNAPSHOT_SOURCE, BrokerSample, Sample, Setup, running_setup
+from harness.plugin import ROOT
+from harness.system.filesystem import own_file_system
 
 POLL: Final = 0.5  # seconds between two samples
 ACT_TIMEOUT: Final = 60.0  # seconds for one act
@@ -234,3 +250,184 @@ class _Runner:
         what = "Spark ended by itself" if self._spark_ended() else f"it did not happen within {timeout:.0f} s"
         lines = self._setup.driver.log_text().strip().splitlines()
         return f"{what}; its last line: {lines[-1] if lines else 'none'}"
+
+
+BAR: Final = 20
+_EVERY: Final = 10  # samples between two plain lines
+
+
+def live(setup: Setup, recording: Recording, caption: str) -> Group:
+    """The newest sample as a table under the caption."""
+    sample = recording.samples[-1]
+    table = Table()
+    for column in ("broker", "state", "factor", "", "which source answers", "age of the record", "producer"):
+        table.add_column(column)
+    for broker, broker_sample in sample.brokers.items():
+        table.add_row(
+            str(broker),
+            Text(f"{broker_sample.state:8}", style=STYLES[broker_sample.state]),
+            f"{broker_sample.factor:.2f}",
+            Text(
+                "█" * round(BAR * broker_sample.factor) + "·" * (BAR - round(BAR * broker_sample.factor)),
+                STYLES[broker_sample.state],
+            ),
+            f"{broker_sample.source:15}",
+            _age(broker_sample),
+            mega(broker_sample.rate),
+        )
+    acts = Text(f"{sample.at:.0f} s · {disk(setup)}", style="dim")
+    return Group(Text(caption, style="bold"), table, acts)
+
+
+def disk(setup: Setup) -> str:
+    """A sentence about how full the disk of broker 3 is."""
+    outcome = f"disk of broker {BROKER}: {setup.disk.used() / 1e6:,.0f} MB used"
+    if setup.disk.limits is None:
+        return outcome
+    soft, hard = (level / 1e6 for level in setup.disk.limits)
+    return f"{outcome}, soft {soft:,.0f} MB, hard {hard:,.0f} MB"
+
+
+def _age(broker_sample: BrokerSample) -> str:
+    return "none yet" if broker_sample.age is None else f"{broker_sample.age:4.1f} s"
+
+
+class PlainOutput:
+    """Prints lines on a console that is no terminal: each new caption, and a sample now and then."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._caption = console, ""
+
+    def __call__(self, setup: Setup, recording: Recording, caption: str) -> None:
+        """Print the newest sample, if the caption is new or enough samples have passed."""
+        if caption != self._caption:
+            self._caption = caption
+            self._console.print(caption, soft_wrap=True)
+        elif len(recording.samples) % _EVERY:
+            return
+        sample = recording.samples[-1]
+        outcome = (
+            f"{n} {broker_sample.state} {broker_sample.factor:.2f} {_source_and_rate(broker_sample)}"
+            for n, broker_sample in sample.brokers.items()
+        )
+        self._console.print(f"  {sample.at:3.0f} s  {' | '.join(outcome)}; {disk(setup)}", soft_wrap=True)
+
+
+def _source_and_rate(broker_sample: BrokerSample) -> str:
+    return f"by {broker_sample.source or 'none'}, {mega(broker_sample.rate)}"
+
+
+def output_for(console: Console, shown: Live) -> Show:
+    """The function that shows a sample on this console."""
+    return (
+        (lambda setup, recording, caption: shown.update(live(setup, recording, caption), refresh=True))
+        if console.is_terminal
+        else PlainOutput(console)
+    )
+
+
+def summary(acts: list[Act]) -> Table:
+    """A table of all acts, each with a tick or a cross."""
+    table = Table(title="With the Spark pipeline", title_justify="left")
+    for column in ("", "what should happen", "what happened"):
+        table.add_column(column)
+    for act in acts:
+        mark = Text("✓", style="green") if act.passed else Text("✗", style="red" if act.passed is False else "dim")
+        table.add_row(mark, act.title, act.outcome)
+    return table
+
+
+COLOURS: Final = {1: "#1f77b4", 2: "#2ca02c", 3: "#c0392b"}
+WIDTHS: Final = {1: 7.0, 2: 4.0, 3: 1.5}  # the lines lie on each other, so the lower ones are wider
+SOURCES: Final = {RECORD_SOURCE: "#6a51a3", SNAPSHOT_SOURCE: "#e6a700"}
+
+
+def draw(recording: Recording, file: Path) -> None:
+    """Draws a PNG: factors above, throughput below, between them the answering source as a band; marks are lines."""
+    figure, (above, band, below) = pyplot.subplots(
+        3, figsize=(10, 6.5), sharex=True, layout="constrained", height_ratios=(5, 1, 4)
+    )
+    times = [sample.at for sample in recording.samples]
+    for broker, colour in COLOURS.items():
+        broker_sample = [sample.brokers[broker] for sample in recording.samples]
+        style = {"color": colour, "label": f"broker {broker}"}
+        above.plot(times, [each.factor for each in broker_sample], linewidth=WIDTHS[broker], **style)
+        below.plot(times, [each.rate / 1e6 for each in broker_sample], linewidth=1.2, **style)
+    _sources(band, recording)
+    _marks(above, (above, below), recording)
+    tidy((above, band, below))
+    above.set(ylabel="factor", ylim=(-0.04, 1.06))
+    above.set_title("One full disk stops three brokers, with Spark and without", pad=34)
+    below.set(xlabel="seconds", xlim=(0, times[-1]), ylabel="MB/s, last 2 s", ylim=(0, None))
+    save(figure, file)
+
+
+def _sources(axes: Any, recording: Recording) -> None:
+    for source, colour in SOURCES.items():
+        axes.plot([], [], color=colour, linewidth=6, label=source)
+    for one, other in pairwise(recording.samples):
+        for row, broker in enumerate(one.brokers):
+            colour = SOURCES.get(one.brokers[broker].source, "#dddddd")
+            axes.barh(row, other.at - one.at, left=one.at, height=0.7, color=colour, linewidth=0)
+    axes.set_yticks(range(3), [str(broker) for broker in COLOURS], fontsize=8)
+    axes.set_ylim(2.6, -0.6)
+    axes.set_ylabel("source", fontsize=9)
+
+
+def _marks(top: Any, every: tuple[Any, ...], recording: Recording) -> None:
+    for number, (word, at) in enumerate(recording.marks.items()):
+        for axes in every:
+            axes.axvline(at, color="#555555", linestyle="dotted", linewidth=1)
+        top.annotate(
+            word,
+            (at, 1.06),
+            xytext=(0, 4 + 12 * (number % 2)),  # in two rows, because some marks are close to each other
+            textcoords="offset points",
+            ha="center",
+            fontsize=9,
+            annotation_clip=False,
+        )
+
+
+PICTURE: Final = ROOT / "build/demo/spark.png"
+LOGS: Final = ROOT / "build/demo/spark-logs"
+WITHOUT: Final = "The Spark pipeline is not part of this run; to see it at work: SPARK=1 make demo"
+
+
+def missing() -> str | None:
+    """A sentence about what must be installed before this part can be played; None if nothing is missing."""
+    if find_spec("pyspark") is None:
+        return "pyspark is missing: run 'make build', or pip install 'quotahost[spark]'"
+    return None
+
+
+def show(console: Console) -> bool:
+    """Plays all acts and draws the picture; returns whether everything was as it should be."""
+    console.print(
+        "[bold]Now with Spark[/]: a pipeline reads the snapshots of three brokers and makes one small record of them"
+    )
+    with (
+        tempfile.TemporaryDirectory(prefix="quotahost-demo-") as folder,
+        own_file_system(Path(folder) / "node-3", size="1g") as mounted,
+    ):
+        if not mounted:
+            console.print("no small disk can be mounted here: limits below what is used stand for a full disk")
+        began = time.monotonic()
+        console.print("three brokers start, each with Python inside it ...")
+        with running_setup(Path(folder), mounted) as setup:
+            console.print(f"they run after {time.monotonic() - began:.1f} s; a producer writes to each of them")
+            with Live(console=console, auto_refresh=False) as shown:
+                recording = play(setup, output_for(console, shown))
+            if not all(act.passed for act in recording.acts):
+                _keep_logs(Path(folder), console)
+    draw(recording, PICTURE)
+    console.print(summary(recording.acts))
+    console.print(f"Picture: the factors over time in {PICTURE}")
+    return all(act.passed for act in recording.acts)
+
+
+def _keep_logs(folder: Path, console: Console) -> None:
+    LOGS.mkdir(parents=True, exist_ok=True)
+    for log in folder.glob("*/*.log"):
+        shutil.copy(log, LOGS / f"{log.parent.name}.log")
+    console.print(f"the logs of the brokers and of Spark are in {LOGS}")

@@ -1,10 +1,9 @@
-"""Starts the three brokers of the demo's Spark part, their producers and the pipeline, and takes samples of them.
+"""The three brokers of the demo's Spark part, their producers and the pipeline, and samples of them.
 
-Broker 3 has the disk that fills. The brokers read the pipeline's record; while none arrives, the standby source
-answers. ``acts`` takes a sample twice a second, and ``table`` and ``picture`` show the samples.
+The brokers read the pipeline's record; while none arrives, the standby source answers. Broker 3 has the disk that
+fills: a small file system that a service fills. Where none can be mounted, limits below what is used stand for a full
+disk: for the brokers there is no difference. ``spark`` plays the part and shows the samples.
 """
-
-from __future__ import annotations
 
 import time
 from collections.abc import Iterator
@@ -15,16 +14,100 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, TopicPartition
 
-from demo.quotas.scenario import MEGA
-from demo.spark.disk import BROKER, Disk, FilledDisk, LoweredLimits
+from demo.disk import consumed
+from demo.quotas import MEGA
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
-from harness.kafka.admin import place_topics
+from harness.kafka.admin import alter_broker_config, delete_topics, place_topics
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, JAR, STATES, plugin_properties
+from harness.plugin import FENCE, JAR, PREFIX, STATES, plugin_properties
 from harness.system.pipeline import PipelineProcess
+
+BROKER: Final = 3
+SOFT: Final = 60 * MEGA  # bytes above what is used when the disk begins to fill
+HARD: Final = 190 * MEGA
+# Bytes/s of the exempt service that fills it; slow, because Spark needs some seconds for each step.
+SERVICE: Final = 4 * MEGA
+
+
+class Disk:
+    """Broker 3's disk, which can be filled and freed. ``limits`` are soft and hard, in bytes used; None at first."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.limits: tuple[int, int] | None = None
+
+    def fill(self) -> None:
+        """Begin to fill the disk."""
+
+    def on_throttle(self) -> None:
+        """All producers have been slowed: fill the disk up to its hard limit."""
+
+    def on_pause(self) -> None:
+        """All producers have been stopped: stop filling."""
+
+    def free(self) -> None:
+        """Free the space."""
+
+    def close(self) -> None:
+        """End the client that fills it, if there is one."""
+
+    def used(self) -> int:
+        """Bytes used of the disk."""
+        return consumed(self._cluster.brokers[BROKER - 1])
+
+    def limit(self, soft: int, hard: int) -> None:
+        """Set the limits of broker 3, in bytes used, as an operator does."""
+        self.limits = soft, hard
+        changes = {f"{PREFIX}static.storage.soft": str(soft), f"{PREFIX}static.storage.hard": str(hard)}
+        alter_broker_config(self._cluster.brokers[0], changes, broker=BROKER)
+
+
+class FilledDisk(Disk):
+    """A file system of its own. An exempt service fills it by writing to a topic; deleting the topic frees it."""
+
+    TOPIC: Final = "filling"
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self._service = ProducerLoad(cluster.client_config("service", "filler"), self.TOPIC, rate=SERVICE)
+
+    def fill(self) -> None:
+        """Set limits above what is used, and start the service, which writes on until all have stopped."""
+        used = self.used()
+        self.limit(used + SOFT, used + HARD)
+        self._service.start()
+
+    def on_pause(self) -> None:
+        """Stop the service."""
+        self._service.stop()
+
+    def free(self) -> None:
+        """Delete the topic."""
+        delete_topics(self._cluster, self.TOPIC)
+
+    def close(self) -> None:
+        """Stop the service."""
+        self._service.stop()
+
+
+class LoweredLimits(Disk):
+    """Limits that move below what is used. For the other brokers that is a disk that has filled."""
+
+    def fill(self) -> None:
+        """The used bytes lie in the middle between soft and hard."""
+        self.limit(self.used() // 2, self.used() * 3 // 2)
+
+    def on_throttle(self) -> None:
+        """The used bytes lie above hard."""
+        self.limit(self.used() // 3, self.used() // 2)
+
+    def free(self) -> None:
+        """The used bytes lie below soft."""
+        self.limit(self.used() * 2, self.used() * 3)
+
 
 # The factor source that reads the pipeline's record, and its standby, which reads all snapshots.
 RECORD_SOURCE, SNAPSHOT_SOURCE = "cluster-volumes", "snapshots"

@@ -1,0 +1,305 @@
+"""The demo's second part: a disk fills, and producers are slowed, stopped, and let go when space is back.
+
+The broker has two log directories, each a volume, of which one will fill. Its limits are set live, close above what is
+used, so that the part takes a minute. A service that is exempt fills the disk; the users blue and green write to it,
+too, and are the producers that the limits act on. With ``factor.scope=topics`` the user purple, who writes to the other
+disk, isn't slowed. Kafka's window is two samples here, so that producers are slowed evenly; with its default of eleven
+each would get the window's bytes in one second and nothing for ten. Samples are taken twice a second: a live table
+shows the newest, findings and a picture show all.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from matplotlib import pyplot
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from demo.pictures import save, tidy
+from demo.quotas import MEGA
+from harness.clients.load import Load
+from harness.clients.producer import ProducerLoad
+from harness.java.jmx import Jmx
+from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
+from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, PREFIX, STATES, plugin_properties
+from harness.system.filesystem import own_file_system
+from harness.system.waiting import eventually
+from quotahost.broker.disks.file_stores import read_disks
+
+QUOTA: Final = 2 * MEGA  # bytes/s of each user
+SETTINGS: Final = {
+    "static.produce": str(QUOTA),
+    "static.scope": "client",
+    "static.excluded.principal.name.list": "User:service",
+    "fence.authorizer": "none",
+    "factor.source": "local",
+    "factor.scope": "topics",
+}
+WINDOW: Final = 2.0  # seconds: Kafka's window here
+# Without an initial delay a young broker, too, deletes a topic's files at once.
+QUICK_DELETION: Final = {"log.segment.delete.delay.ms": "200", "log.initial.task.delay.ms": "100"}
+PROPERTIES: Final = FENCE | QUICK_DELETION | {"quota.window.num": "2"}
+
+
+@contextmanager
+def broker(directory: Path) -> Iterator[tuple[KafkaNode, bool]]:
+    """A running broker; also yields whether its log directories are two volumes, which needs the right to mount."""
+    users = {name: name for name in (*USERS, ELSEWHERE, "service")}
+    properties = plugin_properties(SETTINGS) | PROPERTIES
+    node = KafkaNode(directory, classpath=[JAR], properties=properties, users=users, log_dirs=2)
+    with ExitStack() as stack:
+        mounted = [stack.enter_context(own_file_system(volume)) for volume in node.data_dirs]
+        yield stack.enter_context(node), all(mounted)
+
+
+def topic_on(node: KafkaNode, directory: Path, name: str) -> str:
+    """Creates topics until one lies in that log directory, since Kafka takes the one with the fewest partitions."""
+    for number in range(10):
+        topic = f"{name}-{number}"
+        create_topic(node, topic)
+        if eventually(partial(_directory_of, node, topic)) == directory:
+            return topic
+    raise RuntimeError(f"Kafka put no topic into {directory}")
+
+
+def _directory_of(node: KafkaNode, topic: str) -> Path | None:
+    return next((each for each in node.data_dirs if (each / f"{topic}-0").exists()), None)
+
+
+SOFT: Final = 80 * MEGA  # bytes above what is used when this part begins
+HARD: Final = 240 * MEGA
+USERS: Final = ("blue", "green")
+ELSEWHERE: Final = "purple"
+SERVICE: Final = 12 * MEGA  # bytes/s of the exempt service, which writes on at any factor
+POLL: Final = 0.5  # seconds between two samples
+PAUSE_TIME: Final = 5.0  # seconds to watch the pause before space is freed
+OPEN_TIME: Final = 6.0  # seconds to watch the producers afterwards
+ACT_TIMEOUT: Final = 60.0  # seconds
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The broker at one moment.
+
+    Attributes:
+        at: seconds since the start.
+        consumed: bytes used of the volume that fills.
+        factor: the factor in force.
+        state: OPEN, THROTTLE or PAUSE.
+        rates: bytes/s over Kafka's last window, 2 s, by user.
+        totals: bytes delivered so far, by user.
+        rejections: how many requests the fence has turned back so far.
+    """
+
+    at: float
+    consumed: int
+    factor: float
+    state: str
+    rates: dict[str, float]
+    totals: dict[str, int]
+    rejections: float
+
+
+@dataclass
+class Recording:
+    """All samples, the limits in bytes, and when each act began (seconds since the start; None if it didn't).
+
+    ``two_volumes`` is False where no file system can be mounted: then purple's disk fills, too.
+    """
+
+    soft: int
+    hard: int
+    two_volumes: bool
+    samples: list[Sample] = field(default_factory=list)
+    paused_at: float | None = None
+    freed_at: float | None = None
+    open_at: float | None = None
+
+    @property
+    def throttled(self) -> bool:
+        """Whether producers were slowed on the way."""
+        return any(sample.state == "THROTTLE" for sample in self.samples)
+
+    def appended_while_paused(self) -> int:
+        """Bytes of blue and green delivered from half a second after the stop until the freeing; -1 without a stop."""
+        if self.paused_at is None or self.freed_at is None:
+            return -1
+        paused = [s for s in self.samples if self.paused_at + 0.5 <= s.at <= self.freed_at]
+        return sum(paused[-1].totals[user] - paused[0].totals[user] for user in USERS) if paused else 0
+
+    def share_elsewhere(self) -> float:
+        """Purple's rate while others were slowed or stopped, as a share of its rate before; 0 if nobody was."""
+        slowed = [sample for sample in self.samples if sample.state != "OPEN"]
+        if not slowed or slowed[0].at <= 0:
+            return 0.0
+        first, last = slowed[0], slowed[-1]
+        before = first.totals[ELSEWHERE] / first.at
+        return (last.totals[ELSEWHERE] - first.totals[ELSEWHERE]) / max(0.1, last.at - first.at) / before
+
+
+Show = Callable[[Recording, str], None]
+
+
+def play(node: KafkaNode, two_volumes: bool, show: Show) -> Recording:
+    """Plays all acts; calls ``show`` after each sample, with a caption that says what is going on."""
+    full, other = node.data_dirs
+    topics = {name: topic_on(node, full, name) for name in ("written", "filling")}
+    topics["elsewhere"] = topic_on(node, other, "elsewhere")
+    recording = _set_limits(node, two_volumes)
+    # A rate just below the quota is even; so the picture shows what the factor does.
+    loads: dict[str, Load] = {
+        user: ProducerLoad(node.client_config(user, "app"), topics["written"], rate=0.95 * QUOTA) for user in USERS
+    }
+    loads[ELSEWHERE] = ProducerLoad(node.client_config(ELSEWHERE, "app"), topics["elsewhere"], rate=0.95 * QUOTA)
+    loads["service"] = ProducerLoad(node.client_config("service", "filler"), topics["filling"], rate=SERVICE)
+    with ExitStack() as stack:
+        for load in loads.values():
+            stack.enter_context(load)
+        _Runner(node, recording, loads, show).run()
+    return recording
+
+
+def _set_limits(node: KafkaNode, two_volumes: bool) -> Recording:
+    now = consumed(node)
+    recording = Recording(now + SOFT, now + HARD, two_volumes)
+    limits = {"soft": str(recording.soft), "hard": str(recording.hard)}
+    alter_broker_config(node, {f"{PREFIX}static.storage.{side}": level for side, level in limits.items()})
+    return recording
+
+
+def consumed(node: KafkaNode) -> int:
+    """Bytes used of the volume of the broker's first log directory."""
+    return read_disks("1", [str(node.data_dirs[0])]).volumes[0].consumed
+
+
+class _Runner:
+    """Takes samples while it plays the acts one after the other."""
+
+    def __init__(self, node: KafkaNode, recording: Recording, loads: dict[str, Load], show: Show) -> None:
+        self._node, self._recording, self._loads, self._show = node, recording, loads, show
+        self._began = time.monotonic()
+
+    def run(self) -> None:
+        recording = self._recording
+        caption = "the disk fills: above the soft limit who writes to it is slowed, but not the exempt service"
+        self._watch_until(lambda: self._state_is("PAUSE"), caption)
+        recording.paused_at = recording.samples[-1].at
+        self._loads["service"].stop()
+        self._watch_for(PAUSE_TIME, "the disk is at its hard limit: the fence turns back who writes to it")
+        delete_topics(self._node, self._loads["service"].topic)
+        recording.freed_at = recording.samples[-1].at
+        self._watch_until(lambda: self._state_is("OPEN"), "the service's topic is deleted: space comes back")
+        recording.open_at = recording.samples[-1].at
+        self._watch_for(OPEN_TIME, "the producers go on as before")
+
+    def _watch_until(self, reached: Callable[[], bool], caption: str) -> None:
+        end = time.monotonic() + ACT_TIMEOUT
+        while not reached() and time.monotonic() < end:
+            self._recording.samples.append(self._sample())
+            self._show(self._recording, caption)
+            time.sleep(POLL)
+
+    def _watch_for(self, seconds: float, caption: str) -> None:
+        end = time.monotonic() + seconds
+        self._watch_until(lambda: time.monotonic() >= end, caption)
+
+    def _state_is(self, state: str) -> bool:
+        return bool(self._recording.samples) and self._recording.samples[-1].state == state
+
+    def _sample(self) -> Sample:
+        table = Jmx(self._node).query("quotahost:type=QuotaTable")["quotahost:type=QuotaTable"]
+        fence = Jmx(self._node).query("quotahost:type=Fence")["quotahost:type=Fence"]
+        rates = {user: load.meter.rate_over(WINDOW) for user, load in self._loads.items()}
+        totals = {user: load.meter.bytes for user, load in self._loads.items()}
+        at, state = time.monotonic() - self._began, STATES[int(table["State"])]
+        return Sample(at, consumed(self._node), table["Factor"], state, rates, totals, fence["Rejections"])
+
+
+BAR: Final = 40
+COLOURS: Final = {"blue": "#1f77b4", "green": "#2ca02c", "purple": "#8e44ad", "service": "#7f7f7f"}
+NAMES: Final = {ELSEWHERE: "purple, to another disk", "service": "service, exempt"}
+STYLES: Final = {"OPEN": "green", "THROTTLE": "yellow", "PAUSE": "red"}
+
+
+def live(recording: Recording, caption: str) -> Group:
+    """The newest sample as a table under the caption, with the rates below it."""
+    sample = recording.samples[-1]
+    table = Table(title=caption, title_justify="left")
+    for column in ("volume", "", "to soft", "to hard", "factor", "state", "turned back"):
+        table.add_column(column)
+    table.add_row(
+        f"{sample.consumed / 1e6:,.0f} MB",
+        _bar(recording, sample),
+        f"{(recording.soft - sample.consumed) / 1e6:,.0f} MB",
+        f"{(recording.hard - sample.consumed) / 1e6:,.0f} MB",
+        f"{sample.factor:.2f}",
+        Text(sample.state, style=STYLES[sample.state]),
+        f"{sample.rejections:,.0f} requests",
+    )
+    rates = ", ".join(f"{user} {rate / 1e6:.1f} MB/s" for user, rate in sample.rates.items())
+    return Group(table, Text(rates))
+
+
+def _bar(recording: Recording, sample: Sample) -> Text:
+    start = recording.samples[0].consumed
+    share = (sample.consumed - start) / max(1, recording.hard - start)
+    return Text("█" * max(0, min(BAR, round(BAR * share))), style=STYLES[sample.state])
+
+
+def findings(recording: Recording) -> list[tuple[str, bool]]:
+    """Sentences about what the recording shows, each with whether it is as it should be."""
+    paused, freed, opened = recording.paused_at, recording.freed_at, recording.open_at
+    findings = [("above the soft limit, producers were slowed", recording.throttled)]
+    findings.append(("at the hard limit, they were stopped", paused is not None))
+    appended = recording.appended_while_paused()
+    findings.append((f"while they were stopped, {max(0, appended):,} of their bytes were appended", appended == 0))
+    if freed is not None and opened is not None:
+        back = next((s.at for s in recording.samples if s.at >= opened and sum(_limited_rates(s)) > 0), None)
+        findings.append((f"{opened - freed:.1f} s after the topic was deleted, the state was OPEN again", True))
+        findings.append((f"{(back or 0) - opened:.1f} s later, they produced again", back is not None))
+    if recording.two_volumes:
+        share = recording.share_elsewhere()
+        findings.append(
+            (f"{ELSEWHERE}, which writes to another disk, got {share:.0%} of its rate meanwhile", share > 0.9)
+        )
+    return findings
+
+
+def _limited_rates(sample: Sample) -> list[float]:
+    return [sample.rates[user] for user in USERS]
+
+
+def draw(recording: Recording, file: Path) -> None:
+    """Draws the picture into a PNG file."""
+    figure, every = pyplot.subplots(3, figsize=(10, 7), sharex=True, layout="constrained", height_ratios=(3, 4, 1))
+    above, middle, below = every
+    times = [sample.at for sample in recording.samples]
+    above.plot(times, [sample.consumed / 1e6 for sample in recording.samples], color="#333333", label="consumed")
+    for level, name, colour in ((recording.soft, "soft limit", "#e6a700"), (recording.hard, "hard limit", "#c0392b")):
+        above.axhline(level / 1e6, color=colour, linestyle="dashed", linewidth=1, label=name)
+    factors = [QUOTA * sample.factor / 1e6 for sample in recording.samples]
+    middle.plot(times, factors, color="#333333", linestyle="dotted", linewidth=1, label="quota x factor")
+    for user, colour in COLOURS.items():
+        rates = [sample.rates.get(user, 0) / 1e6 for sample in recording.samples]
+        (below if user == "service" else middle).plot(times, rates, color=colour, label=NAMES.get(user, user))
+    for axes in every:
+        _states(axes, recording)
+    tidy(every)
+    above.set(ylabel="MB", title="A disk that fills: used bytes against its limits, and throughput")
+    middle.set(ylabel=f"MB/s, mean of the last {WINDOW:.0f} s", ylim=(0, None))
+    below.set(xlabel="seconds", ylabel="MB/s", ylim=(0, None))
+    save(figure, file)
+
+
+def _states(axes: Any, recording: Recording) -> None:
+    colours = {"THROTTLE": "#e6a700", "PAUSE": "#c0392b"}
+    for one, other in zip(recording.samples, recording.samples[1:], strict=False):
+        if one.state in colours:
+            axes.axvspan(one.at, other.at, color=colours[one.state], alpha=0.12, linewidth=0)

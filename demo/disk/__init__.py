@@ -1,1 +1,0 @@
-"""The demo's second part: a disk that fills and is emptied again, on one broker."""

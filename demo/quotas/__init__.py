@@ -1,1 +1,0 @@
-"""The demo's first part: three clients, and three phases in which their quotas change."""

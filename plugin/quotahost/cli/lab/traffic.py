@@ -1,0 +1,305 @@
+"""Producers and the disk that they fill, on the clock of a run.
+
+A run has no clock of its own: it jumps from event to event (``Events``), and each event may ask for later ones. A
+client sends a batch; the broker's fence may turn it back, and then it tries again after its backoff. An appended batch
+is recorded by Kafka's own arithmetic (``SampledRate``) under the client's metric tags, which mute it, and lies on the
+broker's disk, which retention and an operator free. The disk is asked how full it is at any time, and is exact although
+some writers fill it steadily and not by batches.
+
+With ``factor.scope=topics`` a client has other tags while it writes to an affected topic: modelled are Java's ``Marks``
+and ``Use`` (``org.quotahost.table``). Each client writes to a topic of its own, whose name is the client's: so it is
+marked as long as that topic is affected.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from itertools import count
+from typing import Final, Protocol
+
+from quotahost.cli.lab.scenes import ClientPlan, DiskPlan
+from quotahost.model import Volume
+from quotahost.model.volumes import Affected, ByteLimits
+from quotahost.throttling import SampledRate, rise
+
+BACKOFF: Final = 100  # ms, retry.backoff.ms of both Kafka's and librdkafka's producers
+NEVER: Final = -(10**9)  # ms
+
+
+def ms(span: timedelta) -> int:
+    """The properties' durations are whole ms here."""
+    return round(span.total_seconds() * 1000)
+
+
+class Events:
+    """Events in order of time, and of those at the same time in the order in which they were asked for.
+
+    All times are ms from the start; ``now`` is that of the event that happens.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0
+        self._heap: list[tuple[int, int, Callable[[], None]]] = []
+        self._count = count()
+
+    def at(self, ms: int, do: Callable[[], None]) -> None:
+        """Do this then, not before now."""
+        heapq.heappush(self._heap, (ms, next(self._count), do))
+
+    def after(self, ms: int, do: Callable[[], None]) -> None:
+        """Do this so many ms from now."""
+        self.at(self.now + ms, do)
+
+    def clock(self) -> float:
+        """Seconds, as the host and the plugins take them; it never begins at 0, as no monotonic clock does."""
+        return 1000.0 + self.now / 1000
+
+    def run(self, until: int) -> None:
+        """Do all that is due before then."""
+        heap = self._heap
+        while heap and heap[0][0] < until:
+            self.now, _, do = heapq.heappop(heap)
+            do()
+        self.now = until
+
+
+class Disk:
+    """The bytes on a volume.
+
+    Attributes:
+        volume: its name, as the host sees it, with limits if they are its own.
+        bounds: between which consumptions the factor falls.
+        low: at how many bytes used a PAUSE of it may end (``pause.resume.free-share``).
+        full_since: since when it has been at its hard limit without a break, in ms; None if it isn't.
+        low_since: since when a PAUSE of it may end; None if it may not.
+        calm_since: since when it has been below its soft limit; None if it isn't.
+        appended_full: bytes that clients have appended since it was full.
+    """
+
+    def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, low: int, events: Events) -> None:
+        self._plan, self.volume, self.bounds, self.low, self._events = plan, volume, bounds, low, events
+        self._soft = min(bounds.soft, bounds.hard - 1)
+        self._used, self._rates, self._rate, self._settled_at = float(plan.used), dict[str, float](), 0.0, 0
+        self._flown = 0.0  # bytes of those that clients let flow in, since the last retention
+        self._written: deque[float] = deque()
+        self.full_since: int | None = None
+        self.low_since: int | None = None
+        self.calm_since: int | None = None
+        self.appended_full = 0
+        if plan.drain or plan.kept:
+            events.at(plan.lump, self._retention)
+        for ms, rate in plan.others:
+            events.at(ms, partial(self.flow, "", rate))
+        for ms, size in plan.cleanups:
+            events.at(ms, partial(self._free, size))
+        self._check(plan.used)
+
+    def used(self) -> int:
+        """Bytes consumed now; to look changes nothing of a run."""
+        used = int(self._used + self._rate * (self._events.now - self._settled_at) / 1000)
+        self._check(used)
+        return used
+
+    def append(self, size: int) -> None:
+        """A client's bytes, or a copy of them."""
+        self._add(size)
+        self._flown += size
+        if self.full_since is not None:
+            self.appended_full += size
+
+    def flow(self, client: str, rate: float) -> None:
+        """A client writes steadily from now on, at so many bytes/s; "" is whoever has no quota."""
+        self._add(0)
+        self._rates[client] = rate
+        self._rate = sum(self._rates.values())
+
+    def _retention(self) -> None:
+        self._add(0)
+        lump = self._plan.drain * self._plan.lump / 1000
+        if self._plan.kept:
+            self._written.append(self._flown)
+            self._flown = 0.0
+            lump = self._written.popleft() if len(self._written) > self._plan.kept // self._plan.lump else 0.0
+        self._free(int(lump))
+        self._events.after(self._plan.lump, self._retention)
+
+    def _free(self, size: int) -> None:
+        self._add(0)
+        self._used = max(0.0, int(self._used) - float(size))
+        self._check(int(self._used))
+
+    def _add(self, size: int) -> None:
+        """What has flown in until now, and so many bytes."""
+        seconds = (self._events.now - self._settled_at) / 1000
+        self._used += self._rate * seconds
+        self._flown += (self._rate - self._rates.get("", 0.0)) * seconds
+        self._settled_at = self._events.now
+        self._check(int(self._used))
+        if size:
+            self._used += size
+            self._check(int(self._used))
+
+    def _check(self, used: int) -> None:
+        now = self._events.now
+        if used < self.bounds.hard:
+            self.full_since, self.appended_full = None, 0
+        elif self.full_since is None:
+            self.full_since = now
+        if used > self.low:
+            self.low_since = None
+        elif self.low_since is None:
+            self.low_since = now
+        if used > self._soft:
+            self.calm_since = None
+        elif self.calm_since is None:
+            self.calm_since = now
+
+
+class Taker(Protocol):
+    """Takes batches: a broker."""
+
+    def turns_back(self, client: Client) -> bool:
+        """Whether a request fails now; then the broker has the client try again."""
+
+    def append(self, client: Client) -> int:
+        """Take a batch; for how many ms the client is muted."""
+
+    def flow(self, client: Client) -> None:
+        """What a flowing client wants has changed."""
+
+
+class Client:
+    """Sends one batch after the other; the broker says for how long it is muted.
+
+    Attributes:
+        plan: what it is.
+        demand: bytes/s that it wants to send now.
+        sent: bytes that were appended so far.
+        turned_back_at: when the broker turned it back last, in ms.
+        held_since: when it did so first since the last append; None if it hasn't.
+    """
+
+    def __init__(self, plan: ClientPlan, broker: Taker, events: Events, offset: int) -> None:
+        """It begins ``offset`` ms after the start."""
+        self.plan, self._broker, self._events = plan, broker, events
+        self.sent = self.turned_back_at = 0
+        self.held_since: int | None = None
+        self.demand = plan.demand
+        self._due = float(offset)  # when it has the next batch to send
+        self._batches = 0
+        if plan.kind == "flowing":
+            for ms, demand in ((0, plan.demand), *plan.changes):
+                events.at(ms, partial(self._want, demand))
+            return
+        # How many batches of a burst come at once, and after how many ms the next burst.
+        self._burst = max(1, round(plan.demand * plan.every / 1000 / plan.batch)) if plan.kind == "bursty" else 1
+        self._gap = plan.batch * self._burst / plan.demand * 1000
+        events.at(offset, self.send)
+
+    def send(self) -> None:
+        """Send a batch now, or wait until the broker takes one."""
+        if self._broker.turns_back(self):
+            return
+        plan, now = self.plan, self._events.now
+        mute = self._broker.append(self)
+        self.sent += plan.batch
+        self.held_since = None
+        if plan.kind == "reconnecting":
+            mute = min(mute, plan.every)
+        self._batches += 1
+        if self._batches % self._burst == 0:
+            # An eager client's line is never behind; what a paced one has to send piles up while it waits.
+            self._due = (now if plan.kind in ("eager", "reconnecting") else self._due) + self._gap
+        self._events.at(max(now + max(mute, 1), int(self._due)), self.send)
+
+    def retry(self) -> None:
+        """The fence is open again: it tries as its backoff has it, which began when it was turned back."""
+        self._events.after(BACKOFF - (self._events.now - self.turned_back_at) % BACKOFF, self.send)
+
+    def _want(self, demand: float) -> None:
+        self.demand = demand
+        self._broker.flow(self)
+
+
+@dataclass(slots=True)
+class Tags:
+    """One pair of metric tags.
+
+    Attributes:
+        rate: what Kafka measures under them.
+        began: when they began with empty windows, in ms, so that their limit rises; None if it doesn't.
+        seen: when they were used last, in ms.
+    """
+
+    rate: SampledRate
+    began: int | None
+    seen: int
+
+
+class Slowing:
+    """The tags of one broker's clients, from its start on, and whom its factor slows.
+
+    Attributes:
+        affected: the topics whose writers the factor is for; None while it is for all clients.
+    """
+
+    def __init__(self, windows: int, window_ms: int) -> None:
+        """``quota.window.num``, and ``quota.window.size.seconds`` in ms."""
+        self._windows, self._window_ms = windows, window_ms
+        self._own: dict[str, Tags] = {}
+        self._slowed: dict[str, Tags] = {}
+        self.affected: Affected | None = None
+
+    def affect(self, affected: Affected | None, now: int) -> None:
+        """The factor is for the writers of these topics from now on, or with None for all clients.
+
+        A client whose mark ends gets its own tags back: their limit rises if Kafka has forgotten what was sent under
+        them.
+        """
+        marked = () if self.affected is None else self.affected.places
+        self.affected = affected
+        for client in marked:
+            tags = self._own.get(client)
+            if not self.slows(client) and (tags is None or not self._recent(tags, now)):
+                self._own[client] = Tags(self._rate(), now, NEVER)
+
+    def slows(self, client: str) -> bool:
+        """Whether a client has the slowed tags."""
+        return self.affected is not None and client in self.affected.places
+
+    def holds(self, client: str) -> bool:
+        """Whether a closed fence turns a client's requests back."""
+        return self.affected is None or client in self.affected.held
+
+    def tags(self, client: str, now: int) -> Tags:
+        """The tags that a client has now; the slowed ones are new if unused for as long as Kafka looks back."""
+        slows = self.slows(client)
+        tags = (self._slowed if slows else self._own).get(client)
+        if tags is None or (slows and not self._recent(tags, now)):
+            return Tags(self._rate(), now if slows else None, now)
+        return tags
+
+    def use(self, client: str, now: int) -> Tags:
+        """The same, which Kafka knows from now on."""
+        tags = (self._slowed if self.slows(client) else self._own)[client] = self.tags(client, now)
+        tags.seen = now
+        return tags
+
+    def share(self, tags: Tags, now: int) -> float:
+        """Which share of its limit a client gets under these tags, above 0 and up to 1."""
+        return 1.0 if tags.began is None else rise(now - tags.began, self._windows, self._window_ms)
+
+    def pairs(self, client: str, since: int) -> int:
+        """How many pairs of tags a client has used since then, in ms: its own, and the slowed ones."""
+        return sum(kept[client].seen >= since for kept in (self._own, self._slowed) if client in kept)
+
+    def _rate(self) -> SampledRate:
+        return SampledRate(self._windows, self._window_ms)
+
+    def _recent(self, tags: Tags, now: int) -> bool:
+        return now - tags.seen <= (self._windows + 1) * self._window_ms
