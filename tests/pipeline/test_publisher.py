@@ -3,7 +3,7 @@
 import json
 import logging
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from unittest.mock import Mock
 
 import pytest
@@ -12,7 +12,7 @@ from pyspark.sql.functions import lit
 
 from quotahost.pipeline import cluster as aggregate
 from quotahost.pipeline import snapshots as records
-from quotahost.pipeline.clock import KafkaClock, Ticks, Written, wall_ms
+from quotahost.pipeline.clock import KafkaClock, Ticks, Written
 from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
@@ -20,7 +20,7 @@ from quotahost.pipeline.publisher import Publisher, Sending
 from quotahost.pipeline.session import checkpoint_files
 from quotahost.records.cluster_volumes import MAX_BYTES, ClusterRecord, decode, encode
 from quotahost.records.fields import MAX_NAME
-from tests.pipeline.support.records import frame, record, snapshot, volume
+from tests.pipeline.support.records import NOW, NOW_MS, frame, record, snapshot, volume
 from tests.reference.volumes import Record
 
 RULES = Rules("home", timedelta(seconds=60), timedelta(days=1), ("1",))
@@ -28,15 +28,16 @@ CLUSTERS = {"snapshots": "home", "mirrored": "away"}
 
 
 class Sent:
-    """What a publisher publishes; records of the cluster ``failing`` can't be written."""
+    """What a publisher publishes; records of the cluster ``failing`` can't be written.
+
+    Its clock stands at NOW, so a busy machine makes no record late.
+    """
 
     def __init__(self, caught_up: bool = True, failing: str = "", when: str = "") -> None:
         self.records: list[ClusterRecord] = []
         self._failing, self._when = failing, when
-        # It stands: on a busy machine a batch takes so long that its record would be late.
-        began = wall_ms()
-        self.clock = KafkaClock(lambda: began + self.later)
-        self.later = 0  # ms since the test began
+        self.clock = KafkaClock(lambda: NOW_MS + self.later)
+        self.later = 0  # ms
         self.progress = Progress()
         self.ticks = Mock(spec=Ticks)
         leadership = Leadership(30, {"home"})
@@ -62,7 +63,7 @@ class Sent:
 
 
 def batch(spark: SparkSession, age: float = 0, topics: tuple[str, ...] = ("snapshots",)) -> DataFrame:
-    at = datetime.now(UTC) - timedelta(seconds=age)
+    at = NOW - timedelta(seconds=age)
     given = [record(n, "1", snapshot("1", at, [volume("/a", 100, 40)]), at, topic) for n, topic in enumerate(topics)]
     return volumes(spark, given, at)
 
@@ -129,7 +130,7 @@ def test_a_batch_is_needed_when_something_came_or_who_is_registered_or_who_is_fr
 
 def test_a_broker_that_expires_needs_a_batch_too(spark: SparkSession) -> None:
     sent = Sent()
-    rows = batch(spark).withColumn("seen", lit(datetime.now(UTC) - timedelta(hours=23)))
+    rows = batch(spark).withColumn("seen", lit(NOW - timedelta(hours=23)))
     sent.publisher(rows, 7)
     assert sent.records[-1].stale == 1
     sent.later = 3_000_000
@@ -169,7 +170,7 @@ def test_a_record_that_cannot_be_made_is_counted_and_the_other_clusters_go_on(sp
 
 
 def test_whatever_brokers_name_a_record_of_their_cluster_fits_into_one_of_kafkas(spark: SparkSession) -> None:
-    at = datetime.now(UTC)
+    at = NOW
     longest = "\U0001f989" * (MAX_NAME - 4)  # twelve bytes each in JSON
 
     def one(number: int) -> Record:
