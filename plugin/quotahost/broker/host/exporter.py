@@ -76,16 +76,28 @@ class _Collect(Collector):
 # ---- the port --------------------------------------------------------------------------------------------------
 
 
-class _Server:
-    """Answers GET with the page of a WSGI application, and closes the connection after it."""
+class Exporter:
+    """The port, the thread that serves it, and the thread that reads the numbers.
 
-    def __init__(self, address: str, port: int, app: Callable[..., Any]) -> None:
-        """Listen, and serve on a thread of its own.
+    Each connection is answered once, a GET with the page of a WSGI application, and then closed.
+
+    Attributes:
+        port: the port that it listens on.
+    """
+
+    def __init__(
+        self, address: str, port: int, gauges: Callable[[], list[Gauge]], detach: Callable[[], None],
+        clients: "ClientSeries | None" = None,
+    ) -> None:  # fmt: skip
+        """Serve what ``gauges`` and ``clients`` return; the thread that calls them calls ``detach`` as its last act.
 
         Raises:
             OSError: the address can't be bound.
         """
-        self._app = app
+        self._gauges, self._clients, self._collect = gauges, clients, _Collect()
+        registry = CollectorRegistry()
+        registry.register(self._collect)
+        self._app = make_wsgi_app(registry)
         self._open: dict[asyncio.Task[None], None] = {}  # the oldest first
         self._loop = asyncio.new_event_loop()
         try:
@@ -95,13 +107,22 @@ class _Server:
             self._loop.close()
             raise
         self.port: int = self._server.sockets[0].getsockname()[1]
-        self._thread = start_daemon("metrics-port", self._loop.run_forever, self._loop.close)
+        self._serving = start_daemon("metrics-port", self._loop.run_forever, self._loop.close)
+        self._reading = Periodic("metrics", self._read, lambda: INTERVAL, partial(start_daemon, at_end=detach))
 
     def close(self) -> None:
-        """Give the port back, close all connections and end the thread."""
-        if self._thread.is_alive():
+        """Give the port back, close all connections and end both threads."""
+        # A host that failed starts again in this process, and its endpoint needs the port.
+        if self._serving.is_alive():
             asyncio.run_coroutine_threadsafe(self._end(), self._loop)
-            self._thread.join(1)
+            self._serving.join(1)
+        self._reading.close(1)
+
+    def _read(self) -> None:
+        # The list is replaced and never changed, so a scrape on a thread of the server reads it without a lock.
+        self._collect.latest = self._gauges()
+        if self._clients is not None:
+            self._collect.clients = self._clients.read()
 
     async def _end(self) -> None:
         self._server.close()
@@ -145,46 +166,6 @@ def _page(app: Callable[..., Any], head: bytes) -> bytes:
     response = BytesIO()
     SimpleHandler(BytesIO(), response, sys.stderr, environ).run(app)
     return response.getvalue()
-
-
-class Exporter:
-    """The port, and the thread that reads the numbers.
-
-    Attributes:
-        port: the port that it listens on.
-    """
-
-    def __init__(
-        self,
-        address: str,
-        port: int,
-        gauges: Callable[[], list[Gauge]],
-        detach: Callable[[], None],
-        clients: "ClientSeries | None" = None,
-    ) -> None:
-        """Serve what ``gauges`` and ``clients`` return; the thread that calls them calls ``detach`` as its last act.
-
-        Raises:
-            OSError: the address can't be bound.
-        """
-        self._gauges, self._clients, self._collect = gauges, clients, _Collect()
-        registry = CollectorRegistry()
-        registry.register(self._collect)
-        self._server = _Server(address, port, make_wsgi_app(registry))
-        self.port = self._server.port
-        self._reading = Periodic("metrics", self._read, lambda: INTERVAL, partial(start_daemon, at_end=detach))
-
-    def close(self) -> None:
-        """Give the port back and end both threads."""
-        # A host that failed starts again in this process, and its endpoint needs the port.
-        self._server.close()
-        self._reading.close(1)
-
-    def _read(self) -> None:
-        # The list is replaced and never changed, so a scrape on a thread of the server reads it without a lock.
-        self._collect.latest = self._gauges()
-        if self._clients is not None:
-            self._collect.clients = self._clients.read()
 
 
 def exporter(settings: Settings, shim: Shim) -> Exporter | None:

@@ -46,6 +46,7 @@ from quotahost.settings.broker import read_properties
 from quotahost.settings.declaration import SettingsError
 
 log = logging.getLogger("quotahost.host")
+_factor_log = logging.getLogger("quotahost.factor")
 
 START_SECONDS: Final = 30.0  # within which the plugins are built; Lives.java may grant more
 TAKE: Final = 0.1  # seconds: how soon answers_changed from a plugin's own thread is seen
@@ -236,12 +237,12 @@ class Host:
             return
         self._fence_asked_at = None
         if not self._shim.fence():
-            log.warning(
+            _factor_log.warning(
                 "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each "
                 "producer to floor.bytes, and a producer that opens new connections evades even that"
             )
             if self._settings.factor_scope == "topics":
-                log.warning("factor.scope=topics needs the fence; without it a factor is for all clients")
+                _factor_log.warning("factor.scope=topics needs the fence; without it a factor is for all clients")
 
     # ---- the end ----
 
