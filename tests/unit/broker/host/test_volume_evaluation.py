@@ -192,7 +192,7 @@ def test_a_policy_hears_which_factor_was_in_force_whatever_it_came_from() -> Non
     one.step(half)
     one.step(empty)
     assert listening.heard == [1, 0.5, 0, 0.5]
-    for shadow in ({"mode": "shadow"}, {"shadow": "factor"}):
+    for shadow in ({"shadow": "all"}, {"shadow": "factor"}):
         one.settings = settings(factor__source="mine", **shadow, **TIMES)
         one.step(half)
         one.step(empty)
