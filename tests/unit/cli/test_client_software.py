@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from quotahost.cli.console import Level
-from quotahost.cli.doctor.client_software import check_client_software
+from quotahost.cli.doctor.doctor import check_client_software
 from tests.fakes.admin_socket import FakeAdminSocket
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from quotahost.api import Role
-from quotahost.cli.doctor import interpreter
+from quotahost.cli.doctor import installation
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.packages import distribute, plant
 from tests.unit.cli.commands import CLASS, doctor, run, write_jar
@@ -188,7 +188,7 @@ def test_a_doctor_of_another_environment_that_hangs_is_given_up(
         "echo version=3.11.0; echo prefix=/other; echo executable=$0; echo quotahost=0.1.0\n"
     )
     other.chmod(0o755)
-    monkeypatch.setattr(interpreter, "_DOCTOR_TIMEOUT", 0.2)
+    monkeypatch.setattr(installation, "_DOCTOR_TIMEOUT", 0.2)
     result = run("doctor", "--python", other)
     assert (result.exit_code, "did not end within" in result.output) == (1, True)
 

@@ -21,8 +21,7 @@ import pytest
 from quotahost.cli import start
 from quotahost.cli.explain import broker_socket as brokers
 from quotahost.cli.explain.explain import named, show
-from quotahost.cli.explain.quota import Answer, QuotaState, parse
-from quotahost.cli.explain.wording import common_facts, limited_by, quota_facts
+from quotahost.cli.explain.answer import Answer, QuotaState, common_facts, limited_by, parse, quota_facts
 from quotahost.cli.top.top import Attached
 from quotahost.model import Bound, Client, QuotaType, State
 from tests.fakes import dump
@@ -769,7 +768,7 @@ def volume(broker: FakeAdminSocket, tmp_path: Path) -> Path:
     (place / "orders-0").mkdir(parents=True)
     (place / "orders-0" / f"{0:020}.log").write_bytes(b"x" * 100)
     broker.answers["state"] = dump.state(log_dirs=[str(place)])
-    broker.answers["usage"] = dump.usage(dump.row(rate=3000.0), dump.row(type="FETCH", client_id="reads"))
+    broker.answers["uses"] = dump.uses(dump.row(rate=3000.0), dump.row(type="FETCH", client_id="reads"))
     return place
 
 

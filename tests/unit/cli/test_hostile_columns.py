@@ -26,14 +26,11 @@ from quotahost import cli
 from quotahost.cli import console
 from quotahost.cli.console import Finding, Section, Terminal, lines_of
 from quotahost.cli.explain import explain, retention, volume
-from quotahost.cli.explain.quota import Answer
+from quotahost.cli.explain.answer import Answer
 from quotahost.cli.explain.retention import Cut
-from quotahost.cli.explain.volume import BrokerVolumes
-from quotahost.cli.top import cluster, table
-from quotahost.cli.top.rows import Choice, merged
-from quotahost.cli.top.screen import Answer as Panel
-from quotahost.cli.top.screen import Question, Screen
-from quotahost.cli.top.top import values
+from quotahost.cli.top import cluster
+from quotahost.cli.top.live import Panel, Question, Screen
+from quotahost.cli.top.rows import Choice, merged, values, whole
 from quotahost.model import ClientUse, Look, QuotaType, ScopeKind, VolumeUse
 from quotahost.model.volume_use import MeasuredVolume
 
@@ -111,7 +108,7 @@ def draw_explain(value: Value, screen: Console) -> None:
 
 
 def draw_volume(value: Value, screen: Console) -> None:
-    volume.show_volume(screen, value(BrokerVolumes), value(MeasuredVolume))
+    volume.show_volume(screen, value(str), look_of(value), value(MeasuredVolume))
 
 
 def draw_volumes(value: Value, screen: Console) -> None:
@@ -126,12 +123,12 @@ def look_of(value: Value) -> Look:
 
 
 def draw_look(value: Value, screen: Console) -> None:
-    screen.print(table.whole(look_of(value), Choice(), 120))
+    screen.print(whole(look_of(value), Choice(), 120))
 
 
 def draw_cluster(value: Value, screen: Console) -> None:
     look, name = look_of(value), value(str)
-    screen.print(table.whole(merged({name: look, "2": look}, {name, f"{name}3"}), Choice(), 120))
+    screen.print(whole(merged({name: look, "2": look}, {name, f"{name}3"}), Choice(), 120))
 
 
 def draw_panels(value: Value, screen: Console) -> None:

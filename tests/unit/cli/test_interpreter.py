@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from quotahost.cli.console import Finding, Level
-from quotahost.cli.doctor.interpreter import Interpreter, InterpreterError, ask, check_python
+from quotahost.cli.doctor.installation import Interpreter, InterpreterError, ask, check_python
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.packages import distribute_quotahost, plant
 

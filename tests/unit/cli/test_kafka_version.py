@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from quotahost.cli.console import Level
-from quotahost.cli.doctor.kafka_home import check_kafka
+from quotahost.cli.doctor.installation import check_version
 
 
 def findings(home: Path, *jars: str) -> list[tuple[Level, str]]:
     (home / "libs").mkdir(parents=True)
     for jar in jars:
         (home / "libs" / jar).touch()
-    return [(finding.level, finding.text) for finding in check_kafka(home)]
+    return [(finding.level, finding.text) for finding in [check_version(home / "libs")]]
 
 
 @pytest.mark.parametrize("version", ["4.0.0", "4.1.1", "4.2.0", "4.2.1", "4.3.0", "4.3.1"])

@@ -7,18 +7,16 @@ what is left is at least the retention. :func:`cut` works out what a half and a 
 free, from the files in the topic's directories.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import struct
 import time
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from quotahost.broker.disks.measured import Look
 
@@ -58,11 +56,10 @@ class Retention:
     compacted: bool = False
 
     @classmethod
-    def of(cls, properties: Mapping[str, str]) -> Retention:
+    def of(cls, properties: Mapping[str, str]) -> Self:
         """From a topic's properties. With tiered storage the local retention counts, since it is about this disk."""
-        is_tiered = properties.get("remote.storage.enable") == "true"
-        time, size = (int(properties.get(name, "-1")) for name in ("retention.ms", "retention.bytes"))
-        if is_tiered:
+        time, size = (int(properties.get(f"retention.{unit}", "-1")) for unit in ("ms", "bytes"))
+        if properties.get("remote.storage.enable") == "true":
             # -2 stands for the retention of the whole topic.
             local_time, local_size = (int(properties.get(f"local.retention.{unit}", "-2")) for unit in ("ms", "bytes"))
             time, size = time if local_time == -2 else local_time, size if local_size == -2 else local_size
@@ -94,11 +91,13 @@ def cut(topic: str, kept: Retention, seen: Look, now: float | None = None) -> Cu
     now = time.time() if now is None else now
     closed = {directory: segments(directory) for directory in seen.partitions.get(topic, [])}
     if kept.seconds is None and kept.size is not None:
-        lengths: dict[str, int] = defaultdict(int)  # bytes of records in each partition's directory
+        lengths = Counter[str]()  # bytes of records in each partition's directory
         for path, (_, length) in seen.logs.items():
             lengths[str(Path(path).parent)] += length
-        surplus = [(parts, lengths.get(directory, 0)) for directory, parts in closed.items()]
-        freed = [sum(_beyond(parts, length - kept.size // share) for parts, length in surplus) for share in SHARES]
+        freed = [
+            sum(_beyond(parts, lengths[directory] - kept.size // share) for directory, parts in closed.items())
+            for share in SHARES
+        ]
         return Cut(topic, kept, kept.size, by_size=True, freed=freed)
     # A topic that is kept for ever is cut to a part of the age that it has.
     ages = [now - part.newest for parts in closed.values() for part in parts if part.newest is not None]

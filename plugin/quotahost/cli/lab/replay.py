@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.text import Text
 
-from quotahost.cli.console import console, parsed, table, writing
+from quotahost.cli.console import console, parsed, say, table, writing
 from quotahost.cli.lab.asking import PAGES, Work, check_packages, parse_range, parse_windows
 from quotahost.cli.lab.curves import Question, in_utc
 from quotahost.cli.lab.estimates import ReplayedClient
@@ -68,11 +68,11 @@ def replay(
             with writing(out):
                 _write_page(played, properties.name, out, work)
     if json:
-        typer.echo(as_json(played))
+        say(as_json(played))
     else:
         _show(played)
         if out is not None:
-            typer.echo(f"\n{out}")
+            say(f"\n{out}")
 
 
 def plan_of(properties: Path, then: Path | None) -> Plan:

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 import typer
 
-from quotahost.cli.console import console, parsed, table, writing
+from quotahost.cli.console import console, parsed, say, table, writing
 from quotahost.cli.lab.asking import PAGES, Work, check_packages, parse_range
 from quotahost.cli.lab.curves import Name, Question, Report
 from quotahost.units.parse import parse_duration
@@ -57,7 +57,7 @@ def report(
         with writing(out):
             written = _write_page(found, out, drawn) if as_page else _write_pictures(found, out, drawn)
     console().print(table(_HEADS, _rows(found)))
-    typer.echo(f"\n{written}")
+    say(f"\n{written}")
 
 
 def _is_page(out: Path) -> bool:

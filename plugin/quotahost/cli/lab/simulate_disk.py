@@ -16,7 +16,7 @@ from typing import Annotated, Final, cast
 
 import typer
 
-from quotahost.cli.console import console, parsed, table, writing
+from quotahost.cli.console import console, parsed, say, table, writing
 from quotahost.cli.lab.asking import check_drawing, parse_windows
 from quotahost.cli.lab.checks import violations
 from quotahost.cli.lab.host import settings_of
@@ -221,16 +221,16 @@ def _draw(played: Recording, title: str, file: Path) -> None:
 
     with writing(file):
         draw_run(played, title, file)
-    typer.echo(f"\n{file}")
+    say(f"\n{file}")
 
 
 def _play(seed: int, plot: Path | None) -> None:
     """The scene of a seed with its checks; exits with 1 if one of them found something."""
     found = violations(seed)
     for violation in found:
-        typer.echo(str(violation))
+        say(str(violation))
     if plot is not None:
         _draw(record(scene_of_seed(seed)), f"seed {seed}, broker 1", plot)
     if found:
         raise QuotahostError(f"seed {seed}: {len(found)} of the checks found something")
-    typer.echo(f"seed {seed}: all checks hold")
+    say(f"seed {seed}: all checks hold")

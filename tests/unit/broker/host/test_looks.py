@@ -9,7 +9,7 @@ import pytest
 from quotahost.broker.host.broker import HostBroker
 from quotahost.broker.host.looks import parse, uses
 from quotahost.broker.host.messages import Gauge
-from quotahost.cli.explain.quota import parse as parse_answer
+from quotahost.cli.explain.answer import parse as parse_answer
 from quotahost.model import Client, ClientUsage, QuotaType, State, VolumeUse
 from quotahost.settings.broker import Settings
 from tests.fakes import dump

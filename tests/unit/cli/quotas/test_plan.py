@@ -7,9 +7,8 @@ from pathlib import Path
 
 from hypothesis import given
 
-from quotahost.cli.quotas.declared import read_declared
+from quotahost.cli.quotas.files import in_yaml, read_declared
 from quotahost.cli.quotas.plan import Change, Entity, compare
-from quotahost.cli.quotas.yaml_file import in_yaml
 from tests.unit.cli.quotas.entities import QUOTAS
 
 PRESENT = {

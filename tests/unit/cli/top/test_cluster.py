@@ -9,7 +9,7 @@ import pytest
 from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.cli.top import cluster as module
 from quotahost.cli.top.cluster import Cluster
-from quotahost.cli.top.screen import Question
+from quotahost.cli.top.live import Question
 from quotahost.kafka.watching import NotWatched
 from quotahost.records import look as look_record
 from quotahost.records.look import Answered

@@ -6,7 +6,7 @@ import pytest
 
 from harness.system.waiting import eventually
 from quotahost.cli.top.live import Background
-from quotahost.cli.top.screen import Answer, Question, Screen
+from quotahost.cli.top.live import Panel, Question, Screen
 from quotahost.errors import QuotahostError
 from quotahost.model import Look
 from tests.unit.cli.top.uses import look, use
@@ -23,10 +23,10 @@ class Broker:
             raise self.error
         return look([use()])
 
-    def answer(self, question: Question) -> Answer:
+    def answer(self, question: Question) -> Panel:
         if self.error:
             raise self.error
-        return Answer(["told"])
+        return Panel(["told"])
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_whatever_fails_is_told_and_the_next_look_is_shown(error: Exception, tol
     def heard() -> None:
         background.hand_over(screen)
 
-    with Background(broker.look, 0.01, broker.answer) as background:
+    with Background(broker, 0.01) as background:
         eventually(lambda: (heard(), screen.problem)[1] == told)
         screen.question = question
         background.ask(question)

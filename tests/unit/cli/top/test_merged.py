@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from quotahost.cli.top.rows import Choice, ClusterUse, merged
-from quotahost.cli.top.table import whole
+from quotahost.cli.top.rows import Choice, ClusterUse, merged, whole
 from quotahost.model import Bound, QuotaType, State
 from tests.unit.cli.top.uses import look, use
 

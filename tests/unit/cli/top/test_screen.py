@@ -9,7 +9,7 @@ from rich.console import Console
 
 from quotahost.cli.top.live import decode
 from quotahost.cli.top.rows import Order
-from quotahost.cli.top.screen import Answer, Question, Screen
+from quotahost.cli.top.live import Panel, Question, Screen
 from quotahost.model import QuotaType, State
 from quotahost.model.client_use import Bound
 from tests.unit.cli.top.uses import look, use
@@ -116,9 +116,9 @@ def test_a_client_is_opened_and_left() -> None:
     press(screen, "\x1b[B")
     question = screen.press("enter")
     assert question == Question(client=MANY[1])
-    screen.tell(Question(), Answer(["of an older question"]))
+    screen.tell(Question(), Panel(["of an older question"]))
     assert "asking" in drawn(screen)[3]
-    screen.tell(question, Answer(["PRODUCE is limited by " + "x" * 200]))
+    screen.tell(question, Panel(["PRODUCE is limited by " + "x" * 200]))
     assert drawn(screen)[3].startswith("PRODUCE is limited by")
     assert sum(line.count("x") for line in drawn(screen)[3:10]) == 200, "nothing is cut"
     press(screen, "\x1b")
@@ -129,7 +129,7 @@ def test_a_volume_is_opened_by_its_number() -> None:
     screen = screen_of()
     listed = screen.press("v")
     assert listed == Question()
-    screen.tell(listed, Answer(["volume", "/dev/sda", "/dev/sdb"], [Question(volume="/dev/sda"), SECOND]))
+    screen.tell(listed, Panel(["volume", "/dev/sda", "/dev/sdb"], [Question(volume="/dev/sda"), SECOND]))
     assert screen.press("3") is None
     assert screen.press("2") is SECOND
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quotahost.cli.top.cluster import listed, opened
-from quotahost.cli.top.screen import Question
+from quotahost.cli.top.live import Question
 from quotahost.model import Client, QuotaType, State, VolumeUse
 from quotahost.model.volume_use import MeasuredVolume, TopicUse
 from quotahost.model.volumes import Volume
