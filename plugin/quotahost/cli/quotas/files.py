@@ -222,8 +222,8 @@ class _ClientEntry(_Form):
             raise ValueError("names nobody; write user, client-id, both, or ip")
         if "ip" in kinds and len(kinds) > 1:
             raise ValueError("has an ip beside a user or client-id; Kafka has quotas for either, so write two entries")
-        if wrong := sorted(self.quotas().keys() - self.entity().keys()):
-            allowed = ", ".join(self.entity().keys())
+        if wrong := sorted(self.quotas().keys() - self.entity().units().keys()):
+            allowed = ", ".join(self.entity().units())
             raise ValueError(f"has {wrong[0]}, which Kafka has not for {self.entity()}; write {allowed}")
         return self
 

@@ -54,8 +54,8 @@ class Entity:
         names = {"user": self.user, "client-id": self.client_id, "ip": self.ip}
         return {kind: name for kind, name in names.items() if name is not None}
 
-    def keys(self) -> Mapping[str, str]:
-        """The keys that it may have quotas for, with their units."""
+    def units(self) -> Mapping[str, str]:
+        """The keys that it may have quotas for, each with its unit."""
         return OF_CLUSTER if self.in_cluster else OF_CLIENTS if self.ip is None else OF_ADDRESSES
 
     def __str__(self) -> str:

@@ -1,7 +1,5 @@
 """``quotahost explain --volume``: sizes and growth from log directories, cuts of retention, and what is shown."""
 
-from __future__ import annotations
-
 import os
 import struct
 from dataclasses import replace
