@@ -14,8 +14,7 @@ from quotahost.broker.host.guard import Guard
 from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import NEWCOMER
 from quotahost.broker.host.resolver import Resolver, Supplier
-from quotahost.cli.explain.answer import parse
-from quotahost.cli.explain.answer import quota_facts
+from quotahost.cli.explain.answer import parse, quota_facts
 from quotahost.model import Client, Quota, Scope
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
