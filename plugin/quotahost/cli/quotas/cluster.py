@@ -54,7 +54,7 @@ def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterat
 
 
 class Cluster:
-    """A running cluster.
+    """A running cluster. Each method raises a DeclarationError if there is no answer, or a right is missing.
 
     Attributes:
         warnings: what a person should know before trusting what is shown.
@@ -68,19 +68,11 @@ class Cluster:
         self.warnings: list[str] = []
 
     def client_quotas(self) -> Quotas:
-        """Kafka's client quotas.
-
-        Raises:
-            DeclarationError: there is no answer, or a right is missing.
-        """
+        """Kafka's client quotas."""
         return client_quotas.describe(self._connection)
 
     def cluster_quotas(self) -> Quotas:
-        """The cluster-wide quotas; a warning names each record that no broker takes.
-
-        Raises:
-            DeclarationError: the topic can't be read.
-        """
+        """The cluster-wide quotas; a warning names each record that no broker takes."""
         refused = []
         self._latest = records.LatestQuotas()
         try:
@@ -102,11 +94,7 @@ class Cluster:
         }
 
     def compare(self, declared: Declared, prune: bool) -> Plan:
-        """What differs in the sections that the files have.
-
-        Raises:
-            DeclarationError: there is no answer, or a right is missing.
-        """
+        """What differs in the sections that the files have."""
         sections = {False: self.client_quotas, True: self.cluster_quotas}
         asked = sorted(declared.sections)
         present = {entity: rates for section in asked for entity, rates in sections[section]().items()}
@@ -114,11 +102,7 @@ class Cluster:
         return compare(declared.quotas, present, prune=prune or declared.prune)
 
     def change(self, plan: Plan, *, validate_only: bool = False) -> list[Refusal]:
-        """Make the changes, or ask who would refuse them; all of an entity's are made, or none.
-
-        Raises:
-            DeclarationError: there is no answer, and nothing was changed.
-        """
+        """Make the changes, or ask who would refuse them; all of an entity's are made, or none."""
         refusals = client_quotas.alter(self._connection, _of_kafka(plan), validate_only=validate_only)
         entities: dict[bytes, Entity] = {}
         values: dict[bytes, bytes | None] = {}
