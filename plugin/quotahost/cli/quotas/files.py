@@ -344,9 +344,10 @@ class _Reading:
             sections: tuple[tuple[Sequence[_ClientEntry | _ClusterEntry] | None, bool], ...]
             sections = ((own.client_quotas, False), (own.cluster_quotas, True))
             for entries, in_cluster in sections:
-                if entries is not None:
-                    self.declared.sections.add(in_cluster)
-                for number, entry in enumerate(entries or ()):
+                if entries is None:
+                    continue
+                self.declared.sections.add(in_cluster)
+                for number, entry in enumerate(entries):
                     way = ("cluster-quotas" if in_cluster else "quotas", number)
                     self._add(document, way, entry.entity(), entry.quotas())
 

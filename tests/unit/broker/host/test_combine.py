@@ -20,7 +20,7 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
 from tests.fakes import dump
 from tests.fakes.shim import FakeShim
-from tests.unit.cli.test_explain import answer
+from tests.unit.cli.explain.test_answer import answer
 
 ALICE = Client("alice", "app")
 QUOTAS = st.none() | st.builds(Quota, st.none() | st.sampled_from([1.0, 2.0, 3.0]), st.sampled_from([

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from quotahost.cli.explain.answer import Answer, QuotaState, common_facts, limited_by, parse, quota_facts
+from quotahost.broker.host.dump import QuotaState
+from quotahost.cli.explain.answer import Answer, common_facts, limited_by, parse, quota_facts
 from quotahost.cli.explain.explain import named, show
 from quotahost.model import Bound, Client, QuotaType, State
 from tests.fakes import dump
