@@ -198,7 +198,14 @@ class _Form(BaseModel):
         return {key: value for key in self.keys if (value := getattr(self, key)) is not None}
 
 
-class _ClientEntry(_Form):
+class _Entry(_Form):
+    """Quotas of one entity."""
+
+    def entity(self) -> Entity:
+        raise NotImplementedError
+
+
+class _ClientEntry(_Entry):
     """Kafka's own client quotas of one entity."""
 
     keys = (*OF_CLIENTS, *OF_ADDRESSES)
@@ -228,7 +235,7 @@ class _ClientEntry(_Form):
         return self
 
 
-class _ClusterEntry(_Form):
+class _ClusterEntry(_Entry):
     """Cluster-wide quotas of one entity."""
 
     keys = OF_CLUSTER
@@ -341,7 +348,7 @@ class _Reading:
             self._resource(document, (), document.content)
         elif own := self._checked(document, (), document.content, _OwnDocument):
             self.declared.prune |= own.prune
-            sections: tuple[tuple[Sequence[_ClientEntry | _ClusterEntry] | None, bool], ...]
+            sections: tuple[tuple[Sequence[_Entry] | None, bool], ...]
             sections = ((own.client_quotas, False), (own.cluster_quotas, True))
             for entries, in_cluster in sections:
                 if entries is None:
