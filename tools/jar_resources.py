@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 
 from quotahost.broker.host import protocol
-from quotahost.cli.doctor.kafka_home import TRIED
+from quotahost.cli.doctor.installation import TRIED
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "java-shim/src/main/native/attach.c"

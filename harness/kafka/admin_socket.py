@@ -4,8 +4,8 @@ from typing import Any
 
 from harness.kafka.node import KafkaNode
 from quotahost.broker.host.dump import BrokerState, QuotaState, state_of
+from quotahost.cli.explain.answer import parse
 from quotahost.cli.explain.broker_socket import BrokerSocket, running
-from quotahost.cli.explain.quota import parse
 from quotahost.model import Client, QuotaType
 
 

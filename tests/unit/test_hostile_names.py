@@ -23,7 +23,7 @@ from quotahost.records.snapshot import Snapshot
 from quotahost.settings.declaration import Problem
 from quotahost.text import EscapingFormatter
 from tests.fakes.plugin_context import Clock, context, patience
-from tests.unit.cli.test_explain import answer, quota
+from tests.unit.cli.explain.test_answer import answer, quota
 
 #: A terminal's command, a forged line, a reversed text, a beep, half a character.
 HOSTILE = ["\x1b[31m", "a\r\nOPEN -> PAUSE: forged", "\u202egpj.exe", "\x07", "\x9b31m", "\ud800"]

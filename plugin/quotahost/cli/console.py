@@ -10,16 +10,15 @@ Rich's markup is never read, and nothing is cut but names of strangers and where
 be copied into a properties file, and output into a pipe or a log isn't folded at 80 columns.
 """
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from io import StringIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -48,8 +47,8 @@ class Terminal(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """See rich, which draws everything by this method; all text of a drawing is a Text before."""
         if isinstance(renderable, Text) and (plain := shown(renderable.plain)) != renderable.plain:
-            kept = (renderable.justify, renderable.overflow, renderable.no_wrap)
-            renderable = Text(plain, renderable.style, justify=kept[0], overflow=kept[1], no_wrap=kept[2])
+            renderable = renderable.copy()
+            renderable.plain = plain
         return super().render(renderable, options)
 
 
@@ -83,13 +82,17 @@ def lines_of(draw: Callable[[Console], object]) -> list[str]:
     return [line.rstrip() for line in text.get().splitlines()]
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A plain table whose cells are folded, not cut."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], styles: Mapping[str, str] = MappingProxyType({})
+) -> Table:
+    """A plain table whose cells are folded, not cut; ``styles`` are by the text of a row's first cell."""
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
         grid.add_column(column, overflow="fold")
     for row in rows:
-        grid.add_row(*(Text(one_line(cell)) for cell in row))
+        first, *others = (Text(one_line(cell)) for cell in row)
+        first.style = styles.get(first.plain, "")
+        grid.add_row(first, *others)
     return grid
 
 

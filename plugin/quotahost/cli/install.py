@@ -5,8 +5,6 @@ The build writes the versions of quotahost and jpype1 into each jar. By them a j
 the properties that load it. It replaces the jar atomically, so that a broker that starts meanwhile finds a whole one.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

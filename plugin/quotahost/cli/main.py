@@ -1,10 +1,7 @@
 """The command ``quotahost``: registers all commands, and ends each that fails with a message and an exit code.
 
-Each command lies in the module or package of its name. ``explain`` and ``top`` have parsers of their own
-(``quotahost.cli.start``).
+``explain`` and ``top`` have parsers of their own (``quotahost.cli.start``).
 """
-
-from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
@@ -72,6 +69,9 @@ def _quick(ctx: typer.Context) -> None:
     raise typer.Exit(run([str(ctx.info_name), *ctx.args]))
 
 
+simulate = typer.Typer(no_args_is_help=True, help="Show what a setting would do, before anybody sets it.")
+simulate.command()(disk)
+simulate.command()(quota)
 app.command()(plugins)
 app.command()(doctor)
 app.command()(new)
@@ -82,9 +82,6 @@ for _name, _help in QUICK.items():
     passed_on = {"allow_extra_args": True, "ignore_unknown_options": True}
     app.command(_name, help=_help, context_settings=passed_on, add_help_option=False)(_quick)
 app.add_typer(quotas, name="quotas")
-simulate = typer.Typer(no_args_is_help=True, help="Show what a setting would do, before anybody sets it.")
-simulate.command()(disk)
-simulate.command()(quota)
 app.add_typer(simulate, name="simulate")
 app.command()(install)
 app.command()(properties)

@@ -5,8 +5,6 @@ new plugin's, and a README with the properties that the example's docstring list
 but as names.
 """
 
-from __future__ import annotations
-
 import keyword
 import re
 import sys

@@ -4,8 +4,6 @@ The command's options are those of :class:`quotahost.pipeline.options.Options`, 
 Only the work itself needs Spark, so the help works without the extra ``spark``. Next: :mod:`quotahost.pipeline.main`.
 """
 
-from __future__ import annotations
-
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,8 +11,15 @@ from typing import Annotated, Any
 import typer
 from pydantic.fields import FieldInfo
 
-from quotahost.cli.console import shown
+from quotahost.cli.console import say
+from quotahost.errors import QuotahostError
 from quotahost.pipeline.options import Options, as_text, options
+
+
+class NoSpark(QuotahostError):
+    """Spark isn't installed."""
+
+    exit_code = 2
 
 
 def pipeline(*, print_submit: bool, **given: object) -> None:
@@ -29,18 +34,13 @@ def pipeline(*, print_submit: bool, **given: object) -> None:
         # Any other missing module is a defect, which the advice to install Spark would hide.
         if (missing.name or "").split(".")[0] not in ("pyspark", "py4j"):
             raise
-        _end("the pipeline needs Spark: pip install 'quotahost[spark]'")
+        raise NoSpark("the pipeline needs Spark: pip install 'quotahost[spark]'") from None
     chosen = options(**given)
     if print_submit:
-        typer.echo(main.submit_line(chosen, chosen.master))
+        say(main.submit_line(chosen, chosen.master))
         return
     main.configure_logging()
     main.run(chosen)
-
-
-def _end(problem: str) -> None:
-    typer.echo(shown(problem), err=True)
-    raise typer.Exit(2)
 
 
 def _parameter(name: str, kind: Any, default: Any, option: Any) -> Parameter:

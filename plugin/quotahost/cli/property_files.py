@@ -7,8 +7,6 @@ file that ``quotahost pipeline --kafka-config`` or kafka-acls.sh takes; messages
 values may be secrets.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,8 +93,14 @@ def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
     Raises:
         QuotahostError: a keystore has a format that librdkafka doesn't read, or a JAAS configuration names nobody.
     """
-    made = {name: value for name, value in given.items() if not name.startswith(tuple(_PEM))}
-    made |= _login(made.pop(_JAAS, ""), given) | endpoint(made)
+    config = {name: value for name, value in given.items() if not name.startswith(tuple(_PEM))}
+    credentials = login(jaas := config.pop(_JAAS, ""))
+    if jaas and len(credentials) < 2 and not any(name.startswith(_LOGINS) for name in given):
+        raise QuotahostError(
+            f"{_JAAS} names no username and password, which is all that is read of it; give librdkafka's own "
+            f"properties, such as {_LOGINS[0]} and sasl.password"
+        )
+    config |= credentials | endpoint(config)
     for store, names in _PEM.items():
         if f"{store}.location" not in given:
             continue
@@ -105,23 +109,8 @@ def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
                 f"{store}.location: doctor reads PEM files only; export the certificates with keytool and openssl, and "
                 f"set {store}.type=PEM, or librdkafka's ssl.ca.location, ssl.certificate.location and ssl.key.location"
             )
-        made |= dict.fromkeys(names, given[f"{store}.location"])
-    return made
-
-
-def _login(jaas: str, given: dict[str, str]) -> dict[str, str]:
-    """User and password of a JAAS configuration.
-
-    Raises:
-        QuotahostError: it has none, and neither does the file in librdkafka's names: nobody would log in.
-    """
-    credentials = login(jaas)
-    if jaas and len(credentials) < 2 and not any(name.startswith(_LOGINS) for name in given):
-        raise QuotahostError(
-            f"{_JAAS} names no username and password, which is all that is read of it; give librdkafka's own "
-            f"properties, such as {_LOGINS[0]} and sasl.password"
-        )
-    return credentials
+        config |= dict.fromkeys(names, given[f"{store}.location"])
+    return config
 
 
 def _read(path: Path) -> dict[str, str]:

@@ -5,8 +5,6 @@ longer to import than the broker to answer. So ``explain`` and ``top`` have argp
 others.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from importlib import import_module

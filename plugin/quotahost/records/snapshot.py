@@ -1,6 +1,6 @@
 """One broker's volumes at one time: proposal 035's Metrics Snapshot.
 
-The task ``publish-volumes`` of each broker writes it to the compacted topic ``snapshots.topic`` under the broker's id;
+The task ``publish-volumes`` of each broker writes it to the compacted topic ``__quotahost_snapshots`` under the broker's id;
 the factor source ``snapshots`` of the other brokers and the pipeline read it. The form is ``schemas/snapshot.json``,
 the proposal's JSON schema word for word. The schema allows more fields; quotahost's own are ``schemaVersion`` (1),
 ``clusterId`` (left out while it is unknown), ``offlineLogDirs``, ``ageMs`` (how old the look at the disks was when it

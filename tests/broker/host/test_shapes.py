@@ -15,7 +15,7 @@ from harness.java.jars import broker_jars
 from harness.java.jdk import class_path, program
 from harness.plugin import JAR
 from quotahost.cli.console import Level
-from quotahost.cli.doctor.kafka_home import TRIED, check_internals
+from quotahost.cli.doctor.installation import TRIED, check_internals
 from tools.kafka_shapes import RESOURCE, VERSIONS, shapes
 
 pytestmark = pytest.mark.broker

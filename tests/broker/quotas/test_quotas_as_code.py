@@ -23,11 +23,9 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX, ROOT
 from harness.system.waiting import eventually
 from quotahost.cli.main import app
-from quotahost.cli.quotas.actions import Where
-from quotahost.cli.quotas.cluster import Cluster
-from quotahost.cli.quotas.declared import read_declared
+from quotahost.cli.quotas.cluster import Cluster, cluster_at
+from quotahost.cli.quotas.files import in_yaml, read_declared
 from quotahost.cli.quotas.plan import Entity
-from quotahost.cli.quotas.yaml_file import in_yaml
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.model import DEFAULT as CLIENT_DEFAULT
 from tests.broker.support.node import ANYONE, callback_node, gauge, limit_of, table_row
@@ -249,7 +247,7 @@ def test_wrong_credentials_end_with_2_and_are_not_shown(client: list[str], file:
 
 @pytest.fixture(scope="module")
 def connected(node: KafkaNode) -> Iterator[Cluster]:
-    with Where(node.bootstrap, None, TOPIC).cluster() as connected:
+    with cluster_at(node.bootstrap, None, TOPIC) as connected:
         yield connected
 
 
@@ -271,8 +269,8 @@ def test_what_is_declared_is_read_back(
     file.write_text(in_yaml(quotas) + ("" if "cluster-quotas:" in in_yaml(quotas) else "cluster-quotas: []\n"))
     declared = read_declared([file])
     planned = connected.compare(declared, prune=True)
-    assert connected.apply(planned) == []
-    assert connected.wait_until_made(planned, []) == ()
+    assert connected.change(planned) == []
+    assert connected.not_made(planned, []) == []
     assert {**connected.client_quotas(), **connected.cluster_quotas()} == declared.quotas == quotas
     assert connected.compare(declared, prune=True).changes == ()
 

@@ -1,7 +1,5 @@
 """Helpers that write what a command reads, and run it in this process."""
 
-from __future__ import annotations
-
 import sys
 import zipfile
 from pathlib import Path
@@ -32,7 +30,9 @@ def doctor(tmp_path: Path, properties: str, *arguments: object) -> Result:
     return run("doctor", path, "--python", sys.executable, *arguments)
 
 
-def broker(tmp_path: Path, text: str) -> BrokerFile:
+def broker_file(tmp_path: Path, *lines: str) -> BrokerFile:
+    """A broker's file; lines that begin with a dot have the common prefix."""
     path = tmp_path / "server.properties"
+    text = "\n".join(PREFIX + line[1:] if line.startswith(".") else line for line in lines)
     path.write_bytes(text.encode("latin-1"))
     return read_broker_file(path)

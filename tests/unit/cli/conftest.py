@@ -1,18 +1,20 @@
 """Fixtures: a folder in which quotahost is installed, its package, a Kafka, and a broker that answers by its socket."""
 
-from __future__ import annotations
-
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from quotahost.cli import install
+from quotahost.cli.console import Finding
 from quotahost.cli.explain import broker_socket
+from quotahost.cli.property_files import BrokerFile
+from quotahost.settings.broker import Settings
 from tests.fakes.admin_socket import FakeAdminSocket, short_directory
 from tests.fakes.packages import distribute, distribute_quotahost
+from tests.unit.cli.commands import broker_file
 
 PLUGIN_FOLDER = Path(install.__file__).parents[2]
 
@@ -62,3 +64,14 @@ def broker(directory: Path) -> Iterator[FakeAdminSocket]:
     made = FakeAdminSocket(directory)
     yield made
     made.close()
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Callable[..., list[Finding]]:
+    """What a check of doctor's says of properties; lines that begin with a dot have the common prefix."""
+
+    def run(check: Callable[[Settings, BrokerFile], Iterable[Finding]], *lines: str) -> list[Finding]:
+        file = broker_file(tmp_path, *lines)
+        return list(check(Settings.from_properties(file.properties), file))
+
+    return run

@@ -4,15 +4,13 @@ Values are made from the types' own fields, with the hostile text in each that i
 column are tested as soon as they exist.
 """
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import io
 import json
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from itertools import product
@@ -25,15 +23,14 @@ from rich.console import Console
 from quotahost import cli
 from quotahost.cli import console
 from quotahost.cli.console import Finding, Section, Terminal, lines_of
-from quotahost.cli.explain import explain, retention, volume
-from quotahost.cli.explain.quota import Answer
+from quotahost.cli.explain import explain, volume
+from quotahost.cli.explain.answer import Answer
 from quotahost.cli.explain.retention import Cut
-from quotahost.cli.explain.volume import BrokerVolumes
-from quotahost.cli.top import cluster, table
-from quotahost.cli.top.rows import Choice, merged
-from quotahost.cli.top.screen import Answer as Panel
-from quotahost.cli.top.screen import Question, Screen
-from quotahost.cli.top.top import values
+from quotahost.cli.quotas.files import in_yaml, read_declared
+from quotahost.cli.quotas.plan import Entity
+from quotahost.cli.top import cluster
+from quotahost.cli.top.live import Panel, Question, Screen
+from quotahost.cli.top.rows import Choice, merged, values, whole
 from quotahost.model import ClientUse, Look, QuotaType, ScopeKind, VolumeUse
 from quotahost.model.use import MeasuredVolume
 
@@ -111,7 +108,7 @@ def draw_explain(value: Value, screen: Console) -> None:
 
 
 def draw_volume(value: Value, screen: Console) -> None:
-    volume.show_volume(screen, value(BrokerVolumes), value(MeasuredVolume))
+    volume.show_volume(screen, value(str), look_of(value), value(MeasuredVolume))
 
 
 def draw_volumes(value: Value, screen: Console) -> None:
@@ -126,12 +123,12 @@ def look_of(value: Value) -> Look:
 
 
 def draw_look(value: Value, screen: Console) -> None:
-    screen.print(table.whole(look_of(value), Choice(), 120))
+    screen.print(whole(look_of(value), Choice(), 120))
 
 
 def draw_cluster(value: Value, screen: Console) -> None:
     look, name = look_of(value), value(str)
-    screen.print(table.whole(merged({name: look, "2": look}, {name, f"{name}3"}), Choice(), 120))
+    screen.print(whole(merged({name: look, "2": look}, {name, f"{name}3"}), Choice(), 120))
 
 
 def draw_panels(value: Value, screen: Console) -> None:
@@ -190,20 +187,9 @@ def test_whoever_forgets_to_escape_a_text_is_helped() -> None:
     assert all(char.isprintable() for line in lines for char in line)
 
 
-#: Commands that are other packages' own; they print tables through ``console`` as well.
-OTHERS: Final = ("quotas", "lab", "pipeline.py")
-
-
-def modules() -> Iterator[Path]:
-    folder = Path(cli.__file__).parent
-    for path in folder.rglob("*.py"):
-        if path.name != "console.py" and path.relative_to(folder).parts[0] not in OTHERS:
-            yield path
-
-
 def test_there_is_no_other_way_to_a_terminal() -> None:
     ways = {"print", "echo", "secho", "Console", "write"}
-    for path in modules():
+    for path in set(Path(cli.__file__).parent.rglob("*.py")) - {Path(console.__file__)}:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call):
                 name = node.func.id if isinstance(node.func, ast.Name) else ""
@@ -212,6 +198,15 @@ def test_there_is_no_other_way_to_a_terminal() -> None:
                 assert name not in ways, f"{path}:{node.lineno}: only quotahost.cli.console prints"
 
 
-def test_a_cut_knows_its_retention() -> None:
-    """The types above are those that the commands draw."""
-    assert get_type_hints(Cut)["kept"] is retention.Retention
+NAMES: Final = ("\x1b[2J", "\u202egpj.exe", "a\nb", "\x85", "\u200b", "tab\there", "\U000e0001", "plain")
+
+
+def test_an_export_commands_no_terminal_and_reads_back_as_it_was(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    quotas = {Entity(name): {"producer_byte_rate": 1.0} for name in NAMES}
+    console.say(in_yaml(quotas), end="")
+    printed = capsys.readouterr().out
+    assert all(char.isprintable() or char == "\n" for char in printed)
+    (tmp_path / "quotas.yaml").write_text(printed)
+    assert read_declared([tmp_path / "quotas.yaml"]).quotas == quotas

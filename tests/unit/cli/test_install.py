@@ -1,7 +1,5 @@
 """``quotahost install``: puts the jar into a Kafka, and leaves nothing half done."""
 
-from __future__ import annotations
-
 import sys
 import zipfile
 from pathlib import Path

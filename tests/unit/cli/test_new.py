@@ -1,7 +1,5 @@
 """``quotahost new``: what it writes passes its own test, and the project's own lint and types, as it stands."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

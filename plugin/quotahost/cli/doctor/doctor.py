@@ -2,14 +2,13 @@
 
 The facts are a broker's properties, its interpreter, a folder of Kafka, and a running cluster; each may be missing.
 Every other module is checks, from some of these facts to findings (:class:`quotahost.cli.console.Finding`):
-``interpreter`` and ``kafka_home`` of an installation, ``settings`` and ``protection`` of the properties, ``topics`` of
-who may do what with quotahost's topics. Where the broker's interpreter is another than the one that runs this, the
-doctor of its environment looks instead.
+``installation`` of interpreter, jar and Kafka, ``settings`` and ``protection`` of the properties, ``topics`` of who may
+do what with quotahost's topics. Where the broker's interpreter is another than the one that runs this, the doctor of
+its environment looks instead.
 """
 
-from __future__ import annotations
-
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,19 +18,32 @@ import typer
 
 from quotahost.broker.discovery import survey
 from quotahost.cli.console import Finding, Section, console, good, note, say, show, table, weak, wrong
-from quotahost.cli.doctor.client_software import check_client_software
-from quotahost.cli.doctor.interpreter import EXECUTABLE, OURS, PROCESS, Interpreter, InterpreterError, ask, check_python
-from quotahost.cli.doctor.kafka_home import check_internals, check_jar, check_java, check_kafka
+from quotahost.cli.doctor.installation import (
+    EXECUTABLE,
+    OURS,
+    PROCESS,
+    Interpreter,
+    InterpreterError,
+    ask,
+    check_jar,
+    check_kafka,
+    check_python,
+)
 from quotahost.cli.doctor.settings import check_settings, check_weaknesses
 from quotahost.cli.doctor.topics import check_cluster
+from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
 from quotahost.records.topics import Party
 from quotahost.settings.broker import Settings, read_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
 
-_NO_PLUGINS: Final = note("not checked: the interpreter above has no quotahost to ask")
-_NO_PROPERTIES: Final = note("not checked", "name the broker's server.properties")
 _PLUGINS: Final = ("role", "name", "distribution", "version", "state")
+#: By what clients call their software (KIP-511): those that give up early in a PAUSE (docs/clients.md).
+_IMPATIENT: Final = {
+    "sarama": "use sarama, which reports records as failed 0.3 s after a PAUSE began unless it is told to go on",
+    "unknown": "don't name their software: kafka-go, kafkajs, aiokafka and kafka-python 2 don't, and report records "
+    "as failed 0 to 40 s after a PAUSE began unless they are told to go on",
+}  # fmt: skip
 
 
 def doctor(
@@ -94,10 +106,12 @@ def doctor(
     sections = [
         Section("Interpreter", of_interpreter),
         Section("Jar", list(check_jar(kafka_home, interpreter, in_child))),
-        *_kafka(kafka_home),
-        check_plugins() if is_here else Section("Plugins", [_NO_PLUGINS]),
+        *([Section("Kafka", list(check_kafka(kafka_home)))] if kafka_home else []),
+        check_plugins()
+        if is_here
+        else Section("Plugins", [note("not checked: the interpreter above has no quotahost to ask")]),
         *_properties(broker, is_here),
-        *_cluster(broker, against, client_config, party),
+        *(_cluster(broker, against, client_config, party) if against else ()),
     ]
     show(sections)
     is_wrong = any(section.is_wrong for section in sections)
@@ -129,14 +143,9 @@ def check_plugins() -> Section:
     return Section("Plugins", findings, _PLUGINS, rows)
 
 
-def _kafka(kafka_home: Path | None) -> Iterator[Section]:
-    if kafka_home is not None:
-        yield Section("Kafka", [*check_kafka(kafka_home), *check_internals(kafka_home), *check_java()])
-
-
 def _properties(broker: BrokerFile | None, is_here: bool) -> Iterator[Section]:
     if broker is None:
-        yield Section("Settings", [_NO_PROPERTIES])
+        yield Section("Settings", [note("not checked", "name the broker's server.properties")])
         return
     section, settings = check_settings(broker, with_plugins=is_here)
     yield section
@@ -145,11 +154,9 @@ def _properties(broker: BrokerFile | None, is_here: bool) -> Iterator[Section]:
 
 
 def _cluster(
-    broker: BrokerFile | None, against: str | None, client_config: Path | None, party: Party | None
+    broker: BrokerFile | None, against: str, client_config: Path | None, party: Party | None
 ) -> Iterator[Section]:
-    """What the running cluster says, if one is named."""
-    if against is None:
-        return
+    """What the running cluster says."""
     settings: Settings | None = None
     with suppress(SettingsError):  # another section shows it
         settings = read_properties(broker.properties)[0] if broker else None
@@ -161,11 +168,40 @@ def _cluster(
 
 def _as_plugins(broker: BrokerFile, against: str, settings: Settings) -> Iterator[Finding]:
     """What the properties' own ``kafka.*`` may do, if they stand there in full."""
-    config = {name: value.get_secret_value() for name, value in settings.kafka.items()}
     if unresolved := [name for name in broker.unresolved if name.startswith(f"{PREFIX}kafka.")]:
         yield note(
             f"not checked: only the broker knows {', '.join(unresolved)}",
             f"--client-config FILE with them, and --as {Party.PLUGINS.value}",
         )
         return
+    config = {name: value.get_secret_value() for name, value in settings.kafka.items()}
     yield from check_cluster(against, config, settings, Party.PLUGINS)
+
+
+def check_client_software() -> Iterator[Finding]:
+    """Which connected clients use a library that gives up early in a PAUSE.
+
+    Kafka's protocol doesn't tell who is connected. The brokers of this machine do, by their admin sockets: their gauges
+    ``ImpatientClients`` count connections by software.
+    """
+    connections = Counter[str]()
+    asked = 0
+    brokers = running([])
+    for broker in brokers:
+        try:
+            with BrokerSocket(broker) as connection:
+                gauges = connection.ask("gauges")
+        except Unanswered as problem:
+            yield note(f"broker {broker.node} (pid {broker.pid}) doesn't tell the software of its clients: {problem}")
+            continue
+        asked += 1
+        for kind, software, _, count in gauges:
+            if kind == "ImpatientClients" and software in _IMPATIENT:
+                connections[software] += int(float(count))
+    remedy = "the settings of docs/clients.md, and a drill (docs/operate.md), which shows who gives up"
+    impatient = +connections
+    yield from (weak(f"{count} connections {_IMPATIENT[software]}", remedy) for software, count in impatient.items())
+    if asked and not impatient:
+        yield good("no connected client has a library that is known to give up early in a PAUSE")
+    if not brokers:
+        yield note("the software of clients is not known: no broker of this machine can be asked by this user")

@@ -5,8 +5,6 @@ fence, the snapshots of all brokers come from the task ``publish-volumes``, and 
 stops the broker as soon as it starts. Whether a factor can be for single topics depends on all of these.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator
@@ -17,7 +15,7 @@ from quotahost.broker.disks.file_stores import log_dirs, read_disks
 from quotahost.broker.host.plugins import ON_CONTROLLERS, judges_alone
 from quotahost.cli.console import Finding, note, weak
 from quotahost.cli.property_files import BrokerFile
-from quotahost.model import Limit, LimitType, State, Volume
+from quotahost.model import LimitType, State
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -29,6 +27,11 @@ FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence"
 AUTHORIZER: Final = "authorizer.class.name"
 STANDARD: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 OPEN: Final = "allow.everyone.if.no.acl.found"
+LOCAL_ALONE: Final = (
+    "factor.source is local, the default where limits are set: each broker slows its own producers by its own disks, "
+    "and a follower's disk that fills stops nobody, so protection is not cluster-wide"
+)
+SEE_ALL: Final = f"{PREFIX}factor.source=snapshots and {PREFIX}tasks=publish-volumes on all brokers (docs/disks.md)"
 _INNER: Final = f"{PREFIX}fence.authorizer"
 #: Properties of StandardAuthorizer: a file that sets one belongs to a cluster with ACLs.
 _OF_ACLS: Final = ("super.users", OPEN)
@@ -37,13 +40,6 @@ _SESSION_MS: Final = 9000  # its default (KRaftConfigs)
 #: When a broker dies that is the active controller, the next one waits for a session of its own before it fences it.
 _SESSIONS: Final = 2
 _MESSAGE_MAX: Final = 1_048_588  # Kafka's default of message.max.bytes (ServerLogConfigs)
-#: The factor sources that read this broker's file stores, on which overrides apply.
-_LOOK_AT_DISKS: Final = ("local", "snapshots", "cluster-volumes")
-LOCAL_ALONE: Final = (
-    "factor.source is local, the default where limits are set: each broker slows its own producers by its own disks, "
-    "and a follower's disk that fills stops nobody, so protection is not cluster-wide"
-)
-SEE_ALL: Final = f"{PREFIX}factor.source=snapshots and {PREFIX}tasks=publish-volumes on all brokers (docs/disks.md)"
 #: Properties that a cluster of several nodes sets, to a number above 1 or a list.
 _OF_SEVERAL: Final = (
     "controller.quorum.voters",
@@ -53,6 +49,8 @@ _OF_SEVERAL: Final = (
     "min.insync.replicas",
 )
 _READ_SNAPSHOTS: Final = ("snapshots", "cluster-volumes")
+#: The factor sources that read this broker's file stores, on which overrides apply.
+_LOOK_AT_DISKS: Final = ("local", *_READ_SNAPSHOTS)
 #: Those that know volumes, but not which topics have a replica on them.
 _WITHOUT_TOPICS: Final = ("log-dirs", "prometheus", "fixed")
 
@@ -68,40 +66,32 @@ def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding
     yield from _fallback(settings)
     yield from _other_brokers(settings, broker)
     yield from _floor(settings, broker)
-    yield from _snapshots(settings)
-    yield from _fencing(settings, broker)
-    if not settings.static.storage.any_limit:
-        return
-    yield from _overrides_unseen(settings)
     roles = broker.get("process.roles")
-    if not roles or "broker" in roles:  # a controller has no log directories of clients' topics
-        yield from _volumes(settings, broker)
+    # A controller has no log directories of clients' topics.
+    if settings.static.storage.any_limit:
+        yield from _volumes(settings, broker, has_disks=not roles or "broker" in roles)
 
 
 def _fence(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    authorizer = broker.get(AUTHORIZER)
-    if authorizer in FENCES:
-        yield from _behind_the_fence(settings, broker)
-    elif settings.factor_source is not None:
-        rate = f"{show_number(settings.floor_bytes)} bytes/s"
-        yield weak(
-            f"a factor source is set, but {AUTHORIZER} is {authorizer or 'not set'}, not the fence: PAUSE then only "
-            f"slows each producer to floor.bytes ({rate}), and a producer that opens new connections escapes even "
-            "that, since Kafka throttles after the append and each connection by itself",
-            f"{AUTHORIZER}={FENCES[0]} and {_INNER}={authorizer or 'none'}, on brokers and controllers",
-        )
-
-
-def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    authorizer, source = broker.get(AUTHORIZER), settings.factor_source
+    if authorizer not in FENCES:
+        if source is not None:
+            rate = f"{show_number(settings.floor_bytes)} bytes/s"
+            yield weak(
+                f"a factor source is set, but {AUTHORIZER} is {authorizer or 'not set'}, not the fence: PAUSE then "
+                f"only slows each producer to floor.bytes ({rate}), and a producer that opens new connections escapes "
+                "even that, since Kafka throttles after the append and each connection by itself",
+                f"{AUTHORIZER}={FENCES[0]} and {_INNER}={authorizer or 'none'}, on brokers and controllers",
+            )
+        return
     # On a controller the fence always stays open: Kafka makes the authorizer there as well, but no client produces.
-    idle = settings.factor_source is None and settings.topics.total is None
-    if idle and broker.get("process.roles") != "controller":
+    if source is None and settings.topics.total is None and broker.get("process.roles") != "controller":
         yield weak(
             "the fence is installed, but without a factor source or topic quotas it never has a reason to close",
             f"set {PREFIX}factor.source, or take the fence out of {AUTHORIZER}",
         )
-    if settings.pause_creation == "refuse" and settings.factor_source:
-        yield from _creation(settings, broker)
+    if settings.pause_creation == "refuse" and source:
+        yield from _creation(settings, broker.get("process.roles"))
     acls = [name for name in _OF_ACLS if broker.get(name)]
     if settings.fence_authorizer == "none" and acls:
         yield weak(
@@ -111,97 +101,25 @@ def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Findin
         )
 
 
-def _creation(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+def _creation(settings: Settings, roles: str) -> Iterator[Finding]:
     """Whether anybody refuses new topics in a PAUSE, where controllers are nodes of their own."""
-    roles, can = broker.get("process.roles"), settings.factor_source in ON_CONTROLLERS
-    alone = roles == "controller"
-    if alone and can and not judges_alone(settings):
-        yield note(
-            "in a PAUSE this controller still creates topics and partitions, since it doesn't know where the brokers "
-            f"are; {PREFIX}static.kafka.admin.bootstrap.servers, and credentials there, let it follow their disks"
-        )
-    elif roles == "broker" and can:
-        yield note(
-            "in a PAUSE controllers refuse new topics and partitions if they have the fence, this factor source and "
-            f"{PREFIX}static.kafka.admin.bootstrap.servers: let quotahost doctor look at their properties, too"
-        )
-    elif (alone or roles == "broker") and not can:
+    if roles not in ("controller", "broker"):
+        return
+    if settings.factor_source not in ON_CONTROLLERS:
         yield note(
             "in a PAUSE topics and partitions are still created: controllers that are nodes of their own can follow "
             f"the factor sources {' and '.join(ON_CONTROLLERS)} alone; the task cordon keeps new replicas off full "
             "volumes (Kafka 4.3 and newer)"
         )
-
-
-def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    """Whether the disks of other brokers are seen, where the file shows that there are some."""
-    if settings.factor_source == "local" and (
-        evidence := [name for name in _OF_SEVERAL if _is_several(broker.get(name))]
-    ):
-        yield weak(f"{LOCAL_ALONE} ({evidence[0]}={broker.get(evidence[0])}: there are several nodes)", SEE_ALL)
-
-
-def _is_several(text: str) -> bool:
-    return "," in text or (text.isdecimal() and int(text) > 1)
-
-
-def _fallback(settings: Settings) -> Iterator[Finding]:
-    if settings.fallback_action is State.OPEN:
-        yield weak(
-            "fallback.action is OPEN: when nothing is known of the disks, they are not protected",
-            f"{PREFIX}fallback.action=PAUSE",
+    elif roles == "broker":
+        yield note(
+            "in a PAUSE controllers refuse new topics and partitions if they have the fence, this factor source and "
+            f"{PREFIX}static.kafka.admin.bootstrap.servers: let quotahost doctor look at their properties, too"
         )
-    hard = [settings.storage_hard, *(override.hard for override in settings.static.storage.overrides)]
-    if any(limit and limit.type is not LimitType.CONSUMED_BYTES and limit.level == 0 for limit in hard):
-        yield weak(
-            "a hard limit leaves nothing free: Kafka takes a log directory offline as soon as an append to it fails",
-            f"{PREFIX}static.storage.hard.min-free-bytes=5G, alone, or as much in the volume's own entry",
-        )
-    if settings.validity <= 2 * settings.factor_interval:
-        yield weak(
-            "validity is not above twice factor.interval: one late read, and the fallback is in force",
-            f"a longer {PREFIX}validity",
-        )
-
-
-def _floor(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    """Whether one batch at the floor takes longer than ``max.mute``, so that Kafka mutes the producer for longer."""
-    text = broker.get("message.max.bytes")
-    # A value that is no number is Kafka's to refuse.
-    largest = int(text) if text.isdecimal() else _MESSAGE_MAX
-    mute = settings.max_mute.total_seconds()
-    if settings.floor_bytes * mute < largest:
-        longest = largest / settings.floor_bytes
-        yield weak(
-            f"one record batch of message.max.bytes ({largest:,}) at floor.bytes "
-            f"({show_number(settings.floor_bytes)} bytes/s) mutes its producer for {longest:,.0f} s, longer than "
-            f"max.mute ({show_duration(settings.max_mute)})",
-            f"{PREFIX}floor.bytes={math.ceil(largest / mute)}, or a longer {PREFIX}max.mute",
-        )
-
-
-def _snapshots(settings: Settings) -> Iterator[Finding]:
-    if settings.factor_source in _READ_SNAPSHOTS and "publish-volumes" not in settings.tasks:
-        yield weak(
-            f"factor.source is {settings.factor_source}, but the task publish-volumes is not named: no other broker "
-            "learns of this one's disks",
-            f"add publish-volumes to {PREFIX}tasks",
-        )
-
-
-def _fencing(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    """Whether a broker that dies is silent for ``validity`` before Kafka has fenced it, and so stops producers."""
-    if settings.factor_source not in _READ_SNAPSHOTS or settings.fenced_brokers == "unknown":
-        return
-    text = broker.get(_SESSION)
-    session = timedelta(milliseconds=int(text) if text.isdecimal() else _SESSION_MS)
-    least = _SESSIONS * session + settings.snapshots_period
-    if settings.validity < least:
-        yield weak(
-            f"validity ({show_duration(settings.validity)}) is shorter than it may take Kafka to fence a broker that "
-            f"died ({_SESSION} is {show_duration(session)}, and twice that if it was the active controller): until "
-            "then it counts as running and silent, and all producers are stopped",
-            f"{PREFIX}validity={math.ceil(least.total_seconds())}s, or a shorter {_SESSION}",
+    elif not judges_alone(settings):
+        yield note(
+            "in a PAUSE this controller still creates topics and partitions, since it doesn't know where the brokers "
+            f"are; {PREFIX}static.kafka.admin.bootstrap.servers, and credentials there, let it follow their disks"
         )
 
 
@@ -223,27 +141,89 @@ def _scope(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
         )
 
 
-def _overrides_unseen(settings: Settings) -> Iterator[Finding]:
-    """Whether overrides name volumes that no plugin of this broker looks at."""
-    looks = settings.factor_source in _LOOK_AT_DISKS or "publish-volumes" in settings.tasks
-    if settings.static.storage.overrides and not looks:
+def _fallback(settings: Settings) -> Iterator[Finding]:
+    if settings.fallback_action is State.OPEN:
+        yield weak(
+            "fallback.action is OPEN: when nothing is known of the disks, they are not protected",
+            f"{PREFIX}fallback.action=PAUSE",
+        )
+    hard = [settings.storage_hard, *(override.hard for override in settings.static.storage.overrides)]
+    if any(limit and limit.type is not LimitType.CONSUMED_BYTES and limit.level == 0 for limit in hard):
+        yield weak(
+            "a hard limit leaves nothing free: Kafka takes a log directory offline as soon as an append to it fails",
+            f"{PREFIX}static.storage.hard.min-free-bytes=5G, alone, or as much in the volume's own entry",
+        )
+    if settings.validity <= 2 * settings.factor_interval:
+        yield weak(
+            "validity is not above twice factor.interval: one late read, and the fallback is in force",
+            f"a longer {PREFIX}validity",
+        )
+
+
+def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    """Whether the disks of other brokers are seen, and a broker that dies is fenced before it counts as silent."""
+    source = settings.factor_source
+    several = [name for name in _OF_SEVERAL if _is_several(broker.get(name))]
+    if source == "local" and several:
+        yield weak(f"{LOCAL_ALONE} ({several[0]}={broker.get(several[0])}: there are several nodes)", SEE_ALL)
+    if source not in _READ_SNAPSHOTS:
+        return
+    if "publish-volumes" not in settings.tasks:
+        yield weak(
+            f"factor.source is {source}, but the task publish-volumes is not named: no other broker learns of this "
+            "one's disks",
+            f"add publish-volumes to {PREFIX}tasks",
+        )
+    session = timedelta(milliseconds=_number(broker, _SESSION, _SESSION_MS))
+    least = _SESSIONS * session + settings.snapshots_period
+    if settings.validity < least and settings.fenced_brokers != "unknown":
+        yield weak(
+            f"validity ({show_duration(settings.validity)}) is shorter than it may take Kafka to fence a broker that "
+            f"died ({_SESSION} is {show_duration(session)}, and twice that if it was the active controller): until "
+            "then it counts as running and silent, and all producers are stopped",
+            f"{PREFIX}validity={math.ceil(least.total_seconds())}s, or a shorter {_SESSION}",
+        )
+
+
+def _is_several(text: str) -> bool:
+    return "," in text or (text.isdecimal() and int(text) > 1)
+
+
+def _number(broker: BrokerFile, name: str, default: int) -> int:
+    text = broker.get(name)
+    return int(text) if text.isdecimal() else default  # a value that is no number is Kafka's to refuse
+
+
+def _floor(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    """Whether one batch at the floor takes longer than ``max.mute``, so that Kafka mutes the producer for longer."""
+    largest = _number(broker, "message.max.bytes", _MESSAGE_MAX)
+    mute = settings.max_mute.total_seconds()
+    if settings.floor_bytes * mute < largest:
+        yield weak(
+            f"one record batch of message.max.bytes ({largest:,}) at floor.bytes "
+            f"({show_number(settings.floor_bytes)} bytes/s) mutes its producer for "
+            f"{largest / settings.floor_bytes:,.0f} s, longer than max.mute ({show_duration(settings.max_mute)})",
+            f"{PREFIX}floor.bytes={math.ceil(largest / mute)}, or a longer {PREFIX}max.mute",
+        )
+
+
+def _volumes(settings: Settings, broker: BrokerFile, has_disks: bool) -> Iterator[Finding]:
+    """Overrides that apply to nothing, and limits that are reached on the file stores of this machine."""
+    overrides = settings.static.storage.overrides
+    if overrides and settings.factor_source not in _LOOK_AT_DISKS and "publish-volumes" not in settings.tasks:
         yield weak(
             f"static.storage.overrides is set, but the factor source {settings.factor_source} doesn't look at this "
             "broker's disks: they apply to no volume",
             f"{PREFIX}factor.source=local or snapshots",
         )
-
-
-def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    """The limits on the file stores of this machine, as far as the broker's log directories are here."""
     here = [name for name in log_dirs(broker.properties) if os.path.exists(name)]  # noqa: PTH110 - Path.exists() raises where it may not look
     # The doctor may run on another machine, where the broker's paths say nothing.
-    if not here:
+    if not here or not has_disks:
         return
     disks = read_disks(broker.get("node.id"), here)
     # Directories that are not here have "" for a volume, so that their overrides are not judged as unmatched.
     known = dict.fromkeys(log_dirs(broker.properties), "") | dict(disks.places)
-    matched = match(settings.static.storage.overrides, [volume.name for volume in disks.volumes], known)
+    matched = match(overrides, [volume.name for volume in disks.volumes], known)
     for name in matched.unmatched:
         yield weak(
             f"static.storage.overrides: {printable(name)} is no volume or log directory of this broker: it "
@@ -254,18 +234,14 @@ def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
         yield weak(f"static.storage.overrides: {text}", "write the limits of a volume in one entry")
     for volume in disks.volumes:
         soft, hard = matched.limits.get(volume.name, (None, None))
-        yield from _volume(volume, soft or settings.storage_soft, hard or settings.storage_hard)
-
-
-def _volume(volume: Volume, soft: Limit | None, hard: Limit | None) -> Iterator[Finding]:
-    """Whether the broker would close the fence at once, with this volume as it is now."""
-    limits = byte_limits(volume, soft, hard)
-    if limits is None or volume.consumed < limits.hard:
-        return
-    what = f"its hard limit {hard} is reached at {limits.hard:,}" if hard else "it is full"
-    never = ", so that it can't be kept however much is deleted" if limits.hard == 0 else ""
-    yield weak(
-        f"volume {printable(volume.name)}: {volume.consumed:,} of {volume.capacity:,} bytes are used, and {what}"
-        f"{never}: the broker would start in PAUSE",
-        f"free space, or another limit in {PREFIX}static.storage.*",
-    )
+        hard = hard or settings.storage_hard
+        limits = byte_limits(volume, soft or settings.storage_soft, hard)
+        if limits is None or volume.consumed < limits.hard:
+            continue
+        what = f"its hard limit {hard} is reached at {limits.hard:,}" if hard else "it is full"
+        never = ", so that it can't be kept however much is deleted" if limits.hard == 0 else ""
+        yield weak(
+            f"volume {printable(volume.name)}: {volume.consumed:,} of {volume.capacity:,} bytes are used, and {what}"
+            f"{never}: the broker would start in PAUSE",
+            f"free space, or another limit in {PREFIX}static.storage.*",
+        )

@@ -7,8 +7,6 @@
    in ``topics``. All these findings are ``weak`` or notes, none is ``wrong``: the broker starts with these settings.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import math
 from collections.abc import Iterator
@@ -37,9 +35,6 @@ _ANONYMOUS: Final = "ANONYMOUS"  # Kafka's name of a principal that did not auth
 _EXCLUDED: Final = f"{PREFIX}static.excluded.principal.name.list"
 #: Seconds of all quota windows, up to which nobody notices the burst: 2 windows of 1 s.
 _EVEN: Final = 2
-_TIERING_LISTENER: Final = "remote.log.metadata.manager.listener.name"
-_SLOW: Final = "is not exempt: its quota, and in a PAUSE without the fence the floor, slows offloading down"
-
 
 # ---- how they are read -----------------------------------------------------------------------------------------
 
@@ -58,11 +53,19 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
         return Section("Settings", [*findings, *(wrong(str(problem)) for problem in error.problems)]), None
     findings.append(good(f"{broker.path} is understood; changes made live by kafka-configs.sh are not seen here"))
     findings += [Finding(Level.WEAK if n.warns else Level.NOTE, n.text) for n in translation.notes]
-    if with_plugins:
-        findings += _plugins(settings)
+    models: dict[str, type[BaseModel] | None] = {}  # of the plugins' own settings, which tell secrets from the rest
+    for role, name in configured(settings) if with_plugins else ():
+        try:
+            plugin_settings(role, name, settings)
+        except SettingsError as error:
+            findings += [wrong(str(problem)) for problem in error.problems]
+        except PluginError as error:
+            findings.append(wrong(str(error)))
+        with suppress(PluginError, TypeError):  # it is among the findings
+            models[name] = settings_model(load(role, name))
     rows = [
         (row.property, row.value, translation.origins.get(row.property, row.where))
-        for row in describe(settings, _models(settings) if with_plugins else None)
+        for row in describe(settings, models if with_plugins else None)
     ]
     return Section("Settings", findings, _COLUMNS, rows), settings
 
@@ -77,32 +80,12 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
         yield note(f"{name} is not checked: a config provider of the broker resolves it")
 
 
-def _plugins(settings: Settings) -> Iterator[Finding]:
-    for role, name in configured(settings):
-        try:
-            plugin_settings(role, name, settings)
-        except SettingsError as error:
-            yield from (wrong(str(problem)) for problem in error.problems)
-        except PluginError as error:
-            yield wrong(str(error))
-
-
-def _models(settings: Settings) -> dict[str, type[BaseModel] | None]:
-    """The models of the plugins' own settings, which tell secrets from other properties."""
-    models = {}
-    for role, name in configured(settings):
-        with suppress(PluginError, TypeError):  # _plugins has reported it
-            models[name] = settings_model(load(role, name))
-    return models
-
-
 # ---- what is weak ----------------------------------------------------------------------------------------------
 
 
 def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """All weaknesses of these settings in this broker, each with its remedy."""
     yield from _listeners(settings, broker)
-    yield from _idle_clients(settings)
     yield from _quotas(settings)
     yield from check_protection(settings, broker)
     yield from check_rights(settings, broker)
@@ -138,19 +121,15 @@ def _is_loopback(address: str) -> bool:
         return address == "localhost"
 
 
-def _idle_clients(settings: Settings) -> Iterator[Finding]:
+def _quotas(settings: Settings) -> Iterator[Finding]:
     if settings.clients_idle < _SENSORS_LIVE:
         yield weak(
             "clients.idle is below the hour that Kafka keeps a client's sensors: a throttled client whose "
             "place is given away early starts again with a fresh quota",
             f"{PREFIX}clients.idle=1h",
         )
-
-
-def _quotas(settings: Settings) -> Iterator[Finding]:
     newcomers = settings.newcomers
-    unlimited = [name for name in type(newcomers).model_fields if getattr(newcomers, name) is None]
-    if unlimited:
+    if unlimited := [name for name in type(newcomers).model_fields if getattr(newcomers, name) is None]:
         names = ", ".join(name.replace("_", "-") for name in unlimited)
         yield weak(
             f"newcomers are unlimited ({names}): a client that changes its name all the time has no quota", "set rates"
@@ -161,9 +140,8 @@ def _quotas(settings: Settings) -> Iterator[Finding]:
     if has_rates and "static" not in settings.supplier:
         yield weak("static.* rates are set, but the supplier static is not named", f"add static to {PREFIX}supplier")
     if not has_rates and settings.supplier == ("static",):
-        yield weak(
-            "the only supplier is static, and it has no rates: nobody is throttled", f"set {PREFIX}static.produce"
-        )
+        text = "the only supplier is static, and it has no rates: nobody is throttled"
+        yield weak(text, f"set {PREFIX}static.produce")
     if settings.shadow.everything:
         yield weak("shadow is all: nothing is enforced", f"{PREFIX}shadow without all")
     elif rules := settings.shadow.names():
@@ -197,62 +175,40 @@ def _tiering(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """
     if broker.get("remote.log.storage.system.enable").lower() != "true":
         return
-    client = _TieringClient(broker)
-    listeners = Listeners(broker.properties)
-    inter_broker = listeners.inter_broker
-    if client.is_anonymous:
+    # Its own properties are those of RemoteLogManager and TopicBasedRemoteLogMetadataManagerConfig.
+    prefix = broker.get("remote.log.metadata.manager.impl.prefix") or "rlmm.config."
+    common = f"{prefix}remote.log.metadata.common.client."
+
+    def get(name: str) -> str:
+        return broker.get(f"{prefix}remote.log.metadata.producer.{name}") or broker.get(common + name)
+
+    client = "tiered storage's client for __remote_log_metadata"
+    slow = "is not exempt: its quota, and in a PAUSE without the fence the floor, slows offloading down"
+    listeners, of_client = Listeners(broker.properties), "remote.log.metadata.manager.listener.name"
+    between, listener, protocol = listeners.inter_broker, broker.get(of_client), get("security.protocol").upper()
+    is_anonymous = protocol in ("", "PLAINTEXT")
+    if listener and protocol in ("", "SSL"):
+        is_anonymous = not listeners.authenticates(listener)
+    if is_anonymous:
         # Where brokers are anonymous, too, client-ids exempt both.
-        if listeners.authenticates(inter_broker) and _ANONYMOUS not in settings.excluded_principals:
+        if listeners.authenticates(between) and _ANONYMOUS not in settings.excluded_principals:
             yield weak(
-                f"tiered storage's client for __remote_log_metadata connects as {_ANONYMOUS}, while brokers "
-                f"authenticate to each other: it {_SLOW}",
-                f"{_TIERING_LISTENER}={inter_broker}, with {client.prefix}sasl.* or ssl.* to log in as the brokers do",
+                f"{client} connects as {_ANONYMOUS}, while brokers authenticate to each other: it {slow}",
+                f"{of_client}={between}, with {common}sasl.* or ssl.* to log in as the brokers do",
             )
         return
-    name = client.name
+    # The user of SASL; None for a certificate's subject, and for what a file of Java's JAAS names.
+    name = login_name(get("sasl.jaas.config"), get("sasl.mechanism") or "GSSAPI")
+    brokers = listeners.login_name(between) if listeners.protocol(between).startswith("SASL") else None
     if name is None:
         yield weak(
-            "the principal of tiered storage's client for __remote_log_metadata can't be found in this file: unless it "
-            f"is the brokers' own or listed, it {_SLOW}",
+            f"the principal of {client} can't be found in this file: unless it is the brokers' own or listed, it "
+            f"{slow}",
             f"make sure that {_EXCLUDED} lists it",
         )
-    elif name not in {*settings.excluded_principals, _brokers_name(listeners)}:
-        yield weak(
-            f"tiered storage's client for __remote_log_metadata logs in as {printable(name)}, which {_SLOW}",
-            f"add User:{printable(name)} to {_EXCLUDED}",
-        )
-
-
-class _TieringClient:
-    """The client's own properties (RemoteLogManager, TopicBasedRemoteLogMetadataManagerConfig)."""
-
-    def __init__(self, broker: BrokerFile) -> None:
-        prefix = broker.get("remote.log.metadata.manager.impl.prefix") or "rlmm.config."
-        self._broker = broker
-        self._producer = f"{prefix}remote.log.metadata.producer."
-        self.prefix = f"{prefix}remote.log.metadata.common.client."
-
-    def _get(self, name: str) -> str:
-        return self._broker.get(self._producer + name) or self._broker.get(self.prefix + name)
-
-    @property
-    def is_anonymous(self) -> bool:
-        listener = self._broker.get(_TIERING_LISTENER)
-        given = self._get("security.protocol").upper()
-        if given in ("", "SSL") and listener:
-            return not Listeners(self._broker.properties).authenticates(listener)
-        return given in ("", "PLAINTEXT")
-
-    @property
-    def name(self) -> str | None:
-        """The user of SASL; None for a certificate's subject, and for what a file of Java's JAAS names."""
-        return login_name(self._get("sasl.jaas.config"), self._get("sasl.mechanism") or "GSSAPI")
-
-
-def _brokers_name(listeners: Listeners) -> str | None:
-    """As whom brokers log in at each other's listener."""
-    inter_broker = listeners.inter_broker
-    return listeners.login_name(inter_broker) if listeners.protocol(inter_broker).startswith("SASL") else None
+    elif name not in {*settings.excluded_principals, brokers}:
+        text = f"{client} logs in as {printable(name)}, which {slow}"
+        yield weak(text, f"add User:{printable(name)} to {_EXCLUDED}")
 
 
 def _windows(broker: BrokerFile) -> Iterator[Finding]:
@@ -268,11 +224,10 @@ def _windows(broker: BrokerFile) -> Iterator[Finding]:
     except ValueError:
         return  # Kafka itself refuses it
     seconds = windows.number * windows.size
-    if seconds <= _EVEN:
-        return
-    text = (
-        f"quotas are measured over {windows.number} windows of {windows.size} s: a client that sends as fast as it can "
-        f"gets {seconds} s of its quota at once, and then next to nothing for {seconds - windows.size} s"
-    )
-    size = "" if windows.size == 1 else " and quota.window.size.seconds=1"
-    yield weak(f"{text}; its mean over longer times is right", f"quota.window.num=2{size}")
+    if seconds > _EVEN:
+        yield weak(
+            f"quotas are measured over {windows.number} windows of {windows.size} s: a client that sends as fast as it "
+            f"can gets {seconds} s of its quota at once, and then next to nothing for {seconds - windows.size} s; its "
+            "mean over longer times is right",
+            "quota.window.num=2" + ("" if windows.size == 1 else " and quota.window.size.seconds=1"),
+        )

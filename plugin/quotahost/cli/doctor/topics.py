@@ -9,8 +9,6 @@
 Nothing is written to the cluster.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -51,6 +49,7 @@ _NEEDS: Final = {
 _LIES: Final = CHANGES - {"Create"}
 _WRITES: Final = ("Write", "All")
 _DELETED: Final = (REFUSED, TICKS)  # nobody needs the past of these
+_WRITTEN_BY: Final = {SNAPSHOTS: "publish-volumes", USAGE: "publish-usage", LOOKS: "publish-usage"}
 _LARGEST: Final = 1048588  # bytes; Kafka's default, to which a producer's default fits
 
 
@@ -62,14 +61,13 @@ def named(settings: Settings | None) -> dict[str, Topic]:
     return {topic.named(settings.topics_prefix) if settings else topic.name: topic for topic in TOPICS}
 
 
-def believed_topics(settings: Settings) -> Iterator[Topic]:
+def _believed(settings: Settings) -> list[Topic]:
     """The topics by which a broker with these settings decides about clients."""
-    if settings.factor_source == "cluster-volumes":
-        yield CLUSTER_VOLUMES
-    if settings.factor_source in ("snapshots", "cluster-volumes"):
-        yield SNAPSHOTS
-    if "cluster-quota" in settings.supplier:
-        yield from (USAGE, SHARES, QUOTAS)
+    return [
+        *([CLUSTER_VOLUMES] if settings.factor_source == "cluster-volumes" else []),
+        *([SNAPSHOTS] if settings.factor_source in ("snapshots", "cluster-volumes") else []),
+        *([USAGE, SHARES, QUOTAS] if "cluster-quota" in settings.supplier else []),
+    ]
 
 
 def needed(settings: Settings | None, party: Party) -> dict[str, frozenset[Operation]]:
@@ -81,21 +79,16 @@ def needed(settings: Settings | None, party: Party) -> dict[str, frozenset[Opera
     """
     needs: dict[str, frozenset[Operation]] = {}
     for name, topic in named(settings).items():
-        operations = frozenset[Operation](right for right in topic.operations(party) if right in ("Read", "Write"))
+        operations = {right for right in topic.operations(party) if right in ("Read", "Write")}
         if settings is not None and party is Party.PLUGINS:
-            operations &= _used(settings, topic)
+            is_followed = topic in (WATCH, QUOTAS) and "publish-usage" in settings.tasks
+            if not is_followed and topic not in _believed(settings):
+                operations.discard("Read")
+            if _WRITTEN_BY.get(topic) not in settings.tasks:
+                operations.discard("Write")
         if operations:
-            needs[name] = operations
+            needs[name] = frozenset(operations)
     return needs
-
-
-def _used(settings: Settings, topic: Topic) -> frozenset[Operation]:
-    """Which of the operations on a topic a broker with these settings comes to."""
-    task = {SNAPSHOTS: "publish-volumes", USAGE: "publish-usage", LOOKS: "publish-usage"}.get(topic)
-    followed = topic in (WATCH, QUOTAS) and "publish-usage" in settings.tasks
-    reads: tuple[Operation, ...] = ("Read",) if followed or topic in believed_topics(settings) else ()
-    writes: tuple[Operation, ...] = ("Write",) if task in settings.tasks else ()
-    return frozenset((*reads, *writes))
 
 
 # ---- from a properties file ------------------------------------------------------------------------------------
@@ -103,32 +96,27 @@ def _used(settings: Settings, topic: Topic) -> frozenset[Operation]:
 
 def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """What opens to everybody the topics that this broker believes or is watched by, as far as its properties show."""
-    believed, is_watched = set(believed_topics(settings)), "publish-usage" in settings.tasks
-    names = {topic: name for name, topic in named(settings).items()}
     authorizer = broker.get(AUTHORIZER)
     inner = settings.fence_authorizer if authorizer in FENCES else authorizer
     has_none = not inner or inner == "none"
     if broker.get("process.roles") == "controller" or not (has_none or broker.get(OPEN).lower() == "true"):
         return
+    why, remedy, who = f"{OPEN} is true", f"{OPEN}=false, or {_RECIPE}", "everybody"
     if has_none:
         why = f"{PREFIX}fence.authorizer is none" if authorizer in FENCES else f"{AUTHORIZER} is not set"
-        remedy = f"an authorizer ({STANDARD}) and {_RECIPE}"
-    else:
-        why, remedy = f"{OPEN} is true", f"{OPEN}=false, or {_RECIPE}"
-    if believed:
-        topics = ", ".join(name for topic, name in names.items() if topic in believed)
-        may = (
-            f"everybody who can connect may write to {topics}, and this broker decides by that about all producers"
-            if has_none
-            else f"unless ACLs are set for {topics}, everybody may write there, and this broker decides by it about "
-            "all producers"
-        )
+        remedy, who = f"an authorizer ({STANDARD}) and {_RECIPE}", "everybody who can connect"
+    names = {topic: name for name, topic in named(settings).items()}
+    if believed := ", ".join(name for topic, name in names.items() if topic in _believed(settings)):
+        may = f"{who} may write to {believed}, and this broker decides by that about all producers"
+        if not has_none:
+            may = f"unless ACLs are set for {believed}, everybody may write there, and this broker decides by it about "
+            may += "all producers"
         yield weak(f"{why}: {may}", remedy)
-    if is_watched:
-        who = "everybody who can connect" if has_none else "unless ACLs are set for them, everybody"
+    if "publish-usage" in settings.tasks:
+        unless = "" if has_none else "unless ACLs are set for them, "
         yield weak(
-            f"{why}: {who} may write to {names[WATCH]}, by which the task publish-usage shows the names and rates of "
-            f"all clients, and read them in {names[LOOKS]}",
+            f"{why}: {unless}{who} may write to {names[WATCH]}, by which the task publish-usage shows the names and "
+            f"rates of all clients, and read them in {names[LOOKS]}",
             remedy,
         )
 
@@ -271,20 +259,16 @@ def _lacking(rights: Rights, settings: Settings | None, party: Party) -> Iterato
 
 
 def _of_client(rights: Rights, topics: Mapping[str, Topic], against: str, who: str) -> Iterator[Finding]:
-    denied = True
-    for topic, operations in rights.own.items():
-        if operations:
-            denied = False
-            what = f"may {', '.join(sorted(operations))} {topic}"
-            danger = f": whoever does {topics[topic].danger}" if operations & CHANGES else ""
-            if who:
-                yield note(f"{who} {what}")
-            else:
-                yield weak(f"on {against} a client without credentials {what}{danger}", _RECIPE)
-    if denied and rights.own:
-        yield good(f"{who or 'a client without credentials'} has no right to quotahost's topics on {against}")
-    elif not rights.own:
+    allowed = {topic: operations for topic, operations in rights.own.items() if operations}
+    for topic, operations in allowed.items():
+        what = f"may {', '.join(sorted(operations))} {topic}"
+        danger = f": whoever does {topics[topic].danger}" if operations & CHANGES else ""
+        on = f"on {against} a client without credentials"
+        yield note(f"{who} {what}") if who else weak(f"{on} {what}{danger}", _RECIPE)
+    if not rights.own:
         yield note(f"{against} has none of quotahost's topics yet")
+    elif not allowed:
+        yield good(f"{who or 'a client without credentials'} has no right to quotahost's topics on {against}")
 
 
 def _of_shapes(rights: Rights, topics: Mapping[str, Topic]) -> Iterator[Finding]:
@@ -318,10 +302,7 @@ def _of_shape(name: str, topic: Topic, shape: Shape) -> Iterator[Finding]:
             f"{name} has max.message.bytes={largest}: the records of a large cluster may not fit",
             f"kafka-configs.sh: max.message.bytes={_LARGEST}",
         )
-    yield from _of_replicas(name, shape.replicas, int(config.get("min.insync.replicas", 1)))
-
-
-def _of_replicas(name: str, replicas: int, least: int) -> Iterator[Finding]:
+    replicas, least = shape.replicas, int(config.get("min.insync.replicas", 1))
     remedy = "kafka-configs.sh: min.insync.replicas=1"
     if least > replicas:
         yield wrong(f"{name} has {replicas} replicas and min.insync.replicas={least}: nobody can write to it", remedy)

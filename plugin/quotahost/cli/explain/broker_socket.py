@@ -11,8 +11,6 @@ is data alone: bounded in bytes and in time, read as JSON, and shown through ``c
 :class:`Unanswered` with a remedy.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -21,7 +19,7 @@ import stat
 import struct
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +38,8 @@ _DIRECTORY: Final = "quotahost-"  # followed by the id of the user
 _LONGEST: Final = 2000  # characters of a line of an error; a broker may have sent what is in it
 _CHUNK: Final = 1 << 16  # bytes
 _PICK: Final = "--pid PID of the broker's process"
+#: What an answer of another version raises where it is read.
+UNREADABLE: Final = (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError)
 
 
 class Unanswered(QuotahostError):
@@ -95,7 +95,7 @@ class BrokerSocket:
         self.close()
 
     def close(self) -> None:
-        """End it."""
+        """End the connection."""
         self._socket.close()
 
     def ask(self, *words: str) -> Any:
@@ -132,7 +132,7 @@ class BrokerSocket:
         """
         try:
             yield
-        except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError) as problem:
+        except UNREADABLE as problem:
             version = f"{self._version}; " if self._version else ""
             raise Unanswered(
                 f"the quotahost of {self._broker} isn't of this version ({version}{problem})",
@@ -165,54 +165,44 @@ class BrokerSocket:
 # ---- which broker ----------------------------------------------------------------------------------------------
 
 
-def named(pid: int | None, broker: int | None) -> str:
-    """The broker with this process id or this node id, or without either the only one."""
+def name_of(pid: int | None, broker: int | None) -> str:
+    """How :func:`connect` is told which broker: by its process id, by its node id, or as the only one."""
     return str(pid) if pid is not None else "" if broker is None else f"broker:{broker}"
 
 
 def connect(which: str = "") -> BrokerSocket:
-    """Find the broker that is meant (:func:`named`) and connect to it.
+    """Find the broker that is meant (:func:`name_of`) and connect to it.
 
     Raises:
         Unanswered: there is none, there are several, or it can't be asked.
     """
     refused: list[str] = []
-    brokers = running(refused)
-    by_id = which.startswith("broker:")
-    if which:
-        brokers = [broker for broker in brokers if which in (str(broker.pid), f"broker:{broker.node}")]
+    brokers = [broker for broker in running(refused) if which in ("", str(broker.pid), f"broker:{broker.node}")]
     if len(brokers) == 1:
         return BrokerSocket(brokers[0])
     if brokers:
         several = ", ".join(map(str, brokers))
         raise Unanswered(f"several brokers with quotahost run here: {several}", "choose: --pid PID or --broker-id N")
-    raise _not_found(which, by_id, refused)
-
-
-def _not_found(which: str, by_id: bool, refused: Sequence[str]) -> Unanswered:
     mine = "as the broker's user, in its container if it has one"
-    if which and not by_id:
-        if not is_alive(int(which)):
-            return Unanswered(f"there is no process {which}", f"give {_PICK}")
+    if which and ":" not in which:
+        if not _is_alive(int(which)):
+            raise Unanswered(f"there is no process {which}", f"give {_PICK}")
         if denied := [line for line in refused if line.startswith(f"pid {which} ")]:
-            return Unanswered(f"can't ask {denied[0]}", f"run this {mine}")
-        return Unanswered(
+            raise Unanswered(f"can't ask {denied[0]}", f"run this {mine}")
+        raise Unanswered(
             f"process {which} has no socket of quotahost's that this user may open",
             f"give {_PICK}; look for quotahost.admin in the broker's log",
         )
-    wanted = f"broker {which.removeprefix('broker:')}" if by_id else "broker"
+    wanted = which.replace(":", " ") or "broker"
     details = f" ({'; '.join(refused)})" if refused else ""
-    return Unanswered(
+    raise Unanswered(
         f"no {wanted} with quotahost was found that this user may ask on this machine{details}",
         f"run this on the broker's machine, {mine}; look for quotahost.admin in the broker's log",
     )
 
 
 def running(refused: list[str]) -> list[Broker]:
-    """The brokers that this user may ask.
-
-    ``refused`` gets a line for each other one.
-    """
+    """The brokers that this user may ask; ``refused`` gets a line for each other one."""
     brokers: dict[int, Broker] = {}
     for path in _candidates():
         match = _NAME.fullmatch(path.name)
@@ -249,21 +239,19 @@ def _candidates() -> Iterator[Path]:
 def _reachable(path: Path, pid: int) -> Path | None:
     """The path by which we reach a socket; None if it is gone, or in another container."""
     # A service with PrivateTmp has a /tmp of its own.
-    inside = Path(f"/proc/{pid}/root", *path.parts[1:])
-    for place in (path, inside):
+    for place in (path, Path(f"/proc/{pid}/root", *path.parts[1:])):
         try:
             status = os.lstat(place)
         except PermissionError:
             return place
         except OSError:
             continue
-        if stat.S_ISSOCK(status.st_mode) and is_alive(pid):
+        if stat.S_ISSOCK(status.st_mode) and _is_alive(pid):
             return place
     return None
 
 
-def is_alive(pid: int) -> bool:
-    """Whether there is such a process."""
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)  # sends nothing
     except (ProcessLookupError, OverflowError):

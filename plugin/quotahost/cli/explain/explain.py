@@ -1,6 +1,8 @@
-"""``quotahost explain``: the command. It asks a running broker about a client or a volume, and prints the answer."""
+"""``quotahost explain``: the command. It asks a running broker about a client or a volume, and prints the answer.
 
-from __future__ import annotations
+``broker_socket`` finds the broker and asks it. For a client ``answer`` puts what comes back into words; for a volume
+``volume`` measures what fills it, and ``retention`` works out what would make room.
+"""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
@@ -11,10 +13,8 @@ from rich.text import Text
 
 from quotahost.broker.host.broker_status import explained
 from quotahost.cli.console import console, one_line, show_facts
-from quotahost.cli.explain.broker_socket import connect
-from quotahost.cli.explain.broker_socket import named as broker_named
-from quotahost.cli.explain.quota import Answer, parse
-from quotahost.cli.explain.wording import common_facts, limited_by, quota_facts
+from quotahost.cli.explain.answer import Answer, common_facts, limited_by, parse, quota_facts
+from quotahost.cli.explain.broker_socket import connect, name_of
 from quotahost.model import Client, QuotaType
 from quotahost.units.parse import parse_duration
 
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command; the exit code."""
     made = parser()
     given = made.parse_args(arguments)
-    which = broker_named(given.pid, given.broker_id)
+    which = name_of(given.pid, given.broker_id)
     if given.volume is None:
         try:
             client = named(given.client, given.user, given.client_id)
@@ -88,8 +88,6 @@ def main(arguments: Sequence[str]) -> int:
 def named(client: str | None, user: str | None, client_id: str | None) -> Client:
     """The client, from ``USER/CLIENT`` or from its two names.
 
-    Both names may contain slashes (``CN=a/b``); ``USER/CLIENT`` is split at the last one.
-
     Raises:
         ValueError: it is given in neither way, or in both.
     """
@@ -105,7 +103,7 @@ def named(client: str | None, user: str | None, client_id: str | None) -> Client
 
 
 def explain_client(client: Client, which: str, type: QuotaType | None, screen: Console | None = None) -> int:
-    """Ask a broker (``broker_socket.named``) about a client and print the answer (:func:`show`); the exit code.
+    """Ask a broker (``broker_socket.name_of``) about a client and print the answer (:func:`show`); the exit code.
 
     Raises:
         Unanswered: no such broker, several of them, or it can't be asked.

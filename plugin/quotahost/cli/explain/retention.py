@@ -11,24 +11,22 @@ has uploaded, no file says. But one that is past its retention for longer than K
 (:data:`LOOKED_FOR`) is most likely waiting for its upload: then a cut frees less than is worked out here.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import struct
 import time
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from quotahost.broker.disks.topics import Look
 
+SHARES: Final = (2, 4)  # a cut to a half and to a quarter
 #: Seconds: twice the default of ``log.retention.check.interval.ms``. For so long a segment may be past its retention.
 LOOKED_FOR: Final = 600.0
-SHARES: Final = (2, 4)  # a cut to a half and to a quarter
 _ENTRY: Final = struct.Struct(">qi")
 _SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
 _BLOCK: Final = 512
@@ -66,10 +64,10 @@ class Retention:
     tiered: bool = False
 
     @classmethod
-    def of(cls, properties: Mapping[str, str]) -> Retention:
+    def of(cls, properties: Mapping[str, str]) -> Self:
         """From a topic's properties. With tiered storage the local retention counts, since it is about this disk."""
         is_tiered = properties.get("remote.storage.enable") == "true"
-        time, size = (int(properties.get(name, "-1")) for name in ("retention.ms", "retention.bytes"))
+        time, size = (int(properties.get(f"retention.{unit}", "-1")) for unit in ("ms", "bytes"))
         if is_tiered:
             # -2 stands for the retention of the whole topic.
             local_time, local_size = (int(properties.get(f"local.retention.{unit}", "-2")) for unit in ("ms", "bytes"))
@@ -104,10 +102,10 @@ def cut(topic: str, kept: Retention, seen: Look, now: float | None = None) -> Cu
     now = time.time() if now is None else now
     closed = {directory: segments(directory) for directory in seen.partitions.get(topic, [])}
     if kept.seconds is None and kept.size is not None:
-        lengths: dict[str, int] = defaultdict(int)  # bytes of records in each partition's directory
+        lengths = Counter[str]()  # bytes of records in each partition's directory
         for path, (_, length) in seen.logs.items():
             lengths[str(Path(path).parent)] += length
-        surplus = [(parts, lengths.get(directory, 0)) for directory, parts in closed.items()]
+        surplus = [(parts, lengths[directory]) for directory, parts in closed.items()]
         freed = [sum(_beyond(parts, length - kept.size // share) for parts, length in surplus) for share in SHARES]
         # A segment was closed after its newest record; one that was closed lately may still be looked for.
         settled = [([part for part in parts if _is_older(part, now - LOOKED_FOR)], length) for parts, length in surplus]

@@ -7,8 +7,6 @@ kafka-python to one minor version. Should a later one lack them, each command of
 the name of what is missing, before it has changed anything.
 """
 
-from __future__ import annotations
-
 import logging
 import ssl
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -27,8 +25,7 @@ from kafka.protocol.admin import (
     IncrementalAlterConfigsRequest,
 )
 
-from quotahost.cli.quotas.declared import DeclarationError
-from quotahost.cli.quotas.plan import Change, Entity, Quotas, Refusal
+from quotahost.cli.quotas.plan import Change, DeclarationError, Entity, Quotas, Refusal
 from quotahost.model import DEFAULT
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.sections import TOLD
@@ -37,17 +34,13 @@ CLIENT_ID: Final = "quotahost-quotas"
 _WAIT_MS: Final = 10_000
 _MAX_ANSWER: Final = 512 * 1024 * 1024  # bytes; 100,000 entities are about 10 MB
 _PLAIN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_SASL: Final = {"sasl.username": "sasl_plain_username", "sasl.password": "sasl_plain_password"}
 _AT_ONCE: Final = 500  # entities in a request; the controller takes 10,000 records at once
 _NO_RIGHT: Final = 31  # Errors.CLUSTER_AUTHORIZATION_FAILED
 _BROKER: Final = 4  # ConfigResource.Type.BROKER; the empty name stands for the default of all brokers
 _SET: Final = 0  # AlterConfigOp.OpType
-_OURS: Final = "org.quotahost."
-_CLASS: Final = f"{PREFIX}class"
 _SUPPLIER: Final = f"{PREFIX}supplier"
 
-
-# ---- the connection --------------------------------------------------------------------------------
+# ---- the connection --------------------------------------------------------------------------------------------
 
 
 class Connection:
@@ -90,20 +83,20 @@ def connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[Connection]
     """
     logging.getLogger("kafka").propagate = False  # it would write to stderr, beside our own message
     logging.getLogger("kafka").addHandler(logging.NullHandler())
-    options = {"bootstrap_servers": bootstrap.split(","), "client_id": CLIENT_ID, **options_of(config)}
-    limits = {"request_timeout_ms": _WAIT_MS, "receive_message_max_bytes": _MAX_ANSWER}
+    options = {"bootstrap_servers": bootstrap.split(","), "client_id": CLIENT_ID, **_options(config)}
     network = NetworkSelector(**options)
     network.start()
     try:
         try:
-            manager = KafkaConnectionManager(network, **options, **limits)
+            manager = KafkaConnectionManager(
+                network, **options, request_timeout_ms=_WAIT_MS, receive_message_max_bytes=_MAX_ANSWER
+            )
             manager.bootstrap(_WAIT_MS)
         except (KafkaError, OSError, ValueError, AssertionError) as error:
-            who = "with these credentials" if config else "a client without credentials"
-            other = (
-                "look at address, protocol and credentials" if config else "another listener, or --client-config FILE"
-            )
-            raise DeclarationError(f"{bootstrap} doesn't answer {who}: {_reason(error)}; {other}") from None
+            who, remedy = "a client without credentials", "another listener, or --client-config FILE"
+            if config:
+                who, remedy = "with these credentials", "look at address, protocol and credentials"
+            raise DeclarationError(f"{bootstrap} doesn't answer {who}: {_reason(error)}; {remedy}") from None
         yield Connection(manager)
         manager.close()
     finally:
@@ -116,25 +109,23 @@ def _reason(error: Exception) -> str:
     return f"nothing came within {_WAIT_MS // 1000} s" if kind == "KafkaTimeout" else kind
 
 
-def options_of(config: Mapping[str, str]) -> dict[str, Any]:
-    """kafka-python's options of librdkafka's; what is no part of connecting is left out.
-
-    Raises:
-        DeclarationError: kafka-python can't connect in this way; it names the option.
-    """
+def _options(config: Mapping[str, str]) -> dict[str, Any]:
+    """kafka-python's options of librdkafka's; what is no part of connecting is left out."""
     protocol = config.get("security.protocol", "PLAINTEXT").upper()
-    made: dict[str, Any] = {"security_protocol": protocol}
+    options: dict[str, Any] = {"security_protocol": protocol}
     if protocol.startswith("SASL_"):
         mechanism = config.get("sasl.mechanism", config.get("sasl.mechanisms", "GSSAPI")).upper()
         if mechanism not in _PLAIN:
             raise DeclarationError(
                 f"sasl.mechanism: {mechanism} can't be used here; connect by TLS or one of {', '.join(_PLAIN)}"
             )
-        made |= {"sasl_mechanism": mechanism, **{ours: config.get(name, "") for name, ours in _SASL.items()}}
+        options["sasl_mechanism"] = mechanism
+        options["sasl_plain_username"] = config.get("sasl.username", "")
+        options["sasl_plain_password"] = config.get("sasl.password", "")
     if protocol.endswith("SSL"):
-        made["ssl_context"] = _context(config)
-        made["ssl_check_hostname"] = made["ssl_context"].check_hostname
-    return made
+        options["ssl_context"] = context = _context(config)
+        options["ssl_check_hostname"] = context.check_hostname
+    return options
 
 
 def _context(config: Mapping[str, str]) -> ssl.SSLContext:
@@ -151,7 +142,7 @@ def _context(config: Mapping[str, str]) -> ssl.SSLContext:
     return context
 
 
-# ---- client quotas ---------------------------------------------------------------------------------
+# ---- client quotas ---------------------------------------------------------------------------------------------
 
 
 def describe(connection: Connection) -> Quotas:
@@ -177,30 +168,30 @@ def alter(connection: Connection, changes: Iterable[Change], *, validate_only: b
     Raises:
         DeclarationError: there is no answer. What was asked before may have been done.
     """
-    refused = []
+    refusals = []
     # A plan has the changes of an entity one after the other.
     entries = [_entry(entity, of_entity) for entity, of_entity in groupby(changes, key=attrgetter("entity"))]
     for first in range(0, len(entries), _AT_ONCE):
         some = entries[first : first + _AT_ONCE]
         answer = connection.ask(AlterClientQuotasRequest(entries=some, validate_only=validate_only))
-        refused += [
+        refusals += [
             Refusal(_entity(entry.entity), entry.error_message or f"error {entry.error_code}")
             for entry in answer.entries
             if entry.error_code and not (validate_only and entry.error_code == _NO_RIGHT)
         ]
-    return refused
+    return refusals
 
 
 def _entry(entity: Entity, changes: Iterable[Change]) -> Any:
     form = AlterClientQuotasRequest.EntryData
-    parts = [
+    names = [
         form.EntityData(entity_type=kind, entity_name=None if name is DEFAULT else name)
         for kind, name in entity.parts().items()
     ]
     operations = [
         form.OpData(key=change.key, value=change.after or 0.0, remove=change.after is None) for change in changes
     ]
-    return form(entity=parts, ops=operations)
+    return form(entity=names, ops=operations)
 
 
 def _entity(parts: Iterable[Any]) -> Entity:
@@ -209,7 +200,7 @@ def _entity(parts: Iterable[Any]) -> Entity:
     return Entity(names.get("user"), names.get("client-id"), names.get("ip"))
 
 
-# ---- who enforces them -----------------------------------------------------------------------------
+# ---- who enforces them -----------------------------------------------------------------------------------------
 
 
 def not_enforced(connection: Connection, suppliers: Collection[str]) -> Iterator[str]:
@@ -224,8 +215,8 @@ def not_enforced(connection: Connection, suppliers: Collection[str]) -> Iterator
     """
     for broker in connection.brokers():
         configs = _configs(connection, broker)
-        callback = configs.get(_CLASS)
-        if callback and not callback.startswith(_OURS):
+        callback = configs.get(f"{PREFIX}class")
+        if callback and not callback.startswith("org.quotahost."):
             yield f"broker {broker}: {callback} decides about quotas; what is set here holds as far as it follows it"
             continue
         for supplier in suppliers:

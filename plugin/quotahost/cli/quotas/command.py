@@ -1,19 +1,40 @@
-"""``quotahost quotas plan|apply|drift|export|import-properties``: their options and exit codes.
+"""``quotahost quotas plan|apply|drift|export|import-properties``: quotas as code.
+
+Each command reads the files (``files``), compares them with the cluster (``cluster``, ``plan``), and shows the same
+plan: what the cluster has to change, what it keeps since nobody declared it, and what it would refuse. The commands
+differ in what follows. docs/quotas.md describes the files.
 
 Each ends with 2 if a file or the cluster can't be used. ``drift`` ends with 1 if something differs, ``apply`` and
 ``import-properties`` if something couldn't be changed, ``export`` if something had to be left out.
+
+``files`` and ``cluster`` need the libraries of the extra ``quotas``, which a broker's environment may lack, so the
+commands import them when they run.
 """
 
-from __future__ import annotations
-
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
-from quotahost.errors import QuotahostError
+from quotahost.cli.console import console, one_line, say, table, writing
+from quotahost.cli.quotas.plan import UNITS, Change, DeclarationError, Plan, Refusal
 from quotahost.records.topics import QUOTAS
+from quotahost.units.show import show_limit
+
+if TYPE_CHECKING:
+    from quotahost.cli.quotas.cluster import Cluster
+    from quotahost.cli.quotas.files import Declared
+
+_STYLES: Final = {"add": "green", "change": "yellow", "remove": "red"}
+_MOST_KEPT: Final = 20  # rows of what is not managed
+_MOST_ROWS: Final = 1000  # of a table; more changes are shown as plain lines, for which no widths are worked out
+_TOPIC: Final = QUOTAS.name
+_NOTHING: Final = "\nNothing to do: the cluster has what is declared."
 
 quotas = typer.Typer(no_args_is_help=True, help="Quotas as code: declared in files, compared with a cluster, applied.")
 
@@ -35,84 +56,195 @@ _Topic: TypeAlias = Annotated[
 ]
 _Prune: TypeAlias = Annotated[bool, typer.Option("--prune", help="Remove what no file names; otherwise it stays.")]
 _Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
+_Output: TypeAlias = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")]
+_Properties: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="A broker's server.properties.")]
 
-
-class _Missing(QuotahostError):
-    """A library that the commands need is missing."""
-
-    exit_code = 2
+# ---- the commands ----------------------------------------------------------------------------------------------
 
 
 @quotas.command()
 def plan(
-    files: _Files,
-    bootstrap: _Bootstrap,
-    client_config: _Config = None,
-    quotas_topic: _Topic = QUOTAS.name,
+    files: _Files, bootstrap: _Bootstrap, client_config: _Config = None, quotas_topic: _Topic = _TOPIC,
     prune: _Prune = False,
-) -> None:
+) -> None:  # fmt: skip
     """Show what apply would change. It changes nothing, and ends with 0 whatever it finds."""
-    do = _actions()
-    do.plan(files, do.Where(bootstrap, client_config, quotas_topic), prune)
+    declared = _declared(files)
+    with _cluster(bootstrap, client_config, quotas_topic) as cluster:
+        planned = _compared(cluster, declared, prune)
+        refusals = cluster.change(planned, validate_only=True)
+    _show_refusals(console(), refusals)
+    say(f"\nPlan: {_counted(planned)}." if planned.changes else _NOTHING)
+    if refusals:
+        say("The cluster would refuse what is marked as failed.")
 
 
 @quotas.command()
 def apply(
-    files: _Files,
-    bootstrap: _Bootstrap,
-    client_config: _Config = None,
-    quotas_topic: _Topic = QUOTAS.name,
-    prune: _Prune = False,
-    yes: _Yes = False,
-) -> None:
+    files: _Files, bootstrap: _Bootstrap, client_config: _Config = None, quotas_topic: _Topic = _TOPIC,
+    prune: _Prune = False, yes: _Yes = False,
+) -> None:  # fmt: skip
     """Make the cluster agree with the files. It shows what it would change, and asks first."""
-    do = _actions()
-    raise typer.Exit(0 if do.apply(files, do.Where(bootstrap, client_config, quotas_topic), prune, yes) else 1)
+    declared = _declared(files)
+    with _cluster(bootstrap, client_config, quotas_topic) as cluster:
+        is_done = _apply(cluster, declared, prune, yes)
+    raise typer.Exit(0 if is_done else 1)
 
 
 @quotas.command()
 def drift(
-    files: _Files,
-    bootstrap: _Bootstrap,
-    client_config: _Config = None,
-    quotas_topic: _Topic = QUOTAS.name,
+    files: _Files, bootstrap: _Bootstrap, client_config: _Config = None, quotas_topic: _Topic = _TOPIC,
     prune: _Prune = False,
-) -> None:
+) -> None:  # fmt: skip
     """Say what differs between files and cluster: ends with 1 if something does, with 0 if nothing."""
-    do = _actions()
-    raise typer.Exit(1 if do.drift(files, do.Where(bootstrap, client_config, quotas_topic), prune) else 0)
+    declared = _declared(files)
+    with _cluster(bootstrap, client_config, quotas_topic) as cluster:
+        count = len(_compared(cluster, declared, prune).changes)
+    say(f"\nDrift: {count} quota{'s differ' if count > 1 else ' differs'}." if count else "\nNo drift.")
+    raise typer.Exit(1 if count else 0)
 
 
 @quotas.command()
 def export(
-    bootstrap: _Bootstrap,
-    client_config: _Config = None,
-    quotas_topic: _Topic = QUOTAS.name,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")] = None,
+    bootstrap: _Bootstrap, client_config: _Config = None, quotas_topic: _Topic = _TOPIC, output: _Output = None
 ) -> None:
     """Write all quotas of the cluster as a file for plan, apply and drift."""
-    do = _actions()
-    raise typer.Exit(0 if do.export(do.Where(bootstrap, client_config, quotas_topic), output) else 1)
+    missing = []
+    with _cluster(bootstrap, client_config, quotas_topic) as cluster:
+        from quotahost.cli.quotas.files import declarable, in_yaml
+
+        present = dict(cluster.client_quotas())
+        try:
+            present |= cluster.cluster_quotas()
+        except DeclarationError as error:  # a cluster may have none, and nobody but its operators the right to see that
+            missing.append(f"left out: all cluster-wide quotas: {error}")
+    missing += [
+        f"left out: {entity} has {key} {rate}, by which Kafka limits nobody"
+        for entity, rates in present.items()
+        for key, rate in rates.items()
+        if not declarable(entity, rate)
+    ]
+    for words in (*cluster.warnings, *missing):
+        say(words, to_stderr=True)
+    if output is None:
+        # In YAML's double quotes, in which strange names stand, the escapes of a terminal mean the same characters.
+        say(in_yaml(present), end="")
+    else:
+        with writing(output):
+            output.write_text(in_yaml(present), encoding="utf-8")
+    raise typer.Exit(1 if missing else 0)
 
 
 @quotas.command()
 def import_properties(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A broker's server.properties.")],
-    bootstrap: _Bootstrap,
-    client_config: _Config = None,
-    quotas_topic: _Topic = QUOTAS.name,
+    file: _Properties, bootstrap: _Bootstrap, client_config: _Config = None, quotas_topic: _Topic = _TOPIC,
     yes: _Yes = False,
-) -> None:
+) -> None:  # fmt: skip
     """Take over the cluster-wide quotas that earlier versions kept in brokers' properties."""
-    do = _actions()
-    raise typer.Exit(0 if do.import_properties(file, do.Where(bootstrap, client_config, quotas_topic), yes) else 1)
+    with _libraries():
+        from quotahost.cli.quotas.files import read_properties
+    declared = read_properties(file)
+    with _cluster(bootstrap, client_config, quotas_topic) as cluster:
+        is_done = _apply(cluster, declared, prune=False, yes=yes)
+    raise typer.Exit(0 if is_done else 1)
 
 
-def _actions() -> ModuleType:
-    """The commands' work. It needs the libraries of the extra ``quotas``, which a broker's environment may lack."""
+# ---- what they have in common ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def _libraries() -> Iterator[None]:
     try:
-        from quotahost.cli.quotas import actions
+        yield
     except ImportError as error:
         missing = f"{error.name or error} is missing"
-        raise _Missing(f"{missing}; install what this needs: pip install 'quotahost[quotas]'") from None
-    return actions
+        raise DeclarationError(f"{missing}; install what this needs: pip install 'quotahost[quotas]'") from None
+
+
+@contextmanager
+def _cluster(bootstrap: str, client_config: Path | None, topic: str) -> Iterator["Cluster"]:
+    with _libraries():
+        from quotahost.cli.quotas.cluster import cluster_at
+    with cluster_at(bootstrap, client_config, topic) as cluster:
+        yield cluster
+
+
+def _declared(files: Sequence[Path]) -> "Declared":
+    with _libraries():
+        from quotahost.cli.quotas.files import read_declared
+    declared = read_declared(files)
+    if declared.left_out:
+        names = ", ".join(declared.left_out[:5]) + (", ..." if len(declared.left_out) > 5 else "")
+        say(f"Left out {len(declared.left_out)}, which are no KafkaUser: {names}")
+    if not declared.sections:
+        raise DeclarationError("the files declare nothing; write quotas, cluster-quotas, or a KafkaUser")
+    return declared
+
+
+def _compared(cluster: "Cluster", declared: "Declared", prune: bool) -> Plan:
+    """What differs, which is shown, too."""
+    planned, screen = cluster.compare(declared, prune), console()
+    for words in cluster.warnings:
+        screen.print(Text(one_line(words), style="yellow"), soft_wrap=True)
+    _show_changes(screen, planned.changes)
+    if kept := planned.not_managed:
+        screen.print(Text("\nNot managed (no file names them; they stay, --prune removes them):", style="bold"))
+        rows = [(str(quota.entity), quota.key, _rate(quota.key, quota.before)) for quota in kept[:_MOST_KEPT]]
+        screen.print(table(("for", "quota", "rate"), rows))
+        if len(kept) > _MOST_KEPT:
+            screen.print(f"... and {len(kept) - _MOST_KEPT} more: quotahost quotas export shows all")
+    return planned
+
+
+def _apply(cluster: "Cluster", declared: "Declared", prune: bool, yes: bool) -> bool:
+    """Change what differs; whether all of it was done."""
+    planned = _compared(cluster, declared, prune)
+    if not planned.changes:
+        say(_NOTHING)
+        return True
+    if not yes:
+        typer.confirm(f"\nApply {_counted(planned)}?", abort=True)
+    refusals = cluster.change(planned)
+    left = cluster.not_made(planned, refusals)
+    made = len(planned.changes) - len(left)
+    say(f"\nApplied {made} of {len(planned.changes)} changes." + (" Not applied:" if left else ""))
+    _show_changes(console(), left)
+    _show_refusals(console(), refusals)
+    return not refusals and not left
+
+
+# ---- what they show --------------------------------------------------------------------------------------------
+
+
+def _show_changes(screen: Console, changes: Sequence[Change]) -> None:
+    """Before and after of each change; nothing if there is none."""
+    rows = [
+        (change.what, str(change.entity), change.key, _rate(change.key, change.before), "->",
+         _rate(change.key, change.after))
+        for change in changes
+    ]  # fmt: skip
+    if len(rows) > _MOST_ROWS:
+        say("\n".join("  ".join(row) for row in rows))
+    elif rows:
+        screen.print(table(("", "for", "quota", "before", "", "after"), rows, _STYLES))
+
+
+def _show_refusals(screen: Console, refusals: Sequence[Refusal]) -> None:
+    """What failed, and why."""
+    for refusal in sorted(refusals[:_MOST_ROWS], key=lambda refusal: refusal.entity.order()):
+        words = one_line(f"{refusal.entity}: {refusal.reason}")
+        screen.print(Text.assemble(("failed ", "bold red"), words), soft_wrap=True)
+    if len(refusals) > _MOST_ROWS:
+        screen.print(f"... and {len(refusals) - _MOST_ROWS} more failed")
+
+
+def _counted(planned: Plan) -> str:
+    """``2 to add, 1 to change, 0 to remove``."""
+    kinds = [change.what for change in planned.changes]
+    return ", ".join(f"{kinds.count(kind)} to {kind}" for kind in _STYLES)
+
+
+def _rate(key: str, rate: float | None) -> str:
+    """With its unit; ``none`` where there is no quota."""
+    if rate is None:
+        return "none"
+    return show_limit(None if math.isinf(rate) else rate, UNITS.get(key, ""))

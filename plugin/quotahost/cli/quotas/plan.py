@@ -1,21 +1,38 @@
 """Whom a quota is for and how much, and the plan: what must change so that a cluster has what files declare.
 
-Files (``declared``) and clusters (``cluster``) both give :data:`Quotas`, rates by entity and key. :func:`compare` makes
-the plan of the two: an entity that is declared shall have the declared quotas and no others.
+Files (``files``) and clusters (``cluster``) both give :data:`Quotas`, rates by entity and key, of Kafka's own client
+quotas and of cluster-wide ones alike. :func:`compare` makes the plan of the two: an entity that is declared shall have
+the declared quotas and no others; one that no file names stays as it is, or loses its quotas with ``--prune``.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from quotahost.errors import QuotahostError
 from quotahost.model import DEFAULT, Default
 from quotahost.text import printable
 
 #: How a file and Kafka's tools write the default entity, which no name can be.
 DEFAULT_NAME: Final = DEFAULT.value
+#: Kafka's keys for users and client-ids (``QuotaConfig``), and the unit of each.
+OF_CLIENTS: Final = {
+    "producer_byte_rate": "bytes/s",
+    "consumer_byte_rate": "bytes/s",
+    "request_percentage": "%",
+    "controller_mutation_rate": "mutations/s",
+}
+OF_ADDRESSES: Final = {"connection_creation_rate": "connections/s"}
+OF_CLUSTER: Final = {"produce": "bytes/s", "fetch": "bytes/s"}
+UNITS: Final = OF_CLIENTS | OF_ADDRESSES | OF_CLUSTER
+
 Name: TypeAlias = str | Default | None  # None: not part of the entity
+
+
+class DeclarationError(QuotahostError):
+    """A file or a cluster can't be used; each line of the message has place, value and remedy."""
+
+    exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +51,12 @@ class Entity:
 
     def parts(self) -> dict[str, str | Default]:
         """The names that it has, by Kafka's words for their kinds."""
-        named = {"user": self.user, "client-id": self.client_id, "ip": self.ip}
-        return {kind: name for kind, name in named.items() if name is not None}
+        names = {"user": self.user, "client-id": self.client_id, "ip": self.ip}
+        return {kind: name for kind, name in names.items() if name is not None}
+
+    def units(self) -> Mapping[str, str]:
+        """The keys that it may have quotas for, each with its unit."""
+        return OF_CLUSTER if self.in_cluster else OF_CLIENTS if self.ip is None else OF_ADDRESSES
 
     def __str__(self) -> str:
         """As a table shows it; a name that looks like the default is in quotes."""
@@ -52,40 +73,16 @@ class Entity:
 def _shown(name: str | Default) -> str:
     if name is DEFAULT:
         return DEFAULT_NAME
-    text = str(name)
-    return repr(text) if text == DEFAULT_NAME else printable(text)
+    return repr(name) if name == DEFAULT_NAME else printable(str(name))
 
 
 #: Quotas by entity, and by Kafka's key or the type of a cluster-wide quota, whose "unlimited" is infinity.
 Quotas: TypeAlias = Mapping[Entity, Mapping[str, float]]
 
-#: Kafka's keys for users and client-ids (``QuotaConfig``), and the unit of each.
-OF_CLIENTS: Final = {
-    "producer_byte_rate": "bytes/s",
-    "consumer_byte_rate": "bytes/s",
-    "request_percentage": "%",
-    "controller_mutation_rate": "mutations/s",
-}
-OF_ADDRESSES: Final = {"connection_creation_rate": "connections/s"}
-OF_CLUSTER: Final = {"produce": "bytes/s", "fetch": "bytes/s"}
-UNITS: Final = OF_CLIENTS | OF_ADDRESSES | OF_CLUSTER
-
-
-def keys_of(entity: Entity) -> Mapping[str, str]:
-    """The keys that an entity may have, with their units."""
-    if entity.in_cluster:
-        return OF_CLUSTER
-    return OF_CLIENTS if entity.ip is None else OF_ADDRESSES
-
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One quota that differs.
-
-    Attributes:
-        before: what the cluster has; None if nothing.
-        after: what is declared; None if nothing.
-    """
+    """One quota that differs: its rate in the cluster before, and as declared after; None is no quota."""
 
     entity: Entity
     key: str
@@ -95,9 +92,7 @@ class Change:
     @property
     def what(self) -> str:
         """Add, change or remove."""
-        if self.before is None:
-            return "add"
-        return "remove" if self.after is None else "change"
+        return "add" if self.before is None else "remove" if self.after is None else "change"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,25 +119,18 @@ class Plan:
 
 
 def compare(declared: Quotas, present: Quotas, *, prune: bool) -> Plan:
-    """What has to change in the cluster.
+    """What has to change in the cluster; with ``prune``, an entity that isn't declared loses all its quotas."""
+    undeclared = {entity: rates for entity, rates in present.items() if entity not in declared}
+    wanted = {**declared, **({entity: {} for entity in undeclared} if prune else {})}
+    changes = tuple(change for change in _both(wanted, present) if change.before != change.after)
+    kept = () if prune else tuple(_both(undeclared, undeclared))
+    return Plan(changes, {change.entity: wanted[change.entity] for change in changes}, kept)
 
-    An entity that is declared has the declared quotas and no others. One that isn't declared loses all its quotas if
-    ``prune``, and otherwise keeps them.
-    """
-    undeclared = sorted((entity for entity in present if entity not in declared), key=Entity.order)
-    wanted = dict(declared) | ({entity: {} for entity in undeclared} if prune else {})
-    changes = tuple(_changes(wanted, present))
-    kept = [
-        Change(entity, key, rate, rate)
-        for entity in (() if prune else undeclared)
-        for key, rate in sorted(present[entity].items())
+
+def _both(wanted: Quotas, present: Quotas) -> list[Change]:
+    """Each quota of the wanted entities, in order."""
+    return [
+        Change(entity, key, present.get(entity, {}).get(key), wanted[entity].get(key))
+        for entity in sorted(wanted, key=Entity.order)
+        for key in sorted({*present.get(entity, {}), *wanted[entity]})
     ]
-    return Plan(changes, {change.entity: wanted[change.entity] for change in changes}, tuple(kept))
-
-
-def _changes(wanted: Quotas, present: Quotas) -> Iterator[Change]:
-    for entity in sorted(wanted, key=Entity.order):
-        before, after = present.get(entity, {}), wanted[entity]
-        for key in sorted({*before, *after}):
-            if before.get(key) != after.get(key):
-                yield Change(entity, key, before.get(key), after.get(key))

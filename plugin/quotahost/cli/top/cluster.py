@@ -1,16 +1,13 @@
 """Looks at all brokers of a cluster again and again, by the records that they publish for those who watch.
 
 1. :class:`Cluster` writes to ``__quotahost_watch`` that somebody watches, and again every ten seconds.
-2. Every broker then writes a look to ``__quotahost_looks`` every two seconds, and the newest of each broker is kept. A
-   look whose broker the cluster doesn't list is a stranger's, and isn't.
-3. ``rows.merged`` makes one look of them.
-4. A client or volume that the user opens is asked for by such a record, too, and the brokers' next looks have the
+2. Every broker then writes a look to ``looks.topic`` every two seconds, and the newest of each broker is kept. A look
+   whose broker the cluster doesn't list is a stranger's, and isn't. ``rows.merged`` makes one look of them.
+3. A client or volume that the user opens is asked for by such a record, too, and the brokers' next looks have the
    answers: the explanations of all brokers that have the client, or what fills the volume.
 
 Whoever may write to these topics can invent all that is shown here. ``quotahost doctor --against`` says who may.
 """
-
-from __future__ import annotations
 
 import json
 import os
@@ -22,20 +19,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, Self
 
 from rich.console import Console
 
 from quotahost.cli.console import lines_of, table
-from quotahost.cli.explain.broker_socket import Unanswered
+from quotahost.cli.explain.answer import parse
+from quotahost.cli.explain.broker_socket import UNREADABLE, Unanswered
 from quotahost.cli.explain.explain import show as show_client
-from quotahost.cli.explain.quota import parse
-from quotahost.cli.explain.volume import VOLUMES, BrokerVolumes, show_volume, volume_row
-from quotahost.cli.top.rows import ClusterLook, ClusterUse, merged, numeric, several
-from quotahost.cli.top.screen import Answer, Question
+from quotahost.cli.explain.volume import VOLUMES, show_volume, volume_row
+from quotahost.cli.top.live import Panel, Question
+from quotahost.cli.top.rows import ClusterLook, ClusterUse, merged, numeric, require_one_client
 from quotahost.errors import QuotahostError
 from quotahost.kafka.commands import NotWatched, Watching
-from quotahost.model import ClientUse, Look, QuotaType, VolumeUse
+from quotahost.model import ClientUse, Look, VolumeUse
 from quotahost.model.use import MeasuredVolume
 from quotahost.records.codec import Refused
 from quotahost.records.look import BrokerLook, decode
@@ -49,7 +46,6 @@ _STALE: Final = 15.0  # seconds after which a broker counts as silent: it publis
 _PATIENCE: Final = 10.0  # seconds to wait for all brokers' first looks, or their answers to a question
 _STEP: Final = 0.1  # seconds
 _MOST_KEYS: Final = 9  # that open a volume
-_MOST_CLIENTS: Final = 10
 _ELSEWHERE: Final = "What a shorter retention would free: quotahost explain --volume on the broker's machine."
 
 
@@ -61,8 +57,8 @@ class Cluster:
 
         Args:
             config: librdkafka's, with ``bootstrap.servers``.
-            watch: the name of the topic ``__quotahost_watch``.
-            looks: the name of the topic ``__quotahost_looks``.
+            watch: the name of ``__quotahost_watch``.
+            looks: the name of ``looks.topic``.
 
         Raises:
             NoAnswer: no broker answers.
@@ -76,9 +72,9 @@ class Cluster:
         self._lock = threading.RLock()  # the thread that looks, and one that wants an answer
         self._alive = frozenset[str]()
         self._known: dict[str, tuple[float, BrokerLook]] = {}
-        self._newer = 0
+        self._refused = 0
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -94,56 +90,59 @@ class Cluster:
             NotWatched: no broker answers.
         """
         with self._lock:
-            alive = self._watching.brokers()
-            self._alive = alive
+            alive = self._alive = self._watching.brokers()
             # Whatever the cluster no longer lists is forgotten, so what is kept is bounded by its size.
             self._known = {broker: known for broker, known in self._known.items() if broker in alive}
             first = not self._known
             self._read(lambda: not first or alive <= self._fresh().keys())
             fresh = self._fresh()
-        if not fresh:
-            raise self._nobody()
-        return merged({broker: look.look for broker, look in fresh.items()}, alive)
+        if fresh:
+            return merged({broker: look.look for broker, look in fresh.items()}, alive)
+        if self._refused:
+            raise NotWatched(
+                f"the brokers answer, but none of their {self._refused} looks can be read: their quotahost is of "
+                "another version",
+                "use the quotahost of the brokers' version",
+            )
+        remedy = "run the task publish-usage on the brokers (client.quota.callback.tasks)"
+        raise NotWatched("no broker answers", remedy)
 
-    def answer(self, question: Question) -> Answer:
+    def answer(self, question: Question) -> Panel:
         """What each broker that has the client says of it; all brokers' volumes; or what a volume's broker says.
 
         Raises:
             QuotahostError: the question can't be answered here.
         """
-        use = question.client
-        if use is not None:
-            return self._explained(use)
+        if question.client is not None:
+            return self._explained(question.client)
         if question.volume:
             return self._opened(VolumeOf(question.broker, question.volume))
         with self._lock:
             return listed({broker: look.look for broker, look in self._fresh().items()})
 
-    def _explained(self, use: ClientUse) -> Answer:
-        if use.scope != "client":
-            raise several(use)
+    def _explained(self, use: ClientUse) -> Panel:
+        require_one_client(use)
         wanted = set(use.brokers) if isinstance(use, ClusterUse) else set()
         with self._lock, self._asking(Watch(self._name, MOST_SECONDS, client=use.client)):
             self._read(lambda: wanted <= self._answers().keys())
             answers = self._answers()
             crowd = self._crowd()
-        return Answer(_told(use, answers, sorted(wanted - answers.keys(), key=numeric), crowd))
+        return Panel(_told(use, answers, sorted(wanted - answers.keys(), key=numeric), crowd))
 
-    def _opened(self, volume: VolumeOf) -> Answer:
-        def measured() -> Answer | None:
+    def _opened(self, volume: VolumeOf) -> Panel:
+        def panels() -> list[Panel]:
             look = self._fresh().get(volume.broker)
-            volumes = [one for one in look.opened if one.volume.name == volume.name] if look else []
-            return Answer(opened(volume.broker, look.look, volumes[0])) if look and volumes else None
+            measured = [one for one in look.opened if one.volume.name == volume.name] if look else []
+            return [Panel(opened(volume.broker, look.look, one)) for one in measured[:1] if look]
 
         with self._lock, self._asking(Watch(self._name, MOST_SECONDS, volume=volume)):
-            self._read(lambda: measured() is not None)
-            answer, crowd = measured(), self._crowd()
-        if answer is None:
+            self._read(lambda: bool(panels()))
+            if told := panels():
+                return told[0]
             raise Unanswered(
-                f"broker {printable(volume.broker)} doesn't tell what fills {printable(volume.name)}{crowd}",
+                f"broker {printable(volume.broker)} doesn't tell what fills {printable(volume.name)}{self._crowd()}",
                 "try again in a minute, or quotahost explain --volume on the broker's machine",
             )
-        return answer
 
     # ---- under the lock ----
 
@@ -157,6 +156,22 @@ class Cluster:
         finally:
             self._watch, self._asked_at = Watch(self._name, MOST_SECONDS), 0.0  # asked at the next look
 
+    def _read(self, enough: Callable[[], bool]) -> None:
+        """Read what there is; until there is enough, but not longer than patience lasts."""
+        end = time.monotonic() + _PATIENCE
+        while True:
+            self._renew()
+            for key, value in self._watching.read(_STEP):
+                try:
+                    look = decode(key, value)
+                except Refused:
+                    self._refused += 1  # of another version, or a stranger's
+                else:
+                    if look.broker in self._alive:
+                        self._known[look.broker] = time.monotonic(), look
+            if enough() or time.monotonic() >= end:
+                return
+
     def _renew(self) -> None:
         # A broker that has just started follows the topic from then on, and takes no older record for a question. Of
         # too many who ask, a broker answers those who asked last.
@@ -164,25 +179,6 @@ class Cluster:
         if time.monotonic() - self._asked_at >= (_AGAIN if in_a_hurry else _RENEW):
             self._watching.ask(self._watch)
             self._asked_at = time.monotonic()
-
-    def _read(self, enough: Callable[[], bool]) -> None:
-        """Read what there is; until there is enough, but not longer than patience lasts."""
-        end = time.monotonic() + _PATIENCE
-        while True:
-            self._renew()
-            for key, value in self._watching.read(_STEP):
-                self._take(key, value)
-            if enough() or time.monotonic() >= end:
-                return
-
-    def _take(self, key: bytes | None, value: bytes) -> None:
-        try:
-            look = decode(key, value)
-        except Refused:
-            self._newer += 1  # of another version, or a stranger's
-        else:
-            if look.broker in self._alive:
-                self._known[look.broker] = time.monotonic(), look
 
     def _fresh(self) -> dict[str, BrokerLook]:
         since = time.monotonic() - _STALE
@@ -201,17 +197,6 @@ class Cluster:
         others = {answer.watcher for look in self._fresh().values() for answer in look.answers} - {self._name}
         return f" (brokers answer {len(others)} other watchers now, the newest questions first)" if others else ""
 
-    def _nobody(self) -> NotWatched:
-        if self._newer:
-            return NotWatched(
-                f"the brokers answer, but none of their {self._newer} looks can be read: their quotahost is of another "
-                "version",
-                "use the quotahost of the brokers' version",
-            )
-        return NotWatched(
-            "no broker answers", "run the task publish-usage on the brokers (client.quota.callback.tasks)"
-        )
-
 
 def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Sequence[str], crowd: str) -> list[str]:
     """The explanations of all brokers, one after the other."""
@@ -223,7 +208,7 @@ def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Seque
                 # The answer is one line of JSON; those of older versions have other lines.
                 (line,) = answers[broker]
                 show_client(parse(json.loads(line), use.client), use.quota_type, screen)
-            except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError) as problem:
+            except UNREADABLE as problem:
                 screen.print(f"its quotahost isn't of this version ({printable(str(problem))})")
         for broker in missing:
             screen.print(f"\n---- broker {printable(broker)} ----\nno answer{crowd}")
@@ -234,7 +219,7 @@ def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Seque
 # ---- the volumes of all brokers --------------------------------------------------------------------------------
 
 
-def listed(looks: Mapping[str, Look]) -> Answer:
+def listed(looks: Mapping[str, Look]) -> Panel:
     """All volumes by what is left of them, of looks by the brokers' ids."""
     volumes = [(broker, volume) for broker, look in looks.items() for volume in look.volumes]
     volumes.sort(key=lambda pair: (*_left(pair[1]), numeric(pair[0]), pair[1].name))
@@ -247,7 +232,7 @@ def listed(looks: Mapping[str, Look]) -> Answer:
     if silent:
         brokers = f"broker{'s' if len(silent) > 1 else ''} {', '.join(map(printable, silent))}"
         lines += ["", f"unknown of {brokers}: nothing watches volumes there (factor.source, the task publish-volumes)"]
-    return Answer(lines, [Question(volume=volume.name, broker=broker) for broker, volume in volumes[:_MOST_KEYS]])
+    return Panel(lines, [Question(volume=volume.name, broker=broker) for broker, volume in volumes[:_MOST_KEYS]])
 
 
 def _left(volume: VolumeUse) -> tuple[float, float]:
@@ -256,16 +241,5 @@ def _left(volume: VolumeUse) -> tuple[float, float]:
 
 def opened(broker: str, look: Look, measured: MeasuredVolume) -> list[str]:
     """What ``quotahost explain --volume`` says of it, but for what a shorter retention would free."""
-    numbers = {
-        volume.name: {
-            name: value
-            for name, value in (("Soft", volume.soft), ("Hard", volume.hard), ("Factor", volume.factor))
-            if value is not None
-        }
-        for volume in look.volumes
-    }
-    producers = [use for use in look.uses if use.quota_type is QuotaType.PRODUCE and use.scope == "client"]
-    busiest = sorted(producers, key=lambda use: -use.rate)[:_MOST_CLIENTS]
-    clients = [(use.client, use.rate) for use in busiest if use.rate > 0]
-    known = BrokerVolumes("", broker, look.state, look.factor, look.cause, (), numbers, clients, look.marks)
-    return [*lines_of(partial(show_volume, broker=known, measured=measured)), "", _ELSEWHERE]
+    draw = partial(show_volume, broker=broker, look=look, measured=measured)
+    return [*lines_of(draw), "", _ELSEWHERE]

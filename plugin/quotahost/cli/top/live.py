@@ -1,41 +1,150 @@
-"""The live table: looks come on one thread, answers on another, and this one waits for keys and draws.
+"""The live table of ``quotahost top``: looks come on one thread, answers on another, and this one waits for keys.
 
-:class:`Keys` reads single keys of the terminal, :class:`Background` looks and asks, and :func:`watch` puts both and the
-:class:`~quotahost.cli.top.screen.Screen` together.
+:func:`watch` puts three parts together. :class:`Background` looks and asks; what comes of it are events for the
+screen. :class:`Keys` reads single keys of the terminal. :class:`Screen` is what is shown now, what each key does to it,
+and how it is drawn; it knows neither the terminal nor a broker.
 """
-
-from __future__ import annotations
 
 import os
 import re
 import select
 import termios
+import textwrap
 import threading
 import tty
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Protocol, Self
 
+from rich.console import Group, RenderableType
 from rich.live import Live
+from rich.text import Text
 
-from quotahost.cli.console import Terminal
-from quotahost.cli.top.rows import Choice
-from quotahost.cli.top.screen import Answer, Question, Screen
+from quotahost.cli.console import Terminal, one_line
+from quotahost.cli.top.rows import LONGEST, Choice, Order, cause_line, left_out, state_line, table
 from quotahost.errors import QuotahostError
-from quotahost.model.use import Look
+from quotahost.model import ClientUse, Look, QuotaType
 
+HELP: Final = "r s d n sort  t type  h held  / filter  f freeze  \u21b5 client  v volumes  q quit"
 _REDRAW: Final = 1.0  # seconds; a terminal that changes its size is drawn anew within it
-_Event = Callable[[Screen], None]
-
+_ORDERS: Final = {"r": Order.RATE, "s": Order.SHARE, "d": Order.DELAY, "n": Order.NAME}
+_AROUND: Final = 5  # lines that are no rows: state, cause, choice, the table's head, keys
+_END: Final = 10**9  # more steps than there are rows or lines
 _SEQUENCES: Final = {
     "\x1b[A": "up", "\x1b[B": "down", "\x1bOA": "up", "\x1bOB": "down", "\x1b[5~": "page-up", "\x1b[6~": "page-down",
     "\x1b[H": "home", "\x1b[F": "end", "\x1b[1~": "home", "\x1b[4~": "end",
     "\r": "enter", "\n": "enter", "\x7f": "backspace", "\x08": "backspace", "\x1b": "escape", "\x04": "q",
 }  # fmt: skip
 _KEY: Final = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.)|.", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the user wants to have explained: a client, or the volume of this name ("" lists all).
+
+    ``broker`` is the id of the volume's broker where there are several brokers.
+    """
+
+    client: ClientUse | None = None
+    volume: str = ""
+    broker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """An answer: its lines, and what opens the volumes that it lists, if it does."""
+
+    lines: Sequence[str]
+    volumes: Sequence[Question] = ()
+
+
+class Watched(Protocol):
+    """A broker or a cluster. Both methods may raise a QuotahostError, which the screen shows."""
+
+    def look(self) -> Look:
+        """Look once."""
+
+    def answer(self, question: Question) -> Panel:
+        """What is known of a client or of volumes."""
+
+
+def watch(watched: Watched, choice: Choice, interval: float) -> None:
+    """Show the live table until the user leaves it; ``interval`` in seconds is between two looks."""
+    terminal, screen = Terminal(), Screen(choice)
+    with (
+        Keys() as keys,
+        Background(watched, interval) as background,
+        Live(console=terminal, screen=True, auto_refresh=False) as live,
+    ):
+        while not screen.done and not keys.gone:
+            live.update(screen.drawn(terminal.width, terminal.height), refresh=True)
+            for key in keys.wait(background.wake, _REDRAW):
+                question = screen.press(key)
+                if question:
+                    background.ask(question)
+            background.hand_over(screen)
+
+
+# ---- looks and answers -----------------------------------------------------------------------------------------
+
+
+class Background:
+    """Looks every so many seconds until it is closed, and answers questions; each result is an event for the screen."""
+
+    def __init__(self, watched: Watched, interval: float) -> None:
+        self._watched, self._interval = watched, interval
+        self._events: SimpleQueue[Callable[[Screen], None]] = SimpleQueue()
+        self.wake, self._waker = os.pipe()
+        self._closed = threading.Event()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._run, name="quotahost-top-looks", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closed.set()
+
+    def ask(self, question: Question) -> None:
+        """Have it answered; the answer comes as an event."""
+        threading.Thread(target=self._ask, args=(question,), name="quotahost-top-answer", daemon=True).start()
+
+    def hand_over(self, screen: "Screen") -> None:
+        """Let the screen know all that has happened since the last call."""
+        with suppress(Empty):
+            while True:
+                self._events.get_nowait()(screen)
+                os.read(self.wake, 1)
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            try:
+                self._put(partial(Screen.show, look=self._watched.look()))
+            except Exception as error:  # the thread must outlive it: else the screen would stand still and not say so
+                self._put(partial(Screen.fail, problem=_problem(error)[0]))
+            self._closed.wait(self._interval)
+
+    def _ask(self, question: Question) -> None:
+        try:
+            panel = self._watched.answer(question)
+        except Exception as error:  # else the user would wait for an answer for ever
+            panel = Panel(_problem(error))
+        self._put(partial(Screen.tell, question=question, panel=panel))
+
+    def _put(self, event: "Callable[[Screen], None]") -> None:
+        self._events.put(event)
+        os.write(self._waker, b"!")
+
+
+def _problem(error: Exception) -> list[str]:
+    """What to show of it; an error that is none of quotahost's is a defect, and tells its type."""
+    text = str(error) if isinstance(error, QuotahostError) else f"{type(error).__name__}: {error}"
+    return text.splitlines() or [type(error).__name__]
+
+
+# ---- keys ------------------------------------------------------------------------------------------------------
 
 
 def decode(text: str) -> list[str]:
@@ -53,7 +162,7 @@ class Keys:
         self._before: list[Any] = []
         self.gone = False  # the terminal was closed
 
-    def __enter__(self) -> Keys:
+    def __enter__(self) -> Self:
         self._before = termios.tcgetattr(self._terminal)
         tty.setcbreak(self._terminal)
         return self
@@ -71,84 +180,170 @@ class Keys:
         return decode(read.decode(errors="replace"))
 
 
-class Background:
-    """Looks every so often until it is closed, and answers questions; each result is an event for the screen."""
-
-    def __init__(self, look: Callable[[], Look], interval: float, answer: Callable[[Question], Answer]) -> None:
-        """``interval`` in seconds."""
-        self._look, self._interval, self._answer = look, interval, answer
-        self._events: SimpleQueue[_Event] = SimpleQueue()
-        self.wake, self._waker = os.pipe()
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="quotahost-top-looks", daemon=True)
-
-    def __enter__(self) -> Background:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._closed.set()
-
-    def ask(self, question: Question) -> None:
-        """Have it answered; the answer comes as an event."""
-        threading.Thread(target=self._ask, args=(question,), name="quotahost-top-answer", daemon=True).start()
-
-    def hand_over(self, screen: Screen) -> None:
-        """Let the screen know all that has happened since the last call."""
-        with suppress(Empty):
-            while True:
-                self._events.get_nowait()(screen)
-                os.read(self.wake, 1)
-
-    def _run(self) -> None:
-        while not self._closed.is_set():
-            try:
-                look = self._look()
-            except Exception as error:  # the thread must outlive it: else the screen would stand still and not say so
-                self._put(partial(Screen.fail, problem=_problem(error)[0]))
-            else:
-                self._put(partial(Screen.show, look=look))
-            self._closed.wait(self._interval)
-
-    def _ask(self, question: Question) -> None:
-        try:
-            answer = self._answer(question)
-        except Exception as error:  # else the user would wait for an answer for ever
-            answer = Answer(_problem(error))
-        self._put(partial(Screen.tell, question=question, answer=answer))
-
-    def _put(self, event: _Event) -> None:
-        self._events.put(event)
-        os.write(self._waker, b"!")
+# ---- the screen ------------------------------------------------------------------------------------------------
 
 
-def _problem(error: Exception) -> list[str]:
-    """What to show of it; an error that is none of quotahost's is a defect, and tells its type."""
-    text = str(error) if isinstance(error, QuotahostError) else f"{type(error).__name__}: {error}"
-    return text.splitlines() or [type(error).__name__]
+@dataclass
+class Screen:
+    """What is shown now.
 
-
-def watch(look: Callable[[], Look], choice: Choice, interval: float, answer: Callable[[Question], Answer]) -> None:
-    """Show the live table until the user leaves it.
-
-    Args:
-        look: looks once; it may raise a QuotahostError, which is shown until a look succeeds again.
-        choice: what is shown first.
-        interval: seconds between looks.
-        answer: answers a question.
+    Attributes:
+        choice: which rows, in what order.
+        look: the newest look, None before the first.
+        problem: why there is no newer look; "" if there is nothing wrong.
+        frozen: new looks are not shown until the user lets go.
+        selected: the row that is selected, counted from 0.
+        typing: the user types the filter.
+        panel: the answer that is shown instead of the rows; None if these are.
+        question: what was asked last and is not answered yet.
+        done: the user wants to leave.
     """
-    console, screen = Terminal(), Screen(choice)
-    with (
-        Keys() as keys,
-        Background(look, interval, answer) as background,
-        Live(console=console, screen=True, auto_refresh=False) as live,
-    ):
-        while not screen.done and not keys.gone:
-            live.update(screen.drawn(console.width, console.height), refresh=True)
-            for key in keys.wait(background.wake, _REDRAW):
-                question = screen.press(key)
-                if question:
-                    background.ask(question)
-            background.hand_over(screen)
+
+    choice: Choice = field(default_factory=Choice)
+    look: Look | None = None
+    problem: str = ""
+    frozen: bool = False
+    selected: int = 0
+    typing: bool = False
+    panel: Panel | None = None
+    question: Question | None = None
+    done: bool = False
+    _first: int = 0  # the first line or row that is shown
+    _height: int = 24
+
+    def show(self, look: Look) -> None:
+        """Take a new look, unless the screen is frozen."""
+        self.problem = ""
+        if not self.frozen:
+            self.look = look
+
+    def fail(self, problem: str) -> None:
+        """There is no newer look."""
+        self.problem = problem
+
+    def tell(self, question: Question, panel: Panel) -> None:
+        """Show the answer, unless the user has gone on without it."""
+        if self.question is question:
+            self.question, self.panel, self._first = None, panel, 0
+
+    def rows(self) -> list[ClientUse]:
+        """The rows by the user's choice."""
+        return self.choice.rows(self.look.uses) if self.look else []
+
+    def press(self, key: str) -> Question | None:
+        """Do what the key means; what has to be asked for it, if anything."""
+        if self.typing:
+            self._type(key)
+        elif self.panel is not None or self.question:
+            return self._in_panel(key)
+        elif key == "v":
+            return self._ask(Question())
+        elif key == "enter":
+            if rows := self.rows():
+                return self._ask(Question(client=rows[min(self.selected, len(rows) - 1)]))
+        elif key == "q":
+            self.done = True
+        elif key in ("f", " "):
+            self.frozen = not self.frozen
+        elif key == "/":
+            self.typing = True
+        elif choice := self._chosen(key):
+            self._choose(choice)
+        else:
+            self.selected = max(0, min(self.selected + self._step(key), len(self.rows()) - 1))
+        return None
+
+    def _type(self, key: str) -> None:
+        text = self.choice.text
+        if key in ("enter", "escape"):
+            self.typing = False
+            text = "" if key == "escape" else text
+        elif key == "backspace":
+            text = text[:-1]
+        elif len(key) == 1:
+            text += key
+        self._choose(replace(self.choice, text=text))
+
+    def _in_panel(self, key: str) -> Question | None:
+        if key in ("escape", "q", "enter", "backspace"):
+            self.panel = self.question = None
+            self._first = 0
+        elif self.panel and key in map(str, range(1, min(9, len(self.panel.volumes)) + 1)):
+            return self._ask(self.panel.volumes[int(key) - 1])
+        else:
+            self._first = max(0, self._first + self._step(key))
+        return None
+
+    def _ask(self, question: Question) -> Question:
+        self.question, self.panel = question, None
+        return question
+
+    def _chosen(self, key: str) -> Choice | None:
+        """The choice that the key makes of the present one, if it makes any."""
+        if key in _ORDERS:
+            return replace(self.choice, order=_ORDERS[key])
+        if key == "h":
+            return replace(self.choice, held=not self.choice.held)
+        if key == "t":
+            types = [None, *QuotaType]
+            return replace(self.choice, type=types[(types.index(self.choice.type) + 1) % len(types)])
+        return Choice(self.choice.order) if key == "escape" else None
+
+    def _choose(self, choice: Choice) -> None:
+        self.choice, self.selected, self._first = choice, 0, 0
+
+    def _step(self, key: str) -> int:
+        page = max(1, self._height - _AROUND)
+        steps = {"up": -1, "k": -1, "down": 1, "j": 1, "page-up": -page, "page-down": page, "home": -_END, "end": _END}
+        return steps.get(key, 0)
+
+    def drawn(self, width: int, height: int) -> RenderableType:
+        """The whole screen, of exactly this many columns and lines at most."""
+        self._height = height
+        head = [state_line(self.look), cause_line(self.look)] if self.look else [Text("looking ..."), Text()]
+        body, lines = self._body(width, max(1, height - _AROUND))
+        blank = [Text()] * (height - _AROUND + 1 - lines)
+        parts: list[RenderableType] = [*head, self._choice_line(), body, *blank, self._foot()]
+        for part in parts:
+            if isinstance(part, Text):
+                part.no_wrap, part.overflow = True, "ellipsis"
+        return Group(*parts)
+
+    def _body(self, width: int, room: int) -> tuple[RenderableType, int]:
+        """What fills the middle, and its lines."""
+        if self.question:
+            return Text("asking the broker ...", style="dim"), 1
+        if self.panel is not None:
+            lines = [part for line in self.panel.lines for part in _folded(one_line(line), width)]
+            self._first = max(0, min(self._first, len(lines) - room))
+            shown = [Text(line) for line in lines[self._first : self._first + room]]
+            return Group(*shown), len(shown)
+        rows = self.rows()
+        self.selected = max(0, min(self.selected, len(rows) - 1))
+        # The selected row is always in sight.
+        self._first = max(min(self._first, self.selected, len(rows) - 1), self.selected - room + 1, 0)
+        part = rows[self._first : self._first + room]
+        return table(part, width, self.selected - self._first), len(part) + 1
+
+    def _choice_line(self) -> Text:
+        choice = self.choice
+        parts = [f"{len(self.rows()):,} rows by {choice.order}", f"type {choice.type}" if choice.type else ""]
+        parts += ["held back" if choice.held else "", "FROZEN" if self.frozen else ""]
+        parts.append(left_out(self.look) if self.look else "")
+        if choice.text or self.typing:
+            parts.append(f"filter: {one_line(choice.text, LONGEST)}{'_' if self.typing else ''}")
+        line = Text("  ".join(filter(None, parts)), style="bold" if self.frozen or self.typing else "dim")
+        return line.append(f"  {one_line(self.problem, LONGEST)}", style="bold red") if self.problem else line
+
+    def _foot(self) -> Text:
+        if self.typing:
+            return Text("enter keeps the filter  escape clears it", style="dim")
+        if self.panel is not None or self.question:
+            opens = "1-9 open the volume  " if self.panel and self.panel.volumes else ""
+            return Text(f"{opens}escape back  up/down scroll", style="dim")
+        return Text(HELP, style="dim")
+
+
+def _folded(line: str, width: int) -> list[str]:
+    """The line in parts that fit; what follows stands below the values of labelled facts."""
+    return textwrap.wrap(line, width, subsequent_indent=" " * 12, drop_whitespace=False) or [""]

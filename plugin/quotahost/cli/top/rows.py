@@ -1,34 +1,39 @@
-"""Which rows ``quotahost top`` shows: of several brokers one for each client, chosen and sorted by the user.
+"""A look as ``quotahost top`` shows it: one row for each client, chosen and sorted by the user, as a table or as JSON.
 
-:func:`merged` makes one look of the looks at several brokers. :class:`Choice`, which keys or options change, filters
-and sorts the rows of a look.
+1. :func:`merged` makes one look of the looks at several brokers: a client that uses several of them is one row.
+2. :class:`Choice`, which keys or options change, filters and sorts the rows.
+3. ``_COLUMNS`` says of each column where its value comes from and how people read it. :func:`table` and :func:`whole`
+   draw by it, and :func:`values` gives the same to programs.
 """
-
-from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, NamedTuple
 
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from quotahost.cli.console import one_line
 from quotahost.cli.explain.broker_socket import Unanswered
-from quotahost.model import QuotaType, State
-from quotahost.model.use import ClientUse, LimitedBy, Look
+from quotahost.model import ClientUse, LimitedBy, Look, QuotaType, State
 from quotahost.text import printable
+from quotahost.units.show import rounded
 
-_STATES: Final = (State.OPEN, State.THROTTLE, State.PAUSE)  # the last of them is told
+#: From the best to the worst; the cluster is in the worst state of its brokers.
+_STATES: Final = {State.OPEN: "green", State.THROTTLE: "yellow", State.PAUSE: "bold red"}
 #: What holds a client back most, first.
 _BOUNDS: Final = (
-    LimitedBy.FENCE,
-    LimitedBy.TOPIC_QUOTA,
-    LimitedBy.FACTOR,
-    LimitedBy.FLOOR,
-    LimitedBy.QUOTA,
-    LimitedBy.NOTHING,
-)
-
+    LimitedBy.FENCE, LimitedBy.TOPIC_QUOTA, LimitedBy.FACTOR, LimitedBy.FLOOR, LimitedBy.QUOTA, LimitedBy.NOTHING,
+)  # fmt: skip
+_TYPES: Final = {QuotaType.CONTROLLER_MUTATION: "MUTATION"}
+_UNITS: Final = {QuotaType.REQUEST: "%", QuotaType.CONTROLLER_MUTATION: "/s"}
+_WITH_ADDRESS: Final = 112  # narrower ones leave the address out
+_WIDE: Final = 96  # columns; narrower terminals leave the quota out, which the share tells
+LONGEST: Final = 200  # characters of a name that a table has room for, however wide the terminal is
 
 # ---- one look of several ---------------------------------------------------------------------------------------
 
@@ -75,42 +80,24 @@ def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
         alive: the ids of the brokers that are alive.
     """
     silent = sorted(set(alive) - looks.keys(), key=numeric)
-    worst = max(looks.values(), key=lambda look: (_STATES.index(look.state), -look.factor))
-    all_looks = list(looks.values())
-    return ClusterLook(
-        _where(looks, silent), worst.state, worst.factor, min(look.limit_factor for look in all_looks), worst.cause,
-        _fence(all_looks), _affected(all_looks), max(look.clients for look in all_looks),
-        max(look.clients_max for look in all_looks), _uses(looks), any(look.left_out for look in all_looks), looks,
-        silent,
-    )  # fmt: skip
-
-
-def _where(looks: Mapping[str, Look], silent: Sequence[str]) -> str:
     where = f"{len(looks)} of {len(looks) + len(silent)} brokers"
-    return (
-        f"{where} (silent: {', '.join(map(printable, silent[:5]))}{', ...' if len(silent) > 5 else ''})"
-        if silent
-        else where
-    )
-
-
-def _fence(looks: Sequence[Look]) -> str:
-    fences = {look.fence for look in looks}
-    return next(fence for fence in ("closed", "none", "open") if fence in fences)
-
-
-def _affected(looks: Sequence[Look]) -> int:
+    if silent:
+        where += f" (silent: {', '.join(map(printable, silent[:5]))}{', ...' if len(silent) > 5 else ''})"
+    all_looks = list(looks.values())
+    worst = max(all_looks, key=lambda look: (list(_STATES).index(look.state), -look.factor))
     # Brokers that are in no hurry have no topics; those that slow everybody have -1, as those that slow nobody.
-    slowing = [look.affected for look in looks if look.factor < 1]
-    return max(slowing) if slowing and min(slowing) >= 0 else -1
-
-
-def _uses(looks: Mapping[str, Look]) -> list[ClientUse]:
+    affected = [look.affected for look in all_looks if look.factor < 1]
     by_scope: dict[tuple[str, ...], dict[str, ClientUse]] = defaultdict(dict)
     for broker in sorted(looks, key=numeric):
         for use in looks[broker].uses:
             by_scope[str(use.quota_type), use.user, use.client_id, use.scope][broker] = use
-    return [_sum(by_broker) for by_broker in by_scope.values()]
+    return ClusterLook(
+        where, worst.state, worst.factor, min(look.limit_factor for look in all_looks), worst.cause,
+        next(fence for fence in ("closed", "none", "open") if fence in {look.fence for look in all_looks}),
+        max(affected) if affected and min(affected) >= 0 else -1, max(look.clients for look in all_looks),
+        max(look.clients_max for look in all_looks), [_sum(by_broker) for by_broker in by_scope.values()],
+        any(look.left_out for look in all_looks), looks, silent,
+    )  # fmt: skip
 
 
 def _sum(by_broker: Mapping[str, ClientUse]) -> ClusterUse:
@@ -137,9 +124,15 @@ def numeric(broker: str) -> tuple[int, str]:
     return int(broker) if broker.isascii() and broker.isdigit() else 0, broker
 
 
-def several(use: ClientUse) -> Unanswered:
-    """Why a row can't be opened that is no client's own."""
-    return Unanswered(f"this is the quota of several clients ({printable(use.scope)})", "choose a row of one client")
+def require_one_client(use: ClientUse) -> None:
+    """Only a row that is one client's own can be opened.
+
+    Raises:
+        Unanswered: it is the quota of several clients.
+    """
+    if use.scope != "client":
+        problem = f"this is the quota of several clients ({printable(use.scope)})"
+        raise Unanswered(problem, "choose a row of one client")
 
 
 # ---- what the user wants to see --------------------------------------------------------------------------------
@@ -152,14 +145,6 @@ class Order(StrEnum):
     SHARE = "share"
     DELAY = "delay"
     NAME = "name"
-
-
-_KEYS: Final[dict[Order, Callable[[ClientUse], float]]] = {
-    Order.RATE: lambda use: use.rate,
-    # Who has a quota of 0 and uses something is beyond all others; who has none is behind them.
-    Order.SHARE: lambda use: -1.0 if use.quota is None else use.share if use.share is not None else _of_nothing(use),
-    Order.DELAY: lambda use: use.delay_ms,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,25 +165,181 @@ class Choice:
     held: bool = False
 
     def rows(self, uses: Iterable[ClientUse]) -> list[ClientUse]:
-        """The rows to show. Rates of different types have different units, so types follow one another."""
-        chosen = [use for use in uses if self._has(use)]
-        types = list(QuotaType)
+        """The rows to show."""
+        return sorted(filter(self._has, uses), key=self._place)
+
+    def _place(self, use: ClientUse) -> tuple[Any, ...]:
+        kind = list(QuotaType).index(use.quota_type)
         if self.order is Order.NAME:
-            return sorted(chosen, key=lambda use: (use.user, use.client_id, use.scope, types.index(use.quota_type)))
-        by = _KEYS[self.order]
-        if self.order is Order.RATE:
-            return sorted(chosen, key=lambda use: (types.index(use.quota_type), -by(use), use.user, use.client_id))
-        return sorted(chosen, key=lambda use: (-by(use), types.index(use.quota_type), use.user, use.client_id))
+            return use.user, use.client_id, use.scope, kind
+        if self.order is Order.DELAY:
+            return -use.delay_ms, kind, use.user, use.client_id
+        if self.order is Order.SHARE:
+            # Who has a quota of 0 and uses something is beyond all others; who has none is behind them.
+            of_nothing = math.inf if use.rate else 0.0
+            share = -1.0 if use.quota is None else of_nothing if use.share is None else use.share
+            return -share, kind, use.user, use.client_id
+        # Rates of different types have different units, so types follow one another.
+        return kind, -use.rate, use.user, use.client_id
 
     def _has(self, use: ClientUse) -> bool:
         if self.type not in (None, use.quota_type) or (self.held and not use.is_held_back):
             return False
-        if not use.rate and use.bound is LimitedBy.NOTHING and not use.delay_ms and not use.shadow:
+        if not use.rate and not use.is_held_back and not use.shadow:
             return False  # idle
         wanted = self.text.casefold()
-        bound = "" if use.bound_by == LimitedBy.NOTHING else use.bound_by
-        return any(wanted in text.casefold() for text in (use.user, use.client_id, use.scope, use.address, bound))
+        return any(
+            wanted in text.casefold() for text in (use.user, use.client_id, use.scope, use.address, _bound_by(use))
+        )
 
 
-def _of_nothing(use: ClientUse) -> float:
-    return math.inf if use.rate else 0.0
+# ---- a row ------------------------------------------------------------------------------------------------------
+
+
+def _name(text: str) -> str:
+    return one_line(text, LONGEST)
+
+
+def _user(use: ClientUse) -> str:
+    """In brackets what stands for several users."""
+    if use.user or use.scope == "client":
+        return _name(use.user)
+    return "(all)" if use.client_id else f"({_name(use.scope)})"
+
+
+def _client_id(use: ClientUse) -> str:
+    """In brackets what stands for several client-ids of a user."""
+    if use.scope == "client" or not use.user:
+        return _name(use.client_id)
+    return "(all)" if use.scope == "user" else f"({_name(use.scope)})"
+
+
+def _bound_by(use: ClientUse) -> str:
+    return "" if use.bound_by == LimitedBy.NOTHING else use.bound_by
+
+
+def _amount(rate: float | None, quota_type: QuotaType) -> str:
+    """A rate with three digits: ``1.25 MB/s``, ``12 %``, ``3 /s``; a dash if it is unlimited."""
+    if rate is None:
+        return "-"
+    unit = _UNITS.get(quota_type, "B/s")
+    if quota_type is QuotaType.REQUEST:
+        return f"{rate:,.0f} {unit}" if rate >= 100 else f"{rate:.3g} {unit}"
+    return rounded(rate, unit)
+
+
+def _share(use: ClientUse) -> str:
+    """Percent of the quota; a dash without one."""
+    if use.quota is None:
+        return "-"
+    return "0 %" if not use.rate else "> 0 %" if use.share is None else f"{use.share:.0%}".replace("%", " %")
+
+
+def _delay(use: ClientUse) -> str:
+    """``12 ms``, ``1.3 s``; empty where Kafka has delayed nothing."""
+    if not use.delay_ms:
+        return ""
+    return f"{use.delay_ms / 1000:,.1f} s" if use.delay_ms >= 1000 else f"{max(1, round(use.delay_ms))} ms"
+
+
+class _Column(NamedTuple):
+    """A column: its name in JSON, its value there, and, where the table has it, the heading and a row's text."""
+
+    key: str
+    value: Callable[[Any], Any]
+    heading: str = ""
+    cell: Callable[[Any], str] = str
+    is_number: bool = False
+
+
+_COLUMNS: Final = (
+    _Column("user", lambda use: use.user, "user", _user),
+    _Column("client_id", lambda use: use.client_id, "client-id", _client_id),
+    _Column("scope", lambda use: use.scope),
+    _Column(
+        "type", lambda use: str(use.quota_type), "type", lambda use: _TYPES.get(use.quota_type, str(use.quota_type))
+    ),
+    _Column("rate", lambda use: use.rate, "rate", lambda use: _amount(use.rate, use.quota_type), True),
+    _Column("quota", lambda use: use.quota, "quota", lambda use: _amount(use.quota, use.quota_type), True),
+    _Column("limit", lambda use: use.limit),
+    _Column("share", lambda use: use.share, "share", _share, True),
+    _Column("delay_ms", lambda use: use.delay_ms, "delay", _delay, True),
+    _Column("brokers", lambda use: list(use.brokers), "brokers", lambda use: str(len(use.brokers)), True),
+    _Column("address", lambda use: use.address, "address", lambda use: _name(use.address)),
+    _Column("bound_by", lambda use: use.bound.value, "bound by", lambda use: _name(_bound_by(use))),
+    _Column("shadow", lambda use: use.shadow),
+    _Column("idle_seconds", lambda use: use.idle),
+)
+
+
+def table(uses: Sequence[ClientUse], width: int, selected: int | None = None) -> Table:
+    """The rows, on lines of one row each. Names are cut, and numbers never."""
+    left_out = set() if any(isinstance(use, ClusterUse) for use in uses) else {"brokers"}
+    left_out |= set() if width >= _WIDE else {"quota"}
+    left_out |= set() if width >= _WITH_ADDRESS and any(use.address for use in uses) else {"address"}
+    columns = [column for column in _COLUMNS if column.heading and column.key not in left_out]
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=True, header_style="reverse")
+    for column in columns:
+        if column.key in ("user", "client_id"):
+            grid.add_column(column.heading, ratio=1, no_wrap=True, overflow="ellipsis", min_width=8)
+        else:
+            grid.add_column(column.heading, no_wrap=True, justify="right" if column.is_number else "left")
+    for at, use in enumerate(uses):
+        colour = "" if use.bound is LimitedBy.NOTHING else "red" if use.bound is LimitedBy.FENCE else "yellow"
+        style = f"{colour} reverse" if at == selected else colour
+        grid.add_row(*(Text(column.cell(use)) for column in columns), style=style)
+    return grid
+
+
+# ---- a look -----------------------------------------------------------------------------------------------------
+
+
+def state_line(look: Look) -> Text:
+    """Whom the look is of, the state, the factor, the fence, and how full the table is."""
+    factor = f"factor {look.factor:.3g}"
+    if abs(look.limit_factor - look.factor) >= 0.0005 and look.fence != "closed":
+        factor += f" (limits x {look.limit_factor:.3g})"
+    if look.affected >= 0:
+        factor += f" for writers to {look.affected:,} topics"
+    places = f"{look.clients:,} of {look.clients_max:,} places{' at most' if isinstance(look, ClusterLook) else ''}"
+    state = (str(look.state), _STATES[look.state])
+    return Text.assemble((f"{_name(look.where)}  ", "bold"), state, f"  {factor}  fence {look.fence}  {places}")
+
+
+def cause_line(look: Look) -> Text:
+    """Why the factor is below 1; empty if it isn't."""
+    return Text(f"cause: {_name(look.cause)}" if look.cause and look.factor < 1 else "")
+
+
+def left_out(look: Look) -> str:
+    """That there are more clients than the look has rows for; empty if there are not."""
+    return "more clients, less busy, are left out" if look.left_out else ""
+
+
+def whole(look: Look, choice: Choice, width: int) -> RenderableType:
+    """All of a look, for ``--once``."""
+    rows = table(choice.rows(look.uses), width)
+    return Group(state_line(look), cause_line(look), rows, *([left_out(look)] if look.left_out else []))
+
+
+def values(look: Look, choice: Choice) -> dict[str, Any]:
+    """A look for programs: rates in the type's unit, shares from 0 on, null where there is no quota or limit."""
+    where: dict[str, Any] = {"broker": look.where}
+    if isinstance(look, ClusterLook):
+        by_broker = {
+            broker: _state(of_broker) | {"volumes": [asdict(volume) for volume in of_broker.volumes]}
+            for broker, of_broker in look.looks.items()
+        }
+        where = {"brokers": by_broker, "silent": list(look.silent)}
+    rows = [
+        {column.key: column.value(use) for column in _COLUMNS if column.key != "brokers" or isinstance(use, ClusterUse)}
+        for use in choice.rows(look.uses)
+    ]
+    return {
+        **where, **_state(look), "limit_factor": look.limit_factor, "affected_topics": look.affected,
+        "clients": look.clients, "clients_max": look.clients_max, "left_out": look.left_out, "rows": rows,
+    }  # fmt: skip
+
+
+def _state(look: Look) -> dict[str, Any]:
+    return {"state": str(look.state), "factor": look.factor, "cause": look.cause, "fence": look.fence}

@@ -16,7 +16,7 @@ from quotahost.background import start_daemon
 from quotahost.broker.host.broker import HostBroker
 from quotahost.broker.host.broker_status import ClientTable, answer_question, lines, parse, uses
 from quotahost.broker.host.messages import ConfigRow, Gauge
-from quotahost.cli.explain.quota import parse as parse_answer
+from quotahost.cli.explain.answer import parse as parse_answer
 from quotahost.model import Client, ClientUsage, QuotaType, State, VolumeUse
 from quotahost.model.use import ClientUse, LimitedBy
 from quotahost.settings.broker import Settings

@@ -28,8 +28,7 @@ from quotahost.broker.plugins.suppliers.static import (
     Static,
 )
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
-from quotahost.cli.explain.quota import parse
-from quotahost.cli.explain.wording import quota_facts
+from quotahost.cli.explain.answer import parse, quota_facts
 from quotahost.model import QUOTA_TYPES, Client, ClientQuotaChange, Quota, QuotaEntity, QuotaType, Scope
 from quotahost.model.quotas import DEFAULT
 from quotahost.settings.broker import Settings
@@ -38,7 +37,7 @@ from tests.fakes import dump
 from tests.fakes.plugin_context import context, settings
 from tests.fakes.shim import FakeShim, node_of
 from tests.fakes.suppliers import Supplier, resolved, supplier
-from tests.unit.cli.test_explain import answer
+from tests.unit.cli.explain.test_answer import answer
 
 # ---- one answer of several suppliers ----------------------------------------------------------------------------
 

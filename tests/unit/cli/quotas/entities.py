@@ -1,12 +1,10 @@
 """Strategies of hypothesis for all that may be declared: names that are hard to write, and rates of every size."""
 
-from __future__ import annotations
-
 import math
 
 from hypothesis import strategies as st
 
-from quotahost.cli.quotas.plan import Entity, keys_of
+from quotahost.cli.quotas.plan import Entity
 from quotahost.model import DEFAULT
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12) | st.sampled_from(
@@ -37,7 +35,7 @@ RATES = st.floats(1e-9, 1e15)
 def quotas_of(entity: Entity) -> st.SearchStrategy[tuple[Entity, dict[str, float]]]:
     rates = {
         key: st.integers(1, 2**31 - 1).map(float) if "connection" in key else WHOLE if "byte" in key else RATES
-        for key in keys_of(entity)
+        for key in entity.units()
     }
     if entity.in_cluster:
         rates = dict.fromkeys(rates, RATES | st.just(math.inf))

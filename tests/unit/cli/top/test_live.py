@@ -1,15 +1,152 @@
-"""What looks and answers in the background of the live table."""
-
-from __future__ import annotations
+"""The live table of ``quotahost top``: what each key does, what is drawn, what looks and answers in the background."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
 
 from harness.system.waiting import eventually
-from quotahost.cli.top.live import Background
-from quotahost.cli.top.screen import Answer, Question, Screen
+from quotahost.cli.top.live import Background, Panel, Question, Screen, decode
+from quotahost.cli.top.rows import Order
 from quotahost.errors import QuotahostError
-from quotahost.model import Look
+from quotahost.model import Look, QuotaType, State
+from quotahost.model.use import LimitedBy
 from tests.unit.cli.top.uses import look, use
+
+SECOND = Question(volume="/dev/sdb", broker="2")
+MANY = [use("u", f"client-{number:05}", rate=1e6 - number) for number in range(1_000)]
+
+
+def screen_of(*uses: object) -> Screen:
+    screen = Screen()
+    screen.show(look(uses or MANY))  # type: ignore[arg-type]
+    return screen
+
+
+def drawn(screen: Screen, width: int = 80, height: int = 24) -> list[str]:
+    console = Console(width=width, height=height, force_terminal=False, highlight=False)
+    with console.capture() as text:
+        console.print(screen.drawn(width, height))
+    return text.get().splitlines()
+
+
+def press(screen: Screen, keys: str) -> None:
+    for key in decode(keys):
+        screen.press(key)
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 60), (40, 8), (96, 24)])
+def test_it_fills_the_terminal_and_never_more(width: int, height: int) -> None:
+    lines = drawn(screen_of(), width, height)
+    assert len(lines) == height
+    assert max(map(len, lines)) <= width
+    assert "client-00000" in drawn(screen_of(), 200)[4]
+
+
+def test_at_80_columns_all_numbers_and_what_binds_are_there() -> None:
+    held = use("CN=a-very-long-name,O=of-a-company", "x" * 300, bound=LimitedBy.TOPIC_QUOTA, delay_ms=1300.0)
+    line = drawn(screen_of(held))[4]
+    assert line.split()[-8:] == ["1.00", "MB/s", "50", "%", "1.3", "s", "topic", "quota"]
+    assert "quota" not in drawn(screen_of(held))[3].replace("bound by", "")
+    assert "2.00 MB/s" in drawn(screen_of(held), 120)[4]
+
+
+def test_the_state_and_its_cause_are_told() -> None:
+    screen = Screen()
+    screen.show(look(state=State.THROTTLE, factor=0.42, limit_factor=0.6, cause="broker 3, volume /dev/sdb"))
+    head = drawn(screen)
+    assert "THROTTLE  factor 0.42 (limits x 0.6)  fence open" in head[0]
+    assert head[1] == "cause: broker 3, volume /dev/sdb"
+
+
+def test_it_tells_when_more_are_left_out() -> None:
+    screen = screen_of()
+    assert "left out" not in drawn(screen)[2]
+    screen.show(look(MANY).first(999))
+    assert drawn(screen)[2] == "999 rows by rate  more clients, less busy, are left out"
+
+
+def test_names_from_outside_command_no_terminal() -> None:
+    text = "\n".join(drawn(screen_of(use("\x1b[2J[red]", "a\nb\u202e"))))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "[red]" in text
+
+
+def test_keys_sort_filter_and_clear() -> None:
+    screen = screen_of()
+    press(screen, "sht")
+    assert (screen.choice.order, screen.choice.held, screen.choice.type) == (Order.SHARE, True, QuotaType.PRODUCE)
+    press(screen, "\x1b")
+    press(screen, "/t-0099q\x7f\r")
+    assert [each.client_id for each in screen.rows()] == [f"client-0099{n}" for n in range(10)]
+    assert not screen.done, "q was a part of the filter"
+    press(screen, "/\x1b")
+    assert len(screen.rows()) == 1_000
+    press(screen, "q")
+    assert screen.done
+
+
+def test_a_frozen_screen_keeps_what_it_shows() -> None:
+    screen = screen_of()
+    press(screen, "f")
+    screen.show(look([use("new")]))
+    assert len(screen.rows()) == 1_000
+    assert "FROZEN" in drawn(screen)[2]
+    press(screen, "f")
+    screen.show(look([use("new")]))
+    assert len(screen.rows()) == 1
+
+
+MOVES = ["\x1b[A", "\x1b[B", "\x1b[5~", "\x1b[6~", "\x1b[H", "\x1b[F", "r", "s", "d", "n"]
+
+
+@given(st.lists(st.sampled_from(MOVES), max_size=10), st.integers(6, 40))
+def test_the_selected_row_is_always_in_sight(keys: list[str], height: int) -> None:
+    screen = screen_of(*MANY[:100])
+    for each in keys:
+        press(screen, each)
+        lines = drawn(screen, 80, height)
+        assert any(screen.rows()[screen.selected].client_id in line for line in lines)
+
+
+def test_a_client_is_opened_and_left() -> None:
+    screen = screen_of()
+    press(screen, "\x1b[B")
+    question = screen.press("enter")
+    assert question == Question(client=MANY[1])
+    screen.tell(Question(), Panel(["of an older question"]))
+    assert "asking" in drawn(screen)[3]
+    screen.tell(question, Panel(["PRODUCE is limited by " + "x" * 200]))
+    assert drawn(screen)[3].startswith("PRODUCE is limited by")
+    assert sum(line.count("x") for line in drawn(screen)[3:10]) == 200, "nothing is cut"
+    press(screen, "\x1b")
+    assert "client-00000" in drawn(screen)[4]
+
+
+def test_a_volume_is_opened_by_its_number() -> None:
+    screen = screen_of()
+    listed = screen.press("v")
+    assert listed == Question()
+    screen.tell(listed, Panel(["volume", "/dev/sda", "/dev/sdb"], [Question(volume="/dev/sda"), SECOND]))
+    assert screen.press("3") is None
+    assert screen.press("2") is SECOND
+
+
+def test_a_broker_that_no_longer_answers_is_told_beside_what_was_seen_last() -> None:
+    screen = screen_of()
+    screen.fail("the broker no longer answers")
+    assert "the broker no longer answers" in drawn(screen)[2]
+    assert "client-00000" in drawn(screen)[4]
+    screen.show(look(MANY))
+    assert "no longer" not in drawn(screen)[2]
+
+
+@given(st.text())
+def test_whatever_is_typed_is_no_error(text: str) -> None:
+    screen = screen_of(use())
+    press(screen, text)
+    assert len(drawn(screen)) == 24
 
 
 class Broker:
@@ -23,10 +160,10 @@ class Broker:
             raise self.error
         return look([use()])
 
-    def answer(self, question: Question) -> Answer:
+    def answer(self, question: Question) -> Panel:
         if self.error:
             raise self.error
-        return Answer(["told"])
+        return Panel(["told"])
 
 
 @pytest.mark.parametrize(
@@ -43,7 +180,7 @@ def test_whatever_fails_is_told_and_the_next_look_is_shown(error: Exception, tol
     def heard() -> None:
         background.hand_over(screen)
 
-    with Background(broker.look, 0.01, broker.answer) as background:
+    with Background(broker, 0.01) as background:
         eventually(lambda: (heard(), screen.problem)[1] == told)
         screen.question = question
         background.ask(question)

@@ -1,7 +1,5 @@
 """What a look may find, made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,6 +1,6 @@
 """Publishes what ``quotahost top`` shows of this broker, while somebody watches. A part of the task ``publish-usage``.
 
-1. Who watches writes a record to ``watch.topic`` again and again (``quotahost.records.watch``); :class:`Watchers` keeps
+1. Who watches writes a record to ``__quotahost_watch`` again and again (``quotahost.records.watch``); :class:`Watchers` keeps
    the newest of each.
 2. Every two seconds, and at once for a new question, :class:`StatusPublisher` has the broker looked at and publishes
    that to ``looks.topic``, with the explanations of clients that watchers ask for.

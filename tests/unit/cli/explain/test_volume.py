@@ -1,7 +1,5 @@
 """``quotahost explain --volume``: sizes and growth from log directories, cuts of retention, and what is shown."""
 
-from __future__ import annotations
-
 import os
 import struct
 from dataclasses import replace
@@ -11,38 +9,38 @@ from typing import Any
 
 import pytest
 
+from quotahost.broker.disks.file_stores import read_disks
 from quotahost.broker.disks.topics import OTHERS, largest, look, topic_of, written
 from quotahost.broker.host.messages import Gauge
 from quotahost.cli.console import lines_of
 from quotahost.cli.explain import retention
 from quotahost.cli.explain.retention import Cut, Retention, Segment, cut
 from quotahost.cli.explain.volume import (
-    BrokerVolumes,
     ask_volumes,
     client_rows,
     cut_row,
     retention_of,
     show_volume,
-    stalled_uploads,
     topic_rows,
+    volume_facts,
 )
-from quotahost.cli.explain.volume import volume_facts as facts
-from quotahost.model import Client, State, Volume
+from quotahost.model import Client, Look, QuotaType, State, Volume, VolumeUse
 from quotahost.model.use import MeasuredVolume
 from tests.fakes import dump
 from tests.fakes.shim import FakeShim
+from tests.unit.cli.top.uses import look as look_at
+from tests.unit.cli.top.uses import use
 
 NOW = 1_000_000.0  # seconds since 1970
 
 
-def broker_volumes() -> BrokerVolumes:
-    """What a broker in THROTTLE answers, whose disk /dev/sdb is above its soft limit."""
-    limits = {"Hard": 900, "Soft": 500, "Factor": 0.5}
-    shim = FakeShim(numbers=[Gauge("VolumeLimits", "/dev/sdb", name, value) for name, value in limits.items()])
-    shim.answers["state"] = dump.state(factor=0.5, cause="broker 2, volume \\d")
-    rows = [dump.row(type="FETCH", rate=1e6), dump.row(client_id="a\tb", rate=3000.5)]
-    shim.answers |= {"usage": dump.usage(*rows), "marks": [["bob", "web", "orders"]]}
-    return ask_volumes(shim.ask)
+def a_look() -> Look:
+    """A broker in THROTTLE, whose disk /dev/sdb is above its soft limit."""
+    return look_at(
+        [use(client_id="a\tb", rate=3000.5), use(quota_type=QuotaType.FETCH), use("", "", scope="newcomers")],
+        volumes=[VolumeUse("/dev/sdb", 1000, 600, 500, 900, 0.5)], marks=[(Client("bob", "web"), "orders")],
+        state=State.THROTTLE, factor=0.5, cause="broker 2, volume \\d",
+    )  # fmt: skip
 
 
 def partition(directory: Path, topic: str, *ages: float, size: int = 4096) -> Path:
@@ -63,26 +61,30 @@ def measured(**changes: object) -> MeasuredVolume:
     return MeasuredVolume(**(given | changes))
 
 
-def test_the_brokers_answers_become_values() -> None:
-    found = broker_volumes()
-    assert (found.pid, found.node, found.state, found.factor) == ("42", "1", State.THROTTLE, 0.5)
-    assert found.cause == "broker 2, volume \\d"
-    assert found.directories == ("/data/1", "/data/2")
-    assert found.numbers == {"/dev/sdb": {"Hard": 900, "Soft": 500, "Factor": 0.5}}
-    assert found.clients == [(Client("alice", "a\tb"), 3000.5)]
-    assert found.marks == [(Client("bob", "web"), "orders")]
+def test_the_brokers_answers_become_a_look(tmp_path: Path) -> None:
+    (name,) = (volume.name for volume in read_disks("1", [str(tmp_path)]).volumes)
+    limits = {"Hard": 900, "Soft": 500, "Factor": 0.5}
+    shim = FakeShim(numbers=[Gauge("VolumeLimits", name, attribute, value) for attribute, value in limits.items()])
+    shim.answers["state"] = dump.state(log_dirs=[str(tmp_path)])
+    shim.answers |= {"uses": dump.uses(dump.row(rate=3000.5), factor=0.5), "marks": [["bob", "web", "orders"]]}
+    state, disks, seen = ask_volumes(shim.ask)
+    assert (state.pid, state.node, seen.state, seen.factor) == (42, "1", State.THROTTLE, 0.5)
+    assert [(use.name, use.soft, use.hard, use.factor) for use in seen.volumes] == [(name, 500, 900, 0.5)]
+    assert seen.volumes[0].capacity == disks.volumes[0].capacity
+    assert [(use.client, use.rate) for use in seen.uses] == [(Client("alice", "app"), 3000.5)]
+    assert seen.marks == [(Client("bob", "web"), "orders")]
 
 
-@pytest.mark.parametrize("broken", [{"state": {}}, {"usage": []}, {"marks": 7}])
+@pytest.mark.parametrize("broken", [{"state": {}}, {"uses": []}, {"marks": 7}])
 def test_answers_of_another_version_are_an_error(broken: dict[str, object]) -> None:
     shim = FakeShim()
-    shim.answers |= {"usage": dump.usage()} | broken
-    with pytest.raises(ValueError, match=r"missing|indices|iterable"):
+    shim.answers |= {"uses": dump.uses()} | broken
+    with pytest.raises(ValueError, match=r"missing|mapping|iterable"):
         ask_volumes(shim.ask)
 
 
 def test_retention_is_read() -> None:
-    assert retention_of([["t", "retention.ms", "5"]]) == {"t": {"retention.ms": "5"}}
+    assert retention_of([["t", "retention.ms", "5000"]], ["t", "u"]) == {"t": Retention(5.0), "u": Retention()}
 
 
 @pytest.mark.parametrize(
@@ -164,14 +166,8 @@ def test_the_work_for_a_topic_does_not_grow_with_the_square_of_its_partitions(tm
         ({"retention.ms": "-1", "retention.bytes": "7"}, Retention(None, 7)),
         ({"cleanup.policy": "compact", "retention.ms": "5000"}, Retention(5.0, None, compacted=True)),
         ({"cleanup.policy": "compact,delete", "retention.ms": "5000"}, Retention(5.0)),
-        (
-            {"retention.ms": "5000", "remote.storage.enable": "true", "local.retention.ms": "-2"},
-            Retention(5.0, tiered=True),
-        ),
-        (
-            {"retention.ms": "5000", "remote.storage.enable": "true", "local.retention.ms": "1000"},
-            Retention(1.0, tiered=True),
-        ),
+        ({"retention.ms": "5000", "remote.storage.enable": "true", "local.retention.ms": "-2"}, Retention(5.0)),
+        ({"retention.ms": "5000", "remote.storage.enable": "true", "local.retention.ms": "1000"}, Retention(1.0)),
         ({}, Retention()),
     ],
 )
@@ -204,7 +200,7 @@ def test_an_index_that_is_no_file_is_neither_waited_for_nor_followed(tmp_path: P
 
 
 def test_the_facts_say_when_it_is_full() -> None:
-    told = dict(facts(broker_volumes(), measured()))
+    told = dict(volume_facts("1 (pid 42)", a_look(), measured()))
     assert told["consumed"] == "600 B (60.0%)"
     assert told["soft"] == "500 B, breached by 100 B"
     assert told["hard"] == "900 B, 300 B left"
@@ -212,7 +208,7 @@ def test_the_facts_say_when_it_is_full() -> None:
     assert told["state"] == (
         "this volume's factor is 0.5; THROTTLE with the factor 0.5 is in force (broker 2, volume \\d)"
     )
-    assert dict(facts(broker_volumes(), measured(growth=-3.0)))["growth"] == "-3 B/s over 5.0 s"
+    assert dict(volume_facts("1", a_look(), measured(growth=-3.0)))["growth"] == "-3 B/s over 5.0 s"
 
 
 def test_the_largest_and_the_quickest_topics_are_shown_and_the_rest_together() -> None:
@@ -224,17 +220,19 @@ def test_the_largest_and_the_quickest_topics_are_shown_and_the_rest_together() -
     assert rows[-1][:2] == ["(not Kafka's, or the file system's own)", "392 B"]
 
 
-def test_who_writes_is_told_with_the_topic_where_that_is_known() -> None:
-    found = broker_volumes()
-    assert list(client_rows(found)) == [
-        ("user alice, client-id 'a\\tb'", "3.00 kB/s", ""),
-        ("user bob, client-id web", "", "orders"),
-    ]
-    assert "A topic is the last affected one" in "\n".join(
-        lines_of(partial(show_volume, broker=found, measured=measured()))
-    )
-    unmarked = replace(found, marks=())
-    assert "Kafka doesn't tell" in "\n".join(lines_of(partial(show_volume, broker=unmarked, measured=measured())))
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_who_writes_is_told_with_the_topic_where_that_is_known(is_marked: bool) -> None:
+    found = a_look() if is_marked else replace(a_look(), marks=())
+    rows = [("user alice, client-id 'a\\tb'", "3.00 kB/s", ""), ("user bob, client-id web", "", "orders")]
+    assert list(client_rows(found)) == rows[: 1 + is_marked]
+    text = "\n".join(lines_of(partial(show_volume, broker="1", look=found, measured=measured())))
+    assert ("A topic is the last affected one" in text, "Kafka doesn't tell" in text) == (is_marked, not is_marked)
+
+
+def test_limits_that_nobody_tells_are_unknown() -> None:
+    told = dict(volume_facts("1", look_at(), measured()))
+    assert told["limits"].startswith("unknown: nothing on this broker tells them")
+    assert "soft" not in told
 
 
 def test_a_cut_is_shown_with_what_would_be_kept() -> None:
@@ -246,18 +244,3 @@ def test_a_cut_is_shown_with_what_would_be_kept() -> None:
         "compacted"
     )
     assert cut_row(Cut("t", Retention(), None, by_size=False, freed=[0, 0])) == ("t", "for ever", "0 B", "0 B")
-
-
-@pytest.mark.parametrize("kept", [Retention(1000.0, tiered=True), Retention(None, 8192, tiered=True)])
-def test_segments_that_wait_for_their_upload_are_told_since_a_cut_does_not_free_them(
-    tmp_path: Path, kept: Retention
-) -> None:
-    partition(tmp_path, "a-0", 9000, 5000, 1500, 0)
-    partition(tmp_path, "b-0", 500, 100, 0)
-    seen = look([str(tmp_path)])
-    (segment, *_) = retention.segments(str(tmp_path / "a-0"))
-    stalled = cut("a", kept, seen, NOW)
-    assert stalled.overdue == 2 * segment.used, "the third may be deleted when Kafka looks for it next"
-    assert "past the local retention" in stalled_uploads([stalled, cut("b", kept, seen, NOW)])
-    assert "b:" not in stalled_uploads([stalled, cut("b", kept, seen, NOW)])
-    assert cut("a", replace(kept, tiered=False), seen, NOW).overdue == 0, "without tiered storage nothing waits"

@@ -1,20 +1,20 @@
-"""Files of declared quotas: what they mean, and how every mistake is told."""
-
-from __future__ import annotations
+"""Files of declared quotas: what they mean, and how every mistake is told; and plans."""
 
 import math
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
 
-from quotahost.cli.quotas import yaml_file
-from quotahost.cli.quotas.declared import DeclarationError, Declared, read_declared, read_properties
-from quotahost.cli.quotas.plan import Entity, compare
-from quotahost.cli.quotas.yaml_file import in_yaml
+from quotahost.cli.quotas import files
+from quotahost.cli.quotas.files import Declared, in_yaml, read_declared, read_properties
+from quotahost.cli.quotas.plan import Change, DeclarationError, Entity, compare
 from quotahost.model import DEFAULT
+from tests.unit.cli.quotas.entities import QUOTAS
 
 
 @pytest.fixture
@@ -214,17 +214,17 @@ def test_aliases_that_stand_for_gigabytes_are_refused_before_anything_is_built(f
     assert problem(file, text) == "FILE:1: a0: has an alias or anchor (* or &); write out what it stands for"
 
 
-@pytest.mark.parametrize("loader", [yaml_file._LOADER, yaml.BaseLoader], ids=["libyaml", "without"])
+@pytest.mark.parametrize("loader", [files._LOADER, yaml.BaseLoader], ids=["libyaml", "without"])
 @pytest.mark.parametrize("nested", ["[", "{a: ", "- "])
 def test_a_file_that_is_nested_thousands_deep_is_refused(
     file: Path, monkeypatch: pytest.MonkeyPatch, loader: Any, nested: str
 ) -> None:
-    monkeypatch.setattr(yaml_file, "_LOADER", loader)
+    monkeypatch.setattr(files, "_LOADER", loader)
     assert "nest" in problem(file, 2000 * nested)
 
 
 def test_a_file_that_is_too_large_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_file, "_MOST_BYTES", 100)
+    monkeypatch.setattr(files, "_MOST_BYTES", 100)
     assert "has more than 100 bytes; divide it into several files" in problem(file, "#" + 100 * "x")
 
 
@@ -282,3 +282,42 @@ def test_many_entities_are_read_written_and_compared(file: Path) -> None:
     assert declared.quotas == quotas
     present = dict(quotas) | {Entity("user-7", in_cluster=True): {"produce": 1.0}}
     assert len(compare(declared.quotas, present, prune=True).changes) == 1
+
+
+PRESENT = {
+    Entity("alice"): {"producer_byte_rate": 1e6, "request_percentage": 50.0},
+    Entity("bob"): {"producer_byte_rate": 2e6},
+}
+
+
+def test_what_is_declared_is_added_changed_and_removed() -> None:
+    declared = {Entity("alice"): {"producer_byte_rate": 3e6, "consumer_byte_rate": 1e6}}
+    plan = compare(declared, PRESENT, prune=False)
+    assert [(change.what, change.key) for change in plan.changes] == [
+        ("add", "consumer_byte_rate"),
+        ("change", "producer_byte_rate"),
+        ("remove", "request_percentage"),
+    ]
+    assert [change.entity for change in plan.not_managed] == [Entity("bob")]
+
+
+def test_an_entity_shall_have_all_that_is_declared_of_it_and_not_only_what_differs() -> None:
+    declared = {
+        Entity("alice"): {"producer_byte_rate": 1e6, "consumer_byte_rate": 2e6},
+        Entity("bob"): PRESENT[Entity("bob")],
+    }
+    assert compare(declared, PRESENT, prune=False).wanted == {Entity("alice"): declared[Entity("alice")]}
+
+
+def test_what_nobody_declared_goes_only_when_asked() -> None:
+    plan = compare({Entity("alice"): PRESENT[Entity("alice")]}, PRESENT, prune=True)
+    assert plan.changes == (Change(Entity("bob"), "producer_byte_rate", 2e6, None),)
+    assert (plan.wanted, plan.not_managed) == ({Entity("bob"): {}}, ())
+
+
+@given(QUOTAS)
+def test_an_exported_file_declares_what_there_was(quotas: dict[Entity, dict[str, float]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "quotas.yaml")
+        file.write_text(in_yaml(quotas), encoding="utf-8")
+        assert read_declared([file]).quotas == quotas

@@ -1,6 +1,4 @@
-"""``quotahost doctor``: findings that are wrong or weak, each with its remedy, and no secret among them."""
-
-from __future__ import annotations
+"""``quotahost doctor`` and ``plugins``: findings, each with its remedy, and no secret among them."""
 
 import os
 import subprocess
@@ -10,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from quotahost.api import Role
-from quotahost.cli.doctor import interpreter
+from quotahost.cli.console import Level
+from quotahost.cli.doctor import installation
+from quotahost.cli.doctor.doctor import check_client_software
+from quotahost.settings.broker import properties_table
 from quotahost.settings.declaration import PREFIX
+from tests.fakes.admin_socket import FakeAdminSocket
 from tests.fakes.packages import distribute, plant
 from tests.unit.cli.commands import CLASS, doctor, run, write_jar
 
@@ -188,7 +190,7 @@ def test_a_doctor_of_another_environment_that_hangs_is_given_up(
         "echo version=3.11.0; echo prefix=/other; echo executable=$0; echo quotahost=0.1.0\n"
     )
     other.chmod(0o755)
-    monkeypatch.setattr(interpreter, "_DOCTOR_TIMEOUT", 0.2)
+    monkeypatch.setattr(installation, "_DOCTOR_TIMEOUT", 0.2)
     result = run("doctor", "--python", other)
     assert (result.exit_code, "did not end within" in result.output) == (1, True)
 
@@ -237,3 +239,67 @@ def test_another_environment_without_quotahost_is_wrong_but_the_properties_are_s
     assert "quotahost is not installed there" in result.output
     assert f"{PREFIX}python.executable={sys.executable}" in result.output
     assert "10,000,000 bytes/s (10M)" in result.output
+
+
+def test_two_topics_of_one_name_are_wrong(site: Path, package: Path, tmp_path: Path) -> None:
+    result = doctor(tmp_path, f"{CLASS}{PREFIX}usage.topic=t\n{PREFIX}shares.topic=t\n")
+    assert result.exit_code == 1
+    assert "usage.topic and shares.topic both name the topic t; give each one of its own" in " ".join(
+        result.output.split()
+    )
+
+
+def test_plugins_lists_each_role_s_plugins_with_their_state(site: Path) -> None:
+    broken = {Role.POLICY.group: {"broken": "acme_no_such:Thing"}}
+    distribute(site, "acme", broken, version="2.3")
+
+    result = run("plugins")
+
+    assert result.exit_code == 0
+    rows = [line.split() for line in result.output.splitlines()]
+    assert ["supplier", "static", "quotahost", "0.1.0", "ok"] in rows
+    assert ["factor", "source", "fixed", "quotahost", "0.1.0", "ok"] in rows
+    assert next(row for row in rows if "broken" in row)[:5] == [
+        "policy",
+        "broken",
+        "acme",
+        "2.3",
+        "ModuleNotFoundError:",
+    ]
+
+
+def test_properties_prints_the_generated_table() -> None:
+    assert run("properties").output == properties_table()
+
+
+def test_the_version_is_that_of_the_distribution(site: Path) -> None:
+    assert run("--version").output == "0.1.0\n"
+
+
+def impatient(software: str, connections: float) -> list[str]:
+    return ["ImpatientClients", software, "Connections", str(connections)]
+
+
+def test_libraries_that_give_up_early_are_named_with_their_connections(broker: FakeAdminSocket) -> None:
+    broker.answers["gauges"] = [impatient("sarama", 3.0), impatient("unknown", 0.0), ["Fence", "", "Closed", "0.0"]]
+    (finding,) = check_client_software()
+    assert finding.level is Level.WEAK
+    assert finding.text.startswith("3 connections use sarama")
+    assert "docs/clients.md" in finding.remedy
+
+
+def test_where_no_such_client_is_connected_all_is_well(broker: FakeAdminSocket) -> None:
+    broker.answers["gauges"] = [impatient("sarama", 0.0), impatient("unknown", 0.0)]
+    assert [finding.level for finding in check_client_software()] == [Level.GOOD]
+
+
+def test_a_broker_that_does_not_answer_is_named(broker: FakeAdminSocket) -> None:
+    del broker.answers["gauges"]
+    first, *_ = check_client_software()
+    assert first.level is Level.NOTE
+    assert "broker 1" in first.text
+
+
+def test_without_a_broker_on_this_machine_nothing_is_known(directory: Path) -> None:
+    (finding,) = check_client_software()
+    assert finding.level is Level.NOTE

@@ -1,28 +1,95 @@
-"""What doctor says of a running cluster's rights; the broker's answers are made up here, tests/broker has real ones."""
-
-from __future__ import annotations
+"""Who may do what with quotahost's topics, by properties and by a cluster; tests/broker asks real brokers."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from quotahost.cli.console import Level
+from quotahost.cli.console import Finding, Level
 from quotahost.cli.doctor import topics as cluster_check
-from quotahost.cli.doctor.topics import check_cluster, needed
+from quotahost.cli.doctor.topics import check_cluster, check_rights, named, needed
 from quotahost.cli.property_files import in_librdkafkas_names
 from quotahost.errors import QuotahostError
 from quotahost.kafka import rights as kafka_rights
 from quotahost.kafka.admin import Shape
 from quotahost.kafka.client import reach
 from quotahost.kafka.rights import Acl, NoAnswer, Rights
-from quotahost.records.topics import LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, WATCH, Party
+from quotahost.records.topics import CLUSTER_VOLUMES, LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, WATCH, Party
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
-from tests.unit.cli.commands import broker, run
+from tests.unit.cli.commands import broker_file, run
+
+STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+FENCE = "authorizer.class.name=org.quotahost.QuotaFence"
+
+
+OPEN = "allow.everyone.if.no.acl.found"
+OPEN_TO_ALL = (f"authorizer.class.name={STANDARD}", f"{OPEN}=true")
+UNSET = "authorizer.class.name is not set: everybody who can connect may write to "
+SNAPSHOTS_READ, WATCHED = ".factor.source=snapshots", ".tasks=publish-usage"
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([], []),
+        ([".factor.source=local"], []),
+        ([WATCHED, f"authorizer.class.name={STANDARD}"], []),
+        ([WATCHED, "process.roles=controller"], []),
+        ([SNAPSHOTS_READ, ".tasks=", FENCE], []),
+        ([SNAPSHOTS_READ, ".tasks=", f"authorizer.class.name={STANDARD}", f"{OPEN}=false"], []),
+        ([SNAPSHOTS_READ, "process.roles=controller"], []),
+        ([SNAPSHOTS_READ, ".tasks="], [f"{UNSET}__quotahost_snapshots, and this broker decides by that"]),
+        ([SNAPSHOTS_READ, ".tasks=", ".snapshots.topic=mine"], ["may write to mine, and"]),
+        ([SNAPSHOTS_READ, ".tasks=", *OPEN_TO_ALL], [f"{OPEN} is true: unless ACLs are set for __quotahost_snapshots"]),
+        ([".factor.source=cluster-volumes", ".tasks=", FENCE, ".fence.authorizer=none"],
+         ["fence.authorizer is none: everybody"]),
+        ([".supplier=cluster-quota", ".tasks=", FENCE, f"{OPEN}=TRUE"],
+         [f"{OPEN} is true: unless ACLs are set for __quotahost_usage, __quotahost_shares,"]),
+        ([WATCHED], [f"{UNSET}__quotahost_watch,"]),
+        ([WATCHED, FENCE, ".fence.authorizer=none"], ["fence.authorizer is none: everybody who can connect may"]),
+        ([WATCHED, *OPEN_TO_ALL], ["unless ACLs are set for them"]),
+        ([WATCHED, ".looks.topic=mine"], ["shows the names and rates of all clients, and read them in mine"]),
+    ],
+)  # fmt: skip
+def test_topics_that_everybody_may_write_to_or_read_are_weak(
+    found: Callable[..., list[Finding]], lines: list[str], words: list[str]
+) -> None:
+    findings = found(check_rights, *lines)
+    assert [text in finding.text for text, finding in zip(words, findings, strict=True)] == [True] * len(words)
+    assert all(finding.level is Level.WEAK and finding.remedy for finding in findings)
+
+
+def test_the_topics_are_named_as_the_settings_name_them() -> None:
+    assert list(named(None)) == [each.name for each in TOPICS]
+    settings = Settings.from_properties({f"{PREFIX}snapshots.topic": "a", f"{PREFIX}shares.topic": "b"})
+    assert list(named(settings)) == [
+        "a",
+        CLUSTER_VOLUMES.name,
+        USAGE.name,
+        "b",
+        "__quotahost_refused",
+        "__quotahost_ticks",
+        "__quotahost_watch",
+        "__quotahost_looks",
+        "__quotahost_quotas",
+    ]
+
+
+def test_the_declared_names_and_properties_are_those_of_brokers_and_of_the_pipeline() -> None:
+    options = pytest.importorskip("quotahost.pipeline.options").Options(bootstrap="x", checkpoint="y")
+    settings = Settings.from_properties({})
+    assert {topic.name for topic in TOPICS if topic.brokers} == {
+        settings.snapshots_topic, settings.cluster_volumes_topic, settings.usage_topic, settings.shares_topic,
+        settings.watch_topic, settings.looks_topic, settings.quotas_topic,
+    }  # fmt: skip
+    for topic in (each for each in TOPICS if each.pipeline):
+        given = getattr(options, topic.pipeline_option)
+        assert topic.name in (given if isinstance(given, tuple) else (given,))
+
 
 NONE = frozenset[str]()
 
@@ -124,9 +191,9 @@ def test_a_right_beyond_its_needs_is_weak(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_settings_say_what_the_plugins_need() -> None:
     settings = Settings.from_properties(
-        {f"{PREFIX}tasks": "publish-volumes", f"{PREFIX}factor.source": "snapshots", f"{PREFIX}topics.prefix": "mine_"}
+        {f"{PREFIX}tasks": "publish-volumes", f"{PREFIX}factor.source": "snapshots", f"{PREFIX}snapshots.topic": "mine"}
     )
-    assert needed(settings, Party.PLUGINS) == {"mine_snapshots": {"Read", "Write"}}
+    assert needed(settings, Party.PLUGINS) == {"mine": {"Read", "Write"}}
     assert needed(Settings.from_properties({f"{PREFIX}factor.source": "local"}), Party.PLUGINS) == {}
 
 
@@ -304,11 +371,11 @@ def test_a_broker_that_connects_and_then_is_silent_ends_in_a_sentence(monkeypatc
 
 def test_the_properties_own_client_is_tried_as_well_and_secrets_of_a_provider_are_said(tmp_path: Path) -> None:
     lines = [f"{PREFIX}kafka.bootstrap.servers=127.0.0.1:1", f"{PREFIX}kafka.sasl.password=hush"]
-    own = broker(tmp_path, "\n".join(lines)).path
+    own = broker_file(tmp_path, *lines).path
     tried = run("doctor", own, "--against", "127.0.0.1:1")
     assert "doesn't answer with these credentials: nobody listens there" in tried.output
     assert "hush" not in tried.output
     assert tried.exit_code == 1
     lines += ["config.providers=file", f"{PREFIX}kafka.sasl.password=${{file:/x:y}}"]
-    own = broker(tmp_path, "\n".join(lines)).path
+    own = broker_file(tmp_path, *lines).path
     assert "not checked: only the broker knows" in run("doctor", own, "--against", "127.0.0.1:1").output

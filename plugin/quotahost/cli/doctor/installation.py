@@ -1,0 +1,320 @@
+"""Checks what is installed: the Python that the broker would start, and the Kafka in its folder.
+
+1. :func:`ask` runs ``broker.host.probe`` with the interpreter, the script that the shim itself runs before it starts
+   Python, and :func:`check_python` judges the answer: version 3.11 or newer, no free-threaded build, the packages
+   quotahost and jpype1, and inside the broker's process a shared libpython.
+2. :func:`check_jar` compares quotahost's jar with these packages. It carries Java's half and JPype's Java classes, and
+   both must be of the versions that are installed, or the broker's start fails. A Python in a process of its own
+   (``python.process=child``) needs no Java classes, and may be of another release that has the same protocol.
+3. :func:`check_kafka` looks at Kafka's version, at what quotahost uses of Kafka's insides
+   (``org.quotahost.internals.Internals``, in a JVM with both jars, says what the broker's log would say), and at Java.
+
+The plugins of a broker are installed in the environment of the broker's interpreter, which may be another than the
+one that runs this command. Then the doctor of that environment looks instead (:meth:`Interpreter.run_doctor`). Both
+runs are isolated (``-I``), as the broker's own Python is: no file in the working directory can stand in for a module.
+"""
+
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from quotahost.broker.host import probe
+from quotahost.cli.console import Finding, good, note, weak, wrong
+from quotahost.cli.install import Jar, NoJar, carried_jar, jars_in
+from quotahost.errors import QuotahostError
+from quotahost.settings.declaration import PREFIX
+from quotahost.text import printable
+
+EXECUTABLE: Final = f"{PREFIX}python.executable"
+PROCESS: Final = f"{PREFIX}python.process"
+OURS: Final = f"{EXECUTABLE}={sys.executable}"  # the property by which a broker uses this environment
+#: The oldest and the newest release line that quotahost was tried with; the jar has it, too (tools/jar_resources.py).
+TRIED: Final = ((4, 0), (4, 4))
+
+# ---- the interpreter -------------------------------------------------------------------------------------------
+
+_OLDEST: Final = (3, 11)
+_TIMEOUT: Final = 30.0  # seconds, as the shim's
+_DOCTOR_TIMEOUT: Final = 600.0  # seconds for all checks; a cluster that doesn't answer takes about two minutes
+#: Runs ``quotahost`` with the module path that the probe found: that of the broker's Python. -I has none of it.
+_DOCTOR: Final = "import sys; sys.path[:] = {path!r}; from quotahost.cli.start import main; main()"
+#: What has an effect on every Python but the broker's: its shim starts it isolated. In the broker's process the handler
+#: of SIGSEGV that these install would take the place of HotSpot's, and the broker would crash.
+_FAULT_HANDLERS: Final = ("PYTHONFAULTHANDLER", "PYTHONDEVMODE")
+# Python finds libpython by these; an operator sees from them how the interpreter was built.
+_MORE: Final = """
+print("prefix=" + sys.prefix)
+for _name in ("LDLIBRARY", "LIBDIR", "Py_ENABLE_SHARED"):
+    print("config=%s=%s" % (_name, sysconfig.get_config_var(_name)))
+"""
+
+
+class InterpreterError(QuotahostError):
+    """The interpreter can't be run, or it is no Python."""
+
+
+class Interpreter(BaseModel):
+    """A Python's answers to the probe; "" for what it doesn't have.
+
+    Attributes:
+        named: the executable as the operator named it, a path or a name to look up on PATH.
+        executable: the path that it gives for itself.
+        prefix: its environment, as in ``sys.prefix``.
+        libpython: the path of its shared library.
+        jpype: the installed version of jpype1; ``quotahost`` that of quotahost.
+        config: variables of its build, as ``NAME=VALUE``.
+    """
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    named: str
+    version: str
+    executable: str = ""
+    prefix: str = ""
+    libpython: str = ""
+    is_free_threaded: bool = Field(False, alias="free-threaded")
+    jpype: str = ""
+    quotahost: str = ""
+    config: tuple[str, ...]
+    path: tuple[str, ...] = ()
+
+    def run_doctor(self, options: Sequence[str]) -> int:
+        """Have the doctor of this interpreter's environment look; its exit code.
+
+        Raises:
+            InterpreterError: it takes too long.
+        """
+        sys.stdout.flush()  # its output follows ours
+        command = [self.executable, "-I", "-c", _DOCTOR.format(path=list(self.path)), "doctor", "--here", *options]
+        try:
+            return subprocess.run(command, check=False, timeout=_DOCTOR_TIMEOUT, stdin=subprocess.DEVNULL).returncode
+        except subprocess.TimeoutExpired:
+            problem = f"the doctor of {self.executable} did not end within {_DOCTOR_TIMEOUT:.0f} s"
+            raise InterpreterError(problem) from None
+
+
+def ask(executable: str) -> Interpreter:
+    """Run the shim's probe with this interpreter.
+
+    Raises:
+        InterpreterError: it can't be run, doesn't answer, or is too old to answer.
+    """
+    # As text, since quotahost may not be installed for that interpreter.
+    command = [executable, "-I", "-c", inspect.getsource(probe) + _MORE]
+    try:
+        # No standard input: a program that is no Python might wait for some.
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL
+        )
+    except OSError as error:
+        raise InterpreterError(f"{executable} can't be run: {error.strerror or error}") from None
+    except subprocess.TimeoutExpired:
+        raise InterpreterError(f"{executable} did not answer within {_TIMEOUT:.0f} s") from None
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise InterpreterError(f"{executable} is no working Python 3.11 or newer: {printable(last)}")
+    lines = [line.partition("=") for line in done.stdout.splitlines()]
+    facts = {key: value for key, _, value in lines}
+    if not facts.get("version"):
+        raise InterpreterError(f"{executable} is no Python: it answered nothing that a Python would")
+    # Many lines have one of these keys, of which the dict above keeps the last value only.
+    lists = {name: [value for key, _, value in lines if key == name] for name in ("config", "path")}
+    return Interpreter.model_validate(facts | lists | {"named": executable})
+
+
+def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[Finding]:
+    """What the broker's start would find; packages and libpython only of a version that would do.
+
+    ``in_child``: the interpreter gets a process of its own (``python.process=child``).
+    """
+    for name in filter(os.environ.get, _FAULT_HANDLERS):
+        yield note(
+            f"{name} is set here. The broker's Python is started isolated and ignores it: Python's faulthandler would "
+            "take the JVM's handler of SIGSEGV away, and the broker would crash",
+            f"take {name} out of the broker's environment; quotahost refuses to start with faulthandler enabled",
+        )
+    named = "" if interpreter.named == interpreter.executable else f" (as {interpreter.named})"
+    yield good(f"{interpreter.executable}{named}")
+    if not Path(interpreter.named).is_absolute():
+        yield weak(
+            f"{interpreter.named!r} is looked up on the broker's PATH, which may be another than this shell's",
+            f"{EXECUTABLE}={interpreter.executable}",
+        )
+    version = interpreter.version
+    if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < _OLDEST:
+        yield wrong(f"Python {version}; 3.11 or newer is needed", f"for example {OURS}")
+        return
+    if interpreter.is_free_threaded:
+        text = f"Python {version} is a free-threaded build, which quotahost does not support"
+        yield wrong(text, "name an ordinary build of Python")
+        return
+    yield good(f"Python {version}")
+    config = ", ".join(interpreter.config)
+    if in_child:
+        yield good(f"{PROCESS}=child: no shared libpython is needed")
+    elif interpreter.libpython:
+        yield good(f"shared libpython: {interpreter.libpython} ({config})")
+    else:
+        # The shim opens libpython by dlopen, so a Python that is linked statically can't run in a JVM.
+        yield wrong(
+            f"no shared libpython found ({config})",
+            f"Debian, Ubuntu: apt install libpython{'.'.join(version.split('.')[:2])}; pyenv: "
+            f"PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install --force {version}; or name a Python of uv's or "
+            f"conda's, which have one; or set {PROCESS}=child",
+        )
+    install = f"{interpreter.executable} -m pip install quotahost"
+    if interpreter.prefix != sys.prefix:
+        install += f"; or, for the one that runs this doctor, {OURS}"
+    for name, installed in (("quotahost", interpreter.quotahost), ("jpype1", interpreter.jpype)):
+        yield good(f"{name} {installed}") if installed else wrong(f"{name} is not installed there", install)
+
+
+# ---- the jar ---------------------------------------------------------------------------------------------------
+
+
+def check_jar(kafka_home: Path | None, interpreter: Interpreter | None, in_child: bool = False) -> Iterator[Finding]:
+    """The jar in Kafka's ``libs``, or without a Kafka the one that this package carries.
+
+    Args:
+        kafka_home: the folder that Kafka was unpacked to.
+        interpreter: the broker's, None if it doesn't answer; then no versions are compared.
+        in_child: whether it gets a process of its own.
+    """
+    if kafka_home is None:
+        yield note("the broker's classpath is not checked", "give --kafka-home DIR")
+        try:
+            with carried_jar() as jar:
+                yield from _versions(jar, interpreter, "pip install --force-reinstall quotahost", in_child)
+        except NoJar as error:
+            yield note(str(error))
+        return
+    libs, install = kafka_home / "libs", f"quotahost install --kafka-home {kafka_home}"
+    jars = jars_in(libs)
+    if not jars:
+        yield wrong(f"no jar of quotahost's in {libs}", install)
+    elif len(jars) > 1:
+        # Java would take each class from whichever of them the classpath lists first.
+        names = ", ".join(jar.path.name for jar in jars)
+        yield wrong(f"more than one jar of quotahost's in {libs}: {names}", f"{install}, which leaves one")
+    else:
+        yield from _versions(jars[0], interpreter, install, in_child)
+
+
+def _versions(jar: Jar, interpreter: Interpreter | None, remedy: str, in_child: bool) -> Iterator[Finding]:
+    yield good(f"{jar.path}, of quotahost {jar.quotahost} with jpype {jar.jpype}")
+    if interpreter is None or not interpreter.quotahost:
+        return  # that quotahost isn't installed there is a finding of the interpreter
+    if in_child:
+        if jar.quotahost != interpreter.quotahost:
+            yield note(f"Python has quotahost {interpreter.quotahost}: it has to have the same protocol, or is refused")
+        return
+    pairs = (("quotahost", jar.quotahost, interpreter.quotahost), ("jpype1", jar.jpype, interpreter.jpype))
+    for name, needed, installed in pairs:
+        # Exactly: JPype's Java classes work with the native module of their own version only.
+        if needed != installed:
+            yield wrong(f"the jar needs {name} {needed}, installed is {installed or 'none'}", remedy)
+
+
+# ---- Kafka and Java --------------------------------------------------------------------------------------------
+
+_JAR: Final = re.compile(r"kafka-clients-(\d+)\.(\d+)\.(\d+)[^/]*\.jar")
+# By release line the first version without KAFKA-20746; it is also in all of 4.0 and 4.1.
+_MENDED: Final = {(4, 2): (4, 2, 2), (4, 3): (4, 3, 2)}
+_JAVA_TIMEOUT: Final = 60.0  # seconds
+_NATIVE_ACCESS: Final = 24  # the first Java that warns of native code (JEP 472)
+_JAVA: Final = re.compile(r'version "(\d+)')
+_MADE_FOR_IT: Final = "a quotahost that was made for this Kafka"
+#: Options that a JVM takes from its environment, files with more of them among these.
+_JVM_OPTIONS: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH")
+
+
+def check_kafka(kafka_home: Path) -> Iterator[Finding]:
+    """Everything about the Kafka of this folder, and about the Java that would run it."""
+    yield check_version(kafka_home / "libs")
+    yield from check_internals(kafka_home)
+    yield from _check_java()
+
+
+def check_version(libs: Path) -> Finding:
+    """Whether quotahost was tried with this Kafka, by the names of its jars, and a fault that is Kafka's own."""
+    known = next(filter(None, (_JAR.fullmatch(jar.name) for jar in sorted(libs.glob("kafka-clients-*.jar")))), None)
+    if known is None:
+        return note(f"Kafka's version is not known: no kafka-clients-VERSION.jar in {libs}")
+    version = (int(known[1]), int(known[2]), int(known[3]))
+    line, text = version[:2], ".".join(map(str, version))
+    if not TRIED[0] <= line <= TRIED[1]:
+        return weak(f"Kafka {text}: quotahost was tried with 4.0 to 4.4 only", "look for a newer quotahost")
+    # KAFKA-20746 is in MetadataCache.toCluster (in 4.0 it was KRaftMetadataCache's).
+    if line < (4, 2) or version < _MENDED.get(line, (0, 0, 0)):
+        return weak(
+            f"Kafka {text} logs a NullPointerException for each change of metadata while a broker that has replicas is "
+            "down, with any quota callback (KAFKA-20746)",
+            "Kafka 4.2.2, 4.3.2 or newer",
+        )
+    return good(f"Kafka {text}")
+
+
+def check_internals(kafka_home: Path) -> Iterator[Finding]:
+    """A finding for each thing that the Kafka in this folder has not, of those that quotahost uses."""
+    libs = kafka_home.absolute() / "libs"
+    try:
+        if jars_in(libs):  # the broker's own
+            lines = _internals(f"{libs}/*")
+        else:
+            with carried_jar() as jar:
+                lines = _internals(f"{libs}/*:{jar.path}")
+    except (NoJar, OSError, ValueError, subprocess.TimeoutExpired) as error:
+        yield note(f"Nobody has looked for what quotahost uses of Kafka: {str(error).splitlines()[0]}")
+        return
+    for line in lines:
+        level, _, sentence = line.partition("\t")
+        text = sentence.partition("; look for")[0]  # the remedy says it
+        yield wrong(text, _MADE_FOR_IT) if level == "wrong" else weak(text, _MADE_FOR_IT)
+    if not lines:
+        yield good("it has all that quotahost uses of it")
+
+
+def _internals(class_path: str) -> list[str]:
+    """The tool's lines, without the last; a ValueError if it failed: the folder may have no Kafka in it."""
+    options = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", class_path)
+    done = _run_java(*options, "org.quotahost.internals.Internals")
+    *lines, end = done.stdout.decode(errors="replace").splitlines() or [""]
+    if end != "end":
+        raise ValueError((done.stderr.decode(errors="replace").strip().splitlines() or ["java printed nothing"])[-1])
+    return lines
+
+
+def _check_java() -> Iterator[Finding]:
+    """Whether this Java warns of the native code by which Python comes into the broker's process."""
+    try:
+        done = _run_java("-version")
+    except (OSError, subprocess.TimeoutExpired):
+        return  # check_internals says so
+    version = _JAVA.search(done.stderr.decode(errors="replace"))
+    if version and int(version[1]) >= _NATIVE_ACCESS:
+        yield note(
+            f"Java {version[1]} warns at the broker's start that native code is loaded; a later Java will refuse it",
+            "KAFKA_OPTS=--enable-native-access=ALL-UNNAMED in the broker's environment",
+        )
+
+
+def _run_java(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the java of JAVA_HOME, else of PATH; far from the working directory, without options of its environment."""
+    home = os.environ.get("JAVA_HOME")
+    java = (shutil.which("java", path=f"{home}/bin") if home else None) or shutil.which("java")
+    if java is None:
+        raise FileNotFoundError("there is no java; set JAVA_HOME")
+    environment = {name: value for name, value in os.environ.items() if name not in _JVM_OPTIONS}
+    command = [str(Path(java).absolute()), *arguments]
+    return subprocess.run(
+        command, capture_output=True, timeout=_JAVA_TIMEOUT, check=False, stdin=subprocess.DEVNULL, cwd="/",
+        env=environment,
+    )  # fmt: skip

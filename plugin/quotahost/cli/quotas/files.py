@@ -1,0 +1,515 @@
+"""Files of quotas: quotahost's own YAML and Strimzi's KafkaUser resources are read, and the first is written.
+
+1. :func:`read_declared` reads files of one or more YAML documents of either kind; several files count as one.
+   :func:`_documents` goes event by event, so that nothing is built of a file before it is refused: one that is too
+   large, nested too deeply, or has an anchor or an alias, by which 300 bytes stand for gigabytes. All scalars stay
+   text: a user ``007``, ``no`` or ``1e3`` is that name, and not a number or a truth value.
+2. The models below are the form of a document, checked by pydantic; the parsers of their fields say what to write.
+   Every problem of all files is told at once, with file, line, path, value and remedy.
+3. :func:`read_properties` reads what an earlier version kept in brokers' properties.
+4. :func:`in_yaml` writes quotas as such a file.
+"""
+
+import ipaddress
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias, TypeVar
+
+import javaproperties
+import yaml
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from quotahost.cli.quotas.plan import (
+    DEFAULT_NAME,
+    OF_ADDRESSES,
+    OF_CLIENTS,
+    OF_CLUSTER,
+    DeclarationError,
+    Entity,
+    Quotas,
+)
+from quotahost.model import DEFAULT, Default
+from quotahost.settings.declaration import PREFIX
+from quotahost.settings.rate_lists import parse_client_rates, parse_rates
+from quotahost.text import nearest, printable
+from quotahost.units.parse import MAX_COUNT, MAX_SIZE, UNLIMITED, parse_limit, parse_percent, parse_quantity
+from quotahost.units.show import shorthand
+
+_M = TypeVar("_M", bound=BaseModel)
+#: From a document's root to a value: keys of mappings and numbers in lists.
+_Way: TypeAlias = tuple[str | int, ...]
+_NOTHING: Final = ("", "~", "null", "Null", "NULL")
+_MOST_BYTES: Final = 64 * 1024 * 1024  # 100,000 entities are about 7 MB
+_DEEPEST: Final = 20
+_MOST_PROBLEMS: Final = 100
+# libyaml's where PyYAML was built with it: ten times as quick.
+_LOADER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_DUMPER: Final[type[yaml.SafeDumper]] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_HEAD: Final = "# Client quotas of a Kafka cluster; see `quotahost quotas --help`.\n"
+_OLD: Final = f"{PREFIX}plugin.cluster-quota."  # the properties of earlier versions
+
+# ---- YAML as plain values --------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Document:
+    """A YAML document: mappings, lists, texts and None, and by the way to each value its line, from 1."""
+
+    file: Path
+    content: Any = None
+    lines: dict[_Way, int] = field(default_factory=dict)
+
+    def place(self, way: _Way) -> str:
+        """File, line and path of a value, or of what is nearest to it: ``quotas.yaml:7: quotas[2].user``."""
+        near = way
+        while near and near not in self.lines:
+            near = near[:-1]
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in way).lstrip(".")
+        where = f"{self.file}:{self.lines.get(near, 1)}"
+        return f"{where}: {path}" if path else where
+
+    def value(self, event: Any, events: Iterator[Any], way: _Way = ()) -> Any:
+        """The value that begins with an event; those that belong to it are taken from the others."""
+        self.lines[way] = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            raise DeclarationError(f"{self.place(way)}: has an alias or anchor (* or &); write out what it stands for")
+        if isinstance(event, yaml.ScalarEvent):
+            return None if not event.style and event.value in _NOTHING else event.value
+        if len(way) >= _DEEPEST:
+            raise DeclarationError(f"{self.place(way[:3])}: is nested too deeply; see docs/quotas.md for the form")
+        if isinstance(event, yaml.SequenceStartEvent):
+            return [self.value(item, events, (*way, number)) for number, item in enumerate(_until_end(events))]
+        content: dict[str, Any] = {}
+        for key in _until_end(events):
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarEvent) or key.anchor is not None:
+                raise DeclarationError(f"{self.place(way)}: has a key that is no text; write NAME: VALUE")
+            if key.value in content:
+                raise DeclarationError(f"{self.file}:{line}: {key.value} is there twice; remove one of both")
+            content[key.value] = self.value(next(events), events, (*way, key.value))
+            # Where the key stands, not its value, which may begin on a later line.
+            self.lines[(*way, key.value)] = line
+        return content
+
+
+def _until_end(events: Iterator[Any]) -> Iterator[Any]:
+    """The events of a list or mapping, of which each takes those that belong to it; without the last."""
+    for event in events:
+        if isinstance(event, yaml.CollectionEndEvent):
+            return
+        yield event
+
+
+def _documents(file: Path) -> Iterator[_Document]:
+    """The documents of a file; empty ones are left out."""
+    try:
+        with file.open("rb") as stream:
+            raw = stream.read(_MOST_BYTES + 1)
+        text = raw.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise DeclarationError(f"{file} can't be read: {reason}; name a YAML file, see docs/quotas.md") from None
+    if len(raw) > _MOST_BYTES:
+        raise DeclarationError(f"{file} has more than {_MOST_BYTES:,} bytes; divide it into several files")
+    try:
+        events = yaml.parse(text, Loader=_LOADER)
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                document = _Document(file)
+                document.content = document.value(next(events), events)
+                if document.content is not None:
+                    yield document
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{file}:{mark.line + 1}" if mark else str(file)
+        problem = getattr(error, "problem", None) or error
+        raise DeclarationError(f"{where}: is no YAML: {problem}; mend the line or the one before") from None
+
+
+# ---- the form of a document ------------------------------------------------------------------------------------
+
+_HOST: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
+_LEAVE_OUT: Final = "leave the key out, which leaves the next level's quota, or write a large rate such as 1000T"
+
+
+def _name(value: object) -> str | Default:
+    """A name, or Kafka's default; a name that looks like the default stands in a mapping, ``{name: <default>}``."""
+    if isinstance(value, dict) and list(value) == ["name"]:
+        value = value["name"]
+    elif value == DEFAULT_NAME:
+        return DEFAULT
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"is no name; write one, or {DEFAULT_NAME}; Kafka has no quotas for the empty name")
+    return value
+
+
+def _address(value: object) -> str | Default:
+    """An IP address, a host's name that brokers can resolve, or Kafka's default."""
+    name = _name(value)
+    if name is DEFAULT or _HOST.fullmatch(str(name)):
+        return name
+    try:
+        ipaddress.ip_address(str(name))
+    except ValueError:
+        raise ValueError(f"is no address; write one such as 10.0.0.7, a host's name, or {DEFAULT_NAME}") from None
+    return name
+
+
+def _above_0(value: object, parse: Any = parse_quantity) -> float:
+    if value is None:
+        raise ValueError("is empty; write a rate such as 10M, or leave the key out")
+    if value == UNLIMITED:
+        raise ValueError(f"can't be {UNLIMITED} in Kafka; {_LEAVE_OUT}")
+    return float(parse(value))
+
+
+def _whole(value: object, most: int = MAX_SIZE) -> float:
+    """A whole number a second, above 0, with the units of sizes."""
+    number = _above_0(value)
+    if number != math.floor(number):
+        raise ValueError("is no whole number, and Kafka takes no other here; round it")
+    if number > most:
+        raise ValueError(f"is above {most}, the most that Kafka takes; {_LEAVE_OUT}")
+    return number
+
+
+# None only where the key is left out: a key without a value is a mistake.
+_Name = Annotated[str | Default | None, BeforeValidator(_name)]
+# Of clients without a client-id: the empty one beside a user.
+_ClientId = Annotated[str | Default | None, BeforeValidator(lambda value: value if value == "" else _name(value))]
+_Address = Annotated[str | Default | None, BeforeValidator(_address)]
+_Whole = Annotated[float | None, BeforeValidator(_whole)]
+_Count = Annotated[float | None, BeforeValidator(lambda value: _whole(value, MAX_COUNT))]
+_Percent = Annotated[float | None, BeforeValidator(lambda value: _above_0(value, parse_percent))]
+_Rate = Annotated[float | None, BeforeValidator(_above_0)]
+_ClusterRate = Annotated[float | None, BeforeValidator(lambda v: math.inf if v == UNLIMITED else _above_0(v))]
+
+
+class _Form(BaseModel):
+    """A mapping without unknown keys, whose errors don't repeat its values: :func:`_words` shows them once."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    keys: ClassVar[Iterable[str]] = ()  # of its quotas
+
+    def quotas(self) -> dict[str, float]:
+        return {key: value for key in self.keys if (value := getattr(self, key)) is not None}
+
+
+class _Entry(_Form):
+    """Quotas of one entity."""
+
+    def entity(self) -> Entity:
+        raise NotImplementedError
+
+
+class _ClientEntry(_Entry):
+    """Kafka's own client quotas of one entity."""
+
+    keys = (*OF_CLIENTS, *OF_ADDRESSES)
+
+    user: _Name = None
+    client_id: _Name = Field(None, alias="client-id")
+    ip: _Address = None
+    producer_byte_rate: _Whole = None
+    consumer_byte_rate: _Whole = None
+    request_percentage: _Percent = None
+    controller_mutation_rate: _Rate = None
+    connection_creation_rate: _Count = None
+
+    def entity(self) -> Entity:
+        return Entity(self.user, self.client_id, self.ip)
+
+    @model_validator(mode="after")
+    def _one_entity(self) -> Self:
+        kinds = self.model_fields_set & {"user", "client_id", "ip"}
+        if not kinds:
+            raise ValueError("names nobody; write user, client-id, both, or ip")
+        if "ip" in kinds and len(kinds) > 1:
+            raise ValueError("has an ip beside a user or client-id; Kafka has quotas for either, so write two entries")
+        if wrong := sorted(self.quotas().keys() - self.entity().units().keys()):
+            allowed = ", ".join(self.entity().units())
+            raise ValueError(f"has {wrong[0]}, which Kafka has not for {self.entity()}; write {allowed}")
+        return self
+
+
+class _ClusterEntry(_Entry):
+    """Cluster-wide quotas of one entity."""
+
+    keys = OF_CLUSTER
+
+    user: _Name = None
+    client_id: _ClientId = Field(None, alias="client-id")
+    produce: _ClusterRate = None
+    fetch: _ClusterRate = None
+
+    def entity(self) -> Entity:
+        return Entity(self.user, self.client_id, in_cluster=True)
+
+    @model_validator(mode="after")
+    def _one_entity(self) -> Self:
+        if self.user is None and not self.client_id:
+            raise ValueError(f"names nobody; write user, client-id, or both; user: {DEFAULT_NAME} is for all others")
+        if self.client_id is DEFAULT or (self.user is DEFAULT and self.client_id is not None):
+            raise ValueError(
+                f"has a default that cluster-quota has not; write user: {DEFAULT_NAME} alone, for all others"
+            )
+        return self
+
+
+class _OwnDocument(_Form):
+    """The whole of a document of quotahost's own."""
+
+    prune: bool = False
+    client_quotas: list[_ClientEntry] | None = Field(None, alias="quotas")
+    cluster_quotas: list[_ClusterEntry] | None = Field(None, alias="cluster-quotas")
+
+
+class _StrimziQuotas(_Form):
+    """``spec.quotas`` of a KafkaUser."""
+
+    keys = OF_CLIENTS
+
+    producer_byte_rate: _Whole = Field(None, alias="producerByteRate")
+    consumer_byte_rate: _Whole = Field(None, alias="consumerByteRate")
+    request_percentage: _Percent = Field(None, alias="requestPercentage")
+    controller_mutation_rate: _Rate = Field(None, alias="controllerMutationRate")
+
+
+class _KafkaUser(BaseModel):
+    """What a KafkaUser says of quotas; all else in it is left to Strimzi's user operator."""
+
+    name: str = Field(min_length=1, validation_alias=AliasPath("metadata", "name"))
+    login: str | None = Field(None, validation_alias=AliasPath("spec", "authentication", "type"))
+    given: _StrimziQuotas | None = Field(None, validation_alias=AliasPath("spec", "quotas"))
+
+    def entity(self) -> Entity:
+        """Kafka's name of the user: ``KafkaUserModel.getUserName`` of Strimzi's user operator."""
+        return Entity(user=f"CN={self.name}" if self.login in ("tls", "tls-external") else self.name)
+
+    def quotas(self) -> dict[str, float]:
+        """By Kafka's keys. The operator takes away the quotas of a user without ``spec.quotas``, so it has none."""
+        return self.given.quotas() if self.given else {}
+
+
+_OWN: Final = (_OwnDocument, _ClientEntry, _ClusterEntry)
+
+# ---- what the files declare ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Declared:
+    """What the files say.
+
+    Attributes:
+        quotas: by entity and key.
+        sections: what is managed at all: False for Kafka's client quotas, True for cluster-wide ones.
+        prune: whether a file asks for the removal of what no file names.
+        left_out: resources of Kubernetes that are no KafkaUser: kind and name.
+    """
+
+    quotas: dict[Entity, dict[str, float]] = field(default_factory=dict)
+    sections: set[bool] = field(default_factory=set)
+    prune: bool = False
+    left_out: list[str] = field(default_factory=list)
+
+
+def read_declared(files: Iterable[Path]) -> Declared:
+    """All that the files declare.
+
+    Raises:
+        DeclarationError: it names each problem with file, line, path, value and remedy.
+    """
+    reading = _Reading()
+    for file in files:
+        for document in _documents(file):
+            reading.document(document)
+    if reading.problems:
+        more = len(reading.problems) - _MOST_PROBLEMS
+        last = [f"... and {more} more problems"] if more > 0 else []
+        raise DeclarationError("\n".join(reading.problems[:_MOST_PROBLEMS] + last))
+    return reading.declared
+
+
+class _Reading:
+    """Gathers what documents declare, and every problem in them."""
+
+    def __init__(self) -> None:
+        self.declared = Declared()
+        self.problems: list[str] = []
+        self._places: dict[Entity, str] = {}
+
+    def document(self, document: _Document) -> None:
+        if not isinstance(document.content, dict):
+            self._problem(document, (), "is no mapping; write prune, quotas, cluster-quotas, or a KafkaUser")
+        elif "kind" in document.content:
+            self._resource(document, (), document.content)
+        elif own := self._checked(document, (), document.content, _OwnDocument):
+            self.declared.prune |= own.prune
+            sections: tuple[tuple[Sequence[_Entry] | None, bool], ...]
+            sections = ((own.client_quotas, False), (own.cluster_quotas, True))
+            for entries, in_cluster in sections:
+                if entries is None:
+                    continue
+                self.declared.sections.add(in_cluster)
+                for number, entry in enumerate(entries):
+                    way = ("cluster-quotas" if in_cluster else "quotas", number)
+                    self._add(document, way, entry.entity(), entry.quotas())
+
+    def _resource(self, document: _Document, way: _Way, resource: Any) -> None:
+        """A resource of Kubernetes, or a list of them as ``kubectl get -o yaml`` prints it."""
+        content = resource if isinstance(resource, dict) else {}
+        kind = content.get("kind")
+        if kind in ("List", "KafkaUserList"):
+            items = content.get("items")
+            for number, item in enumerate(items if isinstance(items, list) else ()):
+                self._resource(document, (*way, "items", number), item)
+        elif kind == "KafkaUser":
+            self.declared.sections.add(False)
+            if user := self._checked(document, way, content, _KafkaUser):
+                self._add(document, way, user.entity(), user.quotas())
+        else:
+            metadata = content.get("metadata")
+            name = metadata.get("name") if isinstance(metadata, dict) else None
+            self.declared.left_out.append(printable(f"{kind} {name or ''}".strip()))
+
+    def _add(self, document: _Document, way: _Way, entity: Entity, quotas: dict[str, float]) -> None:
+        if other := self._places.get(entity):
+            self._problem(document, way, f"{entity} is declared in {other}, too; keep one of both")
+        self._places[entity] = document.place(way)
+        self.declared.quotas[entity] = quotas
+
+    def _checked(self, document: _Document, way: _Way, content: Any, model: type[_M]) -> _M | None:
+        forms: Sequence[type[BaseModel]] = (_StrimziQuotas,) if model is _KafkaUser else _OWN
+        keys = [info.alias or name for form in forms for name, info in form.model_fields.items()]
+        try:
+            return model.model_validate(content)
+        except ValidationError as error:
+            for details in error.errors(include_url=False, include_context=False):
+                words = _words(content, details["loc"], details["type"], details["msg"], keys)
+                self._problem(document, (*way, *details["loc"]), *words)
+            return None
+
+    def _problem(self, document: _Document, way: _Way, *words: str) -> None:
+        self.problems.append(" ".join((f"{document.place(way)}:", *words)))
+
+
+def _words(content: Any, way: Sequence[str | int], kind: str, message: str, keys: Sequence[str]) -> Iterator[str]:
+    """The value, if it is one, and what is wrong with it."""
+    if kind == "extra_forbidden":
+        like = nearest(str(way[-1]), keys)
+        yield "is an unknown key" + (f"; did you mean {like}?" if like else "; see docs/quotas.md for those that exist")
+        return
+    value = _at(content, way)
+    if kind != "missing" and isinstance(value, str | None):
+        yield "nothing" if value is None else printable(value)
+    yield message.removeprefix("Value error, ")
+
+
+def _at(content: Any, way: Sequence[str | int]) -> Any:
+    for part in way:
+        try:
+            content = content[part]
+        except (KeyError, IndexError, TypeError):
+            return ()
+    return content
+
+
+# ---- the properties of earlier versions ------------------------------------------------------------------------
+
+
+def read_properties(file: Path) -> Declared:
+    """The cluster-wide quotas of a properties file: ``client.quota.callback.plugin.cluster-quota.*``.
+
+    Earlier versions kept them there: ``produce`` and ``fetch``, each with ``.default``, ``.users``, ``.client-ids`` and
+    ``.clients``.
+
+    Raises:
+        DeclarationError: the file can't be read, has no such property, or a wrong one.
+    """
+    try:
+        with file.open("rb") as stream:
+            properties: dict[str, str] = javaproperties.load(stream)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no properties file"
+        raise DeclarationError(f"{file} can't be read: {reason}; name a server.properties") from None
+    declared = Declared(sections={True})
+    problems = []
+    for name, text in properties.items():
+        kind, _, names = name.removeprefix(_OLD).partition(".")
+        if name.startswith(_OLD) and kind != "tell":
+            try:
+                for (user, client_id), rate in _old_rates(kind, names, text).items():
+                    entity = Entity(user, client_id, in_cluster=True)
+                    declared.quotas.setdefault(entity, {})[kind] = math.inf if rate is None else rate
+            except ValueError as error:
+                problems.append(f"{file}: {name} {error}")
+    if problems:
+        raise DeclarationError("\n".join(problems))
+    if not declared.quotas:
+        raise DeclarationError(f"{file} has no quotas of {_OLD}*; nothing is to be taken over from it")
+    return declared
+
+
+def _old_rates(kind: str, names: str, text: str) -> dict[tuple[str | Default | None, str | None], float | None]:
+    """Rates by user and client-id of one property, such as ``produce.users``; None is unlimited."""
+    if kind in OF_CLUSTER and names == "default":
+        return {(DEFAULT, None): parse_limit(text)}
+    if kind in OF_CLUSTER and names == "clients":
+        return dict(parse_client_rates(text).items())
+    if kind in OF_CLUSTER and names in ("users", "client-ids"):
+        by_name = parse_rates(text)
+        return {(name, None) if names == "users" else (None, name): rate for name, rate in by_name.items()}
+    raise ValueError("is no property that quotahost had")
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------
+
+
+def in_yaml(quotas: Quotas) -> str:
+    """The text of a file that declares these quotas; entities as in tables, rates in the shortest exact form."""
+    content: dict[str, list[dict[str, Any]]] = {"quotas": [], "cluster-quotas": []}
+    for entity in sorted(quotas, key=Entity.order):
+        rates = {key: _written_rate(rate) for key, rate in sorted(quotas[entity].items()) if declarable(entity, rate)}
+        names = {kind: _written_name(name) for kind, name in entity.parts().items()}
+        content["cluster-quotas" if entity.in_cluster else "quotas"].append(names | rates)
+    if not content["cluster-quotas"]:
+        del content["cluster-quotas"]
+    dumped: str = yaml.dump(content, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=1_000_000)
+    return _HEAD + dumped
+
+
+def declarable(entity: Entity, rate: float) -> bool:
+    """Whether a file can say it: Kafka's controller lets NaN and infinity pass for two keys, and limits nobody then."""
+    return not math.isnan(rate) and (entity.in_cluster or not math.isinf(rate))
+
+
+def _written_rate(rate: float) -> str | int | float:
+    """``10M``, ``unlimited``, or the number."""
+    if math.isinf(rate):
+        return UNLIMITED
+    return shorthand(rate) or (int(rate) if rate.is_integer() else rate)
+
+
+def _written_name(name: str | Default) -> Any:
+    if name is DEFAULT:
+        return DEFAULT_NAME
+    return {"name": name} if name == DEFAULT_NAME else str(name)
+
+
+class _Dumper(_DUMPER):  # type: ignore[valid-type,misc]  # one of two classes
+    """Without aliases, which reading refuses."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        # In double quotes what isn't printable is escaped: else PyYAML would write U+0085 as it is, a blank.
+        style = None if data.isprintable() else '"'
+        scalar: yaml.ScalarNode = self.represent_scalar("tag:yaml.org,2002:str", data, style)
+        return scalar
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)

@@ -1,0 +1,388 @@
+"""From what a broker answers about a client to the facts and the sentence that an operator reads."""
+
+from typing import Any
+
+import pytest
+
+from quotahost.broker.host.dump import QuotaState
+from quotahost.cli.explain.answer import Answer, common_facts, limited_by, parse, quota_facts
+from quotahost.cli.explain.explain import named, show
+from quotahost.model import Client, LimitedBy, QuotaType, State
+from tests.fakes import dump
+from tools.tables import DOCS
+
+PRODUCE, FETCH, REQUEST, MUTATIONS = QuotaType
+
+
+def quota(**changes: Any) -> QuotaState:
+    """The supplier client-quotas gives alice 5 MB/s, and she uses little of it."""
+    facts: dict[str, Any] = {
+        "type": PRODUCE, "user": "alice", "client_id": "", "base": 5e6, "limit": 5e6, "supplier": "client-quotas",
+        "rate": 1e6,
+    }  # fmt: skip
+    return QuotaState(**(facts | changes))
+
+
+def answer(*quotas: QuotaState, **changes: Any) -> Answer:
+    """Broker 1 enforces, and nothing else is out of the ordinary."""
+    facts: dict[str, Any] = {
+        "pid": 42, "node": "1", "client": Client("alice", "app"), "floors": dump.state()["floors"],
+        "clients": 1, "clients_max": 3, "controller": "1", "mutation_seconds": 100.0, "quotas": quotas or (quota(),),
+    }  # fmt: skip
+    return Answer(**(facts | changes))
+
+
+THROTTLE: dict[str, Any] = {
+    "factor": 0.5, "limit_factor": 0.5, "cause": "broker 2, volume /dev/sdb",
+}  # fmt: skip
+PAUSE: dict[str, Any] = {"factor": 0.0, "limit_factor": 0.0, "cause": "disk full"}
+SHADOW: dict[str, Any] = {"shadow": ("factor",)}
+TOPICS: dict[str, Any] = THROTTLE | {"affected_topics": 3}
+ORDERS: dict[str, Any] = {
+    "affected_topic": "orders", "affected_place": "broker 3, volume /dev/sdb", "slowed": True, "limit": 2.5e6,
+}  # fmt: skip
+WRITES = "since it writes to orders, which has a replica on broker 3, volume /dev/sdb"
+
+
+# ---- what the broker answers ----
+
+
+def test_the_brokers_answer_becomes_values() -> None:
+    state = dump.state(
+        factor=0.5, limit_factor=0.7, cause="broker 2, volume ü\\", factor_types=["FETCH", "PRODUCE"],
+        topics={"threshold": 3000.0, "rate": 3100.5, "over": ["a", "b.c"]}, sources=["snapshots"], controller="7",
+    )  # fmt: skip
+    rows = (
+        dump.row(base=None, limit=3e4, stand_in=6e4, rate=2.95e4, supplier=""),
+        dump.row(type="FETCH", user="<newcomers>", client_id="", supplier="mine", known=False, failed=True, rate=None),
+    )
+    found = parse(dump.client(*rows, state=state), Client("alice", "app"))
+    assert (found.pid, found.node, found.state, found.factor) == (42, "1", State.THROTTLE, 0.5)
+    assert (found.limit_factor, found.cause, found.factor_types) == (0.7, "broker 2, volume ü\\", ("FETCH", "PRODUCE"))
+    assert (found.fence, found.clients, found.clients_max) == ("open", 3, 100)
+    assert (found.topics_threshold, found.topics_rate, found.topics_over) == (3000, 3100.5, ("a", "b.c"))
+    assert (found.source, found.controller, found.is_active_controller) == ("snapshots", "7", False)
+    produce, fetch = found.quotas
+    assert (produce.uses_stand_in, produce.stand_in, produce.limit, produce.bound) == (True, 6e4, 3e4, LimitedBy.FLOOR)
+    assert (fetch.newcomer, fetch.supplier, fetch.failed, fetch.rate) == (True, "mine", True, None)
+
+
+@pytest.mark.parametrize(
+    "broken", [{}, {"state": {}}, dump.client() | {"client": {}}, dump.client({"type": "PRODUCE"}) | {"state": 7}]
+)
+def test_an_answer_of_another_version_is_an_error(broken: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"missing|subscriptable"):
+        parse(broken, Client("alice", "app"))
+
+
+@pytest.mark.parametrize(
+    ("given", "client"),
+    [
+        ({"client": "alice/app"}, ("alice", "app")),
+        ({"client": "CN=a/b/app"}, ("CN=a/b", "app")),
+        ({"client": "alice/"}, ("alice", "")),
+        ({"user": "a/b", "client_id": "c/d"}, ("a/b", "c/d")),
+        ({"user": "alice", "client_id": ""}, ("alice", "")),
+    ],
+)
+def test_a_client_is_given_as_one_name_or_as_two(given: dict[str, str], client: tuple[str, str]) -> None:
+    parts = {"client": None, "user": None, "client_id": None, **given}
+    assert named(**parts) == client
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"client": "alice"}, {"client": "/app"}, {"user": "alice"}, {"client": "a/b", "user": "a"}]
+)
+def test_an_incomplete_client_is_an_error(given: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="--client"):
+        named(**{"client": None, "user": None, "client_id": None, **given})
+
+
+# ---- what limits the client ----
+
+IDLE = "Nothing limits this client now; PRODUCE would first be limited by the user's quota of client-quotas"
+
+
+@pytest.mark.parametrize(
+    ("one", "changes", "sentence"),
+    [
+        ({"bound": LimitedBy.QUOTA, "rate": 4.9e6}, {}, "PRODUCE is limited by the user's quota of client-quotas"),
+        ({"bound": LimitedBy.QUOTA, "delay": 20.0, "client_id": "app", "supplier": "static"}, {},
+         "PRODUCE is limited by the client's quota of static"),
+        ({"bound": LimitedBy.QUOTA, "delay": 20.0, "user": "", "client_id": "app"}, {},
+         "PRODUCE is limited by the client-id's quota of client-quotas"),
+        ({"bound": LimitedBy.QUOTA, "delay": 20.0, "user": "<group a%20b>", "supplier": "mine"}, {},
+         "PRODUCE is limited by the group's quota of mine"),
+        ({"bound": LimitedBy.QUOTA, "delay": 20.0, "user": "<broker>", "supplier": "static"}, {},
+         "PRODUCE is limited by the whole broker's quota of static"),
+        ({"bound": LimitedBy.QUOTA, "delay": 20.0, "newcomer": True, "supplier": "", "user": "<newcomers>"}, {},
+         "PRODUCE is limited by the newcomers' quota"),
+        ({"bound": LimitedBy.FACTOR, "delay": 20.0, "limit": 2.5e6}, THROTTLE,
+         "PRODUCE is limited by the factor 0.5: broker 2, volume /dev/sdb"),
+        ({"bound": LimitedBy.FACTOR, "base": None, "stand_in": 4e6, "uses_stand_in": True, "limit": 2e6,
+          "supplier": ""}, THROTTLE,
+         "PRODUCE is limited by the factor 0.5: broker 2, volume /dev/sdb"),
+        ({"bound": LimitedBy.QUOTA, "delay": 20.0, "base": 1e3, "limit": 1e3}, THROTTLE,
+         "PRODUCE is limited by the user's quota of client-quotas"),  # below the floor, where no factor acts
+        ({"bound": LimitedBy.QUOTA, "type": FETCH}, THROTTLE, "FETCH is limited by the user's quota of client-quotas"),
+        ({"bound": LimitedBy.FLOOR, "limit": 3.5e4, "floored": True}, PAUSE,
+         "PRODUCE is limited by the floor, which the factor 0 has come down to: disk full"),
+        ({"bound": LimitedBy.FENCE, "rate": None}, PAUSE | {"fence_closed": True, "limit_factor": 1.0},
+         "PRODUCE is limited by the fence (disk full)"),
+        ({"bound": LimitedBy.QUOTA}, PAUSE | {"fence_closed": True, "fence_passes": True, "limit_factor": 1.0},
+         "PRODUCE is limited by the user's quota of client-quotas"),
+        ({"type": MUTATIONS, "limit": None}, PAUSE | {"creation_refused": True},
+         "CONTROLLER_MUTATION is limited by the PAUSE, in which no topics and partitions are created (disk full)"),
+        ({"bound": LimitedBy.QUOTA, "rate": 4.9e6, "type": REQUEST, "delay": 20.0}, {},
+         "REQUEST is limited by the user's quota of client-quotas"),
+        ({"bound": LimitedBy.TOPIC_QUOTA, "rate": None}, {},
+         "PRODUCE is limited by topic quotas, which have turned it back in the last 15 s"),
+        ({"delay": 20.0}, {}, IDLE),
+        ({"rate": 1e6}, {}, IDLE),
+        ({"rate": None}, {}, IDLE),
+        ({"base": None, "limit": None, "supplier": ""}, {},
+         "Nothing limits this client, as it has no limit for PRODUCE"),
+        ({"base": None, "limit": None, "exempt": True, "supplier": "broker"}, {},
+         "Nothing limits this client, as it is exempt from all quotas: it is a broker of this cluster"),
+        ({"limit": None, "rate": 9e9}, {"enforced": False, "fence_closed": True},
+         "Nothing limits this client, as shadow=all enforces nothing"),
+        ({"bound": LimitedBy.QUOTA}, PAUSE | {"fence_closed": True, "limit_factor": 1.0, "shadow": ("factor",)},
+         "PRODUCE is limited by the user's quota of client-quotas"),
+        ({"type": MUTATIONS, "limit": None}, PAUSE | {"creation_refused": True, "shadow": ("factor",)},
+         "Nothing limits this client, as it has no limit for CONTROLLER_MUTATION"),
+        (ORDERS | {"bound": LimitedBy.FACTOR}, TOPICS, f"PRODUCE is limited by the factor 0.5, {WRITES}"),
+        (ORDERS | {"bound": LimitedBy.FENCE}, TOPICS | PAUSE | {"fence_closed": True},
+         f"PRODUCE is limited by the fence, {WRITES}"),
+        ({"rate": 1e6}, TOPICS | PAUSE | {"fence_closed": True},
+         "Nothing limits this client now: it keeps its full quota, as it has not written to an affected topic; PRODUCE "
+         "would first be limited by the user's quota of client-quotas"),
+        ({"bound": LimitedBy.QUOTA, "rate": 4.9e6}, TOPICS, "PRODUCE is limited by the user's quota of client-quotas"),
+        ({"type": FETCH, "rate": 1.0}, TOPICS,
+         "Nothing limits this client now; FETCH would first be limited by the user's quota of client-quotas"),
+        ({"type": MUTATIONS, "base": 0.0, "limit": 0.0, "tokens": -1.0, "bound": LimitedBy.QUOTA}, {},
+         "CONTROLLER_MUTATION is limited by the user's quota of client-quotas (until the limit is raised)"),
+    ],
+)  # fmt: skip
+def test_one_sentence_names_what_limits_the_client(one: dict[str, Any], changes: dict[str, Any], sentence: str) -> None:
+    found = answer(quota(**one), **changes)
+    assert limited_by(found, found.quotas) == sentence
+
+
+def test_all_types_that_are_limited_are_named() -> None:
+    both = (
+        quota(bound=LimitedBy.QUOTA), quota(type=FETCH, bound=LimitedBy.QUOTA, user="<broker>", supplier="static"),
+        quota(),
+    )  # fmt: skip
+    assert limited_by(answer(*both), both) == (
+        "PRODUCE is limited by the user's quota of client-quotas; "
+        "FETCH is limited by the whole broker's quota of static"
+    )
+
+
+# ---- partition mutations ----
+
+
+def mutations(**changes: Any) -> QuotaState:
+    """Alice may make 5 mutations/s, and Kafka shows a mean that is above them."""
+    bound = LimitedBy.QUOTA if (changes.get("tokens") or 0) < 0 else LimitedBy.NOTHING
+    facts = {"type": MUTATIONS, "base": 5.0, "limit": 5.0, "rate": 18.7, "delay": 9e3, "bound": bound}
+    return quota(**(facts | changes))
+
+
+ADMITTED = (
+    "Nothing limits this client now; CONTROLLER_MUTATION would first be limited by the user's quota of client-quotas"
+)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "fact", "sentence"),
+    [
+        (-60.0, "-60 of 500 left: Kafka refuses mutations for another 12 s",
+         "CONTROLLER_MUTATION is limited by the user's quota of client-quotas (for another 12 s)"),
+        (-45.01, "-45.01 of 500 left: Kafka refuses mutations for another 9.1 s",
+         "CONTROLLER_MUTATION is limited by the user's quota of client-quotas (for another 9.1 s)"),
+        (0.0, "0 of 500 left: Kafka admits mutations", ADMITTED),
+        (235.0, "235 of 500 left: Kafka admits mutations", ADMITTED),
+        (None, "500 of 500 left: Kafka admits mutations", ADMITTED),
+    ],
+)  # fmt: skip
+def test_the_tokens_on_the_controller_decide_whether_mutations_are_limited(
+    tokens: float | None, fact: str, sentence: str
+) -> None:
+    found = answer(mutations(tokens=tokens))
+    facts = dict(quota_facts(found, found.quotas[0]))
+    assert facts["tokens"] == fact
+    assert facts["measured"] == "18.7 mutations/s, a mean of 30 to 60 s by which Kafka throttles nobody"
+    assert limited_by(found, found.quotas) == sentence
+
+
+@pytest.mark.parametrize(
+    ("controller", "who", "how"),
+    [
+        ("1001", "node 1001 knows, the active controller", "on its machine, run quotahost explain --broker-id 1001"),
+        ("", "the active controller knows, and this node doesn't know which node that is",
+         "ask again when the cluster has elected one"),
+    ],
+)  # fmt: skip
+def test_a_node_that_is_not_the_active_controller_names_it_and_shows_no_tokens(
+    controller: str, who: str, how: str
+) -> None:
+    one = mutations(tokens=500.0)  # auto-creation of topics makes a bucket on each broker that is never charged
+    found = answer(one, controller=controller)
+    assert dict(quota_facts(found, one)).get("tokens") == f"{who}: {how}"
+    assert "measured" not in dict(quota_facts(found, one))
+    assert limited_by(found, [one]) == f"Whether CONTROLLER_MUTATION is limited, {who}"
+    assert limited_by(found, [quota(), one]) == f"{IDLE}; whether CONTROLLER_MUTATION is limited, {who}"
+    delayed = quota(bound=LimitedBy.QUOTA, supplier="static")
+    assert limited_by(found, [delayed, one]) == (
+        f"PRODUCE is limited by the user's quota of static; whether CONTROLLER_MUTATION is limited, {who}"
+    )
+
+
+def test_without_a_limit_for_mutations_the_controller_is_not_mentioned() -> None:
+    one = mutations(base=None, limit=None, supplier="", user="<unlimited>")
+    found = answer(one, controller="1001")
+    assert limited_by(found, [one]) == "Nothing limits this client, as it has no limit for CONTROLLER_MUTATION"
+    assert "tokens" not in dict(quota_facts(found, one))
+
+
+# ---- facts ----
+
+FENCE: dict[str, Any] = {"fence_installed": True}
+CLOSED: dict[str, Any] = PAUSE | FENCE | {"fence_closed": True}
+SLOWED = "the factor is for those who write to 3 affected topics; this client is slowed, " + WRITES
+OVER: dict[str, Any] = {"topics_threshold": 2e6, "topics_rate": 3_000_000.4, "topics_over": ("a", "b.c")}
+NEW: dict[str, Any] = {"newcomer": True, "supplier": "", "user": "<newcomers>", "client_id": ""}
+
+
+@pytest.mark.parametrize(
+    ("one", "changes", "label", "words"),
+    [
+        ({}, {}, "factor", "1, on PRODUCE"),
+        ({}, THROTTLE | {"limit_factor": 0.75}, "factor",
+         "0.5, on PRODUCE; limits are multiplied by 0.75 now, on their way there in steps that max.mute allows"),
+        ({}, CLOSED | {"limit_factor": 1.0}, "factor", "the fence keeps the PAUSE"),
+        ({}, THROTTLE | SHADOW | {"limit_factor": 1.0}, "factor",
+         "0.5, on PRODUCE; in shadow: limits are not multiplied by it"),
+        ({}, {"cause": "broker 2, volume /dev/sdb"}, "cause", ""),  # the fullest volume is no cause of a factor of 1
+        ({}, {"cause": "fallback.action=OPEN: broker 2: no snapshot"}, "cause", "fallback.action=OPEN"),
+        ({}, THROTTLE, "cause", "broker 2, volume /dev/sdb"),
+        ({}, {}, "source", ""),
+        ({}, {"sources": ("cluster-volumes",)}, "source", "cluster-volumes answers"),
+        ({}, {"sources": ("snapshots",)}, "source",
+         "snapshots answers as the standby, since no record reaches cluster-volumes"),
+        ({}, THROTTLE, "scope", ""),
+        (ORDERS, TOPICS, "scope", SLOWED),
+        ({}, TOPICS, "scope", "this client keeps its full quota: it has not written to an affected topic"),
+        ({}, TOPICS | SHADOW, "scope", "nobody is slowed"),
+        ({}, {}, "fence", "none: in a PAUSE the limits go down to the floor"),
+        ({}, FENCE, "fence", "open"),
+        ({}, CLOSED, "fence", "closed: this client's produce requests are turned back"),
+        ({}, CLOSED | {"fence_passes": True}, "fence", "closed; this client passes it in every state"),
+        ({}, CLOSED | {"enforced": False}, "fence",
+         "open, as the factor is in shadow; else this client's produce requests would be turned back"),
+        ({}, CLOSED | SHADOW | {"affected_topics": 2}, "fence",
+         "open, as the factor is in shadow; else requests to affected topics on full volumes would be turned back"),
+        ({}, CLOSED | {"shadow": ("supplier.static",)}, "fence", "closed: this client's produce requests are turned"),
+        ({}, {"enforced": False}, "mode", "shadow: nothing is enforced"),
+        ({}, SHADOW, "mode", "enforce, but for what is in shadow: factor"),
+        ({}, {}, "topics", ""),
+        ({}, OVER, "topics",
+         "3,000,000 bytes/s (3M) come in where 2,000,000 bytes/s (2M) are expected; turned back: a, b.c"),
+        ({}, OVER | {"topics_in_shadow": ("b.c",)}, "topics", "turned back: a; in shadow, so only counted: b.c"),
+        ({"exempt": True}, OVER | {"fence_passes": True}, "topics", "passed by this client alone: a, b.c"),
+        ({}, OVER | {"fence_passes": True}, "topics", "turned back: a, b.c"),  # a super user
+        ({}, OVER | {"topics_over": ()}, "topics", "no topic is over its own threshold"),
+        ({}, {}, "newcomer", ""),
+        (NEW | {"supplier": "mine"}, {}, "newcomer", "the supplier mine fails for it"),
+        (NEW, {"clients": 3}, "newcomer", "the table is full (clients.max)"),
+        (NEW, {}, "newcomer", "it has sent nothing since the broker's start"),
+        (NEW | {"user": "<newcomers a%3Ab>"}, {}, "newcomer", "shares the quota of all client-ids of user a:b"),
+        (NEW, {"client": Client("a:b", "x" * 257)}, "newcomer", "its client-id has more than 256 characters"),
+    ],
+)  # fmt: skip
+def test_a_fact_about_the_broker_or_the_client(
+    one: dict[str, Any], changes: dict[str, Any], label: str, words: str
+) -> None:
+    told = dict(common_facts(answer(quota(**one), **changes))).get(label, "")
+    assert (words in told, bool(told)) == (True, bool(words))
+
+
+TRIED: dict[str, Any] = {"shadow": '{"PRODUCE":[0,1e6,"","static"]}'}
+ALONE = "supplier static would give 1,000,000 bytes/s (1M), shared by this client alone (user alice, client-id app)"
+STANDS: dict[str, Any] = {"base": None, "uses_stand_in": True, "newcomers": 4e6, "limit": 2e6, "supplier": ""}
+TOGETHER: dict[str, Any] = {"user": "<unlimited>", "client_id": "", "base": None, "limit": None, "rate": 7.0}
+
+
+def rated(rate: float | None) -> dict[str, Any]:
+    return {"would_be_rates": {"PRODUCE": rate}}
+
+
+@pytest.mark.parametrize(
+    ("one", "changes", "label", "text"),
+    [
+        ({}, {}, "quota", "5,000,000 bytes/s (5M), shared by user alice"),
+        ({"user": "<group team%20a%2F%C3%BC>"}, {}, "quota", "5,000,000 bytes/s (5M), shared by group team a/ü"),
+        (TOGETHER, {}, "quota", "unlimited, shared by all clients without one"),
+        (ORDERS, TOPICS, "quota", "5,000,000 bytes/s (5M), shared by those of user alice who write to affected topics"),
+        (ORDERS | {"user": "", "client_id": "app"}, TOPICS, "quota",
+         "5,000,000 bytes/s (5M), shared by those of client-id app, whatever the user who write to affected topics"),
+        ({}, {}, "from", "supplier client-quotas"),
+        ({"failed": True}, {}, "from",
+         "supplier client-quotas (a supplier fails for this client now; what it had stays in force)"),
+        (STANDS, THROTTLE, "from", "no supplier has an answer, so it is unlimited"),
+        (STANDS, THROTTLE, "instead",
+         "4,000,000 bytes/s (4M) (the newcomers' rate), as a factor needs a rate to act on"),
+        (STANDS | {"stand_in": 4e6}, THROTTLE, "instead",
+         "4,000,000 bytes/s (4M) (measured), as a factor needs a rate to act on"),
+        (STANDS, THROTTLE, "limit", "2,000,000 bytes/s (2M), by the factor 0.5"),
+        ({"limit": 1e6 / 3}, {}, "limit", "333,333 bytes/s"),
+        ({"limit": 1e6}, {}, "limit", "1,000,000 bytes/s (1M)"),
+        ({"limit": 0.5}, {}, "limit", "0.5 bytes/s"),
+        ({"rate": 4_937_421.3, "delay": 212.4}, {}, "measured",
+         "4,937,421 bytes/s, recently delayed by 212 ms on average"),
+        ({"type": REQUEST, "rate": 0.1, "delay": 4000.0}, {}, "measured",
+         "0.1 %, recently delayed by 4,000 ms on average (partition mutations that were forwarded are delayed here, "
+         "too)"),
+        (TOGETHER, {}, "measured", "only together with all other clients without a limit"),
+        ({}, {}, "in shadow", ""),
+        (TRIED, rated(3.2e6), "in shadow", f"{ALONE}; uses 3,200,000 bytes/s (3200K); would be delayed"),
+        (TRIED, rated(1e6), "in shadow", f"{ALONE}; uses 1,000,000 bytes/s (1M); would not be delayed"),
+        (TRIED, rated(None), "in shadow",
+         f"{ALONE}; how much of it is used isn't measured, or only together with others"),
+        (TRIED, THROTTLE | rated(3.2e6), "in shadow",
+         f"{ALONE} (500,000 bytes/s (500K) by the factor); uses 3,200,000 bytes/s (3200K); would be delayed"),
+        ({"rate": 3e6}, THROTTLE | SHADOW, "in shadow",
+         "the factor 0.5 would make the limit 2,500,000 bytes/s (2500K); uses 3,000,000 bytes/s (3M); "
+         "would be delayed"),
+        ({}, CLOSED | SHADOW, "in shadow", "the fence would turn back its produce requests (disk full)"),
+        ({}, CLOSED | SHADOW | {"fence_passes": True}, "in shadow", ""),
+        ({"base": 5e5, "limit": None}, {"enforced": False}, "in shadow",
+         "the quota would be the limit; uses 1,000,000 bytes/s (1M); would be delayed"),
+    ],
+)  # fmt: skip
+def test_a_fact_about_a_quota(one: dict[str, Any], changes: dict[str, Any], label: str, text: str) -> None:
+    found = answer(quota(**one), **changes)
+    assert [told for name, told in quota_facts(found, found.quotas[0]) if name == label] == ([text] if text else [])
+
+
+README_EXAMPLE = answer(
+    quota(limit=2.5e6, rate=2_471_338.0, delay=412.0, bound=LimitedBy.FACTOR),
+    pid=4242, fence_installed=True, **THROTTLE,
+)  # fmt: skip
+
+
+def test_the_documents_show_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert show(README_EXAMPLE, PRODUCE) == 0
+    printed = capsys.readouterr().out.strip("\n")
+    assert (
+        f"```console\n$ quotahost explain --client alice/app --type produce\n{printed}\n```"
+        in (DOCS / "operate.md").read_text()
+    )
+
+
+def test_the_documents_show_what_is_printed_of_partition_mutations(capsys: pytest.CaptureFixture[str]) -> None:
+    one = mutations(user="", client_id="terraform", supplier="controller-mutation", tokens=-45.0)
+    assert show(answer(one), MUTATIONS) == 0
+    *_, limit, tokens, measured, empty, last = capsys.readouterr().out.strip("\n").splitlines()
+    assert "\n".join((limit, tokens, measured, empty, last)) in (DOCS / "operate.md").read_text()

@@ -1,0 +1,315 @@
+"""``quotahost explain`` and ``top``, asked of a socket that stands in for a broker's."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quotahost.cli import start
+from quotahost.cli.explain import broker_socket as brokers
+from quotahost.cli.top.top import Attached
+from tests.fakes import dump
+from tests.fakes.admin_socket import FakeAdminSocket, short_directory
+from tests.fakes.holders import holder
+
+# ---- the command ----
+
+
+@dataclass
+class Result:
+    exit_code: int
+    output: str
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs the command in this process."""
+
+    def command(*arguments: str, name: str = "explain") -> Result:
+        try:
+            code = start.run([name, *arguments])
+        except SystemExit as end:  # argparse's way
+            code = int(str(end.code))
+        told = capsys.readouterr()
+        return Result(code, told.out + told.err)
+
+    return command
+
+
+def test_the_answer_is_shown_in_plain_text_and_a_newcomer_ends_with_3(broker: FakeAdminSocket, run: Any) -> None:
+    state = dump.state(factor=0.5, limit_factor=0.7, cause="broker 2, volume ü\\")
+    rows = (dump.row(limit=7e5, rate=7e5), dump.row(type="FETCH", user="<newcomers>", known=False))
+    broker.answers["client"] = dump.client(*rows, state=state)
+    result = run("--user", "alice", "--client-id", "a\tü b+%")
+    assert result.exit_code == 3
+    assert broker.questions == [["client", "alice", "a\tü b+%"]]
+    assert "\nPRODUCE\n" in result.output
+    assert "\nFETCH\n" in result.output
+    assert result.output.strip().endswith("PRODUCE is limited by the factor 0.7: broker 2, volume ü\\.")
+    assert "\x1b" not in result.output
+
+
+def test_one_type_alone_is_shown_and_a_known_client_ends_with_0(broker: FakeAdminSocket, run: Any) -> None:
+    result = run("--client", "alice/app", "--type", "produce", "--pid", str(os.getpid()))
+    assert result.exit_code == 0
+    assert "PRODUCE\n" in result.output
+    assert "FETCH\n" not in result.output
+
+
+def test_what_is_measured_of_a_scope_in_shadow_is_asked_for_only_where_one_is(
+    broker: FakeAdminSocket, run: Any
+) -> None:
+    text = '{"PRODUCE":[1,5e5,"","client-quotas"]}'
+    rows = [holder("alice", client_id, rate=7e5, shadow=text) for client_id in ("app", "other")]
+    state = dump.state(shadow=["supplier.client-quotas"])
+    broker.answers |= {"state": state, "holders": {"holders": rows}}
+    broker.answers["client"] = dump.client(dump.row(shadow=text), state=state)
+    told = run("--client", "alice/app").output
+    assert [each[0] for each in broker.questions] == ["client", "state", "holders", "holders", "holders"]
+    assert "would give 500,000 bytes/s (500K), shared by user alice; uses 1,400,000 bytes/s (1400K)" in told
+    assert "would be delayed" in told
+
+
+def test_a_broker_is_named_by_its_id(broker: FakeAdminSocket, directory: Path, run: Any) -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        other = FakeAdminSocket(directory, "7", process.pid)
+        several = run("--client", "alice/app")
+        assert run("--client", "alice/app", "--broker-id", "7").exit_code == 0
+        process.kill()
+        other.close()
+    assert len(other.questions) == 1
+    assert several.exit_code == 2
+    assert f"pid {os.getpid()} (broker 1)" in several.output
+    assert f"pid {process.pid} (broker 7)" in several.output
+    assert "choose: --pid PID or --broker-id N" in several.output
+
+
+def test_without_a_broker_the_remedy_says_where_to_run_it(directory: Path, run: Any) -> None:
+    (directory / "broker-x-1.sock").touch()
+    (directory / f"broker-1-{os.getpid()}.sock").touch()  # no socket
+    for arguments, words in (
+        ((), "no broker with quotahost was found"),
+        (("--broker-id", "7"), "no broker 7 with quotahost was found"),
+        (("--pid", str(os.getpid())), f"process {os.getpid()} has no socket of quotahost's"),
+        (("--pid", str(2**22 + 1)), "there is no process 4194305"),
+    ):
+        told = run("--client", "alice/app", *arguments)
+        assert (told.exit_code, words in told.output, "\n  -> " in told.output) == (2, True, True), told.output
+
+
+def test_what_a_broker_has_left_behind_is_passed_over(directory: Path, run: Any) -> None:
+    gone = FakeAdminSocket(directory, "1", 2**22 + 1)
+    assert "no broker with quotahost was found" in run("--client", "alice/app").output
+    gone.close()
+
+
+def test_a_socket_of_another_user_is_not_asked(
+    broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch, run: Any
+) -> None:
+    if os.geteuid() == 0:
+        os.chown(broker.path, 12345, 12345)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    told = run("--client", "alice/app")
+    assert (told.exit_code, broker.questions) == (2, [])
+    assert f"pid {os.getpid()} (broker 1): {broker.path} belongs to user" in told.output
+    assert "as the broker's user" in told.output
+
+
+def test_who_listens_must_be_the_brokers_user(
+    broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch, run: Any
+) -> None:
+    monkeypatch.setattr(brokers, "_listener", lambda _: 12345)
+    assert "user 12345 listens there" in run("--client", "alice/app").output
+    assert broker.questions == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "words", "remedy"),
+    [
+        ({"error": "no table\x1b]0;"}, "can't be asked: no table\\x1b]0;", "what its log says"),
+        ("nonsense", "its answer is no JSON", "what its log says"),
+        (dump.client(state={"version": "9"}), "isn't of this version (9; 'fence' is missing)", "quotahost install"),
+        ({"state": {"version": "9"}}, "isn't of this version (9; 'client' is missing)", "quotahost install"),
+        ([1], "isn't of this version", "quotahost install"),
+    ],
+)
+def test_an_error_has_a_remedy_and_ends_with_2(
+    broker: FakeAdminSocket, run: Any, answer: object, words: str, remedy: str
+) -> None:
+    broker.answers["client"] = answer
+    told = run("--client", "alice/app")
+    assert told.exit_code == 2
+    assert words in told.output
+    assert remedy in told.output.partition("-> ")[2]
+
+
+HOSTILE = "\x1b]0;T\x07\x9b2J\u202e\r\nOPEN -> PAUSE: forged"
+LIES: dict[str, Any] = {
+    "deep": "[" * 200_000,
+    "infinite": dump.client(dump.row(rate=float("inf"), base=float("nan")), state=dump.state(factor=float("inf"))),
+    "no-numbers": dump.client(state=dump.state(pid="1", clients=float("inf"))),
+    "other-types": dump.client(
+        dump.row(supplier=7), state=dump.state(cause=["x"], topics={"threshold": 1, "over": [{}]})
+    ),
+    "names": dump.client(
+        dump.row(user=HOSTILE, client_id=HOSTILE, supplier=HOSTILE),
+        state=dump.state(
+            node=HOSTILE, version=HOSTILE, cause=HOSTILE, factor=0.5, sources=[HOSTILE], controller=HOSTILE
+        ),
+    ),
+    "error": {"error": HOSTILE},
+    "shadow": dump.client(dump.row(shadow=HOSTILE)),
+}
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
+def test_whatever_a_process_answers_that_only_says_to_be_a_broker_is_data(
+    broker: FakeAdminSocket, run: Any, lie: Any
+) -> None:
+    broker.answers |= {"client": lie, "uses": lie, "state": lie}
+    for told in (run("--client", "alice/app"), run("--once", name="top"), run("--volume")):
+        assert told.exit_code in (0, 2, 3)
+        assert all(char.isprintable() or char == "\n" for char in told.output)
+        assert "\nOPEN -> PAUSE" not in told.output
+
+
+@pytest.mark.parametrize(("piece", "pause"), [(b"x" * 65_536, 0.0), (b"x", 0.02)], ids=["endless", "trickling"])
+def test_an_answer_that_never_ends_is_given_up(
+    broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch, run: Any, piece: bytes, pause: float
+) -> None:
+    def serve(connected: socket.socket) -> None:
+        with suppress(OSError), connected:
+            while True:
+                connected.sendall(piece)
+                time.sleep(pause)
+
+    monkeypatch.setattr(broker, "_serve", serve)
+    monkeypatch.setattr(brokers, "_MOST", 1 << 20)
+    monkeypatch.setattr(brokers.BrokerSocket.__init__, "__defaults__", (20.0 if pause == 0 else 0.2,))
+    words = "its answer has more than 1 MB" if pause == 0 else "no answer within 0 s"
+    assert f"can't be asked: {words}" in run("--client", "alice/app").output
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root asks for others")
+def test_root_believes_the_user_of_a_process_alone(directory: Path, run: Any) -> None:
+    """Another user's socket with a name of ours is asked if it is that user's process, and not if it is root's."""
+    with subprocess.Popen(["sleep", "60"], user=12345) as process:
+        theirs = FakeAdminSocket(directory, "7", process.pid)
+        told = run("--client", "alice/app", "--pid", str(process.pid))
+        assert (told.exit_code, theirs.questions) == (2, [])
+        assert f"{theirs.path} belongs to user 0" in told.output
+        process.kill()
+        theirs.close()
+
+
+def test_a_broker_that_is_stopped_does_not_answer(
+    broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch, run: Any
+) -> None:
+    monkeypatch.setattr(brokers.BrokerSocket.__init__, "__defaults__", (0.05,))
+    monkeypatch.setattr(broker, "_serve", lambda _: time.sleep(1))
+    assert "can't be asked: no answer within 0 s" in run("--client", "alice/app").output
+
+
+def test_options_that_are_wrong_end_with_2(run: Any) -> None:
+    for options in (["--client", "alice"], ["--type", "x"], ["--volume", "/d", "--client", "a/b"], ["--interval", "x"]):
+        assert run(*options, *([] if "--client" in options else ["--volume"])).exit_code == 2
+
+
+def test_sockets_are_found_wherever_they_lie() -> None:
+    with short_directory() as made:
+        broker = FakeAdminSocket(made)
+        try:
+            listed = sys.platform == "linux"
+            assert (broker.path in set(brokers._candidates())) == listed
+            found = [each for each in brokers.running([]) if each.path == broker.path]
+            assert [(each.pid, each.node) for each in found] == [(os.getpid(), "1")] * listed
+        finally:
+            broker.close()
+
+
+def test_explain_and_top_start_without_what_takes_long_to_import() -> None:
+    code = """import sys
+from quotahost.cli import start
+start.run(["explain", "--pid", "4194305", "--client", "a/b"])
+start.run(["top", "--pid", "4194305"])
+print({"pydantic", "typer", "confluent_kafka", "javaproperties", "asyncio"} & sys.modules.keys())"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+    assert done.stderr.count("there is no process 4194305") == 2
+
+
+def test_top_prints_one_look_as_a_table_or_as_json(broker: FakeAdminSocket, run: Any) -> None:
+    broker.answers["uses"] = dump.uses(dump.row(rate=9.5e5), dump.row(user="bob", client_id="", delay_ms=12.0))
+    told = run("--once", name="top")
+    assert told.exit_code == 0
+    assert told.output.splitlines()[0].startswith("broker 1 (pid 42)  OPEN  factor 1  fence open  3 of 100 places")
+    assert "950 kB/s" in told.output
+    assert broker.questions == [["uses", "1001"]]
+    assert '"bound_by": "quota"' in run("--json", "--type", "produce", name="top").output
+    assert run("--most", "0", name="top").exit_code == 2
+
+
+def test_top_finds_the_broker_again_after_a_connection_has_ended(broker: FakeAdminSocket) -> None:
+    with Attached(str(os.getpid())) as attached:
+        assert attached.look().where == "broker 1 (pid 42)"
+        broker.drop()
+        assert attached.look().where == "broker 1 (pid 42)"
+
+
+# ---- a volume ----
+
+
+@pytest.fixture
+def volume(broker: FakeAdminSocket, tmp_path: Path) -> Path:
+    """A log directory of the broker."""
+    place = tmp_path / "data"
+    (place / "orders-0").mkdir(parents=True)
+    (place / "orders-0" / f"{0:020}.log").write_bytes(b"x" * 100)
+    broker.answers["state"] = dump.state(log_dirs=[str(place)])
+    broker.answers["uses"] = dump.uses(dump.row(rate=3000.0), dump.row(type="FETCH", client_id="reads"))
+    return place
+
+
+def test_a_volume_is_named_by_a_log_directory_and_all_are_listed_without_a_name(
+    broker: FakeAdminSocket, volume: Path, run: Any
+) -> None:
+    listed = run("--volume", "--pid", str(os.getpid()))
+    assert (listed.exit_code, listed.output.splitlines()[0].split()) == (
+        0, ["volume", "capacity", "consumed", "soft", "hard", "factor"],
+    )  # fmt: skip
+    name = listed.output.splitlines()[1].split()[0]
+    for which in (str(volume), name):
+        told = run("--volume", which, "--interval", "10ms")
+        assert told.exit_code == 0, told.output
+        assert f"{name}, with {volume}" in told.output
+        assert "\norders " in told.output
+        assert "user alice, client-id app" in told.output
+        assert "reads" not in told.output
+        assert "can't be asked: the Python host did not answer" in told.output
+    assert broker.questions[-1] == ["retention", "orders"]
+    broker.answers["retention"] = [["orders", "retention.ms", "600000"]]
+    told = run("--volume", name, "--interval", "10ms")
+    assert re.search(r"\norders +10 min", told.output)
+
+
+def test_a_volume_that_is_not_there_ends_with_2_and_those_that_are(volume: Path, run: Any) -> None:
+    told = run("--volume", "/dev/nobody")
+    assert told.exit_code == 2
+    assert "broker 1 has no volume /dev/nobody\n  -> it has: " in told.output
+    assert run("--volume", str(volume), "--client", "alice/app").exit_code == 2
+
+
+def test_a_broker_of_another_version_is_named(broker: FakeAdminSocket, volume: Path, run: Any) -> None:
+    broker.answers["state"] = {"version": "9"}
+    told = run("--volume", str(volume))
+    assert told.exit_code == 2
+    assert "isn't of this version" in told.output
