@@ -1,7 +1,7 @@
 """What one broker's busiest clients use of their cluster-wide quotas; and whose quota an entry of a record is about.
 
-The task ``publish-usage`` of each broker writes it to the compacted topic ``__quotahost_usage`` under the broker's id; the
-pipeline reads it (in SQL, ``pipeline/shares.py``), divides the quotas by it, and answers with a record of
+The task ``publish-usage`` of each broker writes it to the compacted topic ``__quotahost_usage`` under the broker's id;
+the pipeline reads it (in SQL, ``pipeline/shares.py``), divides the quotas by it, and answers with a record of
 :mod:`quotahost.records.shares`. Both records list clients: :class:`ClientKey` names one, and :func:`clients_of`
 declares the list, which is bounded so that it fits a record.
 """

@@ -4,8 +4,6 @@ The history is asked for all volumes, ``play`` leads both settings through it, a
 JSON for scripts, or as a page with the same tables and figures.
 """
 
-from __future__ import annotations
-
 import json as json_module
 from dataclasses import asdict
 from datetime import timedelta
@@ -16,10 +14,9 @@ import typer
 from rich.text import Text
 
 from quotahost.cli.console import console, parsed, say, table, writing
-from quotahost.cli.lab.asking import PAGES, Work, check_packages, parse_range, parse_windows
+from quotahost.cli.lab.asking import PAGES, Clusters, Since, Until, Work, check_packages, parse_range, parse_windows
 from quotahost.cli.lab.curves import Question, in_utc
-from quotahost.cli.lab.play import ReplayedClient
-from quotahost.cli.lab.play import Plan, Replay, ReplayedFactor, ReplayedVolume, StateTimes, Table, play
+from quotahost.cli.lab.play import Plan, Replay, ReplayedClient, ReplayedFactor, ReplayedVolume, StateTimes, Table, play
 from quotahost.cli.property_files import read_broker_file
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -39,13 +36,9 @@ def replay(
     then: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The brokers' file of then; the same settings otherwise.")
     ] = None,
-    cluster: Annotated[list[str] | None, typer.Option(help="Only of this cluster; may be repeated.")] = None,
-    since: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="From 2026-11-21, or 2026-11-21T09:30, in UTC.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="To that time; a day is included whole.")
-    ] = None,
+    cluster: Clusters = None,
+    since: Since = None,
+    until: Until = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Draw it as one page, too.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
@@ -61,9 +54,9 @@ def replay(
     with Work() as work:
         from quotahost.cli.lab.history import everything
 
-        found = everything(work.spark("replay"), question, work.begin)
+        readings = everything(work.spark("replay"), question, work.begin)
         work.begin("Replaying")
-        played = play(found, plan)
+        played = play(readings, plan)
         if out is not None:
             with writing(out):
                 _write_page(played, properties.name, out, work)
@@ -84,8 +77,10 @@ def plan_of(properties: Path, then: Path | None) -> Plan:
     file = read_broker_file(properties)
     before = file if then is None else read_broker_file(then)
     without = {name: text for name, text in before.properties.items() if not name.startswith(_LIMITS)}
-    number = parsed("quota.window.num", file.get("quota.window.num") or "11", parse_windows)
-    seconds = parsed("quota.window.size.seconds", file.get("quota.window.size.seconds") or "1", parse_windows)
+    number, seconds = (
+        parsed(name, file.get(name) or usual, parse_windows)
+        for name, usual in (("quota.window.num", "11"), ("quota.window.size.seconds", "1"))
+    )
     return Plan(Settings.from_properties(file.properties), Settings.from_properties(without), (number, seconds * 1000))
 
 

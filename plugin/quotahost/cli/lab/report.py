@@ -3,8 +3,6 @@
 The history is asked for the worst volumes, and each of them is drawn. The terminal shows the page's table as well.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from quotahost.cli.console import console, parsed, say, table, writing
-from quotahost.cli.lab.asking import PAGES, Work, check_packages, parse_range
+from quotahost.cli.lab.asking import PAGES, Clusters, Since, Until, Work, check_packages, parse_range
 from quotahost.cli.lab.curves import Name, Question, Report
 from quotahost.units.parse import parse_duration
 from quotahost.units.show import show_bytes, show_rate, show_share
@@ -25,15 +23,11 @@ _LONGEST: Final = 80  # characters of a picture's name; file systems take 255 by
 def report(
     history: Annotated[str, typer.Option(metavar="DIR", help="Where the pipeline writes its history.")],
     out: Annotated[Path, typer.Option(metavar="FILE.html|DIR", help="One page, or a folder of PNGs.")],
-    cluster: Annotated[list[str] | None, typer.Option(help="Only of this cluster; may be repeated.")] = None,
+    cluster: Clusters = None,
     broker: Annotated[list[str] | None, typer.Option(help="Only of this broker; may be repeated.")] = None,
     volume: Annotated[list[str] | None, typer.Option(help="Only this volume; may be repeated.")] = None,
-    since: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="From 2026-11-21, or 2026-11-21T09:30, in UTC.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="To that time; a day is included whole.")
-    ] = None,
+    since: Since = None,
+    until: Until = None,
     worst: Annotated[int, typer.Option(min=1, max=200, help="How many volumes, the worst ones.")] = 20,
     recent: Annotated[
         str | None,
@@ -48,15 +42,15 @@ def report(
     times = parse_range(since, until)
     span = parsed("--recent", recent, parse_duration) if recent is not None else None
     question = Question(history, tuple(cluster or ()), tuple(broker or ()), tuple(volume or ()), *times, worst, span)
-    as_page = _is_page(out)
+    write = _write_page if _is_page(out) else _write_pictures
     with Work() as work:
         from quotahost.cli.lab import history as read
 
-        found = read.worst(work.spark("report"), question, work.begin)
-        drawn = work.draw(len(found.curves))
+        answer = read.worst(work.spark("report"), question, work.begin)
+        drawn = work.draw(len(answer.curves))
         with writing(out):
-            written = _write_page(found, out, drawn) if as_page else _write_pictures(found, out, drawn)
-    console().print(table(_HEADS, _rows(found)))
+            written = write(answer, out, drawn)
+    console().print(table(_HEADS, _rows(answer)))
     say(f"\n{written}")
 
 
@@ -75,22 +69,22 @@ def _is_page(out: Path) -> bool:
     return False
 
 
-def _write_page(found: Report, out: Path, drawn: Callable[[int], None]) -> str:
+def _write_page(report: Report, out: Path, drawn: Callable[[int], None]) -> str:
     from quotahost.cli.lab.pages import report_page
 
-    out.write_text(report_page(found, drawn), encoding="utf-8")
+    out.write_text(report_page(report, drawn), encoding="utf-8")
     return str(out)
 
 
-def _write_pictures(found: Report, out: Path, drawn: Callable[[int], None]) -> str:
+def _write_pictures(report: Report, out: Path, drawn: Callable[[int], None]) -> str:
     """``01-CLUSTER-BROKER-VOLUME.png`` and so on, worst first, in a folder that is made if it is absent."""
     from quotahost.cli.lab.drawing import save_volume
 
     out.mkdir(parents=True, exist_ok=True)
-    for number, curve in enumerate(found.curves, 1):
-        save_volume(curve, found, out / f"{number:02}-{_file_name(curve.name)}.png")
+    for number, curve in enumerate(report.curves, 1):
+        save_volume(curve, report, out / f"{number:02}-{_file_name(curve.name)}.png")
         drawn(number)
-    return f"{len(found.curves)} pictures in {out}"
+    return f"{len(report.curves)} pictures in {out}"
 
 
 def _file_name(name: Name) -> str:
@@ -99,15 +93,15 @@ def _file_name(name: Name) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "_", "-".join(name)).replace("..", "_")[:_LONGEST]
 
 
-def _rows(found: Report) -> list[list[str]]:
+def _rows(report: Report) -> list[list[str]]:
     return [
         [
-            found.title(curve),
+            report.title(curve),
             show_bytes(curve.newest.last),
             show_bytes(curve.newest.capacity),
             show_share(curve.share),
             show_rate(curve.fill_rate),
             curve.show_time_to(curve.newest.hard),
         ]
-        for curve in found.curves
+        for curve in report.curves
     ]

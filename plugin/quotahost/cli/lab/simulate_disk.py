@@ -21,6 +21,7 @@ from quotahost.cli.lab.asking import check_drawing, parse_windows
 from quotahost.cli.lab.checks import violations
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.scenes import ClientPlan, DiskPlan, Kind, Scene, scene_of_seed
+from quotahost.cli.lab.traffic import ms
 from quotahost.cli.lab.world import Recording, record
 from quotahost.cli.property_files import read_broker_file
 from quotahost.errors import QuotahostError
@@ -74,21 +75,20 @@ def disk(
     if seed is not None:
         _play(seed, plot)
         return
-    own = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
-    merged, windows_in_file = properties_of(properties, own)
+    given = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
+    merged, windows_in_file = properties_of(properties, given)
     demands = [parsed("--demand", text, parse_demand) for text in demand or ["eager"]]
     each_quota, batch_size = parsed("--quota", quota, parse_quantity), _size("--batch", batch)
-    size, at_start = _size("--capacity", capacity), None if used is None else _size("--used", used)
+    size, lasts = _size("--capacity", capacity), parsed("--time", time, _time)
     drained = 0.0 if drain is None else parsed("--drain", drain, parse_quantity)
-    lump = parsed("--every", every, parse_duration)
     count = parsed("--windows", windows or windows_in_file or "11", parse_windows)
-    lasts = parsed("--time", time, _time)
 
     limited, soft = _limited(merged, size)
-    volume = DiskPlan(size, soft if at_start is None else at_start, drain=drained, lump=_ms(lump))
-    _check_work(demands, each_quota, batch_size, lasts)
-    scene = Scene(0, _ms(lasts), limited, _clients(demands, each_quota, batch_size), (volume,), count, fence=fence)
-    played = record(scene)
+    lump = max(1, ms(parsed("--every", every, parse_duration)))
+    volume = DiskPlan(size, soft if used is None else _size("--used", used), drain=drained, lump=lump)
+    clients = _clients(demands, each_quota, batch_size)
+    _check_work(clients, lasts)
+    played = record(Scene(0, ms(lasts), limited, clients, (volume,), count, fence=fence))
     _show(played)
     if plot is not None:
         _draw(played, f"policy {merged.get('policy', 'limits')}, {count} windows", plot)
@@ -130,23 +130,23 @@ def parse_demand(text: str) -> Demand:
     return Demand(cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None, count)
 
 
-def properties_of(file: Path | None, own: dict[str, str]) -> tuple[dict[str, str], str | None]:
-    """A broker's properties under our prefix, without it, with ``own`` in their place; and its quota.window.num.
+def properties_of(file: Path | None, given: dict[str, str]) -> tuple[dict[str, str], str | None]:
+    """A broker's properties under our prefix, without it, with ``given`` in their place; and its quota.window.num.
 
     Raises:
         QuotahostError: the file can't be read.
     """
     if file is None:
-        return own, None
+        return given, None
     broker = read_broker_file(file)
-    limits = any(name.startswith("static.storage.") for name in own)
+    limits = any(name.startswith("static.storage.") for name in given)
     from_file = {
         name.removeprefix(PREFIX): text
         for name, text in broker.properties.items()
         # Limits are of several forms that exclude each other: those on the command line take the place of all.
         if name.startswith(PREFIX) and not (limits and name.startswith(f"{PREFIX}static.storage."))
     }
-    return {**from_file, **own}, broker.get("quota.window.num") or None
+    return {**from_file, **given}, broker.get("quota.window.num") or None
 
 
 def _limited(properties: dict[str, str], capacity: int) -> tuple[tuple[tuple[str, str], ...], int]:
@@ -156,8 +156,8 @@ def _limited(properties: dict[str, str], capacity: int) -> tuple[tuple[tuple[str
         QuotahostError: a property is wrong, or there are no limits to try.
     """
     limited = tuple(sorted({**properties, "factor.source": "local"}.items()))
-    own = settings_of(limited)
-    levels = byte_limits(Volume("1", "/data", capacity, 0), own.storage_soft, own.storage_hard)
+    settings = settings_of(limited)
+    levels = byte_limits(Volume("1", "/data", capacity, 0), settings.storage_soft, settings.storage_hard)
     if levels is None:
         raise QuotahostError("there are no limits to try; give --limits soft=..,hard=.., or --properties with some")
     if levels.hard >= capacity:
@@ -165,24 +165,19 @@ def _limited(properties: dict[str, str], capacity: int) -> tuple[tuple[tuple[str
     return limited, min(levels.soft, levels.hard)
 
 
-def _check_work(demands: Sequence[Demand], quota: float, batch: int, lasts: timedelta) -> None:
-    rates = sum(demand.count * min(demand.rate or quota, quota) for demand in demands)
-    requests = rates / batch * lasts.total_seconds()
-    if requests > _WORK:
-        what = f"some {requests:,.0f} requests would take too long to play, {_WORK:,} is the most"
-        raise QuotahostError(f"{what}; take a larger --batch, a shorter --time, or fewer clients")
-
-
 def _clients(demands: Sequence[Demand], quota: float, batch: int) -> tuple[ClientPlan, ...]:
     clients = [demand for demand in demands for _ in range(demand.count)]
     return tuple(
-        ClientPlan(f"{i} {demand.kind}", demand.kind, quota, batch, demand.rate or _FASTEST * quota)
-        for i, demand in enumerate(clients, 1)
+        ClientPlan(f"{number} {demand.kind}", demand.kind, quota, batch, demand.rate or _FASTEST * quota)
+        for number, demand in enumerate(clients, 1)
     )
 
 
-def _ms(span: timedelta) -> int:
-    return max(1, round(span.total_seconds() * 1000))
+def _check_work(clients: Sequence[ClientPlan], lasts: timedelta) -> None:
+    requests = sum(min(plan.demand, plan.quota) / plan.batch for plan in clients) * lasts.total_seconds()
+    if requests > _WORK:
+        what = f"some {requests:,.0f} requests would take too long to play, {_WORK:,} is the most"
+        raise QuotahostError(f"{what}; take a larger --batch, a shorter --time, or fewer clients")
 
 
 def _size(option: str, text: str) -> int:
@@ -226,11 +221,11 @@ def _draw(played: Recording, title: str, file: Path) -> None:
 
 def _play(seed: int, plot: Path | None) -> None:
     """The scene of a seed with its checks; exits with 1 if one of them found something."""
-    found = violations(seed)
-    for violation in found:
+    wrong = violations(seed)
+    for violation in wrong:
         say(str(violation))
     if plot is not None:
         _draw(record(scene_of_seed(seed)), f"seed {seed}, broker 1", plot)
-    if found:
-        raise QuotahostError(f"seed {seed}: {len(found)} of the checks found something")
+    if wrong:
+        raise QuotahostError(f"seed {seed}: {len(wrong)} of the checks found something")
     say(f"seed {seed}: all checks hold")

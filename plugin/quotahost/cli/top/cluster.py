@@ -1,8 +1,8 @@
 """Looks at all brokers of a cluster again and again, by the records that they publish for those who watch.
 
 1. :class:`Cluster` writes to ``__quotahost_watch`` that somebody watches, and again every ten seconds.
-2. Every broker then writes a look to ``looks.topic`` every two seconds, and the newest of each broker is kept. A look
-   whose broker the cluster doesn't list is a stranger's, and isn't. ``rows.merged`` makes one look of them.
+2. Every broker then writes a look to ``__quotahost_looks`` every two seconds, and the newest of each broker is kept. A
+   look whose broker the cluster doesn't list is a stranger's, and isn't. ``rows.merged`` makes one look of them.
 3. A client or volume that the user opens is asked for by such a record, too, and the brokers' next looks have the
    answers: the explanations of all brokers that have the client, or what fills the volume.
 
@@ -58,7 +58,7 @@ class Cluster:
         Args:
             config: librdkafka's, with ``bootstrap.servers``.
             watch: the name of ``__quotahost_watch``.
-            looks: the name of ``looks.topic``.
+            looks: the name of ``__quotahost_looks``.
 
         Raises:
             NoAnswer: no broker answers.

@@ -140,7 +140,8 @@ class PublishUsage:
     """Looks twice a second; publishes changes at once, and all of it every 5 s.
 
     A change is a rate or demand that moved by a tenth, or a client that came, went, began or ended to be held back.
-    The records of ``__quotahost_quotas`` define which clients have a cluster-wide quota; the task makes that topic, too.
+    The records of ``__quotahost_quotas`` define which clients have a cluster-wide quota; the task makes that
+    topic, too.
     """
 
     #: Kafka then measures clients without a quota, too (quotahost.broker.host.measured).
