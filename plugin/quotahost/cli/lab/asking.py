@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from quotahost.cli.console import parsed
+from quotahost.cli.console import Terminal, parsed
 from quotahost.errors import QuotahostError
 from quotahost.units.parse import parse_count
 
@@ -114,7 +113,7 @@ class Work(Progress):
             BarColumn(20),
             self._count,
             TimeElapsedColumn(),
-            console=Console(stderr=True, highlight=False),
+            console=Terminal(stderr=True),
             transient=True,
             refresh_per_second=4,
         )
