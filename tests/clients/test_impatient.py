@@ -20,6 +20,7 @@ def test_sarama_fails_records_by_default_and_none_with_the_documented_settings(t
     assert (outcomes[tuned].failed, outcomes[tuned].lost, outcomes[tuned].duplicates) == (0, 0, 0)
 
 
+@pytest.mark.proves("faults.impatient")
 def test_kafkajs_whose_sends_nobody_awaits_gets_no_record_appended_twice(tmp_path: Path) -> None:
     """It gives a request up after 30 s, and sends it again: so none may lie unread for that long behind a mute."""
     rides = [ride(KAFKAJS, settings) for settings in (DEFAULT, AWAITED, TUNED)]

@@ -28,6 +28,7 @@ SILENT: Final = {AIOKAFKA.name, KAFKA_GO.name}
 
 
 @pytest.mark.parametrize("seconds", [60, 20])
+@pytest.mark.proves("faults.impatient")
 def test_nothing_acknowledged_is_lost_in_a_pause_and_who_gives_up_says_so(tmp_path: Path, seconds: int) -> None:
     outcomes = through_a_pause(tmp_path, RIDES, seconds)
     keep(f"pause-{seconds}", list(outcomes.values()))

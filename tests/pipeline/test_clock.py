@@ -14,6 +14,7 @@ def written(ahead: int, took: int = 10) -> Written:
     return Written(NOW - took, NOW + ahead, NOW)
 
 
+@pytest.mark.proves("faults.clock")
 def test_a_wrong_clock_is_corrected_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     clock = KafkaClock(lambda: NOW)
     with caplog.at_level(logging.WARNING):

@@ -179,6 +179,7 @@ def test_a_late_snapshot_changes_nothing(spark: SparkSession) -> None:
     assert found.newest_snapshot_at == ago(5)
 
 
+@pytest.mark.proves("faults.clock")
 def test_a_clock_that_is_ahead_does_not_win_for_ever(spark: SparkSession) -> None:
     ahead = record(0, "1", snapshot("1", NOW + timedelta(minutes=10), [volume("a", 100, 10)]), ago(20))
     right = record(1, "1", snapshot("1", ago(5), [volume("a", 100, 60)]), ago(5))

@@ -132,6 +132,7 @@ def _with(running: Running, **expected: int) -> ClusterRecord | None:
     return found if matches else None
 
 
+@pytest.mark.proves("faults.hostile-record")
 def test_a_refused_record_becomes_a_dead_letter_and_the_stream_goes_on(running: Running) -> None:
     brokers = Snapshots(running.bootstrap)
     brokers.write("7", b"{nonsense")
@@ -155,6 +156,7 @@ def test_a_refused_record_becomes_a_dead_letter_and_the_stream_goes_on(running: 
     eventually(lambda: running.metric("refused_total") == 2, PATIENCE)
 
 
+@pytest.mark.proves("faults.hostile-record")
 def test_whoever_may_write_to_the_topics_stops_no_pipeline_and_speaks_for_no_other_cluster(running: Running) -> None:
     """A run that none can follow, a record that can't be summed up, other clusters, and a clock at 1970."""
     brokers = Snapshots(running.bootstrap)
@@ -209,6 +211,7 @@ def test_dead_letters_leave_after_a_week(running: Running) -> None:
     assert int(found["retention.bytes"]) == 2**30
 
 
+@pytest.mark.proves("faults.topic-deleted")
 def test_time_goes_on_when_somebody_deletes_the_topic_of_ticks(running: Running) -> None:
     """Without ticks a broker that dies with all others would stay fresh for ever."""
     brokers = Snapshots(running.bootstrap)

@@ -56,6 +56,7 @@ def of_another_version(name: str, **fields: Any) -> str:
     return text.replace(", s.offlineLogDirs AS offline", "").replace("s.offline", "array()")
 
 
+@pytest.mark.proves("faults.checkpoint")
 def test_at_the_first_failure_it_is_set_aside_and_the_same_is_rebuilt_from_the_topic(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -296,6 +296,7 @@ def differently(spark: SparkSession, values: list[bytes]) -> list[tuple[bytes, s
     return [found for found in both if (found[1] is None) != (found[2] is None)]
 
 
+@pytest.mark.proves("faults.hostile-record")
 def test_odd_json_is_taken_or_refused_as_by_the_brokers(spark: SparkSession) -> None:
     """Single quotes, text after the closing brace, and more: brokers and pipeline once knew different volumes by it."""
     assert differently(spark, ODD_RECORDS) == []

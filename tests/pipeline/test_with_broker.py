@@ -24,6 +24,7 @@ SETTINGS: Final = {
 }  # fmt: skip
 
 
+@pytest.mark.proves("faults.full-disk")
 def test_a_disk_at_its_hard_limit_stops_producers_by_the_record_that_spark_makes(
     spark: SparkSession, tmp_path: Path
 ) -> None:

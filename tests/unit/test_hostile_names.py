@@ -97,6 +97,7 @@ def test_in_the_log_of_a_policy(name: str, caplog: pytest.LogCaptureFixture) -> 
 
 
 @hostile
+@pytest.mark.proves("faults.names")
 def test_in_any_line_of_a_log_that_forgot_to_escape_it(name: str) -> None:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)

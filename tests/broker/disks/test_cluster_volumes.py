@@ -151,6 +151,7 @@ def test_a_broker_that_is_down_stops_nobody_and_its_full_disk_counts_by_the_reco
     wait_for_state(cluster, OPEN)
 
 
+@pytest.mark.proves("faults.pipeline-silent")
 def test_when_records_stop_the_standby_answers_until_they_return_and_no_producer_gets_through(cluster: Cluster) -> None:
     with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=1e6), ExitStack() as watching:
         with FakePipeline(cluster, VALIDITY):

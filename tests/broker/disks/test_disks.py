@@ -88,6 +88,7 @@ def disk_of_broker_1_has_space(cluster: Cluster) -> None:
 
 
 @pytest.mark.proves("proposal-035.pause", "proposal-035.states", "proposal-035.metrics-store", "mission.volumes")
+@pytest.mark.proves("faults.full-disk")
 def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_until_space_is_back(cluster: Cluster) -> None:
     with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=3e6) as load:
         eventually(lambda: load.meter.bytes > 1_000_000)
@@ -204,6 +205,7 @@ def silent_for(node: KafkaNode, broker: KafkaNode, seconds: float) -> None:
 @pytest.mark.proves(
     "proposal-035.fallback", "proposal-035.freshness", "proposal-035.active-brokers", "proposal-035.metric-no-data"
 )
+@pytest.mark.proves("faults.killed-broker")
 def test_a_broker_that_is_down_for_longer_than_validity_stops_nobody_but_in_the_strict_form(cluster: Cluster) -> None:
     first, second, third = cluster.brokers
     create_topic(first, "replicated", partitions=3, replicas=3)
@@ -232,6 +234,7 @@ def test_a_broker_that_is_down_for_longer_than_validity_stops_nobody_but_in_the_
 
 @pytest.mark.proves("proposal-035.active-brokers", "proposal-035.quick-start")
 @pytest.mark.long
+@pytest.mark.proves("faults.killed-broker")
 def test_a_disk_that_was_full_when_its_broker_died_stays_full_until_the_broker_is_unregistered(
     cluster: Cluster,
 ) -> None:
@@ -252,6 +255,7 @@ def test_a_disk_that_was_full_when_its_broker_died_stays_full_until_the_broker_i
     alter_broker_config(first, {HARD: None}, broker=3)
 
 
+@pytest.mark.proves("faults.transactions")
 def test_an_open_transaction_on_the_topic_blinds_nobody(cluster: Cluster) -> None:
     first = cluster.brokers[0]
     producer = Producer(first.client_config(client_id="quotahost-0") | {"transactional.id": "open"})
@@ -276,6 +280,7 @@ def test_an_open_transaction_on_the_topic_blinds_nobody(cluster: Cluster) -> Non
 
 
 @pytest.mark.proves("proposal-035.quick-start")
+@pytest.mark.proves("faults.full-at-start")
 def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> None:
     second = cluster.brokers[1]
     disk_of_broker_1_is_full(cluster)
@@ -295,6 +300,7 @@ def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> 
         assert appended(cluster) == before
 
 
+@pytest.mark.proves("faults.topic-deleted")
 def test_a_deleted_topic_is_made_again_and_protection_goes_on(cluster: Cluster) -> None:
     admin = AdminClient(cluster.client_config(client_id="harness"))
     delete_topics(cluster, TOPIC, timeout=60)
@@ -304,6 +310,7 @@ def test_a_deleted_topic_is_made_again_and_protection_goes_on(cluster: Cluster) 
     disk_of_broker_1_is_full(cluster)
 
 
+@pytest.mark.proves("faults.hostile-record")
 def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cluster) -> None:
     node = cluster.brokers[0]
     refused = {"json": b"{", "schema": b"{}", "key": b"", "version": b"", "size": b"x" * 300_000}

@@ -126,6 +126,7 @@ def test_in_a_pause_top_shows_the_cluster_to_who_is_excluded_and_tells_others_wh
 @pytest.mark.parametrize(
     ("acks", "idempotent"), [("1", False), ("all", False), ("all", True)], ids=["acks-1", "acks-all", "idempotent"]
 )
+@pytest.mark.proves("faults.full-disk")
 def test_a_producer_appends_nothing_in_a_pause_and_loses_nothing_by_it(
     node: KafkaNode, topic: str, acks: str, idempotent: bool
 ) -> None:
@@ -163,6 +164,7 @@ def test_kafkas_own_producer_loses_nothing_and_keeps_the_order(node: KafkaNode, 
     assert values(node, topic) == [str(number) for number in range(count)]
 
 
+@pytest.mark.proves("faults.transactions")
 def test_a_transaction_that_meets_a_pause_commits_after_it(node: KafkaNode, topic: str) -> None:
     producer = Producer(node.client_config("alice", "tx") | {"transactional.id": topic, "log_level": 4})
     producer.init_transactions(60)
@@ -181,6 +183,7 @@ def test_a_transaction_that_meets_a_pause_commits_after_it(node: KafkaNode, topi
     assert values(node, topic) == ["before", "meanwhile"]
 
 
+@pytest.mark.proves("faults.transactions")
 def test_a_transaction_can_be_aborted_in_a_pause(node: KafkaNode, topic: str) -> None:
     producer = Producer(node.client_config("alice", "tx") | {"transactional.id": topic, "log_level": 4})
     producer.init_transactions(60)

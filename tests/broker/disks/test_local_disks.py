@@ -183,6 +183,7 @@ def test_limits_that_contradict_each_other_are_refused_and_the_old_ones_stay(nod
     assert state(node) == OPEN
 
 
+@pytest.mark.proves("faults.directory-gone")
 def test_a_log_directory_that_is_gone_leads_to_a_pause(tmp_path: Path) -> None:
     with callback_node(tmp_path, SETTINGS | {"static.storage.hard.min-free-bytes": "1"}, log_dirs=2) as node:
         eventually(lambda: gauge(node, "Factor", "LackOfData") == 0 and state(node) == OPEN)

@@ -112,6 +112,7 @@ def test_a_broker_whose_series_vanish_is_unknown_until_they_are_back(source: Fak
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
 
 
+@pytest.mark.proves("faults.prometheus-down")
 def test_an_exporter_that_shows_nonsense_makes_the_state_unknown(source: FakeHost, exporter: Exporter) -> None:
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.show("kafka-1", float("nan"), 1)

@@ -193,6 +193,7 @@ def test_the_metrics_that_may_be_empty_are_on_the_dashboard() -> None:
 
 
 @pytest.mark.proves("proposal-035.freshness")
+@pytest.mark.proves("faults.prometheus-down")
 def test_a_prometheus_that_is_down_leads_to_a_pause_after_validity_until_it_is_back(
     node: KafkaNode, server: Server
 ) -> None:

@@ -77,6 +77,7 @@ def bytes_from_clients(node: KafkaNode, topic: str) -> int:
 @pytest.mark.proves(
     "proposal-035.replication", "proposal-035.pause", "proposal-035.states", "proposal-035.properties-new"
 )
+@pytest.mark.proves("faults.replication-fills")
 def test_a_followers_disk_that_replication_fills_stops_the_producers_of_the_leader_and_nothing_is_lost(
     cluster: Cluster,
 ) -> None:

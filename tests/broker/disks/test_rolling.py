@@ -36,6 +36,7 @@ def goes_on(load: ProducerLoad) -> None:
     eventually(lambda: load.meter.bytes > before + 1_000_000)
 
 
+@pytest.mark.proves("faults.rolling")
 def test_a_restart_of_one_broker_after_the_other_with_pauses_longer_than_validity_stops_nobody(tmp_path: Path) -> None:
     validity = 8
     with cluster_with_fence(tmp_path, SETTINGS | {"validity": f"{validity}s"}) as cluster:
@@ -59,6 +60,7 @@ def test_a_restart_of_one_broker_after_the_other_with_pauses_longer_than_validit
         assert load.errors == []
 
 
+@pytest.mark.proves("faults.killed-broker")
 def test_any_broker_that_is_killed_stops_nobody_by_kafkas_default_session_also_the_active_controller(
     tmp_path: Path,
 ) -> None:

@@ -121,6 +121,7 @@ def lead(current: Path, version: str) -> None:
     current.symlink_to(version)
 
 
+@pytest.mark.proves("faults.native-crash")
 def test_a_kill_under_load_fails_no_request_and_new_clients_are_answered_again(node: KafkaNode, current: Path) -> None:
     start, before = node.log.end(), gauge(node, "Host", "Restarts")
     lead(current, "broken")  # who dies comes back as it was
@@ -138,6 +139,7 @@ def test_a_kill_under_load_fails_no_request_and_new_clients_are_answered_again(n
 @pytest.mark.parametrize(
     ("mode", "ended"), [("segfault", "by SIGSEGV"), ("abort", "by SIGABRT"), ("exit", "with exit code 3")]
 )
+@pytest.mark.proves("faults.native-crash")
 def test_a_crash_of_native_code_ends_python_alone_and_who_was_asked_for_is_answered_by_the_next(
     node: KafkaNode, fault: Path, mode: str, ended: str
 ) -> None:
@@ -159,6 +161,7 @@ def test_what_a_plugin_prints_goes_to_the_log_and_what_it_reads_is_empty(node: K
     assert gauge(node, "Host", "Restarts") == before
 
 
+@pytest.mark.proves("faults.hang")
 def test_a_plugin_that_hangs_beyond_validity_is_killed_with_its_process(node: KafkaNode, fault: Path) -> None:
     start = node.log.end()
     fault.write_text("gil")
@@ -186,6 +189,7 @@ def test_a_plugin_is_upgraded_under_load_and_back_without_a_restart(node: KafkaN
     assert gauge(node, "Host", "Restarts") == restarts
 
 
+@pytest.mark.proves("faults.bad-plugin-version")
 def test_a_version_that_can_not_be_built_is_refused_with_the_reason_and_the_old_one_stays(
     node: KafkaNode, current: Path
 ) -> None:

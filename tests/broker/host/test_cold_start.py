@@ -70,6 +70,7 @@ class FirstRequests:
 
 
 @pytest.mark.parametrize("source", ["snapshots", "cluster-volumes"])
+@pytest.mark.proves("faults.cold-start")
 def test_topics_and_records_of_the_first_moment_are_taken_as_by_a_stock_cluster(tmp_path: Path, source: str) -> None:
     settings = {"factor.source": source, "fence.authorizer": "none", "static.storage.hard.min-free-bytes": "1"}
     properties = callback_properties(settings) | FENCE
@@ -94,6 +95,7 @@ def hammer(node: KafkaNode, topic: str) -> Producer:
     return producer
 
 
+@pytest.mark.proves("faults.full-at-start")
 def test_a_broker_whose_disk_is_full_when_it_starts_appends_no_byte(tmp_path: Path) -> None:
     settings = {"factor.source": "local", "fence.authorizer": "none"}
     node = callback_node(tmp_path, settings, properties=FENCE)

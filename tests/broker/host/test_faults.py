@@ -77,6 +77,7 @@ def change(node: KafkaNode, name: str, value: str | None) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.proves("faults.plugin-error")
 def test_a_failing_supplier_leaves_its_client_among_the_newcomers(node: KafkaNode, fault: Path, mode: str) -> None:
     fault.write_text(mode)
     before = gauge(node, "Plugin,name=faulty", "Errors")
@@ -87,6 +88,7 @@ def test_a_failing_supplier_leaves_its_client_among_the_newcomers(node: KafkaNod
 
 
 @pytest.mark.proves("proposal-035.supplier")
+@pytest.mark.proves("faults.plugin-error")
 def test_after_every_failure_the_supplier_is_asked_again_and_its_answer_applies(node: KafkaNode, fault: Path) -> None:
     for mode in MODES:
         fault.write_text(mode)
@@ -109,6 +111,7 @@ def test_a_supplier_without_an_answer_has_not_failed(node: KafkaNode, fault: Pat
 
 
 @KILLED
+@pytest.mark.proves("faults.hang")
 def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(node: KafkaNode, fault: Path) -> None:
     settle(node)
     fault.write_text("sleep")
@@ -149,6 +152,7 @@ def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until
 
 
 @KILLED
+@pytest.mark.proves("faults.hang")
 def test_a_plugin_that_holds_the_gil_stops_no_request(node: KafkaNode, fault: Path) -> None:
     fault.write_text("gil")
     introduce_clients(node, ["faulty-gil"])
@@ -168,6 +172,7 @@ def test_changes_under_load_disturb_no_client(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "newcomers.fetch": None})
 
 
+@pytest.mark.proves("faults.orphan")
 def test_a_broker_that_closes_while_a_supplier_hangs_stops_cleanly(tmp_path: Path, fault: Path) -> None:
     env = {"PYTHONPATH": str(PLUGINS), "FAULT": str(fault)}
     with callback_node(tmp_path, {"supplier": "faulty"}, env=env) as other:
@@ -185,6 +190,7 @@ def test_names_of_every_kind_get_their_own_quota(node: KafkaNode) -> None:
     assert len({table_row(node, ANYONE, n)["client_id"] for n in names}) == len(names)
 
 
+@pytest.mark.proves("faults.names")
 def test_a_flood_of_names_fills_the_table_and_no_more(node: KafkaNode) -> None:
     settle(node)
     assert introduce_clients(node, (f"flood-{n}" for n in range(20_000))) == 20_000

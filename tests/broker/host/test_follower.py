@@ -62,6 +62,7 @@ def write(node: KafkaNode, topic: str, *values: str, partition: int = 0) -> None
     assert producer.flush(30) == 0
 
 
+@pytest.mark.proves("faults.transactions")
 def test_an_open_transaction_hides_nothing(node: KafkaNode, topic: str, reading: Reading) -> None:
     producer = Producer(node.client_config(client_id="t") | {"transactional.id": "open"})
     producer.init_transactions(30)

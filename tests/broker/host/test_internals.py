@@ -50,6 +50,7 @@ def test_without_any_of_them_a_broker_starts_throttles_fences_and_says_so_once(t
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["", *NAMES])
+@pytest.mark.proves("faults.internals")
 def test_without_it_a_broker_starts_throttles_fences_and_says_so_once(tmp_path: Path, name: str) -> None:
     check_broker(tmp_path, {name} if name else set())
 

@@ -130,6 +130,7 @@ def behind_proxies(tmp_path: Path) -> Iterator[tuple[Cluster, list[Proxy]]]:
 
 
 @pytest.mark.proves("proposal-035.fallback", "proposal-035.metric-connection", "proposal-035.metric-errors")
+@pytest.mark.proves("faults.network")
 def test_a_network_that_fails_for_longer_than_validity_leads_to_the_fallback_until_it_heals(
     behind_proxies: tuple[Cluster, list[Proxy]],
 ) -> None:

@@ -151,6 +151,7 @@ def test_a_cause_that_java_could_not_take_is_escaped_and_ends_nothing(world: Wor
 
 @pytest.mark.proves("proposal-035.fallback")
 @pytest.mark.parametrize("plugin", METHODS)
+@pytest.mark.proves("faults.plugin-error")
 def test_each_failure_is_counted_logged_once_and_ends_in_the_stated_fallback(world: World, plugin: str) -> None:
     start = world.node.log.end()
     for mood, error in ERRORS.items():
@@ -196,6 +197,7 @@ def test_one_that_hangs_lets_the_lease_expire_and_stops_neither_clients_nor_task
 
 
 @pytest.mark.proves("proposal-035.task")
+@pytest.mark.proves("faults.task-hang")
 def test_a_task_that_hangs_delays_neither_the_host_nor_another_task(world: World) -> None:
     applied = world.fallbacks()
     world.tell("task", "hang")
@@ -212,6 +214,7 @@ def test_a_task_that_hangs_delays_neither_the_host_nor_another_task(world: World
 
 
 @pytest.mark.parametrize("plugin", METHODS)
+@pytest.mark.proves("faults.hang")
 def test_one_that_holds_the_interpreters_lock_lets_the_lease_expire_and_stops_no_request(
     world: World, plugin: str
 ) -> None:
@@ -225,6 +228,7 @@ def test_one_that_holds_the_interpreters_lock_lets_the_lease_expire_and_stops_no
     eventually(lambda: world.factor() == LEFT)
 
 
+@pytest.mark.proves("faults.orphan")
 def test_a_broker_in_which_all_of_them_hang_stops_cleanly(world: World) -> None:
     assert gauge(world.node, "Host", "Restarts") == 0, "no failure ended the host"
     for plugin in METHODS:

@@ -59,6 +59,7 @@ def start_error(directory: Path, settings: dict[str, str]) -> str:
     ],
     ids=lambda value: next(iter(value.items()))[0] if isinstance(value, dict) else "",
 )
+@pytest.mark.proves("faults.unfit-start")
 def test_a_wrong_property_is_named_with_its_remedy(
     tmp_path: Path, settings: dict[str, str], expected_words: list[str]
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_wrong_property_is_named_with_its_remedy(
     ],
     ids=["no-libpython", "other-jpype", "no-quotahost", "old", "free-threaded"],
 )
+@pytest.mark.proves("faults.unfit-start")
 def test_a_broker_does_not_start_with_an_unfit_interpreter(tmp_path: Path, lines: str, expected_words: str) -> None:
     from importlib.metadata import version
 
@@ -104,6 +106,7 @@ def test_no_secret_is_logged(tmp_path: Path) -> None:
     assert "hunter2" not in log
 
 
+@pytest.mark.proves("faults.planted")
 def test_nothing_in_the_working_directory_runs_in_the_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = plant(tmp_path / "cwd")
     monkeypatch.chdir(tmp_path / "cwd")

@@ -115,6 +115,7 @@ def scrape(node: KafkaNode) -> str:
         return text
 
 
+@pytest.mark.proves("faults.stored-property")
 def test_a_misspelt_name_that_kafka_has_stored_costs_no_other_property(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "static.produce": "20M"})
     # Kafka doesn't ask the callback about names that it doesn't list.
@@ -139,6 +140,7 @@ def test_a_misspelt_name_that_is_stored_alone_is_named_after_the_start(node: Kaf
     assert "has no effect" not in node.log_text(begin).replace("has no effect", "", 1), "a known name is none"
 
 
+@pytest.mark.proves("faults.stored-property")
 def test_a_supplier_that_was_removed_costs_no_other_property(
     node: KafkaNode, directory: Path, guest_removed: Callable[[bool], None]
 ) -> None:
@@ -176,6 +178,7 @@ def test_an_administrator_hears_that_a_plugin_can_not_be_built(node: KafkaNode) 
     assert not refused(node)
 
 
+@pytest.mark.proves("faults.host-restart")
 def test_a_host_that_can_not_start_again_says_why_and_does_so_once_it_can(
     node: KafkaNode, directory: Path, guest_removed: Callable[[bool], None]
 ) -> None:
@@ -189,6 +192,7 @@ def test_a_host_that_can_not_start_again_says_why_and_does_so_once_it_can(
     node.wait_for_log("serves with suppliers faulty, guest", start=begin)
 
 
+@pytest.mark.proves("faults.host-restart")
 def test_a_pause_ends_with_a_host_that_starts_again_and_knows_no_reason_for_it(
     node: KafkaNode, directory: Path
 ) -> None:

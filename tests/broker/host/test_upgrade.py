@@ -101,6 +101,7 @@ def longest_silence(load: ProducerLoad) -> float:
     return max(later - earlier for earlier, later in pairwise(load.meter._times))
 
 
+@pytest.mark.proves("faults.two-versions")
 def test_brokers_of_both_versions_serve_together_on_the_way_up_and_down(
     cluster: Cluster, builds: tuple[Build, Build]
 ) -> None:

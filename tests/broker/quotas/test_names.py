@@ -53,6 +53,7 @@ def throttled(node: KafkaNode, name: str) -> list[int]:
     return times
 
 
+@pytest.mark.proves("faults.names")
 def test_rotating_client_ids_share_the_quota_of_their_user(node: KafkaNode) -> None:
     misses = gauge(node, "QuotaTable", "Misses")
     times = throttled(node, "rotating")
@@ -62,6 +63,7 @@ def test_rotating_client_ids_share_the_quota_of_their_user(node: KafkaNode) -> N
     assert {q.tags["client-id"] for q in enforced_quotas(node, "PRODUCE", user=ANYONE)} == {""}
 
 
+@pytest.mark.proves("faults.names")
 def test_client_ids_of_32_kb_cost_the_broker_nothing_that_stays(node: KafkaNode) -> None:
     assert introduce_clients(node, (f"{number:032000}" for number in range(1_500))) == 1_500
     assert gauge(node, "QuotaTable", "Clients") == 1

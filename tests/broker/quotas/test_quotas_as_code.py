@@ -116,6 +116,7 @@ def test_a_cluster_wide_quota_is_changed_and_removed_live(node: KafkaNode, clien
     eventually(lambda: table_row(node, ANYONE, "live")["limit"] == "null", 60)
 
 
+@pytest.mark.proves("faults.two-operators")
 def test_two_operators_at_once_lose_nothing(client: list[str], tmp_path: Path) -> None:
     files = [tmp_path / f"{n}.yaml" for n in range(4)]
     for n, file in enumerate(files):

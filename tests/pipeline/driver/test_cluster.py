@@ -36,6 +36,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield made
 
 
+@pytest.mark.proves("faults.pipeline-silent")
 def test_a_full_disk_stops_all_and_spark_may_come_and_go(cluster: Cluster, tmp_path: Path) -> None:
     driver = PipelineProcess(tmp_path / "pipeline", cluster.bootstrap, tick="1s", validity=VALIDITY)
     with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=1e6) as load, driver:
@@ -58,6 +59,7 @@ def test_a_full_disk_stops_all_and_spark_may_come_and_go(cluster: Cluster, tmp_p
         eventually(lambda: load.meter.bytes > sent + 1_000_000, 60)
 
 
+@pytest.mark.proves("faults.killed-broker")
 def test_by_sparks_record_a_broker_that_is_down_stops_nobody_and_its_full_disk_counts(
     cluster: Cluster, tmp_path: Path
 ) -> None:

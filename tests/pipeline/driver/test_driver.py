@@ -78,6 +78,7 @@ class Story:
         return sum(self._round * 1000 + broker for broker in range(BROKERS))
 
 
+@pytest.mark.proves("faults.driver-killed")
 def test_a_driver_killed_five_times_ends_with_the_right_record_and_every_dead_letter(
     node: KafkaNode, tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_driver_killed_five_times_ends_with_the_right_record_and_every_dead_le
     assert len({each["id"] for each in found}) == story.refused, "one record has more than one key"
 
 
+@pytest.mark.proves("faults.checkpoint")
 def test_without_its_checkpoint_it_rebuilds_the_same_from_the_topic(node: KafkaNode, tmp_path: Path) -> None:
     driver = pipeline(node, tmp_path / "pipeline")
     story = Story(node)
@@ -125,6 +127,7 @@ def _newer(node: KafkaNode, order: tuple[int, int]):  # type: ignore[no-untyped-
     return found if found and found.order > order and found.reporting else None
 
 
+@pytest.mark.proves("faults.two-pipelines")
 def test_of_two_pipelines_the_one_launched_last_wins_and_both_say_so(node: KafkaNode, tmp_path: Path) -> None:
     story = Story(node)
     with pipeline(node, tmp_path / "first", metrics_port=free_port()) as first:
@@ -142,6 +145,7 @@ def test_of_two_pipelines_the_one_launched_last_wins_and_both_say_so(node: Kafka
         eventually(lambda: _newer(node, (winner + 1, 0)), PATIENCE)  # the first goes on, with a new run
 
 
+@pytest.mark.proves("faults.two-pipelines")
 def test_the_same_command_twice_stands_by_until_the_first_ends(node: KafkaNode, tmp_path: Path) -> None:
     """Otherwise the two would end each other's queries, which have one checkpoint."""
     story = Story(node)
@@ -166,6 +170,7 @@ def test_the_same_command_twice_stands_by_until_the_first_ends(node: KafkaNode, 
             second.kill()
 
 
+@pytest.mark.proves("faults.checkpoint")
 def test_a_checkpoint_that_spark_cannot_read_is_set_aside_and_the_same_rebuilt(node: KafkaNode, tmp_path: Path) -> None:
     driver = pipeline(node, tmp_path / "pipeline")
     story = Story(node)

@@ -182,6 +182,7 @@ def test_nor_does_it_in_json(text: str) -> None:
         assert json.dumps(values(shown, Choice())).isprintable()
 
 
+@pytest.mark.proves("faults.names")
 def test_whoever_forgets_to_escape_a_text_is_helped() -> None:
     lines = lines_of(lambda screen: [screen.print(COMMANDS), screen.print(console.table(["a"], [[COMMANDS]]))])
     assert all(char.isprintable() for line in lines for char in line)

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from quotahost.cli.console import parsed
+from quotahost.cli.console import Terminal, parsed
 from quotahost.errors import QuotahostError
 from quotahost.units.parse import parse_count
 
@@ -111,9 +110,22 @@ class Work(Progress):
 
     def __init__(self) -> None:
         self._count = _Count()
+<<<<<<< HEAD
         columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20), self._count
         console = Console(stderr=True, highlight=False)
         super().__init__(*columns, TimeElapsedColumn(), console=console, transient=True, refresh_per_second=4)
+=======
+        super().__init__(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(20),
+            self._count,
+            TimeElapsedColumn(),
+            console=Terminal(stderr=True),
+            transient=True,
+            refresh_per_second=4,
+        )
+>>>>>>> pc
         self._step = self.add_task("", total=None)
 
     def begin(self, step: str) -> None:

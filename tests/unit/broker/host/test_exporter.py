@@ -90,6 +90,7 @@ def test_other_methods_than_get_are_refused(endpoint: Endpoint) -> None:
         urlopen(f"http://127.0.0.1:{endpoint.exporter.port}/metrics", data=b"x", timeout=30)
 
 
+@pytest.mark.proves("faults.first-flood")
 def test_300_half_sent_requests_and_a_slow_reader_cost_no_threads_and_others_are_answered(endpoint: Endpoint) -> None:
     before = threading.active_count()
     endpoint.shown = [Gauge("Volume", f"/{at:0400}", "Capacity", 7.0) for at in range(LARGE)]

@@ -164,6 +164,7 @@ def test_another_environment_is_examined_by_its_own_quotahost(
     assert "theirs" in printed
 
 
+@pytest.mark.proves("faults.planted")
 def test_nothing_in_the_working_directory_runs_in_the_doctor_of_another_environment(
     site: Path, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -203,6 +204,7 @@ def test_what_would_take_the_jvms_handler_of_sigsegv_away_is_named(
     assert f"{name} is set here" in run("doctor").output
 
 
+@pytest.mark.proves("faults.planted")
 def test_java_is_run_far_from_the_working_directory_and_without_options_of_the_environment(
     site: Path, package: Path, kafka: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

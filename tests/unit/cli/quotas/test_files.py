@@ -207,6 +207,7 @@ def test_a_mistake_in_a_list_of_users_is_told_with_its_line(file: Path) -> None:
     assert told == ("FILE:15: items[0].spec.quotas.requestPercent: is an unknown key; did you mean requestPercentage?")
 
 
+@pytest.mark.proves("faults.yaml-bomb")
 def test_aliases_that_stand_for_gigabytes_are_refused_before_anything_is_built(file: Path) -> None:
     text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         f"a{n}: &a{n} [{', '.join(9 * [f'*a{n - 1}'])}]\n" for n in range(1, 10)
@@ -216,6 +217,7 @@ def test_aliases_that_stand_for_gigabytes_are_refused_before_anything_is_built(f
 
 @pytest.mark.parametrize("loader", [files._LOADER, yaml.BaseLoader], ids=["libyaml", "without"])
 @pytest.mark.parametrize("nested", ["[", "{a: ", "- "])
+@pytest.mark.proves("faults.yaml-bomb")
 def test_a_file_that_is_nested_thousands_deep_is_refused(
     file: Path, monkeypatch: pytest.MonkeyPatch, loader: Any, nested: str
 ) -> None:

@@ -283,6 +283,7 @@ def test_any_order_of_any_snapshots_ends_with_the_newest_of_each_broker(
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(-2 * HOUR, 2 * HOUR), st.booleans()), max_size=40))
+@pytest.mark.proves("faults.clock")
 def test_whatever_the_clocks_do_a_broker_is_fresh_only_within_validity_of_its_last_snapshot(
     steps: list[tuple[float, float, bool]],
 ) -> None:

@@ -139,6 +139,7 @@ def test_old_records_and_those_of_strangers_are_no_reason_to_publish(world: Worl
     assert len(found[0].answers) == 4
 
 
+@pytest.mark.proves("faults.watchers")
 def test_whoever_asks_last_is_answered_however_many_names_others_invent(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
