@@ -202,6 +202,7 @@ def test_a_version_that_can_not_be_built_is_refused_with_the_reason_and_the_old_
     lead(current, "v1")
 
 
+@pytest.mark.proves("faults.orphan")
 def test_a_broker_leaves_no_process_behind_and_a_start_takes_one(tmp_path: Path, current: Path, fault: Path) -> None:
     settings = {"supplier": "crashing", "python.process": "child", "python.executable": str(current / "bin/python3")}
     with callback_node(tmp_path, settings, env={"FAULT": str(fault)}) as other:

@@ -110,22 +110,10 @@ class Work(Progress):
 
     def __init__(self) -> None:
         self._count = _Count()
-<<<<<<< HEAD
         columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20), self._count
-        console = Console(stderr=True, highlight=False)
-        super().__init__(*columns, TimeElapsedColumn(), console=console, transient=True, refresh_per_second=4)
-=======
         super().__init__(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(20),
-            self._count,
-            TimeElapsedColumn(),
-            console=Terminal(stderr=True),
-            transient=True,
-            refresh_per_second=4,
+            *columns, TimeElapsedColumn(), console=Terminal(stderr=True), transient=True, refresh_per_second=4
         )
->>>>>>> pc
         self._step = self.add_task("", total=None)
 
     def begin(self, step: str) -> None:
