@@ -42,14 +42,14 @@ def report(
     times = parse_range(since, until)
     span = parsed("--recent", recent, parse_duration) if recent is not None else None
     question = Question(history, tuple(cluster or ()), tuple(broker or ()), tuple(volume or ()), *times, worst, span)
-    write = _write_page if _is_page(out) else _write_pictures
+    render = _write_page if _is_page(out) else _write_pictures
     with Work() as work:
         from quotahost.cli.lab import history as read
 
         answer = read.worst(work.spark("report"), question, work.begin)
         drawn = work.draw(len(answer.curves))
         with writing(out):
-            written = write(answer, out, drawn)
+            written = render(answer, out, drawn)
     console().print(table(_HEADS, _rows(answer)))
     say(f"\n{written}")
 

@@ -243,14 +243,6 @@ def test_another_environment_without_quotahost_is_wrong_but_the_properties_are_s
     assert "10,000,000 bytes/s (10M)" in result.output
 
 
-def test_two_topics_of_one_name_are_wrong(site: Path, package: Path, tmp_path: Path) -> None:
-    result = doctor(tmp_path, f"{CLASS}{PREFIX}usage.topic=t\n{PREFIX}shares.topic=t\n")
-    assert result.exit_code == 1
-    assert "usage.topic and shares.topic both name the topic t; give each one of its own" in " ".join(
-        result.output.split()
-    )
-
-
 def test_plugins_lists_each_role_s_plugins_with_their_state(site: Path) -> None:
     broken = {Role.POLICY.group: {"broken": "acme_no_such:Thing"}}
     distribute(site, "acme", broken, version="2.3")

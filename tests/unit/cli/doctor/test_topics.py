@@ -17,7 +17,7 @@ from quotahost.kafka import rights as kafka_rights
 from quotahost.kafka.admin import Shape
 from quotahost.kafka.client import reach
 from quotahost.kafka.rights import Acl, NoAnswer, Rights
-from quotahost.records.topics import CLUSTER_VOLUMES, LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, WATCH, Party
+from quotahost.records.topics import LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, WATCH, Party
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.unit.cli.commands import broker_file, run
@@ -43,7 +43,7 @@ SNAPSHOTS_READ, WATCHED = ".factor.source=snapshots", ".tasks=publish-usage"
         ([SNAPSHOTS_READ, ".tasks=", f"authorizer.class.name={STANDARD}", f"{OPEN}=false"], []),
         ([SNAPSHOTS_READ, "process.roles=controller"], []),
         ([SNAPSHOTS_READ, ".tasks="], [f"{UNSET}__quotahost_snapshots, and this broker decides by that"]),
-        ([SNAPSHOTS_READ, ".tasks=", ".snapshots.topic=mine"], ["may write to mine, and"]),
+        ([SNAPSHOTS_READ, ".tasks=", ".topics.prefix=my_"], ["may write to my_snapshots, and"]),
         ([SNAPSHOTS_READ, ".tasks=", *OPEN_TO_ALL], [f"{OPEN} is true: unless ACLs are set for __quotahost_snapshots"]),
         ([".factor.source=cluster-volumes", ".tasks=", FENCE, ".fence.authorizer=none"],
          ["fence.authorizer is none: everybody"]),
@@ -52,7 +52,7 @@ SNAPSHOTS_READ, WATCHED = ".factor.source=snapshots", ".tasks=publish-usage"
         ([WATCHED], [f"{UNSET}__quotahost_watch,"]),
         ([WATCHED, FENCE, ".fence.authorizer=none"], ["fence.authorizer is none: everybody who can connect may"]),
         ([WATCHED, *OPEN_TO_ALL], ["unless ACLs are set for them"]),
-        ([WATCHED, ".looks.topic=mine"], ["shows the names and rates of all clients, and read them in mine"]),
+        ([WATCHED, ".topics.prefix=my_"], ["shows the names and rates of all clients, and read them in my_looks"]),
     ],
 )  # fmt: skip
 def test_topics_that_everybody_may_write_to_or_read_are_weak(
@@ -65,18 +65,8 @@ def test_topics_that_everybody_may_write_to_or_read_are_weak(
 
 def test_the_topics_are_named_as_the_settings_name_them() -> None:
     assert list(named(None)) == [each.name for each in TOPICS]
-    settings = Settings.from_properties({f"{PREFIX}snapshots.topic": "a", f"{PREFIX}shares.topic": "b"})
-    assert list(named(settings)) == [
-        "a",
-        CLUSTER_VOLUMES.name,
-        USAGE.name,
-        "b",
-        "__quotahost_refused",
-        "__quotahost_ticks",
-        "__quotahost_watch",
-        "__quotahost_looks",
-        "__quotahost_quotas",
-    ]
+    settings = Settings.from_properties({f"{PREFIX}topics.prefix": "a-"})
+    assert list(named(settings)) == [topic.name.replace("__quotahost_", "a-") for topic in TOPICS]
 
 
 def test_the_declared_names_and_properties_are_those_of_brokers_and_of_the_pipeline() -> None:
@@ -191,9 +181,9 @@ def test_a_right_beyond_its_needs_is_weak(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_settings_say_what_the_plugins_need() -> None:
     settings = Settings.from_properties(
-        {f"{PREFIX}tasks": "publish-volumes", f"{PREFIX}factor.source": "snapshots", f"{PREFIX}snapshots.topic": "mine"}
+        {f"{PREFIX}tasks": "publish-volumes", f"{PREFIX}factor.source": "snapshots", f"{PREFIX}topics.prefix": "my_"}
     )
-    assert needed(settings, Party.PLUGINS) == {"mine": {"Read", "Write"}}
+    assert needed(settings, Party.PLUGINS) == {"my_snapshots": {"Read", "Write"}}
     assert needed(Settings.from_properties({f"{PREFIX}factor.source": "local"}), Party.PLUGINS) == {}
 
 

@@ -166,8 +166,14 @@ def test_the_work_for_a_topic_does_not_grow_with_the_square_of_its_partitions(tm
         ({"retention.ms": "-1", "retention.bytes": "7"}, Retention(None, 7)),
         ({"cleanup.policy": "compact", "retention.ms": "5000"}, Retention(5.0, None, compacted=True)),
         ({"cleanup.policy": "compact,delete", "retention.ms": "5000"}, Retention(5.0)),
-        ({"retention.ms": "5000", "remote.storage.enable": "true", "local.retention.ms": "-2"}, Retention(5.0)),
-        ({"retention.ms": "5000", "remote.storage.enable": "true", "local.retention.ms": "1000"}, Retention(1.0)),
+        (
+            {"retention.ms": "5000", "remote.storage.enable": "true", "local.retention.ms": "-2"},
+            Retention(5.0, tiered=True),
+        ),
+        (
+            {"retention.ms": "5000", "remote.storage.enable": "true", "local.retention.ms": "1000"},
+            Retention(1.0, tiered=True),
+        ),
         ({}, Retention()),
     ],
 )
