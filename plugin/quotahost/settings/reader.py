@@ -31,7 +31,7 @@ REMOVED: Final = {
     "factor.source.second": "snapshots stands by for cluster-volumes in any case; remove it",
     "inbox.max": "65,536 new clients can wait for the host; remove it",
     "metrics.address": "metrics.port takes it, as ADDRESS:PORT, such as 0.0.0.0:9404; remove it",
-    "mode": "shadow=all is what shadow=all was; remove it",
+    "mode": "shadow=all puts all rules in shadow; remove it",
     "pause.release": "its name is pause.resume.free-share; write that",
     "snapshots.expiry": "with fenced.brokers=unknown a fenced broker is unknown until it is back; remove it, and "
     "unregister a broker that is gone for good (kafka-cluster.sh unregister)",

@@ -1,6 +1,6 @@
 """Whom suppliers and the factor would hold back while they are in shadow, and by how much, for the metrics and ``top``.
 
-1. A rule in shadow is computed and not enforced (the property ``shadow``, ``shadow=all``). ``new_clients`` leaves a
+1. A rule in shadow is computed and not enforced (the property ``shadow``). ``new_clients`` leaves a
    supplier in shadow out of the answers in force, and puts beside them what it would give.
 2. A thread compares once a second what Kafka measures with what the rules would let through (``comparison``). No
    request waits for it.
