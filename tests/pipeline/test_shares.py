@@ -128,7 +128,7 @@ def test_each_cluster_is_divided_by_itself_and_so_is_one_without_a_name(spark: S
 def test_a_record_holds_the_busiest_clients_and_no_more_than_fit(spark: SparkSession) -> None:
     many = [usage(str(b), *((f"u{b}-{n:03}", b * 1000.0 + n, None) for n in range(200))) for b in (1, 2)]
     assert len(computed(spark, many)["1"].clients) == MAX_CLIENTS
-    long = [usage(str(n), (f"{n}" * (pipeline.MAX_CLIENT - 2), 1.0, None), ("alice", 1.0, None)) for n in range(5)]
+    long = [usage(str(n), ("pqstu"[n] * (pipeline.MAX_CLIENT - 2), 1.0, None), ("alice", 1.0, None)) for n in range(5)]
     assert {s.key.principal for s in computed(spark, long)["0"].clients} == {"alice"}
     many = [usage(str(n), *((f"{n}{k:02}" * 500, 1.0, None) for k in range(50))) for n in range(3)]
     found = computed(spark, many)

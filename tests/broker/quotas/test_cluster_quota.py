@@ -114,7 +114,7 @@ def test_top_shows_a_client_of_all_brokers_in_one_row(cluster: Cluster) -> None:
             assert (sorted(look["brokers"]), look["silent"]) == (["1", "2", "3"], [])
             return next((each for each in look["rows"] if each["client_id"] == "q"), {})
 
-        eventually(lambda: row().get("rate") == pytest.approx(2 * QUOTA / 3, rel=0.1))
+        eventually(lambda: row().get("rate") == pytest.approx(2 * QUOTA / 3, rel=0.1), 120)
         found = row()
         assert ({"1", "2"} <= set(found["brokers"]), found["bound_by"]) == (True, "quota")
         # The share is that of one broker: a client that has all of its quota on one has nothing left there.
