@@ -29,6 +29,7 @@ RECORD: Final = 1_000  # bytes
 STEP: Final = 0.1  # seconds
 #: Kafka's answer before any broker is registered; a stock cluster gives it, too.
 NO_BROKER_YET: Final = "INVALID_REPLICATION_FACTOR"
+ALREADY_THERE: Final = "TOPIC_ALREADY_EXISTS"
 COMMON: Final = {"fence.authorizer": "none", "static.storage.hard.min-free-bytes": "1"}
 CLUSTERS: Final[dict[str, dict[str, str] | None]] = {
     "stock": None,
@@ -78,9 +79,10 @@ class FirstClients:
                 continue
             except KafkaException as failure:
                 error: KafkaError = failure.args[0]
-                if error.code() >= 0 and error.name() != NO_BROKER_YET:  # below 0: nobody answers
-                    self.refused.append(f"{error.name()}: {error.str()}")
-                continue
+                if error.name() != ALREADY_THERE:  # an answer came too late, and the topic was made all the same
+                    if error.code() >= 0 and error.name() != NO_BROKER_YET:  # below 0: nobody answers
+                        self.refused.append(f"{error.name()}: {error.str()}")
+                    continue
             self.created += 1
             self.first_created = self.first_created or time.monotonic() - self._begin
 
