@@ -50,6 +50,27 @@ def create_topic(
     eventually(has_leaders, what=f"leaders of {topic}")
 
 
+def creates(config: Mapping[str, Any], topic: str, partitions: int, replicas: int, refusals: list[str]) -> bool:
+    """Whether a topic is made, by one try of a client of its own; what a broker refuses goes to ``refusals``.
+
+    A cluster that doesn't answer yet, or in which no broker is registered yet, refuses nothing.
+    """
+    # A client that was there before the brokers waits ever longer between its tries.
+    admin = AdminClient(dict(config))
+    try:
+        admin.create_topics([NewTopic(topic, partitions, replicas)], request_timeout=5)[topic].result(10)
+    except TimeoutError:
+        return False
+    except KafkaException as failure:
+        error: KafkaError = failure.args[0]
+        if error.name() == "TOPIC_ALREADY_EXISTS":  # the answer to the try before came too late
+            return True
+        if error.code() >= 0 and error.name() != "INVALID_REPLICATION_FACTOR":  # below 0: nobody answers
+            refusals.append(f"{error.name()}: {error.str()}")
+        return False
+    return True
+
+
 def place_topics(node: KafkaNode | Cluster, brokers: Mapping[str, int | Sequence[int]]) -> None:
     """Creates topics of one partition on the given brokers; ``brokers`` is by topic: one, or the leader and others."""
     admin = AdminClient(node.client_config(client_id="harness"))

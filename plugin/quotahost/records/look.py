@@ -8,16 +8,10 @@ look, cut to what fits; the forms of its lists stand before it.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    Literal,
-    NotRequired,  # pydantic needs this one before Python 3.12
-)
+from typing import Annotated, Any, Final, Literal, NotRequired
 
 from pydantic import Field, PlainSerializer, with_config
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from quotahost.model import Client, ClientUse, LimitedBy, Look, QuotaType, State, Volume, VolumeUse
 from quotahost.model.use import MeasuredVolume, TopicUse

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from harness.kafka.admin import create_topic
+from harness.kafka.admin import create_topic, creates
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR
@@ -46,27 +46,11 @@ class FirstRequests:
         tries = 0
         while not self._end.is_set():
             topic, tries = f"first-{tries}", tries + 1
-            if self._creates(topic):
+            if creates(self._config, topic, 3, 1, self.refusals):
                 self.created += 1
                 for partition in range(3):
                     if (error := attempt(self._config, topic, partition)) is not None:
                         self.refusals.append(f"record: {error}")
-
-    def _creates(self, topic: str) -> bool:
-        """Whether the topic was created. A cluster that doesn't answer yet refuses nothing."""
-        try:
-            # A client of its own: one that was there before the brokers waits ever longer between its tries.
-            admin = AdminClient(self._config)
-            admin.create_topics([NewTopic(topic, 3, 1)], request_timeout=5)[topic].result(10)
-        except TimeoutError:
-            return False
-        except KafkaException as failure:
-            error: KafkaError = failure.args[0]
-            # Errors below 0 are librdkafka's own: nobody answers. The other one: no broker is registered yet.
-            if error.code() >= 0 and error.name() != "INVALID_REPLICATION_FACTOR":
-                self.refusals.append(f"{error.name()}: {error.str()}")
-            return False
-        return True
 
 
 @pytest.mark.parametrize("source", ["snapshots", "cluster-volumes"])

@@ -2,8 +2,8 @@
 
 :func:`parse` reads the answer. Facts are pairs of label and text, in the order in which they are printed:
 :func:`common_facts` of the broker and the client, then :func:`quota_facts` of each quota type: its rate with the unit
-of its type, who shares it, told from Kafka's metric tags, what rules in shadow would do (``shadow=all``, the property
-``shadow``), and what Kafka measures. :func:`limited_by` is the sentence below them.
+of its type, who shares it, told from Kafka's metric tags, what rules in shadow would do (the property ``shadow``),
+and what Kafka measures. :func:`limited_by` is the sentence below them.
 
 The active controller alone counts partition mutations (KIP-599). Kafka keeps a bucket of tokens for each such quota
 there (``quotahost.throttling.TokenBucket``) and refuses mutations while fewer than 0 are left. Buckets of other nodes

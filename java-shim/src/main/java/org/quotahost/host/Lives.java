@@ -188,7 +188,8 @@ final class Lives {
                 serving.giveBack(host.inbox);
                 host.inbox.replay(); // the next Python knows nothing of the quotas and the cluster
                 if (next != null) {
-                    problem = takeTurn(next);
+                    takeTurn(next);
+                    problem = null;
                 } else {
                     // One that did not come up may have been upgraded in a way that does not work.
                     if (inChild && !serving.isReady()) environment = null;
@@ -304,7 +305,7 @@ final class Lives {
         return follows ? next : null;
     }
 
-    private synchronized String takeTurn(Upgrade next) {
+    private synchronized void takeTurn(Upgrade next) {
         LOG.info("{}={}: {} of {} takes the place of {}", GENERATION, next.config.generation(), next.life,
                 next.environment.join().executable(), serving);
         serving = next.life;
@@ -316,7 +317,6 @@ final class Lives {
         serving.takeTurn();
         // What was applied while the old one ended.
         if (!next.isFor(host.config()) && !upgrades(host.config())) host.questions.apply(host.config());
-        return null;
     }
 
     private void fail(Upgrade failed, String problem) {
