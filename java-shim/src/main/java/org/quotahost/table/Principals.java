@@ -2,7 +2,6 @@ package org.quotahost.table;
 
 import java.net.InetAddress;
 import java.util.Arrays;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
@@ -155,7 +154,7 @@ final class Principals {
         }
 
         private static boolean isComplete(Scope[] all) {
-            return Arrays.stream(all).allMatch(Objects::nonNull);
+            return !Arrays.asList(all).contains(null);
         }
 
         private static boolean isAnonymous(String name) {

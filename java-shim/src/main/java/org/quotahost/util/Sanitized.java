@@ -19,7 +19,9 @@ public final class Sanitized {
     /** As a metric tag: percent-encoded UTF-8. */
     public static String tag(String name) {
         // Most names are plain; sanitizing takes longer than all else that is made for a new principal.
-        if (name.chars().allMatch(Sanitized::isUnreserved)) return name;
+        int plain = 0;
+        while (plain < name.length() && isUnreserved(name.charAt(plain))) plain++;
+        if (plain == name.length()) return name;
         StringBuilder text = new StringBuilder(name.length() + 16);
         for (byte each : name.getBytes(StandardCharsets.UTF_8)) {
             if (isUnreserved(each)) text.append((char) each);
