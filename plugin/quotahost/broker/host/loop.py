@@ -48,7 +48,6 @@ from quotahost.settings.declaration import SettingsError
 log = logging.getLogger("quotahost.host")
 _factor_log = logging.getLogger("quotahost.factor")
 
-START_SECONDS: Final = 30.0  # within which the plugins are built; Lives.java may grant more
 TAKE: Final = 0.1  # seconds: how soon answers_changed from a plugin's own thread is seen
 TICK: Final = 1.0  # seconds between calls of a supplier's tick()
 _SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callback
@@ -95,7 +94,7 @@ class Host:
         # Later than at the broker's start an unknown name can only be one that Kafka has stored.
         settings, translation = read_properties(given) if strict else without_unknown(given, read_properties, [])
         # Until here the broker's start waits 30 s at most; what follows has as long again.
-        self._shim.starting(START_SECONDS)
+        self._shim.starting()
         self._broker = HostBroker(self._shim, settings)
         self._roles = NodeRoles(self._broker.properties())
         disks = self._open_disks()

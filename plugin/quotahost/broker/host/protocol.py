@@ -140,10 +140,10 @@ class Shim:
         """The broker's own properties that say what it is and how brokers and clients connect; they contain secrets."""
         return _pairs(self._call("broker"))
 
-    @_declare("timeout_ms: long")
-    def starting(self, timeout: float) -> None:
-        """The settings are valid: the broker waits for ``ready`` at most this many seconds more."""
-        self._call("starting", int(timeout * _MILLIS))
+    @_declare()
+    def starting(self) -> None:
+        """The settings are valid, and the plugins are built now: the broker waits for that as long again."""
+        self._call("starting")
 
     @_declare(blocks=True)
     def built(self) -> None:

@@ -96,7 +96,7 @@ final class Calls {
                 entry("hello", a -> hello(a.get(0), a.get(1))),
                 entry("properties", a -> BrokerConfigs.flat(life.properties)),
                 entry("broker", a -> BrokerConfigs.flat(host.config().broker())),
-                entry("starting", a -> life.starting.complete(a.get(0))),
+                entry("starting", a -> life.starting.complete(null)),
                 entry("built", a -> done(life::awaitTurn)),
                 entry("ready", a -> done(() -> host.ready(life, a.texts(0)))),
                 entry("refuse", a -> done(() -> life.refuse(a.get(0)))),

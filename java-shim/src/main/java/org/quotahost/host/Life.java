@@ -27,7 +27,7 @@ abstract class Life {
     final Map<String, String> properties;
     final Calls calls;
     /** How many ms its plugins may take, once it has read the settings. */
-    final CompletableFuture<Long> starting = new CompletableFuture<>();
+    final CompletableFuture<Void> starting = new CompletableFuture<>();
     final CompletableFuture<Void> built = new CompletableFuture<>();
     final CompletableFuture<Void> ready = new CompletableFuture<>();
     private final CountDownLatch turn;

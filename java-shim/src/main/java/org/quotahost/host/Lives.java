@@ -102,8 +102,7 @@ final class Lives {
         await(CompletableFuture.anyOf(first.starting, first.ready), START_SECONDS * 1_000,
                 "Python did not start and read its settings within " + START_SECONDS
                         + " s (-Dquotahost.python.start.seconds): the machine is too busy, or an import hangs");
-        long timeoutMs = Math.max(first.starting.getNow(0L), START_SECONDS * 1_000);
-        await(first.ready, timeoutMs, "the Python host was not ready within " + timeoutMs / 1_000
+        await(first.ready, START_SECONDS * 1_000, "the Python host was not ready within " + START_SECONDS
                 + " s (-Dquotahost.python.start.seconds); a plugin hangs while it is imported or built. See the log above");
         started = true;
     }
@@ -224,11 +223,11 @@ final class Lives {
     }
 
     private void killOverdue(Life life) {
-        long startMs = life.starting.isCompletedExceptionally() ? 0 : life.starting.getNow(0L);
+        int steps = life.starting.isDone() ? 2 : 1; // it reads its settings, then it builds its plugins
         if (life.isReady()) {
             if (host.lease.silent(0)) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
             else if (!closing() && life.closingFor(END_SECONDS)) life.kill("it did not end in time for the next one");
-        } else if (!(life.waits() && life.isBuilt()) && life.seconds() > START_SECONDS + startMs / 1e3) {
+        } else if (!(life.waits() && life.isBuilt()) && life.seconds() > steps * START_SECONDS) {
             life.kill("it was not ready in time, and killed; a plugin hangs while it is imported or built");
         }
     }
