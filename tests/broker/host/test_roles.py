@@ -12,7 +12,7 @@ from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, PREFIX
+from harness.plugin import FENCE, IN_CHILD, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has_own_quota, limit_of, table_row
 from tests.fakes.packages import distribute
@@ -230,7 +230,8 @@ def test_one_that_holds_the_interpreters_lock_lets_the_lease_expire_and_stops_no
 
 @pytest.mark.proves("faults.orphan")
 def test_a_broker_in_which_all_of_them_hang_stops_cleanly(world: World) -> None:
-    assert gauge(world.node, "Host", "Restarts") == 0, "no failure ended the host"
+    # In a process of its own a host that was silent for longer than validity was killed.
+    assert IN_CHILD or gauge(world.node, "Host", "Restarts") == 0, "no failure ended the host"
     for plugin in METHODS:
         world.tell(plugin, "hang")
     eventually(lambda: gauge(world.node, "Lease", "Expired") == 1)
