@@ -86,7 +86,7 @@ def brokers(contender: Contender, count: int, headroom: int, **more: str) -> Ite
             node.properties = QUICK_DELETION | _plugin(node, contender, hard, given)
         with cluster:
             # The nodes start with different limits, so some apply the fallback at first: wait until none does.
-            eventually(lambda: not any(is_stopped(node) for node in cluster.brokers), 60, "all brokers OPEN")
+            eventually(lambda: not any(is_stopped(node) for node in cluster.brokers), what="all brokers OPEN")
             try:
                 yield cluster
             finally:

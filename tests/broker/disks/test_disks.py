@@ -199,7 +199,7 @@ def affected(node: KafkaNode) -> float:
 
 def silent_for(node: KafkaNode, broker: KafkaNode, seconds: float) -> None:
     """Waits until a broker's newest snapshot, as another broker knows it, is so old."""
-    eventually(lambda: gauge(node, f"Snapshot,name={broker.node_id}", "Age") > seconds, timeout=40)
+    eventually(lambda: gauge(node, f"Snapshot,name={broker.node_id}", "Age") > seconds)
 
 
 @pytest.mark.proves(

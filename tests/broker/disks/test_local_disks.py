@@ -170,7 +170,7 @@ def test_the_policy_setpoint_can_be_swapped_in_and_does_not_slow_a_disk_that_doe
 ) -> None:
     set_limits_around_usage(node)
     change(node, policy="setpoint")
-    eventually(lambda: state(node) == OPEN, 120, "nothing fills the disk")
+    eventually(lambda: state(node) == OPEN, what="nothing fills the disk")
     change(node, **{"static.storage.soft": None, "static.storage.hard": "1"})
     eventually(lambda: state(node) == PAUSE)
 

@@ -58,8 +58,8 @@ def check_produce_and_fetch(node: KafkaNode, client_id: str) -> None:
     """Checks that a client with this client-id produces and consumes, faster than a muted client could."""
     config = node.client_config(client_id=client_id)
     with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
-        eventually(lambda: producer.meter.bytes > 2_000_000, timeout=30, what="produced")
-        eventually(lambda: consumer.meter.bytes > 2_000_000, timeout=30, what="consumed")
+        eventually(lambda: producer.meter.bytes > 2_000_000, what="produced")
+        eventually(lambda: consumer.meter.bytes > 2_000_000, what="consumed")
     assert producer.errors == consumer.errors == []
 
 

@@ -74,8 +74,8 @@ class World:
         """Checks that a client produces and consumes, faster than a muted one could; and its limit, if one is given."""
         config = self.node.client_config(client_id=client_id)
         with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
-            eventually(lambda: producer.meter.bytes > 2_000_000, timeout=30, what="produced")
-            eventually(lambda: consumer.meter.bytes > 2_000_000, timeout=30, what="consumed")
+            eventually(lambda: producer.meter.bytes > 2_000_000, what="produced")
+            eventually(lambda: consumer.meter.bytes > 2_000_000, what="consumed")
         assert producer.errors == consumer.errors == []
         if limit is not None:
             eventually(lambda: limit_of(self.node, ANYONE, client_id) == limit, what=f"limit {limit}")
