@@ -393,7 +393,7 @@ def test_the_real_pipeline_works_with_the_file_of_its_principal(node: KafkaNode,
         answers = "FactorSource,name=cluster-volumes"
         eventually(lambda: gauge(node, answers, "Answers") == 1, what="the broker reads the pipeline's record")
         eventually(lambda: gauge(node, "Shares", "Stale") == 0, what="the broker reads its shares")
-        assert gauge(node, "QuotaTable", "State") == 0
+        eventually(lambda: gauge(node, "QuotaTable", "State") == 0)
         log = pipeline.log_text()
     for text in (log, node.log_text()):
         assert "GROUP_AUTHORIZATION" not in text
