@@ -252,7 +252,7 @@ def connected(node: KafkaNode) -> Iterator[Cluster]:
         yield connected
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(
     {Entity(name): {"producer_byte_rate": 1.0} for name in ("<default>", "%", '"', "ä ö", "a,b=c/d\\", "\x00", "..")}
 )
@@ -280,6 +280,7 @@ MANY: Final = 100_000
 
 
 # The last one, as it leaves many records in the topic until Kafka compacts it.
+@pytest.mark.long
 def test_a_hundred_thousand_entities_are_applied_followed_asked_for_and_removed(
     node: KafkaNode, client: list[str], file: Path
 ) -> None:
