@@ -105,10 +105,7 @@ def _cluster(contender: Contender) -> Iterator[Cluster]:
         for node in cluster.brokers:
             node.properties = SMALL | QUICK_DELETION | _properties(contender, node)
         with cluster:
-            try:
-                yield cluster
-            finally:
-                cluster.kill()  # quicker than a clean stop, and nobody needs the data
+            yield cluster
 
 
 def _properties(contender: Contender, node: KafkaNode) -> dict[str, str]:
