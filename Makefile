@@ -59,8 +59,8 @@ test-java: $(VENV)/.done
 	@$(BIN)/python tools/jar_resources.py
 	@mvn -B -ntp -f java-shim/pom.xml test
 
-# The brokers' tests compute a third to half of their time, so four workers fill two cores. A file's tests share its broker: one worker
-# each. The order is kept, as the broker's files come first and take longest.
+# The brokers' tests compute a third to half of their time, so four workers fill two cores. A file's tests share its
+# broker: one worker each. The order is kept, as the broker's files come first and take longest.
 test-python: $(JAR) $(CONNECTOR)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests examples
 
