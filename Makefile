@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 JAR := dist/quotahost.jar
 JAVA_SOURCES := $(shell find java-shim/src/main java-shim/pom.xml -type f) plugin/quotahost/broker/host/probe.py plugin/quotahost/broker/host/protocol.py plugin/quotahost/cli/doctor/installation.py
 CONNECTOR := plugin/quotahost/pipeline/spark/jars/.done
-WORKERS ?= 3
+WORKERS ?= 4
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
@@ -51,14 +51,16 @@ lock: $(VENV)/.done ## Renew requirements.lock: UPGRADE=--upgrade takes the newe
 demo: build ## A real broker with Python quotas, live changes, a full disk; two minutes. SPARK=1: then Spark's part
 	@SPARK=$(SPARK) $(BIN)/python -m demo
 
-test: build lint test-java test-python ## Lint, Java tests, Python tests on real brokers; not those of test-pipeline, test-long and test-clients
+test: build ## Lint, Java tests, Python tests on real brokers; not those of test-pipeline, test-long and test-clients
+	@$(MAKE) --no-print-directory -j 2 lint test-java
+	@$(MAKE) --no-print-directory test-python
 
 test-java: $(VENV)/.done
 	@$(BIN)/python tools/jar_resources.py
 	@mvn -B -ntp -f java-shim/pom.xml test
 
-# Brokers wait more than they compute, so three workers fill two cores. A file's tests share its broker: one worker each.
-# The order is kept, as the broker's files come first and take longest.
+# The brokers' tests compute a third to half of their time, so four workers fill two cores. A file's tests share its
+# broker: one worker each. The order is kept, as the broker's files come first and take longest.
 test-python: $(JAR) $(CONNECTOR)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests examples
 

@@ -157,7 +157,7 @@ def backlog(folder: Path, node: KafkaNode) -> str:
 def _settle(driver: Driver) -> None:
     """Waits for some batches, so that the other queries have begun and the work of every batch was done a few times."""
     batches = driver.metric("batches_total", query="volumes")
-    eventually(lambda: driver.metric("batches_total", query="volumes") >= batches + SETTLED_BATCHES, 120, poll=0.2)
+    eventually(lambda: driver.metric("batches_total", query="volumes") >= batches + SETTLED_BATCHES, poll=0.2)
 
 
 def _time_backlog(driver: Driver, until: int) -> str:
@@ -213,7 +213,7 @@ def idle(folder: Path, node: KafkaNode, tick: str) -> str:
         create_topic(node, SNAPSHOTS)
         fill(node.bootstrap, 3, 1)
     with running(folder / f"pipeline-tick-{tick}", node, tick=tick) as driver:
-        eventually(lambda: driver.metric("rows_total", query="volumes") >= 3, 120)
+        eventually(lambda: driver.metric("rows_total", query="volumes") >= 3)
         early, late = _share(driver, 10), _share(driver, SETTLED - 10 - IDLE)
     return f"| {tick} | {early:.1%} of a core | {late:.1%} |"
 

@@ -83,7 +83,7 @@ def _create(node: KafkaNode, names: list[str]) -> float:
         found = admin.list_topics(timeout=60).topics
         return all(name in found and found[name].partitions[0].leader >= 0 for name in names)
 
-    eventually(seen, 120, "leaders of all topics", poll=0.2)
+    eventually(seen, what="leaders of all topics", poll=0.2)
     return time.monotonic() - began
 
 
@@ -97,14 +97,14 @@ def _write(node: KafkaNode, names: list[str]) -> None:
 def _listed(node: KafkaNode, topics: int) -> float:
     """Seconds until each topic has its share of the total, and no more."""
     began = time.monotonic()
-    eventually(lambda: Jmx(node).get(_QUOTAS, "Share") < FAR / topics * 1.000001, 60, "all topics known", poll=0.02)
+    eventually(lambda: Jmx(node).get(_QUOTAS, "Share") < FAR / topics * 1.000001, what="all topics known", poll=0.02)
     return time.monotonic() - began
 
 
 def _near(node: KafkaNode) -> tuple[float, float]:
     """The same as :func:`_idle` while every topic's meter is read: what was written is over a total of one byte."""
     alter_broker_config(node, {PREFIX + TOTAL: "1"})
-    eventually(lambda: Jmx(node).get(_QUOTAS, "Threshold") == 1, 30, "the threshold is low")
+    eventually(lambda: Jmx(node).get(_QUOTAS, "Threshold") == 1, what="the threshold is low")
     return _idle(node)
 
 

@@ -86,11 +86,8 @@ def brokers(contender: Contender, count: int, headroom: int, **more: str) -> Ite
             node.properties = QUICK_DELETION | _plugin(node, contender, hard, given)
         with cluster:
             # The nodes start with different limits, so some apply the fallback at first: wait until none does.
-            eventually(lambda: not any(is_stopped(node) for node in cluster.brokers), 60, "all brokers OPEN")
-            try:
-                yield cluster
-            finally:
-                cluster.kill()  # quicker than a clean stop, and nobody needs the data
+            eventually(lambda: not any(is_stopped(node) for node in cluster.brokers), what="all brokers OPEN")
+            yield cluster
 
 
 def _plugin(node: KafkaNode, contender: Contender, hard: int, given: dict[str, str]) -> dict[str, str]:

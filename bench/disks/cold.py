@@ -54,12 +54,12 @@ def run(settings: dict[str, str] | None) -> list[str]:
         starting.start()
         try:
             refusals: list[str] = []
-            eventually(lambda: creates(config, "first-0", 3, 3, refusals), 120)
+            eventually(lambda: creates(config, "first-0", 3, 3, refusals))
             first = time.monotonic() - begin
             with ProducerLoad(config, "first-0", 1_000, RATE) as load:
                 for number in range(1, CREATIONS):
                     eventually(partial(creates, config, f"first-{number}", 3, 3, refusals))
-                eventually(lambda: load.meter.bytes > 0, 60)
+                eventually(lambda: load.meter.bytes > 0)
                 began = time.monotonic()
                 time.sleep(QUIET)
                 silence = longest_silence(load.meter, began, began + QUIET)

@@ -63,7 +63,7 @@ def _delays_from_logs(cluster: Cluster, to_stop: bool, crossed: float, ends: dic
         lines = node.log_text(ends[node.node_id]).splitlines()
         return next((line for line in lines if wanted in line), "")
 
-    eventually(lambda: all(transition_line(node) for node in cluster.brokers), 60, wanted)
+    eventually(lambda: all(transition_line(node) for node in cluster.brokers), what=wanted)
     stamps = (transition_line(node)[1:].partition("]")[0] for node in cluster.brokers)
     return [datetime.strptime(stamp, _STAMP).timestamp() - crossed for stamp in stamps]
 
@@ -78,7 +78,7 @@ def _delays_from_jmx(cluster: Cluster, to_stop: bool, crossed: float, _: dict[in
                 found[node.node_id] = time.time() - crossed
         return len(found) == len(cluster.brokers)
 
-    eventually(all_did, 90, poll=0.01)
+    eventually(all_did, poll=0.01)
     return [found[node.node_id] for node in cluster.brokers]
 
 

@@ -71,7 +71,7 @@ def _one(cluster: Cluster, number: int) -> Recovered:
         wanted = [SHARE * meter.rate(began - STEADY, began) for meter in (load.meter, java)]
         assert all(wanted), "the producers don't produce"
         with filled(cluster, f"filler-{number}") as empty_disk:
-            eventually(lambda: all(is_stopped(each) for each in cluster.brokers), 90, "a full stop")
+            eventually(lambda: all(is_stopped(each) for each in cluster.brokers), what="a full stop")
             before = _appended(cluster, load_topic, java_topic)
             time.sleep(STOPPED)
             appended = _appended(cluster, load_topic, java_topic) - before

@@ -105,10 +105,7 @@ def _cluster(contender: Contender) -> Iterator[Cluster]:
         for node in cluster.brokers:
             node.properties = SMALL | QUICK_DELETION | _properties(contender, node)
         with cluster:
-            try:
-                yield cluster
-            finally:
-                cluster.kill()  # quicker than a clean stop, and nobody needs the data
+            yield cluster
 
 
 def _properties(contender: Contender, node: KafkaNode) -> dict[str, str]:
@@ -131,24 +128,24 @@ def _properties(contender: Contender, node: KafkaNode) -> dict[str, str]:
 def run(contender: Contender) -> Found:
     """Starts six brokers, and takes the disk of one through OPEN, THROTTLE, PAUSE and back."""
     with _cluster(contender) as cluster, ExitStack() as stack:
-        eventually(lambda: not any(is_stopped(node) for node in cluster.brokers), 90, "all brokers OPEN")
+        eventually(lambda: not any(is_stopped(node) for node in cluster.brokers), what="all brokers OPEN")
         clients = _clients(cluster, stack)
         ballast = stack.enter_context(Ballast(cluster.brokers[FULL - 1].directory / "ballast", 0))
         time.sleep(WARM_UP)
         rates = [_watch(cluster, clients)]
         ballast.to(SOFT + SLOWED * (HARD - SOFT))
         if contender is not Contender.STRIMZI:  # it has no soft limit
-            eventually(lambda: all(factor(node) < 1 for node in cluster.brokers), 30, "a factor below 1")
+            eventually(lambda: all(factor(node) < 1 for node in cluster.brokers), what="a factor below 1")
         time.sleep(SETTLED)
         rates.append(_watch(cluster, clients))
         full = _on_full_disk(cluster)
         ballast.to(HARD + MEGA)
-        eventually(lambda: all(is_stopped(node) for node in cluster.brokers), 90, "a full stop")
+        eventually(lambda: all(is_stopped(node) for node in cluster.brokers), what="a full stop")
         stopped = _on_full_disk(cluster)
         rates.append(_watch(cluster, clients))
         after = _on_full_disk(cluster)
         ballast.to(0)
-        eventually(lambda: not any(is_stopped(node) for node in cluster.brokers), 90, "all brokers OPEN")
+        eventually(lambda: not any(is_stopped(node) for node in cluster.brokers), what="all brokers OPEN")
         time.sleep(SETTLED)
         rates.append(_watch(cluster, clients))
         failed = sum(len(client.errors) for client in clients)

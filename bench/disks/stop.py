@@ -54,7 +54,7 @@ def run(contender: Contender, after: float = AFTER) -> Stopped:
         crossed = wait_until(lambda: free_bytes(directory) <= limit, 60, 0.002)
         assert crossed is not None, "the disk didn't fill"
         at_limit = on_disk(cluster, "*")
-        eventually(lambda: is_stopped(node), 90, "a full stop", poll=0.01)
+        eventually(lambda: is_stopped(node), what="a full stop", poll=0.01)
         seconds = time.monotonic() - crossed
         again, steady, everything = (on_disk(cluster, topic) for topic in ("again", "steady", "*"))
         time.sleep(after)

@@ -1,18 +1,14 @@
-"""Several nodes of one Kafka cluster, started and stopped together.
+"""Several nodes of one Kafka cluster, started and ended together.
 
 Tests of the fence, of cluster-wide quotas and of the factor sources need brokers that depend on each other. Each
-node is a ``KafkaNode``; this class gives them a common cluster id and quorum, and starts and ends them in order.
+node is a ``KafkaNode``; this class gives them a common cluster id and quorum, and starts and ends them.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
 from harness.kafka.node import KafkaNode
 from harness.kafka.settings import new_cluster_id
-
-_STOP_TIMEOUT: Final = 45.0  # seconds for each node
 
 
 class Cluster:
@@ -79,20 +75,6 @@ class Cluster:
             raise
         return self
 
-    def stop(self) -> None:
-        """Stops all running brokers, then the controllers, because a broker needs a controller to stop cleanly.
-
-        In a combined cluster the last node may wait for a quorum that is gone; it is killed after 45 s.
-        """
-        for group in (self.brokers, self.controllers):
-            running = [node for node in group if node.running]
-            with ThreadPoolExecutor(max(1, len(running))) as pool:
-                list(pool.map(self._stop, running))
-
-    def _stop(self, node: KafkaNode) -> None:
-        with suppress(TimeoutError) if not self.controllers else nullcontext():
-            node.stop(_STOP_TIMEOUT)
-
     def kill(self) -> None:
         """Kills all nodes with SIGKILL."""
         for node in self.nodes:
@@ -102,7 +84,4 @@ class Cluster:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
-        try:
-            self.stop()
-        finally:
-            self.kill()
+        self.kill()  # a clean stop takes 10 s, as the last nodes wait for a quorum that is gone; nobody needs the data

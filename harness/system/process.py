@@ -89,7 +89,7 @@ class LoggedProcess:
         start = self.log.end()
         self._started().send_signal(signal.SIGQUIT)
         with suppress(TimeoutError):
-            self.wait_for_log("JNI global refs", 5, start)
+            self.wait_for_log("JNI global refs", start=start)
 
     def kill(self) -> None:
         """Ends the process with SIGKILL, as a crash does, and all that it started. Does nothing if there is none.
@@ -129,7 +129,7 @@ class LoggedProcess:
         """The text that was logged after the position ``start``, or without it since the process was last started."""
         return self.log.text(self._log_start if start is None else start)
 
-    def wait_for_log(self, pattern: str, timeout: float = 60, start: int | None = None) -> str:
+    def wait_for_log(self, pattern: str, timeout: float = 120, start: int | None = None) -> str:
         """Waits until a regular expression matches what was logged after ``start``, or since the last start.
 
         Args:

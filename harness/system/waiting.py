@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 def eventually(
     condition: Callable[[], T | None],
-    timeout: float = 60,
+    timeout: float = 120,
     what: str = "",
     *,
     poll: float = 0.05,

@@ -58,7 +58,7 @@ def test_in_a_throttle_no_library_sends_more_than_its_limit_allows_or_fails_a_re
             for library in libraries
         ]
         if SARAMA in libraries:
-            eventually(lambda: gauge(node, "ImpatientClients,name=sarama", "Connections") > 0, 90)
+            eventually(lambda: gauge(node, "ImpatientClients,name=sarama", "Connections") > 0)
         time.sleep(LOADED_S / 2)  # the windows of Kafka's quotas are full
         begin = now_ms()
         time.sleep(LOADED_S)

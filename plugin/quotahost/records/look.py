@@ -116,6 +116,7 @@ class BrokerLook(Versioned):
         answers: what watchers asked.
         left_out: whether there were more uses than fit.
         opened: those of its volumes that watchers opened, once they are measured.
+        watched: whether the broker knew of somebody who watches; otherwise who reads it waits for the next look.
     """
 
     broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]
@@ -134,6 +135,7 @@ class BrokerLook(Versioned):
     volumes: Annotated[tuple[Annotated[VolumeUse, _VOLUME], ...], Field(max_length=MAX_VOLUMES)] = ()
     marks: Annotated[tuple[Annotated[tuple[Client, str], _MARK], ...], Field(max_length=MAX_MARKS)] = ()
     opened: Annotated[tuple[Annotated[MeasuredVolume, _OPENED], ...], Field(max_length=MAX_OPENED)] = ()
+    watched: bool = True
 
     @property
     def look(self) -> Look:
@@ -152,7 +154,12 @@ encode, decode = CODEC.encode, CODEC.decode
 
 
 def of(
-    broker: str, cluster: str, look: Look, answers: Iterable[Answered] = (), opened: Iterable[MeasuredVolume] = ()
+    broker: str,
+    cluster: str,
+    look: Look,
+    answers: Iterable[Answered] = (),
+    opened: Iterable[MeasuredVolume] = (),
+    watched: bool = True,
 ) -> BrokerLook:
     """A broker's record of a look; what is too long is cut, and what JSON lacks is left out."""
     fence: Any = look.fence
@@ -164,7 +171,7 @@ def of(
         broker, look.state, look.factor, look.limit_factor, look.cause[:_MAX_CAUSE], fence, look.affected,
         look.clients, look.clients_max, uses, tuple(_fitting_answers(answers))[:MAX_ANSWERS], cluster,
         look.left_out or len(uses) < len(look.uses), volumes[:MAX_VOLUMES], marks[:MAX_MARKS],
-        tuple(map(_cut, opened))[:MAX_OPENED],
+        tuple(map(_cut, opened))[:MAX_OPENED], watched,
     )  # fmt: skip
 
 

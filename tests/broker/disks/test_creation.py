@@ -100,7 +100,7 @@ def test_a_topic_that_a_producer_names_is_not_created_before_the_pause_ends(node
 def test_the_first_consumer_of_a_cluster_commits_all_the_same(node: KafkaNode) -> None:
     member = Consumer(node.client_config("alice", "first") | {"group.id": "first", "auto.offset.reset": "earliest"})
     member.subscribe(["old"])
-    eventually(lambda: member.poll(1) is None and bool(member.assignment()), timeout=60)
+    eventually(lambda: member.poll(1) is None and bool(member.assignment()))
     member.close()
     assert "__consumer_offsets" in topics(node)
 

@@ -98,7 +98,7 @@ def test_a_pause_whose_only_way_out_is_that_segments_are_offloaded_ends_by_itsel
         assert attempt(config(node, "test-stranger"), topic) == TURNED_BACK
         assert attempt(node.client_config(client_id="1"), topic) == TURNED_BACK, "a broker's client-id proves nothing"
     alter_config(node, "TOPIC", topic, {"remote.storage.enable": "true", "local.retention.bytes": "2000000"})
-    eventually(lambda: state(node) == OPEN, 60, "offloaded segments leave the disk")
+    eventually(lambda: state(node) == OPEN, what="offloaded segments leave the disk")
     assert segments(remote) > 4
     assert attempt(config(node, "test-stranger"), topic) is None
     assert len(values(node, topic)) == end_offset(node, topic), "what is offloaded can be read"

@@ -149,8 +149,7 @@ def test_in_shadow_no_client_is_stopped_and_the_state_is_shown(node: KafkaNode, 
     change(node, shadow="all", **{"static.storage.hard": "1"})
     eventually(lambda: state(node) == PAUSE)
     with ProducerLoad(node.client_config(client_id="s"), topic) as load:
-        eventually(lambda: load.meter.bytes > 2 * MEGA)
-        assert gauge(node, "Fence", "Shadowed") > 0
+        eventually(lambda: load.meter.bytes > 2 * MEGA and gauge(node, "Fence", "Shadowed") > 0)
     assert load.errors == []
     assert load.max_throttle() == 0
 
@@ -170,7 +169,7 @@ def test_the_policy_setpoint_can_be_swapped_in_and_does_not_slow_a_disk_that_doe
 ) -> None:
     set_limits_around_usage(node)
     change(node, policy="setpoint")
-    eventually(lambda: state(node) == OPEN, 120, "nothing fills the disk")
+    eventually(lambda: state(node) == OPEN, what="nothing fills the disk")
     change(node, **{"static.storage.soft": None, "static.storage.hard": "1"})
     eventually(lambda: state(node) == PAUSE)
 

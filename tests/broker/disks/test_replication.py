@@ -88,7 +88,7 @@ def test_a_followers_disk_that_replication_fills_stops_the_producers_of_the_lead
     directories = [node.data_dirs[0] for node in cluster.brokers]
     with VolumeWatch(leader, directories) as watch, ProducerLoad(client, "t") as load:
         wait_for_state(cluster, THROTTLE)
-        wait_for_state(cluster, PAUSE, timeout=90)
+        wait_for_state(cluster, PAUSE)
         rejected = gauge(leader, "Fence", "Rejections")
         eventually(lambda: gauge(leader, "Fence", "Rejections") > rejected + 1)
         end = end_offset(leader, "t")  # what was under way is there by now

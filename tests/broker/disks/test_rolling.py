@@ -27,7 +27,7 @@ SETTINGS: Final = {
 def silent_for(node: KafkaNode, broker: KafkaNode, seconds: float) -> None:
     """Waits until a broker's newest snapshot, as another broker knows it, is so old."""
     bean = f"Snapshot,name={broker.node_id}"
-    eventually(lambda: gauge(node, bean, "Age") > seconds, timeout=seconds + 60, poll=0.5)
+    eventually(lambda: gauge(node, bean, "Age") > seconds, timeout=seconds + 120, poll=0.5)
 
 
 def goes_on(load: ProducerLoad) -> None:

@@ -86,7 +86,7 @@ def test_after_a_pause_a_producer_gets_its_quota_and_not_its_windows_at_once(
     # Kafka's two windows, empty, would let it send 2 s of its quota in the first second.
     assert meter.rate(begin, begin + 1) <= 1.5 * QUOTA
     # A busy machine may hold it up; a tap that doesn't open does so for good.
-    eventually(lambda: meter.rate_over(WINDOWS) >= 0.7 * QUOTA, 10)
+    eventually(lambda: meter.rate_over(WINDOWS) >= 0.7 * QUOTA)
 
 
 def test_a_factor_that_falls_at_once_silences_nobody_for_two_seconds(node: KafkaNode, eager: ProducerLoad) -> None:

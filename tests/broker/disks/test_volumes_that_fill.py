@@ -84,7 +84,7 @@ def test_a_volume_that_retention_holds_between_its_limits_gives_producers_that_s
             assert load.meter.smooth_rate(end - span, end) == pytest.approx(factor * QUOTA, rel=0.1)
             return True
 
-        eventually(gets_its_share, 90, poll=0.2)
+        eventually(gets_its_share, poll=0.2)
     held = watch.since(held_since)
     assert {sample.state for sample in held} == {"THROTTLE"}
     expected = mean([ramp(sample.used[place]) for sample in held])
@@ -113,7 +113,7 @@ def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_that_write
         ProducerLoad(node.client_config(client_id="careful"), to_empty, rate=500_000) as careful,
     ):
         with ProducerLoad(node.client_config(client_id="filler"), to_full) as filler:
-            eventually(lambda: state(node) == PAUSE, 120, what="hard limit reached")
+            eventually(lambda: state(node) == PAUSE, what="hard limit reached")
             rejected = gauge(node, "Fence", "Rejections")
             eventually(lambda: gauge(node, "Fence", "Rejections") > rejected + 1)
             ends = end_offset(node, to_full), end_offset(node, to_empty)  # what was under way is there by now

@@ -212,7 +212,7 @@ def test_a_broker_leaves_no_process_behind(tmp_path: Path, current: Path, fault:
         eventually(lambda: len(now := children(other.pid)) == 1 and now != last)
         last = children(other.pid)
         os.kill(other.pid, signal.SIGKILL)  # it alone
-        eventually(lambda: not runs(last[0]), 1)
+        eventually(lambda: not runs(last[0]))
         other.kill()
         start = other.log.end()
         other.start()

@@ -87,7 +87,7 @@ def test_kafkas_line_about_an_administrators_new_quota_stays(node: KafkaNode) ->
             lines = node.log.text(begin).splitlines()
             return any(KAFKAS_LINE in line and "client-id=client-7}" in line for line in lines)
 
-        eventually(is_logged, 30, what="Kafka's line about the changed limit")
+        eventually(is_logged, what="Kafka's line about the changed limit")
 
 
 def move(factor: Path, value: float) -> None:

@@ -115,7 +115,7 @@ def test_a_client_has_the_same_rate_wherever_it_is_shown(node: KafkaNode) -> Non
             assert max(found.values()) <= min(found.values()) * (1 + WITHIN), found
             return True
 
-        eventually(agree, timeout=120)
+        eventually(agree)
 
 
 def test_a_live_top_of_the_cluster_outlives_its_brokers(node: KafkaNode) -> None:

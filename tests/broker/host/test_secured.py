@@ -134,13 +134,13 @@ def test_the_plugins_make_their_topics_and_work_by_the_rights_of_the_script(node
             timeout=10
         ).topics.keys()
 
-    eventually(published, 60, "topics made by the plugins' own principal")
+    eventually(published, what="topics made by the plugins' own principal")
     eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
     make_missing(node)
     for reader in ("cluster-volumes", "cluster-quota", "cluster-quota-quotas"):
-        eventually(lambda reader=reader: gauge(node, f"Connection,name={reader}", "Connected") == 1, 60, reader)
+        eventually(lambda reader=reader: gauge(node, f"Connection,name={reader}", "Connected") == 1, what=reader)
     # Until the pipeline runs, the standby reads the snapshots: one broker, whose disk is known.
-    eventually(lambda: gauge(node, "QuotaTable", "State") == 0, 60, "the disk is known by the snapshots")
+    eventually(lambda: gauge(node, "QuotaTable", "State") == 0, what="the disk is known by the snapshots")
     log = node.log_text()
     assert "GROUP_AUTHORIZATION" not in log
     assert not [secret for secret in USERS.values() if secret in log]
@@ -331,7 +331,7 @@ def test_top_shows_the_cluster_by_the_rights_of_the_script(node: KafkaNode) -> N
         assert done.returncode == 0, done.stderr
         return bool(json.loads(done.stdout)["brokers"])
 
-    eventually(looked, 60, "a look")
+    eventually(looked, what="a look")
     refused = top("outsider")
     assert (refused.returncode, "may not Write __quotahost_watch" in refused.stderr) == (2, True), refused.stderr
     assert not [secret for secret in USERS.values() if secret in refused.stderr + refused.stdout]
@@ -357,7 +357,7 @@ def test_the_scripts_optional_rights_are_what_quotas_as_code_and_cordon_need(nod
     optional.write_text("\n".join(kept[:4]))
     _give_rights(node, optional)
     try:
-        eventually(lambda: quotas(node, "plan", declared)[0] == 0, 60)
+        eventually(lambda: quotas(node, "plan", declared)[0] == 0)
         code, text = quotas(node, "apply", declared, "--yes")
         assert code == 0, text
         assert quotas(node, "drift", declared)[0] == 0
@@ -367,7 +367,7 @@ def test_the_scripts_optional_rights_are_what_quotas_as_code_and_cordon_need(nod
     finally:
         optional.write_text("\n".join(kept[:4]).replace("--add", "--remove --force"))
         _give_rights(node, optional)
-    eventually(lambda: quotas(node, "plan", declared)[0] != 0, 60)
+    eventually(lambda: quotas(node, "plan", declared)[0] != 0)
 
 
 def quotas(node: KafkaNode, command: str, declared: Path, *more: str) -> tuple[int, str]:
@@ -391,9 +391,9 @@ def test_the_real_pipeline_works_with_the_file_of_its_principal(node: KafkaNode,
     bootstrap = f"127.0.0.1:{node.ports[CLIENTS]}"
     with PipelineProcess(tmp_path, bootstrap, kafka_config=file, tick="1s") as pipeline:
         answers = "FactorSource,name=cluster-volumes"
-        eventually(lambda: gauge(node, answers, "Answers") == 1, 120, "the broker reads the pipeline's record")
-        eventually(lambda: gauge(node, "Shares", "Stale") == 0, 60, "the broker reads its shares")
-        assert gauge(node, "QuotaTable", "State") == 0
+        eventually(lambda: gauge(node, answers, "Answers") == 1, what="the broker reads the pipeline's record")
+        eventually(lambda: gauge(node, "Shares", "Stale") == 0, what="the broker reads its shares")
+        eventually(lambda: gauge(node, "QuotaTable", "State") == 0)
         log = pipeline.log_text()
     for text in (log, node.log_text()):
         assert "GROUP_AUTHORIZATION" not in text

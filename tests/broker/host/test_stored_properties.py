@@ -94,7 +94,7 @@ def store(node: KafkaNode, megabytes: int, **settings: str | None) -> None:
 
 def holds(node: KafkaNode, megabytes: int) -> None:
     size = megabytes * MEGABYTE - 10_000
-    eventually(lambda: accepts(node, size), 30, f"message.max.bytes of {megabytes} MiB is in force")
+    eventually(lambda: accepts(node, size), what=f"message.max.bytes of {megabytes} MiB is in force")
 
 
 def end_host(node: KafkaNode, directory: Path) -> int:

@@ -66,7 +66,7 @@ def choose(node: KafkaNode, build: Build) -> None:
 def goes_on(load: ProducerLoad) -> None:
     """Waits until a megabyte more has been acknowledged."""
     before = load.meter.bytes
-    eventually(lambda: load.meter.bytes > before + 1_000_000, 90)
+    eventually(lambda: load.meter.bytes > before + 1_000_000)
 
 
 def change_over(cluster: Cluster, build: Build, load: ProducerLoad) -> None:
@@ -75,7 +75,7 @@ def change_over(cluster: Cluster, build: Build, load: ProducerLoad) -> None:
         node.stop()
         choose(node, build)
         node.start()
-        eventually(lambda: all(gauge(each, "Brokers", "LastKnown") == 0 for each in cluster.brokers), 60)
+        eventually(lambda: all(gauge(each, "Brokers", "LastKnown") == 0 for each in cluster.brokers))
         wait_for_state(cluster, OPEN)
         goes_on(load)
         a_full_disk_stops_all(cluster, node)

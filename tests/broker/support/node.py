@@ -98,7 +98,7 @@ def wait_for_rate(expected: object, *loads: Load, window: float = QUICK_WINDOW, 
         assert sum(load.meter.smooth_rate(now - span, now) for load in loads) == expected
         return True
 
-    eventually(rate_is_met, 60 + 4 * window, poll=0.2)
+    eventually(rate_is_met, 120 + 4 * window, poll=0.2)
 
 
 def has_own_quota(node: KafkaNode, principal: str, client_id: str) -> bool:
@@ -111,7 +111,7 @@ def state(node: KafkaNode) -> float:
     return gauge(node, "QuotaTable", "State")
 
 
-def wait_for_state(cluster: Cluster, wanted: int, but: KafkaNode | None = None, timeout: float = 40) -> None:
+def wait_for_state(cluster: Cluster, wanted: int, but: KafkaNode | None = None, timeout: float = 120) -> None:
     """Waits until every broker, except ``but``, is in the wanted state: OPEN, THROTTLE or PAUSE."""
     nodes = [node for node in cluster.brokers if node is not but]
     eventually(lambda: all(state(node) == wanted for node in nodes), timeout, f"state {wanted} on all")

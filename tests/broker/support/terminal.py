@@ -49,11 +49,11 @@ class Terminal:
 
     def shows(self, text: str) -> None:
         """Wait until it has shown this text since the last keys."""
-        eventually(lambda: text in self._read(), timeout=60, on_timeout=lambda: self._seen[-2000:])
+        eventually(lambda: text in self._read(), on_timeout=lambda: self._seen[-2000:])
 
     def line(self, pattern: str) -> str:
         """Wait for a line since the last keys in which the pattern is found; without what commands the terminal."""
-        eventually(lambda: self._line(pattern) is not None, timeout=60, on_timeout=lambda: self._seen[-2000:])
+        eventually(lambda: self._line(pattern) is not None, on_timeout=lambda: self._seen[-2000:])
         return self._line(pattern) or ""
 
     def _line(self, pattern: str) -> str | None:
@@ -62,7 +62,7 @@ class Terminal:
 
     def ends(self) -> int:
         """Wait for its end; the exit code."""
-        eventually(lambda: (self._read(), self._program.poll() is not None)[1], timeout=60)
+        eventually(lambda: (self._read(), self._program.poll() is not None)[1])
         return self._program.returncode
 
     def _read(self) -> str:

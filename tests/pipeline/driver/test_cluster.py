@@ -56,7 +56,7 @@ def test_a_full_disk_stops_all_and_spark_may_come_and_go(cluster: Cluster, tmp_p
         limits_of_broker_1(cluster, hard=None)
         wait_for_state(cluster, OPEN)
         sent = load.meter.bytes
-        eventually(lambda: load.meter.bytes > sent + 1_000_000, 60)
+        eventually(lambda: load.meter.bytes > sent + 1_000_000)
 
 
 @pytest.mark.proves("faults.killed-broker")

@@ -35,7 +35,7 @@ class Snapshots:
         assert self._producer.flush(30) == 0
 
 
-def read_all(bootstrap: str, topic: str, timeout: float = 30) -> list[Message]:
+def read_all(bootstrap: str, topic: str, timeout: float = 120) -> list[Message]:
     """Every record that is in a topic of one partition; none if there is no such topic."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test", "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, 0, 0)])

@@ -40,11 +40,16 @@ def test_its_own_test_passes(written: tuple[Kind, Path]) -> None:
     assert " passed" in tool(written[1], "pytest", "-q", "-p", "no:cacheprovider")
 
 
-def test_lint_format_and_strict_types_pass(written: tuple[Kind, Path]) -> None:
+@pytest.fixture(scope="module")
+def types_of_libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mypy")
+
+
+def test_lint_format_and_strict_types_pass(written: tuple[Kind, Path], types_of_libraries: Path) -> None:
     folder = written[1]
     tool(folder, "ruff", "check", *RUFF, "--select", "E,F,W,I,B,UP,SIM,C4,RET,RUF,PTH,PT", ".")
     tool(folder, "ruff", "format", *RUFF, "--check", ".")
-    tool(folder, "mypy", "--strict", "--cache-dir", os.devnull, "my_quotas.py", "test_my_quotas.py")
+    tool(folder, "mypy", "--strict", "--cache-dir", str(types_of_libraries), "my_quotas.py", "test_my_quotas.py")
 
 
 def test_its_entry_point_is_the_class(written: tuple[Kind, Path], monkeypatch: pytest.MonkeyPatch) -> None:

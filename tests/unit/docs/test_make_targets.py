@@ -39,7 +39,8 @@ def test_make_test_leaves_out_what_the_documents_say_and_other_targets_run_that(
     assert re.search(r"^test-pipeline:.*\n\t.* -m driver tests/pipeline$", MAKEFILE, re.MULTILINE)
     assert re.search(r"^test-long:.*\n\t.* -m long tests$", MAKEFILE, re.MULTILINE)
     assert re.search(r"^test-clients:.*\n\t.* -m clients tests/clients$", MAKEFILE, re.MULTILINE)
-    assert re.search(r"^test: .*lint test-java test-python ## .*test-pipeline.*test-long", MAKEFILE, re.MULTILINE)
+    whole = r"^test: build ## .*test-pipeline.*test-long.*\n\t.*-j 2 lint test-java\n\t.* test-python$"
+    assert re.search(whole, MAKEFILE, re.MULTILINE)
     for document in ("README.md", "CONTRIBUTING.md"):
         assert {"make test", "make test-pipeline", "make test-long", "make test-clients"} <= set(
             spans(ROOT / document)

@@ -167,7 +167,8 @@ class Cluster:
                 except Refused:
                     self._refused += 1  # of another version, or a stranger's
                 else:
-                    if look.broker in self._alive:
+                    # Without this watch it names no client: the last watcher has left, or the broker has just started.
+                    if look.broker in self._alive and look.watched:
                         self._known[look.broker] = time.monotonic(), look
             if enough() or time.monotonic() >= end:
                 return

@@ -136,7 +136,8 @@ def test_a_cluster_that_does_not_answer_is_said_without_secrets(monkeypatch: pyt
     assert text == "b:9092 doesn't answer with these credentials: timed out"
 
 
-def test_nobody_there_is_a_note_and_a_missing_file_an_error(tmp_path: Path) -> None:
+def test_nobody_there_is_a_note_and_a_missing_file_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_rights, "_WAIT", 2)
     shown = run("doctor", "--against", "127.0.0.1:1")
     assert "127.0.0.1:1 doesn't answer a client without credentials" in shown.output
     missing = run("doctor", "--against", "127.0.0.1:1", "--client-config", tmp_path / "no")
@@ -359,7 +360,10 @@ def test_a_broker_that_connects_and_then_is_silent_ends_in_a_sentence(monkeypatc
         kafka_rights.ask({"bootstrap.servers": f"{address.host}:{address.port}"}, ("t",))
 
 
-def test_the_properties_own_client_is_tried_as_well_and_secrets_of_a_provider_are_said(tmp_path: Path) -> None:
+def test_the_properties_own_client_is_tried_as_well_and_secrets_of_a_provider_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_rights, "_WAIT", 2)
     lines = [f"{PREFIX}kafka.bootstrap.servers=127.0.0.1:1", f"{PREFIX}kafka.sasl.password=hush"]
     own = broker_file(tmp_path, *lines).path
     tried = run("doctor", own, "--against", "127.0.0.1:1")

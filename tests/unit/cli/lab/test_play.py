@@ -136,7 +136,7 @@ def history(used: list[int], levels: tuple[int, int]) -> dict[Name, list[Bucket]
     return {NAME: [Bucket(60.0 * i, each, each, each, 1000, *levels) for i, each in enumerate(used)]}
 
 
-@options(max_examples=40, deadline=None)
+@options(max_examples=20, deadline=None)
 @given(USED, LEVELS, st.integers(0, 200))
 def test_higher_limits_never_give_a_lower_factor(used: list[int], levels: tuple[int, int], more: int) -> None:
     own = settings(factor__source="local", pause__resume__free_share="0")
@@ -146,7 +146,7 @@ def test_higher_limits_never_give_a_lower_factor(used: list[int], levels: tuple[
     assert high.volumes[0].then.pause_s <= low.volumes[0].then.pause_s
 
 
-@options(max_examples=40, deadline=None)
+@options(max_examples=20, deadline=None)
 @given(USED, LEVELS)
 def test_without_limits_the_factor_is_1_and_no_volume_emptier(used: list[int], levels: tuple[int, int]) -> None:
     found = play(report(history(used, levels)), plan(settings(factor__source="local")))
@@ -154,7 +154,7 @@ def test_without_limits_the_factor_is_1_and_no_volume_emptier(used: list[int], l
     assert all(point.new >= point.then for point in found.volumes[0].points)
 
 
-@options(max_examples=40, deadline=None)
+@options(max_examples=20, deadline=None)
 @given(USED, LEVELS)
 def test_the_limits_of_then_give_what_was_recorded(used: list[int], levels: tuple[int, int]) -> None:
     soft, hard = levels

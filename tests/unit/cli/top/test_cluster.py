@@ -35,8 +35,9 @@ class Brokers:
         written, self.written = self.written, []
         yield from written
 
-    def write(self, broker: str, *answers: Answered) -> None:
-        record = look_record.of(broker, "", look([use(f"user-{broker}")]), answers)
+    def write(self, broker: str, *answers: Answered, watched: bool = True) -> None:
+        uses = [use(f"user-{broker}")] if watched else []
+        record = look_record.of(broker, "", look(uses), answers, watched=watched)
         self.written.append((broker.encode(), look_record.encode(record)))
 
     def close(self) -> None:
@@ -65,6 +66,18 @@ def test_looks_of_brokers_that_the_cluster_does_not_list_are_not_kept(brokers: B
         cluster.look()
         cluster.look()
         assert list(cluster._known) == ["2"], "a broker that was taken out is forgotten"
+
+
+def test_a_brokers_last_look_for_a_watcher_who_has_left_is_no_look_at_its_clients(brokers: Brokers) -> None:
+    with Cluster({}) as cluster:
+        brokers.write("1")
+        brokers.write("2", watched=False)
+        seen = cluster.look()
+        assert (list(seen.looks), seen.silent) == (["1"], ["2"])
+        brokers.write("2")
+        assert [use.user for use in cluster.look().uses] == ["user-1", "user-2"]
+        brokers.write("2", watched=False)
+        assert [use.user for use in cluster.look().uses] == ["user-1", "user-2"]
 
 
 def test_only_strangers_is_nobody(brokers: Brokers) -> None:

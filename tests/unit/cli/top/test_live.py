@@ -1,7 +1,7 @@
 """The live table of ``quotahost top``: what each key does, what is drawn, what looks and answers in the background."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -101,6 +101,7 @@ def test_a_frozen_screen_keeps_what_it_shows() -> None:
 MOVES = ["\x1b[A", "\x1b[B", "\x1b[5~", "\x1b[6~", "\x1b[H", "\x1b[F", "r", "s", "d", "n"]
 
 
+@settings(max_examples=25)
 @given(st.lists(st.sampled_from(MOVES), max_size=10), st.integers(6, 40))
 def test_the_selected_row_is_always_in_sight(keys: list[str], height: int) -> None:
     screen = screen_of(*MANY[:100])

@@ -96,7 +96,7 @@ class StatusPublisher:
         # Without a monitor of the disks there are no volumes to open, and opening starts none.
         known = {volume.name for volume in look.volumes}
         measured = self._opened.of([name for name in list(dict.fromkeys(opened))[:MAX_OPENED] if name in known])
-        return encode(of(node, self._cluster, look, answers, measured))
+        return encode(of(node, self._cluster, look, answers, measured, bool(watchers)))
 
     def _lost(self) -> None:
         """The last record was not delivered. Where nobody waits for it there is no hurry."""

@@ -67,18 +67,19 @@ class FakeFollower(FakeThread):
 
 def test_at_its_start_it_makes_both_topics_and_then_publishes_nothing(world: World) -> None:
     (first,) = world.run(60)
-    assert (first.broker, first.cluster, first.uses) == ("1", "abc", ())
+    assert (first.broker, first.cluster, first.uses, first.watched) == ("1", "abc", (), False)
     assert [each[0] for each in world.kafka.made] == ["__quotahost_looks", "__quotahost_watch"]
 
 
 def test_while_somebody_watches_it_publishes_every_two_seconds_and_then_one_look_without_clients(world: World) -> None:
     world.run(5)
     world.watch()
-    assert [each.user for each in world.run()[0].uses] == ["alice", "bob"]  # at once
+    (first,) = world.run()  # at once
+    assert ([each.user for each in first.uses], first.watched) == (["alice", "bob"], True)
     assert len(world.run(10)) == 5
     shown = world.run(25)
     assert 9 <= len(shown) <= 10
-    assert shown[-1].uses == ()
+    assert (shown[-1].uses, shown[-1].watched) == ((), False)
     assert world.run(60) == []
 
 
