@@ -59,7 +59,6 @@ class Kind(StrEnum):
 
     @property
     def role(self) -> Role:
-        """The role."""
         return Role[self.name]
 
 

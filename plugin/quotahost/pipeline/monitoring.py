@@ -59,11 +59,7 @@ class Progress:
         self._lines: dict[str, tuple[tuple[Any, ...], LineLimit]] = {}
 
     def serve(self, port: int, address: str) -> None:
-        """Serve the metrics to Prometheus.
-
-        Raises:
-            OSError: the port is taken, or the address isn't this machine's.
-        """
+        """Serve the metrics to Prometheus. Raises OSError if the port is taken, or the address isn't this machine's."""
         start_http_server(port, addr=address, registry=self.registry)
 
     def published(self, cluster: str) -> None:

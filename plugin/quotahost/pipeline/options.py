@@ -48,8 +48,7 @@ def _names(value: object) -> object:
 def _one_cluster_each(given: tuple[str, ...]) -> tuple[str, ...]:
     """Check topics that are given as ``topic`` or ``topic=cluster``.
 
-    Raises:
-        ValueError: one isn't of that form, or it isn't clear to which cluster a topic belongs.
+    Raises ValueError if one isn't of that form, or it isn't clear to which cluster a topic belongs.
     """
     for topic in given:
         if not _TOPIC_OF.fullmatch(topic):
@@ -135,7 +134,6 @@ class Options(BaseModel):
 
     @property
     def snapshots_topics(self) -> tuple[str, ...]:
-        """The names of the topics of snapshots."""
         return tuple(_parted(topic)[0] for topic in self.snapshots_topic)
 
     def clusters(self, own: str) -> dict[str, str]:
@@ -145,9 +143,7 @@ class Options(BaseModel):
     def client(self) -> dict[str, str]:
         """Kafka's configuration, in its Java client's names, secrets among it; the environment wins over the file.
 
-        Raises:
-            OSError: the file of ``kafka_config`` can't be read.
-            ValueError: it is no properties file.
+        Raises OSError if the file of ``kafka_config`` can't be read; ValueError if it is no properties file.
         """
         config = {"client.id": CLIENT_ID}
         if self.kafka_config is not None:
@@ -160,9 +156,8 @@ class Options(BaseModel):
 def options(**given: Any) -> Options:
     """The options given, where None means not given, and those of the environment.
 
-    Raises:
-        OptionsError: an option is missing, wrong or unknown, or the file can't be read. The message doesn't repeat
-            values, as some of them are secrets.
+    Raises OptionsError if an option is missing, wrong or unknown, or the file can't be read. The message doesn't repeat
+    values, as some of them are secrets.
     """
     variables = {name: f"{_ENV}{name.upper()}" for name in Options.model_fields}
     environment = {name: os.environ[variable] for name, variable in variables.items() if variable in os.environ}

@@ -85,11 +85,7 @@ def defaults() -> dict[str, str]:
 
 
 def jars() -> list[Path]:
-    """The connector's jars.
-
-    Raises:
-        ConnectorError: this package was built without them.
-    """
+    """The connector's jars. Raises ConnectorError if this package was built without them."""
     directory = path("spark/jars")
     there = sorted(directory.glob("*.jar"))
     if not there:

@@ -61,7 +61,6 @@ class _Query:
         self.due, self.pause, self.failures = 0.0, _FIRST_PAUSE, 0
 
     def stop(self) -> None:
-        """Stop it; the next look starts it."""
         if self.running is not None:
             self.running.stop()
             self.running = None
@@ -131,7 +130,6 @@ class Supervisor:
         return {at: offset for source in last["sources"] for at, offset in offsets(source.get("endOffset")).items()}
 
     def close(self) -> None:
-        """Stop the queries."""
         for query in self._queries.values():
             query.stop()
 

@@ -148,7 +148,6 @@ class RecordSettings(Frozen):
 
     @property
     def snapshots_topic(self) -> str:
-        """The topic of the brokers' volumes."""
         return f"{self.topics_prefix}snapshots"
 
     @property
@@ -345,10 +344,8 @@ class ConnectionSettings(Frozen):
 
     @property
     def metrics_port(self) -> int | None:
-        """The port of ``metrics.port``, None for no endpoint."""
         return self.metrics_endpoint and self.metrics_endpoint[1]
 
     @property
     def metrics_address(self) -> str:
-        """The address of ``metrics.port``."""
         return self.metrics_endpoint[0] if self.metrics_endpoint else "127.0.0.1"

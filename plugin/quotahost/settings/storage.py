@@ -52,7 +52,6 @@ class Override:
     hard: Limit | None = None
 
     def __str__(self) -> str:
-        """As ``doctor`` shows it."""
         sides = (f"{side} {limit}" for side, limit in (("soft", self.soft), ("hard", self.hard)) if limit)
         return f"{self.volume}: {', '.join(sides)}"
 
@@ -67,9 +66,8 @@ def _limit(limit_type: LimitType, level: float) -> Limit:
 def parse_overrides(value: object) -> tuple[Override, ...]:
     """The overrides in ``VOLUME LEVEL=SIZE ...; VOLUME ...``, levels as of ``static.storage``.
 
-    Raises:
-        ValueError: an entry is ill-formed, contradicts itself, or its volume or a side is there twice; it names the
-            entry.
+    Raises ValueError if an entry is ill-formed, contradicts itself, or its volume or a side is there twice; it names
+    the entry.
     """
     overrides: dict[str, Override] = {}
     for entry in filter(None, split(value, ";")):  # a ; at the end is no entry
@@ -172,7 +170,6 @@ class StorageSettings(Frozen):
 
     @property
     def any_limit(self) -> bool:
-        """Whether any volume may have a limit."""
         return bool(self.soft_limit or self.hard_limit or self.overrides)
 
     def _limits(self, side: str) -> dict[str, Limit]:

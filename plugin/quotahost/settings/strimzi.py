@@ -240,7 +240,6 @@ class _Translator:
             self._default(VALIDITY)
 
     def _limit(self) -> StrimziProperty | None:
-        """The limit of Strimzi's that is set, right or wrong."""
         limits = [limit for limit in (BYTES, RATIO) if limit.name in self._given]
         if len(limits) == 2:  # Strimzi's plugin refuses both, too
             self._problem(RATIO, f"excludes {PREFIX}{BYTES.name}, as in Strimzi's plugin; keep one of them")
@@ -347,5 +346,4 @@ class _Translator:
         self._made.notes.append(Note(text, warns))
 
     def _line(self, theirs: StrimziProperty) -> str:
-        """The property as the operator wrote it."""
         return f"{theirs.name}={printable(self._given[theirs.name].strip())}"

@@ -101,7 +101,6 @@ class BrokerState:
 
     @property
     def state(self) -> State:
-        """The state in force."""
         return State.OPEN if self.factor >= 1 else State.THROTTLE if self.factor > 0 else State.PAUSE
 
     @property
@@ -111,12 +110,10 @@ class BrokerState:
 
     @property
     def where(self) -> str:
-        """The broker as people know it."""
         return f"broker {self.node or 'of unknown id'} (pid {self.pid})"
 
     @property
     def fence(self) -> str:
-        """``open``, ``closed`` or ``none``."""
         return "none" if not self.fence_installed else "closed" if self.fence_closed else "open"
 
     @property
@@ -148,8 +145,7 @@ class BrokerState:
 def state_facts(dump: Row) -> dict[str, Any]:
     """The fields of a BrokerState, from the JSON of the question ``state``.
 
-    Raises:
-        ValueError: it is that of another version.
+    Raises ValueError if it is that of another version.
     """
     with of_this_version():
         fence, topics = dump["fence"], dump["topics"]
@@ -171,11 +167,7 @@ def state_facts(dump: Row) -> dict[str, Any]:
 
 
 def state_of(dump: Row) -> BrokerState:
-    """The state, from the JSON of the question ``state``.
-
-    Raises:
-        ValueError: it is that of another version.
-    """
+    """The state, from the JSON of the question ``state``. Raises ValueError if it is that of another version."""
     return BrokerState(**state_facts(dump))
 
 

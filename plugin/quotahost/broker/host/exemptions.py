@@ -161,9 +161,7 @@ def own_client_id(node: int) -> str:
 def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> list[str]:
     """The names of the principals, without the type ("User:"), each once.
 
-    Args:
-        properties: the broker's own.
-        keystores: reads a keystore; it waits for a file.
+    ``properties`` are the broker's own; ``keystores`` reads a keystore; it waits for a file.
     """
     listeners = Listeners(properties)
     names: dict[str, None] = {}

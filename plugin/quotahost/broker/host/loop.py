@@ -180,7 +180,6 @@ class Host:
             self._ask_for_fence()
 
     def _handle_guarded(self, event: Event, changes: LiveChange) -> None:
-        """Handle one event; whatever goes wrong with it, the events behind it are handled, too."""
         try:
             self._handle(event.kind, event.fields, changes)
         except Exception as error:
@@ -284,8 +283,7 @@ class FaultHandler:
     def refuse(self, by: str) -> None:
         """Disable it and refuse the start if it is enabled; ``by`` says who may have done it.
 
-        Raises:
-            FaultHandlerEnabled: it was.
+        Raises FaultHandlerEnabled if it was enabled.
         """
         if self._disabled():
             raise FaultHandlerEnabled(

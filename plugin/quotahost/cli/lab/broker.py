@@ -52,17 +52,14 @@ class OwnDisk:
         self.life = 0
 
     def start(self) -> None:
-        """Look at the disk from now on."""
         self.life += 1
         self.known = ClusterVolumes(())
         self._look(self.life)
 
     def stop(self) -> None:
-        """The broker is dead."""
         self.life += 1
 
     def read(self) -> ClusterVolumes | Factor:
-        """What it knows, for the host."""
         return self.known
 
     def looked(self) -> None:

@@ -119,9 +119,7 @@ def _spans(states: Iterable[tuple[State, float, float]]) -> list[tuple[State, fl
 def svg(figure: Figure, salt: str) -> str:
     """The figure as an <svg>, whose colours are the page's variables ``--line``, ``--soft`` and so on.
 
-    Args:
-        figure: of this module.
-        salt: keeps its ids apart from those of other figures in the page.
+    ``figure`` of this module; ``salt`` keeps its ids apart from those of other figures in the page.
     """
     text = StringIO()
     # Text stays text: smaller, and the page's own font.
@@ -177,11 +175,7 @@ def _forecast(axes: Any, curve: Curve, end: float) -> None:
 
 
 def save_volume(curve: Curve, report: Report, file: Path) -> None:
-    """Write that figure as a PNG, which names the volume.
-
-    Raises:
-        OSError: it can't be written.
-    """
+    """Write that figure as a PNG, which names the volume. Raises OSError if it can't be written."""
     figure = draw_volume(curve, report)
     (axes,) = figure.axes
     cluster, broker, volume = map(printable, curve.name)

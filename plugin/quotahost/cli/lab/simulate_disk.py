@@ -96,8 +96,7 @@ def disk(
 def parse_limits(text: str) -> dict[str, str]:
     """``soft=20%,hard=50G``: properties by name. A share must stay free, an amount may be consumed.
 
-    Raises:
-        ValueError: it is nothing like that.
+    Raises ValueError if it is nothing like that.
     """
     levels: dict[str, str] = {}
     for part in text.split(","):
@@ -119,8 +118,7 @@ def parse_limits(text: str) -> dict[str, str]:
 def parse_demand(text: str) -> Demand:
     """``eager``, ``paced:5M``, ``bursty:5M``, and ``3xeager`` for three of them.
 
-    Raises:
-        ValueError: it is none of these.
+    Raises ValueError if it is none of these.
     """
     match = _DEMAND.fullmatch(text)
     count = int(match[1] or 1) if match else 0
@@ -132,8 +130,7 @@ def parse_demand(text: str) -> Demand:
 def properties_of(file: Path | None, given: dict[str, str]) -> tuple[dict[str, str], str | None]:
     """A broker's properties under our prefix, without it, with ``given`` in their place; and its quota.window.num.
 
-    Raises:
-        QuotahostError: the file can't be read.
+    Raises QuotahostError if the file can't be read.
     """
     if file is None:
         return given, None
@@ -151,8 +148,7 @@ def properties_of(file: Path | None, given: dict[str, str]) -> tuple[dict[str, s
 def _limited(properties: dict[str, str], capacity: int) -> tuple[tuple[tuple[str, str], ...], int]:
     """The properties of the scene, and the consumption at which the volume reaches its soft limit.
 
-    Raises:
-        QuotahostError: a property is wrong, or there are no limits to try.
+    Raises QuotahostError if a property is wrong, or there are no limits to try.
     """
     limited = tuple(sorted({**properties, "factor.source": "local"}.items()))
     settings = settings_of(limited)

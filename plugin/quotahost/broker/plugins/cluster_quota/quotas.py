@@ -76,7 +76,6 @@ class ClusterQuotas:
         )
 
     def close(self) -> None:
-        """End the thread and its client."""
         self._follower.close()
 
     # ---- any thread ----
@@ -84,8 +83,7 @@ class ClusterQuotas:
     def find(self, key: ClientKey) -> float | None:
         """The client's bytes/s in the whole cluster; None is unlimited.
 
-        Raises:
-            KeyError: no quota is set for the client.
+        Raises KeyError if no quota is set for the client.
         """
         quotas, user, client_id = self._latest.by_entity, key.principal, key.client_id
         for name in ((user, client_id), (user, None), (None, client_id), DEFAULT):

@@ -67,11 +67,8 @@ class Demands:
         """The demand of each client in bytes/s, None where it wants all that it can get.
 
         The demand of a ``silent`` client is 0: it has asked for nothing for a second longer than Kafka made it wait.
-        Its rate doesn't show that, because Kafka's rates fall only slowly, as windows pass.
-
-        Args:
-            used: what Kafka measures now.
-            now: in seconds, monotonic.
+        Its rate doesn't show that, because Kafka's rates fall only slowly, as windows pass. ``used`` is what Kafka
+        measures now; ``now`` in seconds, monotonic.
         """
         uses = {key_of(usage): usage for usage in used}
         self._seen = {key: self._see(self._seen.get(key), usage, now) for key, usage in uses.items()}
@@ -173,7 +170,6 @@ class PublishUsage:
         self._status.run()
 
     def close(self) -> None:
-        """Wait a moment for the records that are on their way."""
         self._publisher.close()
         self._status.close()
         self._quotas.close()

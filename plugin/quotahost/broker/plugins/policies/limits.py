@@ -30,7 +30,6 @@ class Limits:
     depends_on_time: ClassVar = False
 
     def __init__(self, context: Context[object]) -> None:
-        """Read nothing yet: this broker's limits may change while it runs."""
         self._context = context
         self.contradictions: set[tuple[str, str]] = set()
         self._node, self._lent = str(context.node_id), False
@@ -47,16 +46,13 @@ class Limits:
         return hard if in_force and in_force.contradict else soft
 
     def hard_limit(self, volume: Volume) -> Limit | None:
-        """The hard limit in force for the volume."""
         return self._limits(volume)[1]
 
     def breaches_soft_limit(self, volume: Volume) -> bool:
-        """Whether the volume's factor may be below 1."""
         in_force = self._bounds(volume)
         return in_force is not None and in_force.breaches_soft(volume.consumed)
 
     def breaches_hard_limit(self, volume: Volume) -> bool:
-        """Whether the volume's factor is 0."""
         in_force = self._bounds(volume)
         return in_force is not None and in_force.breaches_hard(volume.consumed)
 

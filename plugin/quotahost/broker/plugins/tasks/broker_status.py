@@ -118,7 +118,6 @@ class Watchers:
     """
 
     def __init__(self, context: Context[object], clock: Callable[[], float]) -> None:
-        """Nobody watches. ``clock`` in seconds, monotonic."""
         self._context, self._clock = context, clock
         self._lock = threading.Lock()
         self._until: dict[str, tuple[float, Watch]] = {}  # in the order of their newest records

@@ -53,7 +53,6 @@ class PublishVolumes:
         self._publisher.offer(self._snapshot(), encode, settings.snapshots_period.total_seconds())
 
     def close(self) -> None:
-        """Wait a moment for the record that is on its way."""
         self._publisher.close()
 
     def _snapshot(self) -> Snapshot | None:
@@ -162,7 +161,6 @@ class ChangePublisher(Generic[T]):
         self._topics_gone = True
 
     def close(self) -> None:
-        """Wait a moment for the record that is on its way."""
         self._publisher.close()
 
     def _lost(self) -> None:
