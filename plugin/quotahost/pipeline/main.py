@@ -36,6 +36,7 @@ from quotahost.pipeline.session import (
     quiet,
     session,
 )
+from quotahost.records.topics import TOPICS
 from quotahost.text import EscapingFormatter
 
 log = logging.getLogger("quotahost.pipeline")
@@ -170,6 +171,7 @@ def submit_line(options: Options, master: str) -> str:
     """
     # ``kafka`` holds secrets: other users of the machine can read a process's arguments.
     given = options.model_dump(exclude_defaults=True, exclude={"kafka", "master"})
+    by_prefix = {topic.pipeline_option: topic.named(options.topics_prefix) for topic in TOPICS}
     parts = [
         ["spark-submit", "--master", master],
         ["--properties-file", str(path(DEFAULTS))],
@@ -177,7 +179,7 @@ def submit_line(options: Options, master: str) -> str:
         ["--conf", f"spark.scheduler.allocation.file={path(POOLS).as_uri()}"],
         ["--jars", ",".join(map(str, jars()))],
         [str(path("main.py"))],
-        *([option(name), as_text(value)] for name, value in given.items()),
+        *([option(name), as_text(value)] for name, value in given.items() if as_text(value) != by_prefix.get(name)),
     ]
     return " \\\n  ".join(map(shlex.join, parts))
 

@@ -25,6 +25,8 @@ from pydantic import (
 )
 
 from quotahost.errors import QuotahostError
+from quotahost.records.topics import PREFIX, TOPICS
+from quotahost.settings.types import TopicPrefix
 from quotahost.units import Duration
 
 #: The brokers' fence knows the pipeline by this client-id where clients don't authenticate; elsewhere the pipeline's
@@ -97,6 +99,9 @@ class Options(BaseModel):
     cluster: str | None = Field(
         None, description="Id of the cluster that topics without one belong to; default: the bootstrap's."
     )
+    topics_prefix: TopicPrefix = Field(
+        PREFIX, description="Begin of the topics' names, as topics.prefix of the brokers; a topic's own option wins."
+    )
     snapshots_topic: Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_one_cluster_each)] = Field(
         ("__quotahost_snapshots",),
         description="Topics of snapshots, comma-separated: TOPIC, or TOPIC=ID where another cluster's are mirrored.",
@@ -122,6 +127,12 @@ class Options(BaseModel):
     history: str | None = Field(None, description="Directory for every reading as Parquet; off without.")
     metrics_port: int | None = Field(None, ge=1, le=65535, description="Port for Prometheus; off without.")
     metrics_address: str = Field("127.0.0.1", description="Address that the port listens on.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_topics(cls, given: dict[str, Any]) -> dict[str, Any]:
+        prefix = str(given.get("topics_prefix", PREFIX))
+        return {topic.pipeline_option: topic.named(prefix) for topic in TOPICS if topic.pipeline_option} | given
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

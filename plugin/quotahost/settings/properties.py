@@ -138,7 +138,7 @@ class RecordSettings(Frozen):
     topics_prefix: TopicPrefix = declare("topics.prefix", default=TOPIC_PREFIX, live=False)
     """Begin of the names of quotahost's compacted topics: `snapshots`, `cluster_volumes`, `usage`, `shares`, `quotas`,
     `watch` and `looks` follow it. Set another one if several Kafka clusters are mirrored into one, or if your names
-    follow a rule; then name the same topics to the pipeline and the commands."""
+    follow a rule; then give the pipeline the same by `--topics-prefix`, and name the topics to the commands."""
     fenced_brokers: Annotated[Literal["last-known", "unknown"], ONE_OF] = declare(
         "fenced.brokers", default="last-known"
     )
