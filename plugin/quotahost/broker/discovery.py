@@ -58,7 +58,6 @@ def failing(role: Role, name: str, what: str, secrets: Sequence[str] = ()) -> It
 
 
 def _one_line(error: BaseException) -> str:
-    """The type and the text of an error, without line breaks."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
@@ -95,7 +94,6 @@ def _entry_point(role: Role, name: str) -> EntryPoint:
 
 
 def _origin(entry: EntryPoint) -> str:
-    """Where an entry point comes from: its target, distribution and version."""
     dist = entry.dist
     return f"{entry.value} of {dist.name} {dist.version}" if dist else entry.value
 

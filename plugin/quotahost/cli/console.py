@@ -95,7 +95,6 @@ def table(
 
 
 def show_facts(screen: Console, facts: Iterable[tuple[str, str]]) -> None:
-    """Print pairs of label and text, a line each."""
     for label, value in facts:
         screen.print(Text.assemble((f"  {label:<10}", "dim"), one_line(value)), soft_wrap=True)
 

@@ -138,14 +138,12 @@ class JvmKafka:
         self._admin: Any = None
 
     def cluster(self) -> tuple[str, list[str]]:
-        """The cluster's id, and the ids of its brokers that are alive."""
         with self._asked() as admin:
             described = admin.describeCluster()
             brokers = [node.idString() for node in _items(described.nodes().get())]
             return described.clusterId().get(), brokers
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        """Those of the topics that exist, by name."""
         with self._asked() as admin:
             there = [name for name in _items(admin.listTopics().names().get()) if name in names]
             described = admin.describeTopics(there).allTopicNames().get()
@@ -160,7 +158,6 @@ class JvmKafka:
             return ""
 
     def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> bool:
-        """Create a topic; False if it exists."""
         make = self._jvm.org.apache.kafka.clients.admin.NewTopic
         topic = make(name, partitions, self._jvm.java.lang.Short(str(replicas))).configs(dict(config))
         with self._asked() as admin:

@@ -79,7 +79,6 @@ def quiet() -> dict[str, str]:
 
 
 def defaults() -> dict[str, str]:
-    """The properties in ``spark-defaults.conf``."""
     with Path(path(DEFAULTS)).open() as file:
         return dict(javaproperties.load(file))
 

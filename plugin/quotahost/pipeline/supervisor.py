@@ -103,11 +103,9 @@ class Supervisor:
             self._queries[name].stop()
 
     def kafka_answers(self) -> None:
-        """The cluster has just answered a question."""
         self._answered_at = self._clock()
 
     def look(self) -> None:
-        """Start what is due, and report the progress of what runs."""
         # While a backlog is read, the other queries would take the cores from the volumes.
         self._all_begun = self._all_begun or self.caught_up()
         for name in self._queries if self._all_begun else (self.FIRST,):

@@ -52,7 +52,6 @@ class Property:
 
     @property
     def is_family(self) -> bool:
-        """Whether it stands for many properties, such as ``kafka.*``."""
         return self.name.endswith("*")
 
 

@@ -152,32 +152,26 @@ class RecordSettings(Frozen):
 
     @property
     def cluster_volumes_topic(self) -> str:
-        """The topic of the volumes of all brokers, which the pipeline writes."""
         return f"{self.topics_prefix}cluster_volumes"
 
     @property
     def usage_topic(self) -> str:
-        """The topic of what each broker's busiest clients use."""
         return f"{self.topics_prefix}usage"
 
     @property
     def shares_topic(self) -> str:
-        """The topic of each broker's shares of the cluster-wide quotas, which the pipeline writes."""
         return f"{self.topics_prefix}shares"
 
     @property
     def quotas_topic(self) -> str:
-        """The topic of the cluster-wide quotas, which ``quotahost quotas apply`` writes."""
         return f"{self.topics_prefix}quotas"
 
     @property
     def watch_topic(self) -> str:
-        """The topic by which ``quotahost top --bootstrap`` asks brokers for looks."""
         return f"{self.topics_prefix}watch"
 
     @property
     def looks_topic(self) -> str:
-        """The topic in which brokers answer ``quotahost top --bootstrap``."""
         return f"{self.topics_prefix}looks"
 
     @property
@@ -265,7 +259,6 @@ class ClientSettings(Frozen):
 
     @property
     def excluded_principals(self) -> tuple[str, ...]:
-        """All principals that an operator exempts, by either property."""
         return *self.listed_principals, *self.exempt_principals
 
 

@@ -57,7 +57,6 @@ class Override:
 
 
 def _limit(limit_type: LimitType, level: float) -> Limit:
-    """A limit from a property's value: bytes, or a share from 0 to 1."""
     if limit_type is LimitType.MIN_FREE_PERCENTAGE:
         level = float(Decimal(repr(level)) * 100)  # exactly: 0.07 * 100 is 7.000000000000001 in floats
     return Limit(limit_type, level)

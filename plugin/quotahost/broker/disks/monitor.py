@@ -193,7 +193,6 @@ class DiskMonitor:
         return replace(disks, volumes=tuple(replace(v, topics=topics.get(v.name)) for v in disks.volumes))
 
     def _log_problems(self, matched: Matched, offline: bool) -> None:
-        """Log each problem of the overrides once."""
         strangers = [f"{printable(name)} is no volume or log directory" for name in matched.unmatched]
         for problem in [*matched.conflicts, *([] if offline else strangers)]:
             if problem not in self._logged:

@@ -105,7 +105,6 @@ class BrokerState:
 
     @property
     def source(self) -> str:
-        """The factor source that answers, where one stands in for another; "" where none does."""
         return ",".join(self.sources)
 
     @property
@@ -118,22 +117,18 @@ class BrokerState:
 
     @property
     def is_shadow(self) -> bool:
-        """Whether quotahost only shows what it would enforce."""
         return not self.enforced
 
     @property
     def factor_in_shadow(self) -> bool:
-        """Whether the factor and the fence are only shown."""
         return not self.enforced or "factor" in self.shadow
 
     @property
     def is_for_topics(self) -> bool:
-        """Whether the factor is only for those who write to affected topics."""
         return self.affected_topics >= 0
 
     @property
     def slows_some(self) -> bool:
-        """Whether those who write to affected topics have other limits than the rest now."""
         return self.is_for_topics and not self.factor_in_shadow
 
     @property

@@ -149,12 +149,10 @@ def _own_users(settings: Settings) -> set[str]:
 
 
 def node_id(broker: Mapping[str, str]) -> int:
-    """This node's id, -1 if the properties don't name it."""
     return int(broker.get("node.id") or broker.get("broker.id") or -1)
 
 
 def own_client_id(node: int) -> str:
-    """The client-id of the plugin's own Kafka client on a node."""
     return f"{OWN}{node}"
 
 

@@ -216,7 +216,6 @@ class ClientSeries:
 
 
 def series(uses: Iterable[ClientUse]) -> Series:
-    """The series of those that are not idle."""
     attributes = ("Rate", "Quota", "Limit", "DelayMs", "Bound")
     shown: dict[str, dict[tuple[str, ...], float]] = {attribute: {} for attribute in attributes}
     for use in uses:

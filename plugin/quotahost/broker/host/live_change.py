@@ -133,7 +133,6 @@ class LiveChange:
     # ---- Kafka's events ----
 
     def on_validate(self, fields: tuple[str, ...]) -> None:
-        """Stage a change, and answer whether it can be used."""
         ticket, given = properties(fields)
         problem = None
         try:

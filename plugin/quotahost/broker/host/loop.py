@@ -133,7 +133,6 @@ class Host:
         return self._disks.started
 
     def _install(self, new_one: Configuration) -> None:
-        """Put a configuration in the place of the one in force, and close the plugins that are not among its."""
         settings, plugins, old = new_one.settings, new_one.plugins, self._plugins
         self._plugins, self._settings = plugins, settings
         adopt(plugins, settings, new_one.sections, self._guard)

@@ -235,7 +235,6 @@ _JVM_OPTIONS: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS",
 
 
 def check_kafka(kafka_home: Path) -> Iterator[Finding]:
-    """Everything about the Kafka of this folder, and about the Java that would run it."""
     yield check_version(kafka_home / "libs")
     yield from check_internals(kafka_home)
     yield from _check_java()

@@ -202,7 +202,6 @@ class Broker:
         return self.up and not (self.closed and self.slowing.holds(client.plan.name))
 
     def _admit(self) -> None:
-        """All who were turned back try again, when their backoff is over."""
         waiting, self._waiting = self._waiting, []
         for client in waiting:
             client.retry()

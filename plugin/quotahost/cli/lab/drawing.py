@@ -210,7 +210,6 @@ def draw_factor(factor: ReplayedFactor, replay: Replay) -> Figure:
 
 
 def draw_use(volume: ReplayedVolume, replay: Replay) -> Figure:
-    """What is consumed, then and with these settings, and the limits of these settings."""
     figure, axes = _timeline(2.9, in_utc(replay.since), in_utc(max(replay.until, replay.since + 1)))
     points = volume.points[:: max(1, len(volume.points) // _PARTS)]
     usual = (replay.until - replay.since) / max(1, min(_PARTS, len(points)))
@@ -272,7 +271,6 @@ def draw_run(recording: Recording, title: str, file: Path) -> None:
 
 
 def draw_outcomes(seconds: Sequence[float], throttled: Mapping[str, Sequence[float]], file: Path) -> None:
-    """Draw for how many seconds each form of a quota throttles the requests of these times."""
     figure = Figure(figsize=(10, 5), layout="constrained")
     axes = figure.add_subplot(xlabel="seconds", ylabel="throttled for, in seconds")
     for form, values in throttled.items():

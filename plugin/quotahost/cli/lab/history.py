@@ -200,13 +200,11 @@ def _no_readings(spark: SparkSession, question: Question, day: date) -> NoHistor
 
 
 def _names(question: Question) -> dict[str, Collection[str]]:
-    """The names asked for, by the column that has them."""
     names = {"cluster": question.clusters, "broker": question.brokers, "volume": question.volumes}
     return {column: asked for column, asked in names.items() if asked}
 
 
 def _within(rows: DataFrame, question: Question) -> DataFrame:
-    """The rows of the time that the question is about, by their ``at`` and ``day``."""
     if question.since is not None:
         since = question.since.astimezone(UTC)
         rows = rows.where((F.col("day") >= F.lit(since.date())) & (F.col("at") >= F.lit(since)))

@@ -282,7 +282,6 @@ class ReplayedFactor:
         return self._then.failed or self._new.failed
 
     def step(self, now: float, seconds: float, silent: float) -> None:
-        """Look at the volumes, decide, and let that be for so many seconds."""
         taken = [volume.take(now) for volume in self.volumes]
         known = [volume for volume in self.volumes if volume.known(now, silent)]
         keys = frozenset(volume.key for volume in known)
@@ -346,11 +345,9 @@ class ReplayedVolume:
 
     @property
     def estimated(self) -> bool:
-        """Whether bytes are in it of which the history knows nothing, as they were held back then."""
         return self._growth.estimated
 
     def take(self, now: float) -> bool:
-        """Take the newest reading up to now, if there is one that is new."""
         before = self._taken
         while self._taken < len(self._buckets) and self._buckets[self._taken].at <= now:
             self._taken += 1
@@ -423,7 +420,6 @@ class Growth:
         self.used = max(0.0, self.used)
 
     def _missed(self, then_s: float, new_s: float) -> float:
-        """What clients would have written besides, if they had gone on as before the PAUSE."""
         if new_s <= then_s or not self._open_s:
             return 0.0
         missed = self._gained / self._open_s * (new_s - then_s)

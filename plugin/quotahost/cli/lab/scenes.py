@@ -42,7 +42,6 @@ class ClientPlan:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """The indexes of all disks that its bytes come to."""
         return (self.home, *self.replicas)
 
 

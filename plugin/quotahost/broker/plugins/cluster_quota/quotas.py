@@ -138,7 +138,6 @@ class ClusterQuotas:
         return absent
 
     def show(self) -> None:
-        """Show how many there are, and log it once if the topic can't be read."""
         metrics, grace = self._context.metrics, self._context.settings.startup_grace.total_seconds()
         metrics.gauge("ClusterQuotas", "", "Entities", len(self._latest.by_entity))
         metrics.gauge("ClusterQuotas", "", "Read", float(self.read))

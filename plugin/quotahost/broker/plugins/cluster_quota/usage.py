@@ -116,7 +116,6 @@ class Demands:
 
 
 def key_of(used: ClientUsage) -> ClientKey:
-    """The key of the client in records of usage and shares."""
     return ClientKey(used.principal, used.client_id, used.quota_type)
 
 
@@ -156,7 +155,6 @@ class PublishUsage:
         self._status = StatusPublisher(context, clock)
 
     def run(self) -> None:
-        """Look, and publish if it is time or something has changed."""
         started = self._clock()
         clients = self._look(started)
         took = timedelta(seconds=self._clock() - started)
@@ -196,7 +194,6 @@ class PublishUsage:
 
 
 def has_changed(before: _Clients, now: _Clients) -> bool:
-    """Whether the difference is worth a record at once."""
     return before.keys() != now.keys() or any(_moved(before[key], used) for key, used in now.items())
 
 

@@ -57,7 +57,6 @@ class Limits:
         return in_force is not None and in_force.breaches_hard(volume.consumed)
 
     def _limits(self, volume: Volume) -> tuple[Limit | None, Limit | None]:
-        """The soft and the hard limit published with the volume, else this broker's own."""
         settings = self._context.settings
         # Each side by itself: a volume may be published with a hard limit alone.
         return volume.soft or settings.storage_soft, volume.hard or settings.storage_hard
