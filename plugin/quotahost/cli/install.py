@@ -97,7 +97,7 @@ def install_jar(kafka_home: Path) -> tuple[Path, list[Jar]]:
     """Copy the package's jar into ``libs`` and remove older ones of quotahost's; where it lies now, and these.
 
     A running broker keeps the files that it has open: it sees the change when it is restarted. Raises QuotahostError if
-    no Kafka there, no jar in this package, or ``libs`` can't be written.
+    there is no Kafka, no jar in this package, or ``libs`` can't be written.
     """
     libs = kafka_home / "libs"
     if not libs.is_dir():

@@ -119,7 +119,7 @@ def _spans(states: Iterable[tuple[State, float, float]]) -> list[tuple[State, fl
 def svg(figure: Figure, salt: str) -> str:
     """The figure as an <svg>, whose colours are the page's variables ``--line``, ``--soft`` and so on.
 
-    ``figure`` of this module; ``salt`` keeps its ids apart from those of other figures in the page.
+    ``figure`` is one of this module's; ``salt`` keeps its ids apart from those of other figures in the page.
     """
     text = StringIO()
     # Text stays text: smaller, and the page's own font.
