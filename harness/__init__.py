@@ -30,6 +30,7 @@ Nodes listen on loopback only. They keep their ports and data over ``stop()`` or
 ``start()``, and they are killed when the process that started them ends. Kafka measures a quota over windows of
 11 s; the broker properties ``QUICK_QUOTAS`` shorten them to 3 s, and ``QUICK_WINDOW`` is that length.
 
-Only ``harness.plugin`` and ``harness.system.pipeline`` know quotahost. The package needs a JDK (17+), Maven (for
-the first start) and confluent-kafka.
+``harness.plugin`` and ``harness.system.pipeline`` know quotahost, and so do ``harness.loop`` and
+``harness.policy_scenes``, which need no broker: they play its model of the loop. The package needs a JDK (17+),
+Maven (for the first start) and confluent-kafka.
 """

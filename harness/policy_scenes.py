@@ -10,8 +10,8 @@ from itertools import pairwise
 from statistics import fmean, pstdev
 from typing import Any, Final
 
-from quotahost.cli.lab.scenes import ClientPlan, DiskPlan, Scene
-from quotahost.cli.lab.world import World
+from harness.loop.cluster import Cluster, ClusterScene
+from quotahost.cli.lab.scenes import ClientPlan, DiskPlan
 from quotahost.model import Limit, LimitType
 
 SECOND: Final = 1000  # ms
@@ -55,7 +55,7 @@ def play(
     own = {"policy": policy, "factor.source": "snapshots" if len(disks) > 1 else "local", "factor.interval": "1s"}
     own |= {"volumes.period": "1s", "floor.bytes": "1"} | scene.pop("properties", {})
     ms = round(hours * HOUR)
-    world = World(Scene(0, ms, tuple(sorted(own.items())), tuple(clients), tuple(disks), windows=2, **scene))
+    world = Cluster(ClusterScene(0, ms, tuple(sorted(own.items())), tuple(clients), tuple(disks), windows=2, **scene))
     factors, places = list[float](), [list[float]() for _ in disks]
 
     def look() -> None:

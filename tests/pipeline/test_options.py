@@ -44,6 +44,18 @@ def test_a_topic_belongs_to_the_cluster_it_is_given_with_else_to_the_bootstraps(
     assert several.clusters("own") == {"mine": "own", "a.snapshots": "A-1", "b.snapshots": "B_2"}
 
 
+def test_topics_begin_as_the_brokers_do_unless_one_is_named() -> None:
+    made = options(bootstrap="a:1", checkpoint="/x", topics_prefix="acme.", usage_topic="who-uses-what")
+    assert made.snapshots_topics == ("acme.snapshots",)
+    topics = (made.cluster_volumes_topic, made.refused_topic, made.tick_topic, made.usage_topic, made.shares_topic)
+    assert topics == ("acme.cluster_volumes", "acme.refused", "acme.ticks", "who-uses-what", "acme.shares")
+    line = submit_line(made, "local[2]")
+    assert line.count("acme.") == 1
+    assert "--usage-topic who-uses-what" in line
+    with pytest.raises(OptionsError, match="--topics-prefix"):
+        options(bootstrap="a:1", checkpoint="/x", topics_prefix="a b")
+
+
 @pytest.mark.parametrize(
     ("topics", "problem"),
     [

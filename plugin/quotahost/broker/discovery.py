@@ -39,7 +39,6 @@ class PluginError(QuotahostError):
     """
 
     def __init__(self, role: Role, name: str, failed: str) -> None:
-        """Make the message of the three."""
         self.role, self.name, self.failed = role, name, failed
         super().__init__(f"{role} {name!r}: {failed}")
 
@@ -59,7 +58,6 @@ def failing(role: Role, name: str, what: str, secrets: Sequence[str] = ()) -> It
 
 
 def _one_line(error: BaseException) -> str:
-    """The type and the text of an error, without line breaks."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
@@ -76,8 +74,7 @@ def configured(settings: Settings) -> list[tuple[Role, str]]:
 def load(role: Role, name: str) -> Any:
     """Import the entry point of this role and name, and no other.
 
-    Raises:
-        PluginError: there is none, more than one distribution offers it, or it fails to import.
+    Raises PluginError if there is none, more than one distribution offers it, or it fails to import.
     """
     entry = _entry_point(role, name)
     origin = _origin(entry)
@@ -97,7 +94,6 @@ def _entry_point(role: Role, name: str) -> EntryPoint:
 
 
 def _origin(entry: EntryPoint) -> str:
-    """Where an entry point comes from: its target, distribution and version."""
     dist = entry.dist
     return f"{entry.value} of {dist.name} {dist.version}" if dist else entry.value
 
@@ -115,8 +111,7 @@ def _hint(role: Role, name: str, known: Sequence[str]) -> str:
 def settings_model(entry: Any) -> type[BaseModel] | None:
     """The pydantic model that an entry point declares by its attribute ``Section``; None if it declares none.
 
-    Raises:
-        TypeError: the attribute is something else.
+    Raises TypeError if the attribute is something else.
     """
     model = getattr(entry, "Section", None)
     if model is None or (isinstance(model, type) and issubclass(model, BaseModel)):
@@ -127,8 +122,7 @@ def settings_model(entry: Any) -> type[BaseModel] | None:
 def models(plugins: Iterable[tuple[Role, str]]) -> dict[str, type[BaseModel] | None]:
     """The settings model of every one of these plugins, by name, for ``live_properties``.
 
-    Raises:
-        PluginError: one of the plugins can't be loaded.
+    Raises PluginError if one of the plugins can't be loaded.
     """
     by_name = {}
     for role, name in plugins:
@@ -140,11 +134,8 @@ def models(plugins: Iterable[tuple[Role, str]]) -> dict[str, type[BaseModel] | N
 def plugin_settings(role: Role, name: str, settings: Settings, entry: Any = None) -> Any:
     """The plugin's own properties ``plugin.NAME.*``, validated; None if it declares none.
 
-    ``entry`` is the class or function, where the caller has loaded it already.
-
-    Raises:
-        PluginError: the plugin can't be loaded, or its ``Section`` is no model.
-        SettingsError: a property is unknown or wrong.
+    ``entry`` is the class or function, where the caller has loaded it already. Raises PluginError if the plugin can't
+    be loaded, or its ``Section`` is no model; SettingsError if a property is unknown or wrong.
     """
     entry = load(role, name) if entry is None else entry
     with failing(role, name, "cannot check its settings", _secrets(name, settings, entry)):
@@ -204,11 +195,7 @@ def _check(role: Role, plugin: Any) -> None:
 
 
 def check_period(period: Any) -> timedelta:
-    """The period of a task, if it is one.
-
-    Raises:
-        TypeError: it is no timedelta above 0.
-    """
+    """The period of a task, if it is one. Raises TypeError if it is no timedelta above 0."""
     if not isinstance(period, timedelta) or period <= timedelta():
         raise TypeError(f"its period is {period!r:.200}; make it a datetime.timedelta above 0")
     return period

@@ -41,7 +41,6 @@ class Terminal(Console):
     """Rich's console, which shows an escape in the place of each character that a terminal obeys or hides."""
 
     def __init__(self, **options: Any) -> None:
-        """``options`` are rich's."""
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -63,7 +62,6 @@ def one_line(text: str, most: int | None = None) -> str:
 
 
 def say(text: str, *, to_stderr: bool = False, end: str = "\n") -> None:
-    """Print plain text."""
     print(shown(text), file=sys.stderr if to_stderr else sys.stdout, end=end)
 
 
@@ -97,7 +95,6 @@ def table(
 
 
 def show_facts(screen: Console, facts: Iterable[tuple[str, str]]) -> None:
-    """Print pairs of label and text, a line each."""
     for label, value in facts:
         screen.print(Text.assemble((f"  {label:<10}", "dim"), one_line(value)), soft_wrap=True)
 
@@ -140,12 +137,10 @@ class Section:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether one of the findings is."""
         return any(finding.level is Level.WRONG for finding in self.findings)
 
 
 def show(sections: Iterable[Section], screen: Console | None = None) -> None:
-    """Print the sections."""
     screen = screen or console()
     for section in sections:
         screen.print(Text(f"\n{section.title}", style="bold"))
@@ -164,8 +159,7 @@ def show(sections: Iterable[Section], screen: Console | None = None) -> None:
 def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
     """The value of an option.
 
-    Raises:
-        typer.BadParameter: instead of the parser's ValueError; it names the option and the text.
+    Raises typer.BadParameter instead of the parser's ValueError; it names the option and the text.
     """
     import typer  # only here: explain and top start without it (quotahost.cli.start)
 
@@ -179,8 +173,7 @@ def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
 def writing(path: Path) -> Iterator[None]:
     """Name the file or folder that is written if the operating system doesn't let us.
 
-    Raises:
-        QuotahostError: instead of an OSError.
+    Raises a QuotahostError instead of an OSError.
     """
     try:
         yield

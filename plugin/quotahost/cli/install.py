@@ -62,8 +62,7 @@ def jars_in(libs: Path) -> list[Jar]:
 def carried_jar() -> Iterator[Jar]:
     """The jar inside this package, as a file for as long as the context lasts.
 
-    Raises:
-        NoJar: the package was built without it.
+    Raises NoJar if the package was built without it.
     """
     resource = files("quotahost") / "_jar" / "quotahost.jar"
     if not resource.is_file():
@@ -97,10 +96,8 @@ def install(
 def install_jar(kafka_home: Path) -> tuple[Path, list[Jar]]:
     """Copy the package's jar into ``libs`` and remove older ones of quotahost's; where it lies now, and these.
 
-    A running broker keeps the files that it has open: it sees the change when it is restarted.
-
-    Raises:
-        QuotahostError: no Kafka there, no jar in this package, or ``libs`` can't be written.
+    A running broker keeps the files that it has open: it sees the change when it is restarted. Raises QuotahostError if
+    there is no Kafka, no jar in this package, or ``libs`` can't be written.
     """
     libs = kafka_home / "libs"
     if not libs.is_dir():

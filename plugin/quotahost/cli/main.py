@@ -60,7 +60,6 @@ def main(
 
 
 def properties() -> None:
-    """Print the table of all properties, in Markdown."""
     # The table ends with its own line break: the output is put into documents as it is.
     say(properties_table(), end="")
 

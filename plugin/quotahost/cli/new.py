@@ -59,7 +59,6 @@ class Kind(StrEnum):
 
     @property
     def role(self) -> Role:
-        """The role."""
         return Role[self.name]
 
 
@@ -92,7 +91,6 @@ def new(
 
 
 def _files(role: Role, module: str) -> Iterator[tuple[str, str]]:
-    """The names and texts of the package's files."""
     example = _EXAMPLES[role]
     for file in (f"{example}.py", f"test_{example}.py", "pyproject.toml"):
         text = (_examples() / example / file).read_text(encoding="utf-8")

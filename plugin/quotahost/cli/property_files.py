@@ -45,16 +45,11 @@ class BrokerFile:
     unresolved: tuple[str, ...]
 
     def get(self, name: str, default: str = "") -> str:
-        """A property's trimmed value."""
         return self.properties.get(name, default).strip()
 
 
 def read_broker_file(path: Path) -> BrokerFile:
-    """Read a broker's file.
-
-    Raises:
-        QuotahostError: it can't be read, or one of its unicode escapes is malformed.
-    """
+    """Read a broker's file. Raises QuotahostError if it can't be read, or one of its unicode escapes is malformed."""
     try:
         everything = _read(path)
     except (OSError, ValueError) as error:
@@ -90,8 +85,7 @@ def read_client_config(path: Path | None) -> dict[str, str]:
 def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
     """The same for librdkafka; what is in its names already stays.
 
-    Raises:
-        QuotahostError: a keystore has a format that librdkafka doesn't read, or a JAAS configuration names nobody.
+    Raises QuotahostError if a keystore has a format that librdkafka doesn't read, or a JAAS configuration names nobody.
     """
     config = {name: value for name, value in given.items() if not name.startswith(tuple(_PEM))}
     credentials = login(jaas := config.pop(_JAAS, ""))

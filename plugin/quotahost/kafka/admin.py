@@ -93,9 +93,8 @@ def _check_policy(admin: AdminClient, topic: str) -> None:
 def described(admin: AdminClient, kind: ResourceType, name: str, wait: float) -> dict[str, Any]:
     """The configuration of a topic or a broker: Kafka's entries by the properties' names.
 
-    Raises:
-        KafkaException: the cluster refuses the answer, or gives none.
-        TimeoutError: there is no answer in ``wait`` seconds.
+    Raises KafkaException if the cluster refuses the answer, or gives none; TimeoutError if there is no answer in
+    ``wait`` seconds.
     """
     resource = ConfigResource(kind, name)
     entries: dict[str, Any] = admin.describe_configs([resource], request_timeout=wait)[resource].result(wait)
@@ -172,20 +171,14 @@ class BrokerConfig:
     """
 
     def __init__(self, config: Mapping[str, Any], broker: int) -> None:
-        """Not connected yet.
-
-        Args:
-            config: librdkafka's.
-            broker: its id.
-        """
+        """Not connected yet. ``config`` is librdkafka's; ``broker`` is its id."""
         self._config, self._broker = dict(config), str(broker)
         self._admin: AdminClient | None = None
 
     def listed(self, name: str) -> Listed | None:
         """A property's value, None if this Kafka doesn't know the property.
 
-        Raises:
-            Unreachable: there is no answer, or the right is missing (DescribeConfigs on the cluster).
+        Raises Unreachable if there is no answer, or the right is missing (DescribeConfigs on the cluster).
         """
         with _answered():
             entry = described(self._client(), ResourceType.BROKER, self._broker, _CONFIG_WAIT).get(name)

@@ -27,9 +27,8 @@ _PLUGINS: Final = {
 def client_config(context: Context[object], **more: Any) -> dict[str, Any]:
     """The configuration of a librdkafka client. It contains secrets, so it must not be logged.
 
-    Args:
-        context: the plugin's; its broker names the servers and the credentials.
-        more: further options of librdkafka, with ``_`` for ``.`` in their names.
+    ``context`` is the plugin's; its broker names the servers and the credentials; ``more`` is further options of
+    librdkafka, with ``_`` for ``.`` in their names.
     """
     options = {name.replace("_", "."): value for name, value in more.items()}
     # The operator's kafka.* override ours, but not the options without which a caller can't work.
@@ -51,11 +50,9 @@ class Connection:
 
     @property
     def ever(self) -> bool:
-        """Whether the client has reached the cluster at least once."""
         return self._connected is not None
 
     def works(self) -> None:
-        """The client has just read or written something."""
         if self._fault.healed():
             self._context.log.warning("connected again")
         if not self._connected:
@@ -97,12 +94,8 @@ class NoAnswer(QuotahostError):
 def reach(config: Mapping[str, str], wait: float) -> AdminClient:
     """A client that has had its first answer.
 
-    Args:
-        config: librdkafka's, with ``bootstrap.servers``; it may contain secrets, of which nothing is shown.
-        wait: seconds, at most.
-
-    Raises:
-        NoAnswer: the configuration is wrong, or no broker answers it.
+    ``config`` is librdkafka's, with ``bootstrap.servers``; it may contain secrets, of which nothing is shown; ``wait``
+    is seconds, at most. Raises NoAnswer if the configuration is wrong, or no broker answers it.
     """
     errors: list[KafkaError] = []
     try:

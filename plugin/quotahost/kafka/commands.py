@@ -73,9 +73,8 @@ class CompactedTopic:
     def read(self) -> Iterator[tuple[bytes | None, bytes | None]]:
         """Keys and values of all records, from the beginning of each partition to its end now; none without a topic.
 
-        Raises:
-            TopicFailed: it can't be read to its end.
-            NoAnswer: no broker answers, or the configuration is wrong (``quotahost.kafka.client``).
+        Raises TopicFailed if it can't be read to its end; NoAnswer if no broker answers, or the configuration is wrong
+        (``quotahost.kafka.client``).
         """
         try:
             topic = reach(self._config, _WAIT).list_topics(self.name, timeout=_WAIT).topics[self.name]
@@ -167,7 +166,6 @@ class NotWatched(QuotahostError):
     exit_code = 2
 
     def __init__(self, problem: str, remedy: str) -> None:
-        """Make the message of the two."""
         super().__init__(f"{problem}\n  -> {remedy}")
 
 
@@ -199,22 +197,14 @@ class Watching:
         self._consumer.assign(ends)
 
     def brokers(self) -> frozenset[str]:
-        """The ids of the brokers that are alive.
-
-        Raises:
-            NotWatched: no broker answers.
-        """
+        """The ids of the brokers that are alive. Raises NotWatched if no broker answers."""
         try:
             return frozenset(map(str, self._admin.list_topics(self._topic, timeout=_WAIT).brokers))
         except KafkaException as failure:
             raise NotWatched(f"no broker answers: {failure.args[0].str()}", _IN_SERVICE) from None
 
     def ask(self, watch: Watch) -> None:
-        """Write the watch; returns once it is written.
-
-        Raises:
-            NotWatched: it can't be written.
-        """
+        """Write the watch; returns once it is written. Raises NotWatched if it can't be written."""
         self._failure = None
         self._producer.produce(self._topic, encode(watch), KEY, on_delivery=self._delivered)
         left = self._producer.flush(_WAIT)
@@ -226,8 +216,7 @@ class Watching:
     def read(self, seconds: float) -> Iterator[tuple[bytes | None, bytes]]:
         """Keys and values of the looks that have arrived, after this many seconds at most.
 
-        Raises:
-            NotWatched: this client may no longer read the topic, or it is gone.
+        Raises NotWatched if this client may no longer read the topic, or it is gone.
         """
         end = time.monotonic() + seconds
         while messages := self._consumer.consume(500, max(0.0, end - time.monotonic())):
@@ -240,7 +229,6 @@ class Watching:
                     yield message.key(), value
 
     def close(self) -> None:
-        """End the connection."""
         self._consumer.close()
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:

@@ -94,11 +94,9 @@ class Follower:
         self._thread = context.start_thread(f"{context.name}-follower", self._run)
 
     def read_again(self) -> None:
-        """Read the topic from its beginning once more. Any thread may call."""
         self._again.set()
 
     def close(self) -> None:
-        """End the thread and its client."""
         self._stop.set()
         self._thread.join(_CLOSE_WITHIN)
 
@@ -187,7 +185,6 @@ class Follower:
         return error.code() in _PLACE_LOST
 
     def _partitions(self, consumer: Consumer) -> set[int]:
-        """The partitions to read."""
         metadata = consumer.list_topics(self._topic, timeout=2.0).topics[self._topic]
         # librdkafka reports a topic that is absent here, and raises nothing.
         if metadata.error is not None:

@@ -20,7 +20,6 @@ class Listeners:
     """What a broker's properties say of its listeners. It shows none of them, since they contain secrets."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """``properties`` are the broker's own."""
         self._properties = properties
 
     def get(self, name: str, default: str = "") -> str:
@@ -43,7 +42,6 @@ class Listeners:
 
     @property
     def inter_broker(self) -> str:
-        """The name of the listener by which brokers reach each other."""
         return self.get("inter.broker.listener.name") or self.get("security.inter.broker.protocol", "PLAINTEXT")
 
     @property
@@ -188,8 +186,7 @@ _PEM: Final = ("ssl.ca.pem", "ssl.key.pem", "ssl.certificate.pem")
 def translate(java: Mapping[str, str], keystores: Keystores) -> dict[str, str]:
     """Keystores of any type become PEM texts, and a JAAS configuration user and password. The result has secrets.
 
-    Raises:
-        ConnectionError: a keystore can't be read.
+    Raises ConnectionError if a keystore can't be read.
     """
     made = {name: java[name] for name in _SAME if name in java}
     protocol = java.get("security.protocol", "")

@@ -72,11 +72,9 @@ class JvmProducer:
         return lambda: Written(sent, int(future.get().timestamp()), wall_ms())
 
     def send(self, topic: str, key: bytes, value: bytes) -> Written:
-        """Write one record."""
         return self.begin(topic, key, value)()
 
     def partitions(self, topic: str) -> int:
-        """The number of a topic's partitions, as this client knows it."""
         return int(self._producer.partitionsFor(topic).size())
 
     def close(self) -> None:
@@ -96,7 +94,6 @@ class JvmConsumer:
             consumer.seekToBeginning([self._partition])
 
     def end(self) -> int:
-        """The offset after the last record."""
         return int(self._consumer.endOffsets([self._partition]).get(self._partition))
 
     def at(self) -> int:
@@ -118,7 +115,6 @@ class JvmConsumer:
         return {(topic, number): int(ends[f"{topic}-{number}"]) for topic, number in partitions}
 
     def close(self) -> None:
-        """Close it."""
         self._consumer.close()
 
 
@@ -133,7 +129,6 @@ class JvmKafka:
     """Makes clients from one configuration in Java's names, which contains secrets. Py4J converts dicts and lists."""
 
     def __init__(self, spark: SparkSession, config: Mapping[str, str]) -> None:
-        """Connects nothing yet."""
         self._jvm = jvm(spark)
         self._config: dict[str, Any] = dict(config)
         # Py4J looks a Java name up package by package, each in all jars: once is enough.
@@ -143,14 +138,12 @@ class JvmKafka:
         self._admin: Any = None
 
     def cluster(self) -> tuple[str, list[str]]:
-        """The cluster's id, and the ids of its brokers that are alive."""
         with self._asked() as admin:
             described = admin.describeCluster()
             brokers = [node.idString() for node in _items(described.nodes().get())]
             return described.clusterId().get(), brokers
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        """Those of the topics that exist, by name."""
         with self._asked() as admin:
             there = [name for name in _items(admin.listTopics().names().get()) if name in names]
             described = admin.describeTopics(there).allTopicNames().get()
@@ -165,7 +158,6 @@ class JvmKafka:
             return ""
 
     def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> bool:
-        """Create a topic; False if it exists."""
         make = self._jvm.org.apache.kafka.clients.admin.NewTopic
         topic = make(name, partitions, self._jvm.java.lang.Short(str(replicas))).configs(dict(config))
         with self._asked() as admin:
@@ -178,7 +170,6 @@ class JvmKafka:
         return True
 
     def producer(self) -> JvmProducer:
-        """A producer that waits for all replicas."""
         serializer = self._jvm.org.apache.kafka.common.serialization.ByteArraySerializer
         make = self._jvm.org.apache.kafka.clients.producer.KafkaProducer
         return JvmProducer(self._jvm, make(self._config | _PRODUCER, serializer(), serializer()))
@@ -191,7 +182,6 @@ class JvmKafka:
         return JvmConsumer(self._jvm, make(self._config | settings, deserializer(), deserializer()), topic)
 
     def close(self) -> None:
-        """Close the connections for questions."""
         if self._admin is not None:
             self._admin.close(self._jvm.java.time.Duration.ofSeconds(_CLOSE_WITHIN))
             self._admin = None
@@ -274,14 +264,8 @@ class Topics:
         """Create the topics that are absent, and check the others.
 
         While fewer than three brokers are alive it waits for more, up to GATHERING seconds since the last one came.
-
-        Args:
-            wait: waits for so many seconds.
-            clock: in seconds, monotonic.
-
-        Raises:
-            TopicError: a topic has a form with which the pipeline can't work.
-            Py4JJavaError: the cluster doesn't answer, or refuses to create a topic.
+        ``wait`` waits for so many seconds; ``clock`` in seconds, monotonic. Raises TopicError if a topic has a form
+        with which the pipeline can't work; Py4JJavaError if the cluster doesn't answer, or refuses to create a topic.
         """
         there = self._kafka.topics(self._topics.keys())
         self._unseen -= there.keys()

@@ -44,7 +44,6 @@ class Written(NamedTuple):
 
 
 def wall_ms() -> int:
-    """This machine's time in ms since the epoch."""
     return time.time_ns() // 1_000_000
 
 
@@ -63,7 +62,6 @@ class KafkaClock:
         self._wrong = LoggedOnce(log)
 
     def now(self) -> int:
-        """Kafka's time in ms since the epoch."""
         return self._wall() + self.ahead
 
     def correct(self, record: Written) -> None:
@@ -105,11 +103,9 @@ class Ticks:
         self._thread = Periodic("ticks", self._write_if_due, self._remaining)
 
     def published(self) -> None:
-        """A record was published just now, so the next tick is due after a whole period."""
         self._last = self._clock()
 
     def hurry(self) -> None:
-        """Write a tick at once."""
         self._hurried.set()
         self._thread.wake()
 

@@ -62,10 +62,8 @@ def reached_at(limit: str, capacity: str = "capacity") -> str:
     """The consumption in bytes at which a volume reaches the limit, at most its capacity; null without a limit.
 
     It is what ``quotahost.model.Limit.consumed_at`` returns, bounded as in ``broker.plugins.policies.limits``.
-
-    Args:
-        limit: an SQL expression for a struct of ``type`` and ``level``, as in a snapshot.
-        capacity: one for the volume's capacity in bytes.
+    ``limit`` is an SQL expression for a struct of ``type`` and ``level``, as in a snapshot; ``capacity`` is one for the
+    volume's capacity in bytes.
     """
     # A DECIMAL for the percentage: bytes times 100 may exceed a BIGINT. The bounds are those of the policy ``limits``.
     return f"""CASE {limit}.type
@@ -79,11 +77,8 @@ def exact_factor(consumed: str) -> str:
     """A struct that orders volumes by their factor (``quotahost.model.volumes``); those without limits come last.
 
     A factor is a quotient of whole numbers up to 2**63, and as doubles two of them may look alike. 54 of its digits, in
-    three numbers, tell any two apart.
-
-    Args:
-        consumed: SQL for the bytes consumed. The columns softLimit and hardLimit must be there, and softAt and hardAt,
-            the consumptions in bytes at which the volume reaches them.
+    three numbers, tell any two apart. ``consumed`` is SQL for the bytes consumed. The columns softLimit and hardLimit
+    must be there, and softAt and hardAt, the consumptions in bytes at which the volume reaches them.
     """
     # 18 digits at a time: a DECIMAL of 38 holds no product of two longer numbers, and a BIGINT no longer quotient.
     digits, ramp = "CAST(1000000000000000000L AS DECIMAL(19, 0))", "CAST(hardAt - softAt AS DECIMAL(19, 0))"

@@ -39,8 +39,7 @@ _LATE: Final = "5 minutes"
 def readings(snapshots: DataFrame) -> DataFrame:
     """A row of COLUMNS for each volume of each snapshot; none for a tombstone.
 
-    Args:
-        snapshots: the rows of ``snapshots.resolved``.
+    ``snapshots`` are the rows of ``snapshots.resolved``.
     """
     # No filter: Spark would push it below the parse of the JSON, and parse a second time for it.
     volumes = snapshots.selectExpr("*", "explode(IF(removed, NULL, volumes)) AS v")
@@ -54,9 +53,8 @@ def readings(snapshots: DataFrame) -> DataFrame:
 def uses(usage: DataFrame, cluster: str) -> DataFrame:
     """Rows of USAGE_COLUMNS, of producers only.
 
-    Args:
-        usage: the rows of ``shares.parse``; a stream or a batch.
-        cluster: the id of the cluster of records that name none.
+    ``usage`` is the rows of ``shares.parse``; a stream or a batch; ``cluster`` is the id of the cluster of records that
+    name none.
     """
     clients = (
         usage.where("error IS NULL AND ts IS NOT NULL")

@@ -41,9 +41,7 @@ class Job:
     def __init__(self, spark: SparkSession, options: Options, progress: Progress) -> None:
         """Connect, create the topics that are missing, and take a run.
 
-        Raises:
-            Py4JJavaError: the cluster doesn't answer.
-            TopicError: a topic can't be used as it is.
+        Raises Py4JJavaError if the cluster doesn't answer; TopicError if a topic can't be used as it is.
         """
         client, tick = options.client(), options.tick.total_seconds()
         self._spark, self._options, self._fault = spark, options, LoggedOnce(log)

@@ -36,6 +36,7 @@ from quotahost.pipeline.session import (
     quiet,
     session,
 )
+from quotahost.records.topics import TOPICS
 from quotahost.text import EscapingFormatter
 
 log = logging.getLogger("quotahost.pipeline")
@@ -54,11 +55,9 @@ class PlaceError(QuotahostError):
 def run(chosen: Options) -> None:
     """Run until SIGTERM or SIGINT.
 
-    Raises:
-        ConnectorError: the jars of Spark's Kafka connector are missing.
-        PlaceError: a directory lies where the executors can't reach it.
-        TopicError: a topic can't be used as it is.
-        OSError: the port for the metrics is taken, or a directory can't be written to.
+    Raises ConnectorError if the jars of Spark's Kafka connector are missing; PlaceError if a directory lies where the
+    executors can't reach it; TopicError if a topic can't be used as it is; OSError if the port for the metrics is
+    taken, or a directory can't be written to.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -104,7 +103,6 @@ class Lock:
     """
 
     def __init__(self, directory: str) -> None:
-        """Locks nothing yet."""
         parts = urlsplit(directory)
         place = Path(unquote(parts.path) if parts.scheme else directory) / _LOCK
         self._path = place if on_this_machine(directory) else None
@@ -113,8 +111,7 @@ class Lock:
     def take(self) -> bool:
         """Lock it, unless another process has; whether it is locked by this one now.
 
-        Raises:
-            OSError: the directory can't be written to.
+        Raises OSError if the directory can't be written to.
         """
         if self._path is None or self._file is not None:
             return True
@@ -129,7 +126,6 @@ class Lock:
         return True
 
     def release(self) -> None:
-        """Let another process lock it."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -169,15 +165,13 @@ def configure_logging() -> None:
 def submit_line(options: Options, master: str) -> str:
     """One command in several lines, without any secret, for a machine where this package is installed.
 
-    Args:
-        options: the pipeline's; those that differ from the defaults appear. ``kafka`` stays in the environment.
-        master: Spark's master, such as ``spark://host:7077``.
-
-    Raises:
-        ConnectorError: the connector's jars are missing.
+    ``options`` are the pipeline's; those that differ from the defaults appear. ``kafka`` stays in the environment;
+    ``master`` is Spark's master, such as ``spark://host:7077``. Raises ConnectorError if the connector's jars are
+    missing.
     """
     # ``kafka`` holds secrets: other users of the machine can read a process's arguments.
     given = options.model_dump(exclude_defaults=True, exclude={"kafka", "master"})
+    by_prefix = {topic.pipeline_option: topic.named(options.topics_prefix) for topic in TOPICS}
     parts = [
         ["spark-submit", "--master", master],
         ["--properties-file", str(path(DEFAULTS))],
@@ -185,7 +179,7 @@ def submit_line(options: Options, master: str) -> str:
         ["--conf", f"spark.scheduler.allocation.file={path(POOLS).as_uri()}"],
         ["--jars", ",".join(map(str, jars()))],
         [str(path("main.py"))],
-        *([option(name), as_text(value)] for name, value in given.items()),
+        *([option(name), as_text(value)] for name, value in given.items() if as_text(value) != by_prefix.get(name)),
     ]
     return " \\\n  ".join(map(shlex.join, parts))
 

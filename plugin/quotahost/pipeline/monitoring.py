@@ -59,15 +59,10 @@ class Progress:
         self._lines: dict[str, tuple[tuple[Any, ...], LineLimit]] = {}
 
     def serve(self, port: int, address: str) -> None:
-        """Serve the metrics to Prometheus.
-
-        Raises:
-            OSError: the port is taken, or the address isn't this machine's.
-        """
+        """Serve the metrics to Prometheus. Raises OSError if the port is taken, or the address isn't this machine's."""
         start_http_server(port, addr=address, registry=self.registry)
 
     def published(self, cluster: str) -> None:
-        """A record of this cluster was written."""
         self._published.labels(cluster).inc()
 
     def unpublished(self, cluster: str, reason: str) -> None:
@@ -81,7 +76,6 @@ class Progress:
         return sum(self._known.copy().values()) if self._known else None
 
     def stands_by(self) -> None:
-        """Another pipeline uses this one's directories."""
         self._standing_by.set(1)
 
     def refused_run(self, reason: str) -> None:
@@ -131,7 +125,6 @@ class Progress:
             self._state_bytes.labels(query).set(operator["memoryUsedBytes"])
 
     def failed(self, query: str, reason: str) -> None:
-        """A query ended with an error, and is started again."""
         self._failures.labels(query).inc()
         log.error("query %s failed and is started again: %s", query, reason)
 

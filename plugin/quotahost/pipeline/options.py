@@ -25,6 +25,8 @@ from pydantic import (
 )
 
 from quotahost.errors import QuotahostError
+from quotahost.records.topics import PREFIX, TOPICS
+from quotahost.settings.types import TopicPrefix
 from quotahost.units import Duration
 
 #: The brokers' fence knows the pipeline by this client-id where clients don't authenticate; elsewhere the pipeline's
@@ -48,8 +50,7 @@ def _names(value: object) -> object:
 def _one_cluster_each(given: tuple[str, ...]) -> tuple[str, ...]:
     """Check topics that are given as ``topic`` or ``topic=cluster``.
 
-    Raises:
-        ValueError: one isn't of that form, or it isn't clear to which cluster a topic belongs.
+    Raises ValueError if one isn't of that form, or it isn't clear to which cluster a topic belongs.
     """
     for topic in given:
         if not _TOPIC_OF.fullmatch(topic):
@@ -98,6 +99,9 @@ class Options(BaseModel):
     cluster: str | None = Field(
         None, description="Id of the cluster that topics without one belong to; default: the bootstrap's."
     )
+    topics_prefix: TopicPrefix = Field(
+        PREFIX, description="Begin of the topics' names, as topics.prefix of the brokers; a topic's own option wins."
+    )
     snapshots_topic: Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_one_cluster_each)] = Field(
         ("__quotahost_snapshots",),
         description="Topics of snapshots, comma-separated: TOPIC, or TOPIC=ID where another cluster's are mirrored.",
@@ -124,6 +128,12 @@ class Options(BaseModel):
     metrics_port: int | None = Field(None, ge=1, le=65535, description="Port for Prometheus; off without.")
     metrics_address: str = Field("127.0.0.1", description="Address that the port listens on.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _name_topics(cls, given: dict[str, Any]) -> dict[str, Any]:
+        prefix = str(given.get("topics_prefix", PREFIX))
+        return {topic.pipeline_option: topic.named(prefix) for topic in TOPICS if topic.pipeline_option} | given
+
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.validity <= self.tick:
@@ -135,7 +145,6 @@ class Options(BaseModel):
 
     @property
     def snapshots_topics(self) -> tuple[str, ...]:
-        """The names of the topics of snapshots."""
         return tuple(_parted(topic)[0] for topic in self.snapshots_topic)
 
     def clusters(self, own: str) -> dict[str, str]:
@@ -145,9 +154,7 @@ class Options(BaseModel):
     def client(self) -> dict[str, str]:
         """Kafka's configuration, in its Java client's names, secrets among it; the environment wins over the file.
 
-        Raises:
-            OSError: the file of ``kafka_config`` can't be read.
-            ValueError: it is no properties file.
+        Raises OSError if the file of ``kafka_config`` can't be read; ValueError if it is no properties file.
         """
         config = {"client.id": CLIENT_ID}
         if self.kafka_config is not None:
@@ -160,9 +167,8 @@ class Options(BaseModel):
 def options(**given: Any) -> Options:
     """The options given, where None means not given, and those of the environment.
 
-    Raises:
-        OptionsError: an option is missing, wrong or unknown, or the file can't be read. The message doesn't repeat
-            values, as some of them are secrets.
+    Raises OptionsError if an option is missing, wrong or unknown, or the file can't be read. The message doesn't repeat
+    values, as some of them are secrets.
     """
     variables = {name: f"{_ENV}{name.upper()}" for name in Options.model_fields}
     environment = {name: os.environ[variable] for name, variable in variables.items() if variable in os.environ}

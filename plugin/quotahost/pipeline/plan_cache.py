@@ -34,7 +34,6 @@ class PlanCache:
     """Keeps the plan of one query; whatever fails in that, each batch gets the query's own answer."""
 
     def __init__(self) -> None:
-        """Keeps no plan yet."""
         self._key: tuple[Hashable, ...] | None = None
         self._rows: Any = None  # the leaf of the plan, which stands for the rows of a batch
         self._steps: list[Any] = []  # the plan's other nodes, from the leaf's parent to the root

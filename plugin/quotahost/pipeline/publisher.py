@@ -114,7 +114,6 @@ class Publisher:
             self._publishing.release()
 
     def _publish_batch(self, volumes: DataFrame, batch: int) -> Last | None:
-        """What was published; None unless all of it was."""
         with self._lock:
             rules, ahead = self._rules, self._clock.ahead
         # stands_by() comes first: where the other pipeline has ceased to publish, it changes the run.

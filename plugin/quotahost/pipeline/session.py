@@ -79,17 +79,12 @@ def quiet() -> dict[str, str]:
 
 
 def defaults() -> dict[str, str]:
-    """The properties in ``spark-defaults.conf``."""
     with Path(path(DEFAULTS)).open() as file:
         return dict(javaproperties.load(file))
 
 
 def jars() -> list[Path]:
-    """The connector's jars.
-
-    Raises:
-        ConnectorError: this package was built without them.
-    """
+    """The connector's jars. Raises ConnectorError if this package was built without them."""
     directory = path("spark/jars")
     there = sorted(directory.glob("*.jar"))
     if not there:

@@ -146,8 +146,7 @@ def long_number(json: str) -> str:
 def is_json(json: str) -> str:
     """Whether a text from which from_json, with OPTIONS, has read an object is one JSON object and nothing else.
 
-    Args:
-        json: an SQL expression for the text.
+    ``json`` is an SQL expression for the text.
     """
     # from_json ignores what follows the value that it has read. In a list, something follows that nobody can write
     # before: the text's own hash.
@@ -211,9 +210,7 @@ _VARIANTS: Final = (
 def suspect(s: str, json: str) -> str:
     """Whether a snapshot may be misread or no JSON, by a look that costs little; few good records are suspects.
 
-    Args:
-        s: an SQL expression for what from_json has read, as SNAPSHOT.
-        json: one for the text that it has read.
+    ``s`` is an SQL expression for what from_json has read, as SNAPSHOT; ``json`` is one for the text that it has read.
     """
     # A search from character to character took 15 % of a backlog, so the commonest records are spared most of it.
     # All broker ids look like numbers, so it takes the one field's name and the quote that has to follow it.
@@ -243,8 +240,7 @@ def _like(texts: str) -> str:
 def misread(json: str) -> str:
     """``json``, ``schema`` or ``limit`` for a snapshot that from_json has misread, else null. It reads the text again.
 
-    Args:
-        json: an SQL expression for the text.
+    ``json`` is an SQL expression for the text.
     """
     sides = ("softLimit", "hardLimit")
     of_volume = [_other("v.volumeName"), _no_texts("v.topics"), *(_null(f"v.{side}") for side in sides)]

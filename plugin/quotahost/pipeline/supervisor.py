@@ -61,7 +61,6 @@ class _Query:
         self.due, self.pause, self.failures = 0.0, _FIRST_PAUSE, 0
 
     def stop(self) -> None:
-        """Stop it; the next look starts it."""
         if self.running is not None:
             self.running.stop()
             self.running = None
@@ -104,11 +103,9 @@ class Supervisor:
             self._queries[name].stop()
 
     def kafka_answers(self) -> None:
-        """The cluster has just answered a question."""
         self._answered_at = self._clock()
 
     def look(self) -> None:
-        """Start what is due, and report the progress of what runs."""
         # While a backlog is read, the other queries would take the cores from the volumes.
         self._all_begun = self._all_begun or self.caught_up()
         for name in self._queries if self._all_begun else (self.FIRST,):
@@ -131,7 +128,6 @@ class Supervisor:
         return {at: offset for source in last["sources"] for at, offset in offsets(source.get("endOffset")).items()}
 
     def close(self) -> None:
-        """Stop the queries."""
         for query in self._queries.values():
             query.stop()
 

@@ -54,20 +54,17 @@ class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSe
 
     @property
     def storage_soft(self) -> Limit | None:
-        """The soft limit of this broker's volumes."""
         return self.static.storage.soft_limit
 
     @property
     def storage_hard(self) -> Limit | None:
-        """The hard limit of this broker's volumes."""
         return self.static.storage.hard_limit
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> "Settings":
         """Read a broker's properties, as :func:`read_properties` does, for callers that need no notes.
 
-        Raises:
-            SettingsError: see read_properties.
+        Raises as read_properties.
         """
         return read_properties(properties)[0]
 
@@ -123,9 +120,8 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
 def live_properties(settings: Settings, models: Models | None = None) -> list[str]:
     """Full names of all properties whose change takes effect without a restart, Strimzi's own last.
 
-    Args:
-        settings: lists the configured plugins, whose own properties are live too.
-        models: the configured plugins' section models by name.
+    ``settings`` lists the configured plugins, whose own properties are live too; ``models`` are the configured plugins'
+    section models by name.
     """
     # Kafka compares whole names (Reconfigurable.reconfigurableConfigs), so a family's star would match nothing.
     own = [PREFIX + p.name for p in declared(Settings) if p.live and not p.is_family]

@@ -52,7 +52,6 @@ class Property:
 
     @property
     def is_family(self) -> bool:
-        """Whether it stands for many properties, such as ``kafka.*``."""
         return self.name.endswith("*")
 
 
@@ -73,7 +72,6 @@ class Problem:
     unknown: bool = False
 
     def names(self, property: str) -> bool:
-        """Whether the problem is about this property."""
         is_family = self.property.endswith("*")
         return property == self.property or (is_family and property.startswith(self.property.removesuffix("*")))
 
@@ -87,7 +85,6 @@ class SettingsError(QuotahostError, ValueError):
     """Everything that is wrong with the broker's properties, each with its remedy."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        """Take at least one problem."""
         self.problems = tuple(problems)
         lines = [str(problem) for problem in self.problems]
         super().__init__(lines[0] if len(lines) == 1 else "\n - ".join([f"{len(lines)} problems:", *lines]))

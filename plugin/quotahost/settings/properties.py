@@ -138,7 +138,7 @@ class RecordSettings(Frozen):
     topics_prefix: TopicPrefix = declare("topics.prefix", default=TOPIC_PREFIX, live=False)
     """Begin of the names of quotahost's compacted topics: `snapshots`, `cluster_volumes`, `usage`, `shares`, `quotas`,
     `watch` and `looks` follow it. Set another one if several Kafka clusters are mirrored into one, or if your names
-    follow a rule; then name the same topics to the pipeline and the commands."""
+    follow a rule; then give the pipeline the same by `--topics-prefix`, and name the topics to the commands."""
     fenced_brokers: Annotated[Literal["last-known", "unknown"], ONE_OF] = declare(
         "fenced.brokers", default="last-known"
     )
@@ -148,37 +148,30 @@ class RecordSettings(Frozen):
 
     @property
     def snapshots_topic(self) -> str:
-        """The topic of the brokers' volumes."""
         return f"{self.topics_prefix}snapshots"
 
     @property
     def cluster_volumes_topic(self) -> str:
-        """The topic of the volumes of all brokers, which the pipeline writes."""
         return f"{self.topics_prefix}cluster_volumes"
 
     @property
     def usage_topic(self) -> str:
-        """The topic of what each broker's busiest clients use."""
         return f"{self.topics_prefix}usage"
 
     @property
     def shares_topic(self) -> str:
-        """The topic of each broker's shares of the cluster-wide quotas, which the pipeline writes."""
         return f"{self.topics_prefix}shares"
 
     @property
     def quotas_topic(self) -> str:
-        """The topic of the cluster-wide quotas, which ``quotahost quotas apply`` writes."""
         return f"{self.topics_prefix}quotas"
 
     @property
     def watch_topic(self) -> str:
-        """The topic by which ``quotahost top --bootstrap`` asks brokers for looks."""
         return f"{self.topics_prefix}watch"
 
     @property
     def looks_topic(self) -> str:
-        """The topic in which brokers answer ``quotahost top --bootstrap``."""
         return f"{self.topics_prefix}looks"
 
     @property
@@ -266,7 +259,6 @@ class ClientSettings(Frozen):
 
     @property
     def excluded_principals(self) -> tuple[str, ...]:
-        """All principals that an operator exempts, by either property."""
         return *self.listed_principals, *self.exempt_principals
 
 
@@ -345,10 +337,8 @@ class ConnectionSettings(Frozen):
 
     @property
     def metrics_port(self) -> int | None:
-        """The port of ``metrics.port``, None for no endpoint."""
         return self.metrics_endpoint and self.metrics_endpoint[1]
 
     @property
     def metrics_address(self) -> str:
-        """The address of ``metrics.port``."""
         return self.metrics_endpoint[0] if self.metrics_endpoint else "127.0.0.1"

@@ -25,8 +25,7 @@ _TRIMMED: Final = re.compile(r"\s*((?:\\.|.)*?)\s*", re.DOTALL)
 def parse_list(value: object, read_name: Callable[[str, str], K]) -> dict[K, float | None]:
     """Rates by name; ``read_name`` makes the key of an entry's name and, for its errors, the quoted entry.
 
-    Raises:
-        ValueError: an entry is ill-formed, or a name is there twice.
+    Raises ValueError if an entry is ill-formed, or a name is there twice.
     """
     text = str(value).strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
@@ -94,20 +93,12 @@ def _plain(text: str) -> str:
 
 
 def parse_rates(value: object) -> dict[str, float | None]:
-    """Rates by name.
-
-    Raises:
-        ValueError: see parse_list.
-    """
+    """Rates by name. Raises as parse_list."""
     return parse_list(value, _name)
 
 
 def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
-    """Rates by user and client-id.
-
-    Raises:
-        ValueError: see parse_list.
-    """
+    """Rates by user and client-id. Raises as parse_list."""
     return parse_list(value, _pair)
 
 

@@ -163,10 +163,8 @@ class Row:
 def describe(settings: BaseModel, models: Models | None = None) -> list[Row]:
     """Every property as understood, in the order of the declarations; unset families have no rows.
 
-    Args:
-        settings: what to describe.
-        models: the configured plugins' section models by name, which say what is a secret. Without a model a
-            property is a secret if its name says so: ``password``, ``secret``, ``token``, ``key``, ``jaas``.
+    ``models`` are the configured plugins' section models by name, which say what is a secret. Without a model a
+    property is a secret if its name says so: ``password``, ``secret``, ``token``, ``key``, ``jaas``.
     """
     rows: list[Row] = []
     for declaration in declared(type(settings)):

@@ -55,7 +55,6 @@ def _property_name(field: str, alias: object) -> str:
 
 
 def is_secret_property(name: str, model: type[BaseModel] | None) -> bool:
-    """Whether the value of a plugin's property must never be shown."""
 
     def has_secret(annotation: Any) -> bool:
         if isinstance(annotation, type) and issubclass(annotation, SecretStr | SecretBytes):
@@ -70,15 +69,13 @@ def is_secret_property(name: str, model: type[BaseModel] | None) -> bool:
 
 
 def secret_values(section: Mapping[str, str], model: type[BaseModel] | None) -> list[str]:
-    """The values in a plugin's section that must never be shown."""
     return [text for key, text in section.items() if is_secret_property(key, model)]
 
 
 def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] | None) -> BaseModel | None:
     """The model of one plugin's own properties (by property_names), None if the plugin has no model.
 
-    Raises:
-        SettingsError: unknown or wrong properties; it lists all of them, without secrets.
+    Raises SettingsError for unknown or wrong properties; it lists all of them, without secrets.
     """
     prefix = f"{PREFIX}plugin.{name}."
     if model is None:

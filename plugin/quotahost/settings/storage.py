@@ -52,13 +52,11 @@ class Override:
     hard: Limit | None = None
 
     def __str__(self) -> str:
-        """As ``doctor`` shows it."""
         sides = (f"{side} {limit}" for side, limit in (("soft", self.soft), ("hard", self.hard)) if limit)
         return f"{self.volume}: {', '.join(sides)}"
 
 
 def _limit(limit_type: LimitType, level: float) -> Limit:
-    """A limit from a property's value: bytes, or a share from 0 to 1."""
     if limit_type is LimitType.MIN_FREE_PERCENTAGE:
         level = float(Decimal(repr(level)) * 100)  # exactly: 0.07 * 100 is 7.000000000000001 in floats
     return Limit(limit_type, level)
@@ -67,9 +65,8 @@ def _limit(limit_type: LimitType, level: float) -> Limit:
 def parse_overrides(value: object) -> tuple[Override, ...]:
     """The overrides in ``VOLUME LEVEL=SIZE ...; VOLUME ...``, levels as of ``static.storage``.
 
-    Raises:
-        ValueError: an entry is ill-formed, contradicts itself, or its volume or a side is there twice; it names the
-            entry.
+    Raises ValueError if an entry is ill-formed, contradicts itself, or its volume or a side is there twice; it names
+    the entry.
     """
     overrides: dict[str, Override] = {}
     for entry in filter(None, split(value, ";")):  # a ; at the end is no entry
@@ -172,7 +169,6 @@ class StorageSettings(Frozen):
 
     @property
     def any_limit(self) -> bool:
-        """Whether any volume may have a limit."""
         return bool(self.soft_limit or self.hard_limit or self.overrides)
 
     def _limits(self, side: str) -> dict[str, Limit]:

@@ -160,7 +160,6 @@ def live_names() -> list[str]:
 
 
 def table() -> str:
-    """All of Strimzi's properties as a Markdown table, names without ``client.quota.callback.``."""
     lines = ["| Strimzi's property | its default | read as | here |", "|---|---|---|---|"]
     for theirs in PROPERTIES:
         ours = f"`{theirs.ours}`" if theirs.is_own and theirs.ours else theirs.ours
@@ -240,7 +239,6 @@ class _Translator:
             self._default(VALIDITY)
 
     def _limit(self) -> StrimziProperty | None:
-        """The limit of Strimzi's that is set, right or wrong."""
         limits = [limit for limit in (BYTES, RATIO) if limit.name in self._given]
         if len(limits) == 2:  # Strimzi's plugin refuses both, too
             self._problem(RATIO, f"excludes {PREFIX}{BYTES.name}, as in Strimzi's plugin; keep one of them")
@@ -255,7 +253,6 @@ class _Translator:
         return next((name for name in names if self._given[name].strip() not in ("", "none")), "")
 
     def _factor_source(self, limit: StrimziProperty | None, by_035: str) -> bool:
-        """Set Strimzi's factor source where the file names none; return whether there is one."""
         if self._texts.get(INTERVAL.name) == "":  # an interval of 0 or less: off
             # An empty factor.source means none, so both properties say the same.
             if self._given.get(_SOURCE, "").strip():
@@ -272,7 +269,6 @@ class _Translator:
         return bool(self._source())
 
     def _source(self) -> str:
-        """The factor source by name; where a limit of ours is set, its default is ``local``."""
         return self._made.properties.get(PREFIX + _SOURCE, "local" if self._limit_of_035() else "").strip()
 
     def _interval(self, with_default: bool) -> None:
@@ -328,7 +324,6 @@ class _Translator:
             self._note(f"{self._line(theirs)} read as {theirs.ours}={text}{why}", warns)
 
     def _default(self, theirs: StrimziProperty, why: str = "", warns: bool = False) -> None:
-        """Set Strimzi's default where the file has neither name."""
         if theirs.name not in self._given and theirs.ours not in self._given:
             text = theirs.read(theirs.default)
             self._set(theirs, theirs.ours, text)
@@ -347,5 +342,4 @@ class _Translator:
         self._made.notes.append(Note(text, warns))
 
     def _line(self, theirs: StrimziProperty) -> str:
-        """The property as the operator wrote it."""
         return f"{theirs.name}={printable(self._given[theirs.name].strip())}"

@@ -37,11 +37,7 @@ def split(value: object, separator: str) -> list[str]:
 
 
 def distinct(items: list[_T]) -> tuple[_T, ...]:
-    """The items.
-
-    Raises:
-        ValueError: one is there twice.
-    """
+    """The items. Raises ValueError if one is there twice."""
     twice = [item for item in items if items.count(item) > 1]
     if twice:
         raise ValueError(f"has {str(twice[0])!r} twice; remove one")
@@ -118,8 +114,7 @@ Principals = Annotated[tuple[str, ...], BeforeValidator(_principals), _listed("p
 def choose(value: object, options: Iterable[_S]) -> _S:
     """The option of this name, whatever its case and with ``-`` for ``_``.
 
-    Raises:
-        ValueError: none of the options; it names them and the nearest.
+    Raises ValueError if it is none of the options; the error names them and the nearest.
     """
     # Operators meet both spellings: Kafka's type is CONTROLLER_MUTATION, our properties say controller-mutation.
     folded = {option.lower().replace("-", "_"): option for option in options}
@@ -262,7 +257,6 @@ class Shadow:
     suppliers: frozenset[str] = frozenset()
 
     def names(self) -> list[str]:
-        """The rules by their names, in one order."""
         return [
             *(["factor"] if self.factor else []),
             *(["topics"] if self.all_topics else []),

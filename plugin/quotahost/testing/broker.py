@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from quotahost.model import Client, ClientUsage, LogDir, Look
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -48,27 +51,19 @@ class FakeBroker:
         return dict(self.client)
 
     def registered(self) -> dict[int, bool]:
-        if isinstance(self.brokers, Exception):
-            raise self.brokers
-        return dict(self.brokers)
+        return dict(_answer(self.brokers))
 
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
-        if isinstance(self.directories, Exception):
-            raise self.directories
-        return [directory for directory in self.directories if directory.broker in brokers]
+        return [directory for directory in _answer(self.directories) if directory.broker in brokers]
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         return self.offline
 
     def usage(self, most: int) -> list[ClientUsage]:
-        if isinstance(self.usages, Exception):
-            raise self.usages
-        return self.usages[:most]
+        return _answer(self.usages)[:most]
 
     def look(self, most: int) -> Look:
-        if isinstance(self.looked, Exception):
-            raise self.looked
-        return self.looked.first(most)
+        return _answer(self.looked).first(most)
 
     def explain(self, client: Client) -> list[str]:
         return self.explained.get(client, [])
@@ -87,3 +82,9 @@ class FakeBroker:
         # A list, since the loop removes keys of what it walks through.
         for key in [key for key in self.shown if key[:2] == (type, name)]:
             self.shown.pop(key, None)
+
+
+def _answer(set_to: T | Exception) -> T:
+    if isinstance(set_to, Exception):
+        raise set_to
+    return set_to

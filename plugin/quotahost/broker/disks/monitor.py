@@ -84,12 +84,10 @@ class DiskMonitor:
         return self
 
     def latest(self) -> tuple[float, DiskState | None]:
-        """See Disks."""
         looked_at, disks = self._newest
         return self._clock() - looked_at, disks
 
     def known(self) -> ClusterVolumes:
-        """See Disks."""
         known = self._as_known()
         # The same object while nothing has changed: the host compares by `is` and then doesn't ask the policy again.
         if known != self._known:
@@ -195,7 +193,6 @@ class DiskMonitor:
         return replace(disks, volumes=tuple(replace(v, topics=topics.get(v.name)) for v in disks.volumes))
 
     def _log_problems(self, matched: Matched, offline: bool) -> None:
-        """Log each problem of the overrides once."""
         strangers = [f"{printable(name)} is no volume or log directory" for name in matched.unmatched]
         for problem in [*matched.conflicts, *([] if offline else strangers)]:
             if problem not in self._logged:
@@ -230,9 +227,7 @@ class NoDisks:
         self.cluster_id = cluster_id(log_dirs(properties))
 
     def latest(self) -> tuple[float, DiskState | None]:
-        """See Disks."""
         return 0.0, DiskState(())
 
     def known(self) -> ClusterVolumes:
-        """See Disks."""
         return _NONE

@@ -70,7 +70,6 @@ class TopicsByVolume:
     """Lists the topics of volumes, each every LIST_EVERY at most."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """``clock`` in seconds, monotonic."""
         self._clock = clock
         self._listed: dict[str, tuple[float, tuple[str, ...], frozenset[str] | None]] = {}
 
@@ -169,8 +168,7 @@ def measure(
 ) -> tuple[MeasuredVolume, Look]:
     """The volume of this name and broker with these log directories, and the second of two looks at them.
 
-    Raises:
-        OSError: the volume can't be read.
+    Raises OSError if the volume can't be read.
     """
     before, first = _volume(volume, broker, directories), look(directories)
     sleep(seconds)

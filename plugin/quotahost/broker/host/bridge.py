@@ -125,14 +125,12 @@ class Pipe:
         threading.Thread(target=self._read, name="quotahost-answers", daemon=True).start()
 
     def ask(self, message: bytes) -> bytes:
-        """See Transport."""
         number, answer = next(self._numbers), SimpleQueue[bytes]()
         self._waiting[number] = answer
         self._send(number, message)
         return answer.get()
 
     def tell(self, message: bytes) -> None:
-        """See Transport."""
         self._send(0, message)
 
     def detach(self) -> None:

@@ -56,7 +56,6 @@ class HostBroker:
     """
 
     def __init__(self, shim: Shim, settings: Settings) -> None:
-        """``settings`` bring ``kafka.*`` and ``static.kafka.admin.*``."""
         self._shim = shim
         self._given: dict[str, str] | None = None
         self.refresh(settings)
@@ -83,11 +82,9 @@ class HostBroker:
         return {name: value.get_secret_value() for name, value in self.settings.kafka_admin.items()}
 
     def usage(self, most: int) -> list[ClientUsage]:
-        """See Broker."""
         return usage(self._shim.ask, most)
 
     def look(self, most: int) -> Look:
-        """See Broker."""
         return look(self._shim.ask, most)
 
     def explain(self, client: Client) -> list[str]:
@@ -126,7 +123,6 @@ class ClusterWatch:
     """Asks on a thread of its own, since an answer may take ten seconds; the host thread fetches what it hears."""
 
     def __init__(self, shim: Shim) -> None:
-        """Ask nothing yet."""
         self._shim = shim
         self._broker: int | None = None
         self._lock = threading.Lock()
@@ -145,8 +141,7 @@ class ClusterWatch:
     def start(self, broker: int | None) -> None:
         """Begin to ask, after FIRST.
 
-        Args:
-            broker: this broker's id; None for a controller alone, whose own listener answers no such question.
+        ``broker`` is this broker's id; None for a controller alone, whose own listener answers no such question.
         """
         self._broker, self._tries = broker, 0 if broker is None else TRIES
         start = partial(start_daemon, at_end=self._shim.detach)
@@ -180,7 +175,6 @@ class ClusterWatch:
         self._turns += 1
 
     def look(self) -> None:
-        """Ask once for all that is not known yet."""
         if self._tries:
             self._ask_stored(str(self._broker))
         if not self._kafka_tells:

@@ -44,8 +44,7 @@ RETENTION: Final = frozenset(
 def look(ask: Ask, most: int) -> Look:
     """What ``quotahost top`` shows of this broker, with at most so many scopes' use.
 
-    Raises:
-        ConnectionError: Java can't answer.
+    Raises ConnectionError if Java can't answer.
     """
     # One more tells whether there are more.
     dump = ask("uses", str(most + 1)) if most else {"state": ask("state"), "uses": []}
@@ -55,8 +54,7 @@ def look(ask: Ask, most: int) -> Look:
 def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[Client, str]] = ()) -> Look:
     """The broker's status from the answer to the question ``uses``, and what was asked besides.
 
-    Raises:
-        ValueError: the answer is that of another version.
+    Raises ValueError if the answer is that of another version.
     """
     with of_this_version():
         state = state_of(dump["state"])
@@ -73,8 +71,7 @@ def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[C
 def use_of(state: BrokerState, row: Row) -> ClientUse:
     """A row of the dump, as everybody sees it who asks who uses what.
 
-    Raises:
-        ValueError: the row is that of another version.
+    Raises ValueError if the row is that of another version.
     """
     quota = quota_of(state, row)
     would_hold = state.would_hold.get((quota.type.value, quota.user, quota.client_id), "")
@@ -168,8 +165,7 @@ def _line(use: ClientUse) -> str:
 def explained(ask: Ask, client: Client) -> Row:
     """What Java says of a client, and what is measured of the scopes that suppliers in shadow would make.
 
-    Raises:
-        ValueError: the answer is that of another version.
+    Raises ValueError if the answer is that of another version.
     """
     answer: dict[str, Any] = ask("client", *client)
     with of_this_version():

@@ -101,42 +101,34 @@ class BrokerState:
 
     @property
     def state(self) -> State:
-        """The state in force."""
         return State.OPEN if self.factor >= 1 else State.THROTTLE if self.factor > 0 else State.PAUSE
 
     @property
     def source(self) -> str:
-        """The factor source that answers, where one stands in for another; "" where none does."""
         return ",".join(self.sources)
 
     @property
     def where(self) -> str:
-        """The broker as people know it."""
         return f"broker {self.node or 'of unknown id'} (pid {self.pid})"
 
     @property
     def fence(self) -> str:
-        """``open``, ``closed`` or ``none``."""
         return "none" if not self.fence_installed else "closed" if self.fence_closed else "open"
 
     @property
     def is_shadow(self) -> bool:
-        """Whether quotahost only shows what it would enforce."""
         return not self.enforced
 
     @property
     def factor_in_shadow(self) -> bool:
-        """Whether the factor and the fence are only shown."""
         return not self.enforced or "factor" in self.shadow
 
     @property
     def is_for_topics(self) -> bool:
-        """Whether the factor is only for those who write to affected topics."""
         return self.affected_topics >= 0
 
     @property
     def slows_some(self) -> bool:
-        """Whether those who write to affected topics have other limits than the rest now."""
         return self.is_for_topics and not self.factor_in_shadow
 
     @property
@@ -148,8 +140,7 @@ class BrokerState:
 def state_facts(dump: Row) -> dict[str, Any]:
     """The fields of a BrokerState, from the JSON of the question ``state``.
 
-    Raises:
-        ValueError: it is that of another version.
+    Raises ValueError if it is that of another version.
     """
     with of_this_version():
         fence, topics = dump["fence"], dump["topics"]
@@ -171,11 +162,7 @@ def state_facts(dump: Row) -> dict[str, Any]:
 
 
 def state_of(dump: Row) -> BrokerState:
-    """The state, from the JSON of the question ``state``.
-
-    Raises:
-        ValueError: it is that of another version.
-    """
+    """The state, from the JSON of the question ``state``. Raises ValueError if it is that of another version."""
     return BrokerState(**state_facts(dump))
 
 

@@ -149,21 +149,17 @@ def _own_users(settings: Settings) -> set[str]:
 
 
 def node_id(broker: Mapping[str, str]) -> int:
-    """This node's id, -1 if the properties don't name it."""
     return int(broker.get("node.id") or broker.get("broker.id") or -1)
 
 
 def own_client_id(node: int) -> str:
-    """The client-id of the plugin's own Kafka client on a node."""
     return f"{OWN}{node}"
 
 
 def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> list[str]:
     """The names of the principals, without the type ("User:"), each once.
 
-    Args:
-        properties: the broker's own.
-        keystores: reads a keystore; it waits for a file.
+    ``properties`` are the broker's own; ``keystores`` reads a keystore; it waits for a file.
     """
     listeners = Listeners(properties)
     names: dict[str, None] = {}

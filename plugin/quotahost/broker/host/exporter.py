@@ -91,8 +91,7 @@ class Exporter:
     ) -> None:  # fmt: skip
         """Serve what ``gauges`` and ``clients`` return; the thread that calls them calls ``detach`` as its last act.
 
-        Raises:
-            OSError: the address can't be bound.
+        Raises OSError if the address can't be bound.
         """
         self._gauges, self._clients, self._collect = gauges, clients, _Collect()
         registry = CollectorRegistry()
@@ -152,11 +151,7 @@ class Exporter:
 
 
 def _page(app: Callable[..., Any], head: bytes) -> bytes:
-    """The response to a request whose head this is.
-
-    Raises:
-        HTTPException, ValueError: it is no request.
-    """
+    """The response to a request whose head this is. Raises HTTPException or ValueError if it is no request."""
     lines = BytesIO(head)
     method, target, _ = lines.readline().decode("ascii").split()
     headers = parse_headers(lines)
@@ -169,11 +164,7 @@ def _page(app: Callable[..., Any], head: bytes) -> bytes:
 
 
 def exporter(settings: Settings, shim: Shim) -> Exporter | None:
-    """The endpoint of ``metrics.port``, None if none is set.
-
-    Raises:
-        SettingsError: the address can't be bound.
-    """
+    """The endpoint of ``metrics.port``, None if none is set. Raises SettingsError if the address can't be bound."""
     if settings.metrics_port is None:
         return None
     clients = ClientSeries(partial(uses, shim.ask), settings.metrics_clients) if settings.metrics_clients else None
@@ -206,7 +197,6 @@ class ClientSeries:
         self._fault = LoggedOnce(_log)
 
     def read(self) -> Series:
-        """The series as they are now."""
         began = self._clock()
         if began >= self._due:
             self._series = self._look()
@@ -226,7 +216,6 @@ class ClientSeries:
 
 
 def series(uses: Iterable[ClientUse]) -> Series:
-    """The series of those that are not idle."""
     attributes = ("Rate", "Quota", "Limit", "DelayMs", "Bound")
     shown: dict[str, dict[tuple[str, ...], float]] = {attribute: {} for attribute in attributes}
     for use in uses:

@@ -88,12 +88,8 @@ class LiveChange:
     def stage(self, given: Mapping[str, str], read: tuple[Settings, Translation] | None = None) -> Configuration:
         """Build what these properties need, unless it is staged already. Nothing in force is touched.
 
-        Args:
-            given: the properties as Kafka has them.
-            read: what the caller has read in them already.
-
-        Raises:
-            PluginError, SettingsError: they can't be used. What was built for them is closed.
+        ``given`` are the properties as Kafka has them; ``read`` is what the caller has read in them already. Raises
+        PluginError or SettingsError if they can't be used. What was built for them is closed.
         """
         if self._staged and self._staged[1].given == given:
             return self._staged[1]
@@ -118,11 +114,7 @@ class LiveChange:
         return settings, translation, self._builder.validate(settings)
 
     def apply(self, given: Mapping[str, str]) -> None:
-        """Put these properties in force.
-
-        Raises:
-            PluginError, SettingsError: as of :meth:`stage`.
-        """
+        """Put these properties in force. Raises as :meth:`stage`."""
         made = self.stage(given)
         self._staged, self._plugins, self.in_force = None, made.plugins, made
         self._install(made)
@@ -133,7 +125,6 @@ class LiveChange:
             self.drop()
 
     def drop(self) -> None:
-        """Close what is staged."""
         if self._staged:
             # Tasks too, since a staged one has never run.
             close(reversed(self._staged[1].plugins.without(self._plugins)), self._guard, tasks=True)
@@ -142,7 +133,6 @@ class LiveChange:
     # ---- Kafka's events ----
 
     def on_validate(self, fields: tuple[str, ...]) -> None:
-        """Stage a change, and answer whether it can be used."""
         ticket, given = properties(fields)
         problem = None
         try:
@@ -216,8 +206,7 @@ class LiveChange:
 def without_unknown(given: Mapping[str, str], read: Callable[[Mapping[str, str]], _T], unknown: list[Problem]) -> _T:
     """What ``read`` makes of the properties without the names that it calls unknown, which ``unknown`` gets.
 
-    Raises:
-        SettingsError: a property with a known name is wrong.
+    Raises SettingsError if a property with a known name is wrong.
     """
     known = dict(given)
     while True:

@@ -30,7 +30,6 @@ class RateLimit(logging.Filter):
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` in seconds, monotonic."""
         super().__init__()
         self._clock = clock
         self._loggers: dict[str, tuple[LineLimit, dict[str, LineLimit]]] = {}

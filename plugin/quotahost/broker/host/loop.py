@@ -132,7 +132,6 @@ class Host:
         return self._disks.started
 
     def _install(self, new_one: Configuration) -> None:
-        """Put a configuration in the place of the one in force, and close the plugins that are not among its."""
         settings, plugins, old = new_one.settings, new_one.plugins, self._plugins
         self._plugins, self._settings = plugins, settings
         adopt(plugins, settings, new_one.sections, self._guard)
@@ -179,7 +178,6 @@ class Host:
             self._ask_for_fence()
 
     def _handle_guarded(self, event: Event, changes: LiveChange) -> None:
-        """Handle one event; whatever goes wrong with it, the events behind it are handled, too."""
         try:
             self._handle(event.kind, event.fields, changes)
         except Exception as error:
@@ -283,8 +281,7 @@ class FaultHandler:
     def refuse(self, by: str) -> None:
         """Disable it and refuse the start if it is enabled; ``by`` says who may have done it.
 
-        Raises:
-            FaultHandlerEnabled: it was.
+        Raises FaultHandlerEnabled if it was enabled.
         """
         if self._disabled():
             raise FaultHandlerEnabled(

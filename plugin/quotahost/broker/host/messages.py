@@ -140,10 +140,7 @@ def encode(value: object) -> bytes:
     """The bytes of None, a bool, int, float, text, bytes, an array of ints or doubles, or a list or tuple of these.
 
     Half a surrogate pair in a text, as in names of files that are not UTF-8, is escaped: what a plugin writes in a
-    cause or a group must not end the host.
-
-    Raises:
-        TypeError: it is no such value.
+    cause or a group must not end the host. Raises TypeError if it is no such value.
     """
     parts: list[bytes] = []
     _write(value, parts)
@@ -181,11 +178,7 @@ def _big_endian(numbers: array[Any]) -> array[Any]:
 
 
 def decode(message: bytes) -> Any:
-    """The value of these bytes; lists come as lists, arrays as arrays.
-
-    Raises:
-        ValueError: they are not one value.
-    """
+    """The value of these bytes; lists come as lists, arrays as arrays. Raises ValueError if they are not one value."""
     try:
         value, end = _read(message, 0)
     except (struct.error, KeyError) as error:
@@ -338,8 +331,7 @@ def shadow_text(would: Sequence[tuple[int, float, int] | None], groups: Sequence
 def would_be(text: str, quota_type: QuotaType) -> WouldBe | None:
     """What ``shadow_text`` wrote of one type; None is nothing. A broker may have 50,000 such texts, each of its own.
 
-    Raises:
-        ValueError: it is no such text.
+    Raises ValueError if it is no such text.
     """
     fields = json.loads(text).get(quota_type) if text else None
     return None if fields is None else WouldBe(*fields)

@@ -53,7 +53,6 @@ class NewClients:
     """Answers for the clients of each batch, and has clients asked about again. Made once in a host's life."""
 
     def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float]) -> None:
-        """``clock`` in seconds, monotonic."""
         self._shim, self._guard, self._clock = shim, guard, clock
         self._lock = threading.Lock()
         self._changed: set[Whom] = set()
@@ -69,8 +68,7 @@ class NewClients:
     def answers_changed(self, principal: str | None = None, client_id: str | None = None) -> None:
         """``Context.answers_changed``: have these clients asked about again. Any thread may call.
 
-        Raises:
-            TypeError: a name that is neither text nor None.
+        Raises TypeError if a name is neither text nor None.
         """
         # The error must come up on the plugin's own thread: the host thread no longer knows who announced what.
         for name in (principal, client_id):
@@ -80,7 +78,6 @@ class NewClients:
             self._changed.add((principal, client_id))
 
     def resolve(self, batch: Batch) -> None:
-        """Publish the answers for the clients of a batch."""
         if not batch.clients:
             return
         answers = self._resolver.answers(batch.clients)
@@ -316,11 +313,7 @@ class AnswerTable:
         return self.answers
 
     def answer(self, quota: Quota, source: int) -> Answer:
-        """A supplier's quota as Java takes it.
-
-        Raises:
-            TypeError: it is no Quota, or its scope no Scope.
-        """
+        """A supplier's quota as Java takes it. Raises TypeError if it is no Quota, or its scope no Scope."""
         # By identity: a supplier's quotas are few, and hashing or checking one takes longer than to look it up.
         key = (id(quota), source)
         known = self._quotas.get(key)
@@ -345,11 +338,7 @@ class AnswerTable:
         return self._combined.setdefault(text, len(self._names) + len(self._combined))
 
     def frozen(self, ids: Collection[str]) -> frozenset[str]:
-        """The client-ids that a supplier returned.
-
-        Raises:
-            TypeError: they are no collection of texts.
-        """
+        """The client-ids that a supplier returned. Raises TypeError if they are no collection of texts."""
         known = self._ids.get(id(ids))
         if known is None:
             # A text is a collection of texts, too, but of letters.

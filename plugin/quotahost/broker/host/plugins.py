@@ -76,7 +76,6 @@ class Guard:
     """
 
     def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` in seconds, monotonic."""
         self._shim, self._clock = shim, clock
         self._methods: dict[tuple[str, str], _Method] = {}
 
@@ -243,8 +242,7 @@ class Builder:
     def validate(self, settings: Settings) -> Sections:
         """Import every plugin that this node needs and validate its own properties.
 
-        Raises:
-            PluginError, SettingsError: one can't be loaded or configured.
+        Raises PluginError or SettingsError if one can't be loaded or configured.
         """
         return {
             (role, name): plugin_settings(role, name, settings)
@@ -255,10 +253,8 @@ class Builder:
     def build(self, settings: Settings, sections: Sections, old: PluginSet) -> PluginSet:
         """Build every plugin of ``sections``, or keep that of ``old`` if it can stay. Nothing of ``old`` is touched.
 
-        A plugin can stay if its own properties are the same, or if it has a method ``reconfigure``.
-
-        Raises:
-            PluginError: one can't be constructed. Those that were built before it are closed.
+        A plugin can stay if its own properties are the same, or if it has a method ``reconfigure``. Raises PluginError
+        if one can't be constructed. Those that were built before it are closed.
         """
         plugins: list[LoadedPlugin] = []
         try:

@@ -101,11 +101,7 @@ class Shim:
     """
 
     def __init__(self, transport: Transport) -> None:
-        """Introduce this Python.
-
-        Raises:
-            ConnectionError: Java speaks another version of the protocol.
-        """
+        """Introduce this Python. Raises ConnectionError if Java speaks another version of the protocol."""
         self._transport = transport
         self._known_ids: dict[frozenset[str], bytes] = {}
         self._closing = False

@@ -77,7 +77,6 @@ class Shadow:
             self._thread = Periodic("shadow", self._work, lambda: self._pause, self._start_thread)
 
     def close(self) -> None:
-        """End the thread."""
         if self._thread:
             self._thread.close()
 

@@ -195,7 +195,6 @@ class Pauses:
     """
 
     def __init__(self, guard: Guard, clock: Callable[[], float]) -> None:
-        """``clock`` in seconds, monotonic."""
         self._guard, self._clock = guard, clock
         self._seen: OrderedDict[tuple[str, str], float] = OrderedDict()  # when; the longest ago first
         self._policy: QuotaPolicy | None = None  # the one that was asked last
@@ -320,8 +319,7 @@ def _all_numbers(policy: QuotaPolicy, volumes: list[Volume]) -> list[Numbers]:
 def _numbers(policy: LimitAware, volume: Volume) -> Numbers:
     """A volume's limits in bytes consumed, and which of them is breached, by the attributes of their metrics.
 
-    Raises:
-        TypeError: an answer of the policy is of another type than its role says.
+    Raises TypeError if an answer of the policy is of another type than its role says.
     """
     soft, hard = policy.soft_limit(volume), policy.hard_limit(volume)
     breached = (policy.breaches_soft_limit(volume), policy.breaches_hard_limit(volume))

@@ -156,7 +156,6 @@ def _properties(broker: BrokerFile | None, is_here: bool) -> Iterator[Section]:
 def _cluster(
     broker: BrokerFile | None, against: str, client_config: Path | None, party: Party | None
 ) -> Iterator[Section]:
-    """What the running cluster says."""
     settings: Settings | None = None
     with suppress(SettingsError):  # another section shows it
         settings = read_properties(broker.properties)[0] if broker else None

@@ -89,8 +89,7 @@ class Interpreter(BaseModel):
     def run_doctor(self, options: Sequence[str]) -> int:
         """Have the doctor of this interpreter's environment look; its exit code.
 
-        Raises:
-            InterpreterError: it takes too long.
+        Raises InterpreterError if it takes too long.
         """
         sys.stdout.flush()  # its output follows ours
         command = [self.executable, "-I", "-c", _DOCTOR.format(path=list(self.path)), "doctor", "--here", *options]
@@ -104,8 +103,7 @@ class Interpreter(BaseModel):
 def ask(executable: str) -> Interpreter:
     """Run the shim's probe with this interpreter.
 
-    Raises:
-        InterpreterError: it can't be run, doesn't answer, or is too old to answer.
+    Raises InterpreterError if it can't be run, doesn't answer, or is too old to answer.
     """
     # As text, since quotahost may not be installed for that interpreter.
     command = [executable, "-I", "-c", inspect.getsource(probe) + _MORE]
@@ -237,7 +235,6 @@ _JVM_OPTIONS: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS",
 
 
 def check_kafka(kafka_home: Path) -> Iterator[Finding]:
-    """Everything about the Kafka of this folder, and about the Java that would run it."""
     yield check_version(kafka_home / "libs")
     yield from check_internals(kafka_home)
     yield from _check_java()

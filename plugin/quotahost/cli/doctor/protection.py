@@ -56,7 +56,6 @@ _WITHOUT_TOPICS: Final = ("log-dirs", "prometheus", "fixed")
 
 
 def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    """What protects the disks less than it seems to, each with its remedy."""
     yield from _fence(settings, broker)
     yield from _scope(settings, broker)
     if settings.factor_source is None:

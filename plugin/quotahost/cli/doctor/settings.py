@@ -42,9 +42,8 @@ _EVEN: Final = 2
 def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Settings | None]:
     """Read the properties; the settings are None if they are wrong.
 
-    Args:
-        broker: the broker's properties.
-        with_plugins: whether the broker's plugins are installed here, so that they can check theirs.
+    ``broker`` has the broker's properties; ``with_plugins`` says whether the broker's plugins are installed here, so
+    that they can check theirs.
     """
     findings = list(_before_reading(broker))
     try:
@@ -84,7 +83,6 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
 
 
 def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    """All weaknesses of these settings in this broker, each with its remedy."""
     yield from _listeners(settings, broker)
     yield from _quotas(settings)
     yield from check_protection(settings, broker)

@@ -73,9 +73,8 @@ def _believed(settings: Settings) -> list[Topic]:
 def needed(settings: Settings | None, party: Party) -> dict[str, frozenset[Operation]]:
     """By topic, whether the party must read or write it: without that it doesn't do what is configured.
 
-    Args:
-        settings: name the topics and, for the plugins, say which of them they use; without settings all.
-        party: who needs it.
+    ``settings`` name the topics and, for the plugins, say which of them they use; without settings all; ``party`` is
+    who needs it.
     """
     needs: dict[str, frozenset[Operation]] = {}
     for name, topic in named(settings).items():

@@ -32,8 +32,7 @@ Until: TypeAlias = Annotated[str | None, typer.Option("--to", metavar="TIME", he
 def check_packages(command: str, *names: str) -> None:
     """See that the packages are there, without importing them.
 
-    Raises:
-        QuotahostError: one is missing; the message says what to install.
+    Raises QuotahostError if one is missing; the message says what to install.
     """
     if missing := [name for name in names if find_spec(name) is None]:
         raise QuotahostError(f"quotahost {command} needs {' and '.join(missing)}: pip install 'quotahost[spark]'")
@@ -42,8 +41,7 @@ def check_packages(command: str, *names: str) -> None:
 def check_drawing(file: Path, *suffixes: str) -> None:
     """See that a picture can be drawn to a file with one of these suffixes, if any are given.
 
-    Raises:
-        typer.BadParameter: matplotlib is missing, or the name is no picture's.
+    Raises typer.BadParameter if matplotlib is missing, or the name is no picture's.
     """
     if suffixes and file.suffix not in suffixes:
         raise typer.BadParameter(f"{file} is no FILE{' or FILE'.join(suffixes)}", param_hint="--plot")
@@ -52,11 +50,7 @@ def check_drawing(file: Path, *suffixes: str) -> None:
 
 
 def parse_windows(text: str) -> int:
-    """``quota.window.num``.
-
-    Raises:
-        ValueError: no number from 1 to 100.
-    """
+    """``quota.window.num``. Raises ValueError if it is no number from 1 to 100."""
     windows = parse_count(text)
     if windows > 100:
         raise ValueError("windows are too many; take 100 at most")
@@ -66,10 +60,8 @@ def parse_windows(text: str) -> int:
 def parse_range(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
     """The first time of ``--from`` and ``--to``, and the time before which the last one is; None is open.
 
-    A time without a zone is UTC, and a day is included whole.
-
-    Raises:
-        typer.BadParameter: one is no time, or the range is empty; the message says what to write.
+    A time without a zone is UTC, and a day is included whole. Raises typer.BadParameter if one is no time, or the range
+    is empty; the message says what to write.
     """
     start = None if since is None else parsed("--from", since, _parse_time)
     end = None if until is None else parsed("--to", until, _parse_time)
@@ -117,17 +109,12 @@ class Work(Progress):
         self._step = self.add_task("", total=None)
 
     def begin(self, step: str) -> None:
-        """Show that this step begins."""
         self.update(self._step, description=step)
         if not self.console.is_terminal:
             self.console.print(Text(f"{step} ..."), soft_wrap=True)
 
     def spark(self, command: str) -> Any:
-        """Start a Spark for a command on this machine.
-
-        Raises:
-            QuotahostError: there is no Java that Spark runs on.
-        """
+        """Start a Spark for a command on this machine. Raises QuotahostError if there is no Java that Spark runs on."""
         from quotahost.cli.lab.history import start, tasks
 
         self.begin("Starting Spark")

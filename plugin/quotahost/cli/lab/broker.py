@@ -4,15 +4,17 @@ Every ``factor.interval``, and up to 0.1 s later, the host thread reads its sour
 closes or opens the fence at once, and the taps follow it at each beat of 200 ms. A client's batch is appended to the
 disks of all its replicas, and Kafka's quota mutes the client for as long as its limit of now has it.
 
-What Java does here is modelled: ``FactorInForce`` (the produce taps, the fence), ``Watch`` (the beats), ``Lease`` (the
-fallback while the host is silent) and ``Rule`` (the floor).
+The source is ``local``: the broker looks at its own disk every ``volumes.period`` (``OwnDisk``). What Java does here is
+modelled: ``FactorInForce`` (the produce taps, the fence), ``Watch`` (the beats), ``Lease`` (the fallback while the host
+is silent) and ``Rule`` (the floor).
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Final, cast
+from dataclasses import replace
+from typing import Any, Final, Generic, TypeVar, cast
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
@@ -21,9 +23,8 @@ from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.cli.lab.host import SmallShim, policy_of
 from quotahost.cli.lab.scenes import Scene
-from quotahost.cli.lab.snapshots import Source
 from quotahost.cli.lab.traffic import Client, Disk, Events, Slowing, ms
-from quotahost.model import State
+from quotahost.model import ClusterVolumes, Factor, State
 from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
 from quotahost.throttling import Tap, lowered
@@ -33,22 +34,64 @@ LEASE: Final = 50  # ms, Lease.CHECK_MS
 TAKE: Final = 100  # ms, the longest that the host waits for work
 
 
-class Watcher:
-    """Is told what happens on brokers; this one does nothing with it, and ``Checks`` is one that looks for faults."""
+B = TypeVar("B", bound="Broker")
 
-    def appended(self, broker: Broker, client: Client, limit: float, mute: int) -> None:
+
+class OwnDisk:
+    """The factor source of a broker that knows its own disk.
+
+    Attributes:
+        known: its volume, when it looked last.
+        life: how often it has started or died.
+    """
+
+    def __init__(self, disk: Disk, topics: frozenset[str], settings: Settings, events: Events) -> None:
+        """``topics`` are those with a replica on the disk."""
+        self._disk, self._topics, self._events = disk, topics, events
+        self._period = ms(settings.volumes_period)
+        self.life = 0
+
+    def start(self) -> None:
+        self.life += 1
+        self.known = ClusterVolumes(())
+        self._look(self.life)
+
+    def stop(self) -> None:
+        self.life += 1
+
+    def read(self) -> ClusterVolumes | Factor:
+        return self.known
+
+    def looked(self) -> None:
+        """It has looked; other brokers could be told."""
+
+    def _look(self, life: int) -> None:
+        if life != self.life:
+            return
+        used = self._disk.used()
+        if not self.known.volumes or self.known.volumes[0].consumed != used:
+            topics = self._topics if self._disk.bounds.may_lower(used) else None  # as quotahost.broker.disks.monitor
+            self.known = ClusterVolumes((replace(self._disk.volume, consumed=used, topics=topics),))
+        self.looked()
+        self._events.after(self._period, lambda: self._look(life))
+
+
+class Watcher(Generic[B]):
+    """Is told what happens on brokers; this one does nothing with it."""
+
+    def appended(self, broker: B, client: Client, limit: float, mute: int) -> None:
         """A client's batch was appended, and it is muted for so many ms."""
 
-    def turned_back(self, broker: Broker, client: Client) -> None:
+    def turned_back(self, broker: B, client: Client) -> None:
         """A closed fence, or a dead broker, has turned a client back."""
 
-    def moved(self, broker: Broker) -> None:
+    def moved(self, broker: B) -> None:
         """A tap has moved, from its first value on."""
 
-    def fence(self, broker: Broker, lasted: int, for_all: bool) -> None:
+    def fence(self, broker: B, lasted: int, for_all: bool) -> None:
         """The fence has closed or opened, after so many ms in the other state, which was for all clients or not."""
 
-    def looked(self, broker: Broker) -> None:
+    def looked(self, broker: B) -> None:
         """The host has decided."""
 
 
@@ -59,7 +102,7 @@ class Broker:
         index: its place in the scene; its id in Kafka is one more.
         source: what its host knows of the disks; ``disks`` are those of all brokers.
         alive: whether the broker of an index is.
-        up: whether it is in service; ``up_since`` since when. So with ``hung`` and ``closed``, the host and the fence.
+        up: whether it is in service; ``up_since`` since when. So with ``closed``, the fence.
         factor, cause: what the host has set last.
         fallback: the factor in force instead, while the lease is over.
         tap: the way of the produce limits of all clients.
@@ -67,7 +110,7 @@ class Broker:
     """
 
     def __init__(
-        self, scene: Scene, settings: Settings, index: int, source: Source, disks: list[Disk], events: Events
+        self, scene: Scene, settings: Settings, index: int, source: OwnDisk, disks: list[Disk], events: Events
     ) -> None:
         self.scene, self.settings, self.index, self.disks = scene, settings, index, disks
         self.source, self._events = source, events
@@ -76,14 +119,14 @@ class Broker:
         self._life = 0
         self._waiting: list[Client] = []
         self._flowing: list[Client] = []
-        self.watcher = Watcher()
+        self.watcher: Watcher[Any] = Watcher()
         self.alive: Callable[[int], bool] = lambda index: True
         self.up, self.up_since, self.closed, self.closed_since = False, 0, False, 0
         # Lease.check() comes one interval early, since the next one comes only after that.
         self._lease = ms(settings.validity) - LEASE
         self._instead = float(State(settings.fallback_action) is State.OPEN)
         self.fallback: float | None = None
-        self.hung, self.answers_since, self._renewed = False, 0, 0
+        self._renewed = 0
         self._memory = PauseMemory([])
 
     def start(self) -> None:
@@ -91,7 +134,7 @@ class Broker:
         events, scene = self._events, self.scene
         self.up, self.up_since = True, events.now
         self.factor, self.cause, self.closed, self.closed_since = 1.0, "", False, events.now
-        self.fallback, self.hung, self.answers_since, self._renewed = None, False, events.now, events.now
+        self.fallback, self._renewed = None, events.now
         mute = ms(self.settings.max_mute)
         self.tap, self.slowed = (Tap(scene.windows, scene.window_ms, mute) for _ in range(2))
         self.slowing = Slowing(scene.windows, scene.window_ms)
@@ -108,23 +151,6 @@ class Broker:
         self._watch(self._life)
         self._admit()
         self._move_flows()
-
-    def stop(self) -> None:
-        """Dead: nobody writes here, and nothing is decided."""
-        self.up, self.hung, self._life = False, False, self._life + 1
-        self.source.stop()
-        self._move_flows()
-
-    def hang(self, until: int) -> None:
-        """A plugin hangs until then, and the host with it; one that starts meanwhile doesn't."""
-        if self.up:
-            self.hung, life = True, self._life
-            self._events.at(until, lambda: self._answer(life))
-
-    def _answer(self, life: int) -> None:
-        if life == self._life:
-            self.hung, self.answers_since = False, self._events.now
-            self._host(life)
 
     # ---- clients ----
 
@@ -176,7 +202,6 @@ class Broker:
         return self.up and not (self.closed and self.slowing.holds(client.plan.name))
 
     def _admit(self) -> None:
-        """All who were turned back try again, when their backoff is over."""
         waiting, self._waiting = self._waiting, []
         for client in waiting:
             client.retry()
@@ -221,7 +246,7 @@ class Broker:
         return self.factor if self.fallback is None else self.fallback
 
     def _host(self, life: int) -> None:
-        if life == self._life and not self.hung:
+        if life == self._life:
             self._renewed = self._events.now
             self._loop.step(self._plugins, self.settings)
             self._events.after(self._interval + self._rnd.randrange(1, TAKE), lambda: self._host(life))

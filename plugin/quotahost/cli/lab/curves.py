@@ -186,7 +186,6 @@ class Report:
 
     @property
     def span(self) -> timedelta:
-        """From the oldest to the newest reading."""
         return self.until - self.since
 
     @property

@@ -119,9 +119,7 @@ def _spans(states: Iterable[tuple[State, float, float]]) -> list[tuple[State, fl
 def svg(figure: Figure, salt: str) -> str:
     """The figure as an <svg>, whose colours are the page's variables ``--line``, ``--soft`` and so on.
 
-    Args:
-        figure: of this module.
-        salt: keeps its ids apart from those of other figures in the page.
+    ``figure`` is one of this module's; ``salt`` keeps its ids apart from those of other figures in the page.
     """
     text = StringIO()
     # Text stays text: smaller, and the page's own font.
@@ -177,11 +175,7 @@ def _forecast(axes: Any, curve: Curve, end: float) -> None:
 
 
 def save_volume(curve: Curve, report: Report, file: Path) -> None:
-    """Write that figure as a PNG, which names the volume.
-
-    Raises:
-        OSError: it can't be written.
-    """
+    """Write that figure as a PNG, which names the volume. Raises OSError if it can't be written."""
     figure = draw_volume(curve, report)
     (axes,) = figure.axes
     cluster, broker, volume = map(printable, curve.name)
@@ -216,7 +210,6 @@ def draw_factor(factor: ReplayedFactor, replay: Replay) -> Figure:
 
 
 def draw_use(volume: ReplayedVolume, replay: Replay) -> Figure:
-    """What is consumed, then and with these settings, and the limits of these settings."""
     figure, axes = _timeline(2.9, in_utc(replay.since), in_utc(max(replay.until, replay.since + 1)))
     points = volume.points[:: max(1, len(volume.points) // _PARTS)]
     usual = (replay.until - replay.since) / max(1, min(_PARTS, len(points)))
@@ -278,7 +271,6 @@ def draw_run(recording: Recording, title: str, file: Path) -> None:
 
 
 def draw_outcomes(seconds: Sequence[float], throttled: Mapping[str, Sequence[float]], file: Path) -> None:
-    """Draw for how many seconds each form of a quota throttles the requests of these times."""
     figure = Figure(figsize=(10, 5), layout="constrained")
     axes = figure.add_subplot(xlabel="seconds", ylabel="throttled for, in seconds")
     for form, values in throttled.items():

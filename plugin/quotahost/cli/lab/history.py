@@ -50,8 +50,7 @@ class NoHistory(QuotahostError):
 def start(name: str) -> SparkSession:
     """Start Spark in this process; ``name`` is the application's.
 
-    Raises:
-        NoSpark: there is no Java that Spark runs on.
+    Raises NoSpark if there is no Java that Spark runs on.
     """
     try:
         return session(name, conf=_CONF, kafka=False)
@@ -105,9 +104,7 @@ def everything(
     """The curves of all volumes asked for, by name, without fill rates; and what clients used, if that is kept.
 
     The readings are as many as the history has, up to about ``most``; of more the last one of each part of the time.
-
-    Raises:
-        NoHistory: there is no such reading; the message names the readings that there are.
+    Raises NoHistory if there is no such reading; the message names the readings that there are.
     """
     readings, since, until = _asked(spark, question, show_step)
     show_step("Counting the readings")
@@ -203,13 +200,11 @@ def _no_readings(spark: SparkSession, question: Question, day: date) -> NoHistor
 
 
 def _names(question: Question) -> dict[str, Collection[str]]:
-    """The names asked for, by the column that has them."""
     names = {"cluster": question.clusters, "broker": question.brokers, "volume": question.volumes}
     return {column: asked for column, asked in names.items() if asked}
 
 
 def _within(rows: DataFrame, question: Question) -> DataFrame:
-    """The rows of the time that the question is about, by their ``at`` and ``day``."""
     if question.since is not None:
         since = question.since.astimezone(UTC)
         rows = rows.where((F.col("day") >= F.lit(since.date())) & (F.col("at") >= F.lit(since)))

@@ -59,11 +59,9 @@ class SmallShim:
         return Factor(1.0)
 
     def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
-        """From now on."""
         self._put(value, cause, affected)
 
     def plugin_failed(self, name: str, by: float = 1.0) -> None:
-        """The policy or the source raised."""
         self.failed = name
 
     def gauge(self, *metric: object) -> None:
@@ -75,9 +73,8 @@ class SmallShim:
 def policy_of(settings: Settings, node_id: int, clock: Callable[[], float]) -> LoadedPlugin[Any]:
     """Build the policy of these settings, ``limits`` if they name none; ``clock`` in seconds.
 
-    Raises:
-        PluginError: there is none of that name, or it depends on a clock that nobody can set.
-        SettingsError: one of its own properties is wrong.
+    Raises PluginError if there is none of that name, or it depends on a clock that nobody can set; SettingsError if one
+    of its own properties is wrong.
     """
     name = settings.policy or _DEFAULT
     entry, takes_clock = _entry(name)
@@ -102,8 +99,7 @@ def _entry(name: str) -> tuple[Any, bool]:
 def settings_of(properties: tuple[tuple[str, str], ...]) -> Settings:
     """The settings of these properties, without ``client.quota.callback.``.
 
-    Raises:
-        SettingsError: one or more of them are unknown or wrong.
+    Raises SettingsError if one or more of them are unknown or wrong.
     """
     return Settings.from_properties({PREFIX + name: text for name, text in properties})
 
@@ -142,15 +138,12 @@ class Host:
 
     @property
     def failed(self) -> bool:
-        """Whether the policy has failed for a volume."""
         return bool(self._shim.failed)
 
     def know(self, volumes: Iterable[Volume]) -> None:
-        """These are the newest readings."""
         self._volumes = ClusterVolumes(tuple(volumes))
 
     def decide(self) -> None:
-        """Decide anew, and let the limits follow."""
         share = self._settings.pause_resume_free_share
         evaluated, _ = self._evaluation.evaluate(self._volumes, self._policy, share, self._enforced_factor)
         self._in_force.replace(Scoped(evaluated.factor))

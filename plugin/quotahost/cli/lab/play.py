@@ -137,7 +137,6 @@ class Replay:
 
     @property
     def several(self) -> bool:
-        """Whether it is of several clusters."""
         return len({factor.cluster for factor in self.factors}) > 1
 
     def whose(self, factor: ReplayedFactor) -> str:
@@ -172,9 +171,7 @@ class Plan:
 def play(report: Report, plan: Plan) -> Replay:
     """What the settings of the plan would have done.
 
-    Raises:
-        PluginError: a policy can't be had.
-        SettingsError: one of its properties is wrong.
+    Raises PluginError if a policy can't be had; SettingsError if one of its properties is wrong.
     """
     since, until = report.since.timestamp(), report.until.timestamp()
     now = since
@@ -282,11 +279,9 @@ class ReplayedFactor:
 
     @property
     def failed(self) -> bool:
-        """Whether a policy has failed."""
         return self._then.failed or self._new.failed
 
     def step(self, now: float, seconds: float, silent: float) -> None:
-        """Look at the volumes, decide, and let that be for so many seconds."""
         taken = [volume.take(now) for volume in self.volumes]
         known = [volume for volume in self.volumes if volume.known(now, silent)]
         keys = frozenset(volume.key for volume in known)
@@ -338,26 +333,21 @@ class ReplayedVolume:
 
     @property
     def capacity(self) -> int:
-        """Bytes, at the last reading."""
         return self.points[-1].capacity
 
     @property
     def peak_then(self) -> int:
-        """The most bytes consumed, as recorded."""
         return max(point.then for point in self.points)
 
     @property
     def peak_new(self) -> int:
-        """The most bytes that would have been consumed."""
         return max(point.new for point in self.points)
 
     @property
     def estimated(self) -> bool:
-        """Whether bytes are in it of which the history knows nothing, as they were held back then."""
         return self._growth.estimated
 
     def take(self, now: float) -> bool:
-        """Take the newest reading up to now, if there is one that is new."""
         before = self._taken
         while self._taken < len(self._buckets) and self._buckets[self._taken].at <= now:
             self._taken += 1
@@ -378,7 +368,6 @@ class ReplayedVolume:
         return True
 
     def known(self, now: float, silent: float) -> bool:
-        """Whether its newest reading is not too old."""
         return self._taken > 0 and now - self._bucket.at <= silent
 
     def as_recorded(self) -> Volume:
@@ -390,7 +379,6 @@ class ReplayedVolume:
         return Volume(*self.key, newest.capacity, newest.last, soft, hard)
 
     def as_would_be(self) -> Volume:
-        """With the new limits."""
         return Volume(*self.key, self._bucket.capacity, int(self._growth.used), *self._limits)
 
     @property
@@ -432,7 +420,6 @@ class Growth:
         self.used = max(0.0, self.used)
 
     def _missed(self, then_s: float, new_s: float) -> float:
-        """What clients would have written besides, if they had gone on as before the PAUSE."""
         if new_s <= then_s or not self._open_s:
             return 0.0
         missed = self._gained / self._open_s * (new_s - then_s)

@@ -69,11 +69,7 @@ def replay(
 
 
 def plan_of(properties: Path, then: Path | None) -> Plan:
-    """The settings of both files.
-
-    Raises:
-        QuotahostError: one can't be read, or its settings are wrong.
-    """
+    """The settings of both files. Raises QuotahostError if one can't be read, or its settings are wrong."""
     file = read_broker_file(properties)
     before = file if then is None else read_broker_file(then)
     without = {name: text for name, text in before.properties.items() if not name.startswith(_LIMITS)}
@@ -120,7 +116,6 @@ def _most(heads: tuple[str, ...], rows: list[list[str]], what: str) -> Table:
 
 
 def _factor_rows(factor: ReplayedFactor, replay: Replay) -> list[list[str]]:
-    """Two rows: then, and with the settings in question."""
     rows = [[replay.whose(factor), "then", *_times(factor.then)], ["", "these", *_times(factor.new)]]
     if factor.unknown_s >= 1:
         rows.append(["", f"no readings for {_seconds(factor.unknown_s)}", *[""] * 6])

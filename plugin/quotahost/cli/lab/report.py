@@ -57,8 +57,7 @@ def report(
 def _is_page(out: Path) -> bool:
     """Whether a page is asked for; a folder of pictures otherwise.
 
-    Raises:
-        typer.BadParameter: neither can be written there.
+    Raises typer.BadParameter if neither can be written there.
     """
     if out.suffix.lower() in PAGES and not out.is_dir():
         if not out.absolute().parent.is_dir():

@@ -1,8 +1,8 @@
 """``quotahost simulate disk``: a disk that fills, with the limits that an operator wants to try.
 
-The options become a scene of one broker, or ``--seed`` names one of the tests' scenes. The real policy decides, the
-real tap moves the limits, and Kafka's own arithmetic mutes the clients (``world``); clients and the disk are models. So
-it shows what limits do before a broker has them: where the disk comes to rest, and what that is like for its clients.
+The options become a scene of one broker. The real policy decides, the real tap moves the limits, and Kafka's own
+arithmetic mutes the clients (``world``); clients and the disk are models. So it shows what limits do before a broker
+has them: where the disk comes to rest, and what that is like for its clients.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ import typer
 
 from quotahost.cli.console import console, parsed, say, table, writing
 from quotahost.cli.lab.asking import check_drawing, parse_windows
-from quotahost.cli.lab.checks import violations
 from quotahost.cli.lab.host import settings_of
-from quotahost.cli.lab.scenes import ClientPlan, DiskPlan, Kind, Scene, scene_of_seed
+from quotahost.cli.lab.scenes import ClientPlan, DiskPlan, Kind, Scene
 from quotahost.cli.lab.traffic import ms
-from quotahost.cli.lab.world import Recording, record
+from quotahost.cli.lab.world import Recording, World, record
 from quotahost.cli.property_files import read_broker_file
 from quotahost.errors import QuotahostError
 from quotahost.model import Volume
@@ -64,17 +63,13 @@ def disk(
     time: Annotated[str, typer.Option(help="How long, simulated.")] = "10m",
     fence: Annotated[bool, typer.Option(help="Whether brokers have the fence.")] = True,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png|svg", help="Draw it too; needs matplotlib.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Play the tests' scene of this number instead.")] = None,
 ) -> None:
     """Show where a disk comes to rest with these limits, and what that is like for its clients.
 
-    What is on the command line takes the place of what is in the file. With --seed nothing else counts but --plot.
+    What is on the command line takes the place of what is in the file.
     """
     if plot is not None:
         check_drawing(plot, ".png", ".svg")
-    if seed is not None:
-        _play(seed, plot)
-        return
     given = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
     merged, windows_in_file = properties_of(properties, given)
     demands = [parsed("--demand", text, parse_demand) for text in demand or ["eager"]]
@@ -88,17 +83,20 @@ def disk(
     volume = DiskPlan(size, soft if used is None else _size("--used", used), drain=drained, lump=lump)
     clients = _clients(demands, each_quota, batch_size)
     _check_work(clients, lasts)
-    played = record(Scene(0, ms(lasts), limited, clients, (volume,), count, fence=fence))
+    played = record(World(Scene(0, ms(lasts), limited, clients, (volume,), count, fence=fence)))
     _show(played)
     if plot is not None:
-        _draw(played, f"policy {merged.get('policy', 'limits')}, {count} windows", plot)
+        from quotahost.cli.lab.drawing import draw_run
+
+        with writing(plot):
+            draw_run(played, f"policy {merged.get('policy', 'limits')}, {count} windows", plot)
+        say(f"\n{plot}")
 
 
 def parse_limits(text: str) -> dict[str, str]:
     """``soft=20%,hard=50G``: properties by name. A share must stay free, an amount may be consumed.
 
-    Raises:
-        ValueError: it is nothing like that.
+    Raises ValueError if it is nothing like that.
     """
     levels: dict[str, str] = {}
     for part in text.split(","):
@@ -120,8 +118,7 @@ def parse_limits(text: str) -> dict[str, str]:
 def parse_demand(text: str) -> Demand:
     """``eager``, ``paced:5M``, ``bursty:5M``, and ``3xeager`` for three of them.
 
-    Raises:
-        ValueError: it is none of these.
+    Raises ValueError if it is none of these.
     """
     match = _DEMAND.fullmatch(text)
     count = int(match[1] or 1) if match else 0
@@ -133,8 +130,7 @@ def parse_demand(text: str) -> Demand:
 def properties_of(file: Path | None, given: dict[str, str]) -> tuple[dict[str, str], str | None]:
     """A broker's properties under our prefix, without it, with ``given`` in their place; and its quota.window.num.
 
-    Raises:
-        QuotahostError: the file can't be read.
+    Raises QuotahostError if the file can't be read.
     """
     if file is None:
         return given, None
@@ -152,8 +148,7 @@ def properties_of(file: Path | None, given: dict[str, str]) -> tuple[dict[str, s
 def _limited(properties: dict[str, str], capacity: int) -> tuple[tuple[tuple[str, str], ...], int]:
     """The properties of the scene, and the consumption at which the volume reaches its soft limit.
 
-    Raises:
-        QuotahostError: a property is wrong, or there are no limits to try.
+    Raises QuotahostError if a property is wrong, or there are no limits to try.
     """
     limited = tuple(sorted({**properties, "factor.source": "local"}.items()))
     settings = settings_of(limited)
@@ -209,23 +204,3 @@ def _show(played: Recording) -> None:
         ["beyond hard", show_bytes(played.beyond)],
     ]
     console().print(table(["", "outcome"], rows))
-
-
-def _draw(played: Recording, title: str, file: Path) -> None:
-    from quotahost.cli.lab.drawing import draw_run
-
-    with writing(file):
-        draw_run(played, title, file)
-    say(f"\n{file}")
-
-
-def _play(seed: int, plot: Path | None) -> None:
-    """The scene of a seed with its checks; exits with 1 if one of them found something."""
-    wrong = violations(seed)
-    for violation in wrong:
-        say(str(violation))
-    if plot is not None:
-        _draw(record(scene_of_seed(seed)), f"seed {seed}, broker 1", plot)
-    if wrong:
-        raise QuotahostError(f"seed {seed}: {len(wrong)} of the checks found something")
-    say(f"seed {seed}: all checks hold")

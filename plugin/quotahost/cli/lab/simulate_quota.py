@@ -48,7 +48,6 @@ class Outcome(NamedTuple):
     is_refused: bool = False
 
     def __str__(self) -> str:
-        """In an operator's words."""
         if self.is_refused:
             return f"refused for {self.seconds:,.3f} s"
         return f"delayed by {self.seconds:,.3f} s" if self.seconds else "admitted"
@@ -100,8 +99,7 @@ def quota(
 def parse_requests(text: str) -> list[Request]:
     """``AMOUNT@SECONDS`` is one request, ``AMOUNT@FROM..TO/STEP`` are many, the last at TO or before.
 
-    Raises:
-        ValueError: it is neither, or they are more than 100,000.
+    Raises ValueError if it is neither, or they are more than 100,000.
     """
     match = _REQUEST.fullmatch(text)
     if match is None:

@@ -48,11 +48,9 @@ class Events:
         self._count = count()
 
     def at(self, ms: int, do: Callable[[], None]) -> None:
-        """Do this then, not before now."""
         heapq.heappush(self._heap, (ms, next(self._count), do))
 
     def after(self, ms: int, do: Callable[[], None]) -> None:
-        """Do this so many ms from now."""
         self.at(self.now + ms, do)
 
     def clock(self) -> float:
@@ -60,7 +58,6 @@ class Events:
         return 1000.0 + self.now / 1000
 
     def run(self, until: int) -> None:
-        """Do all that is due before then."""
         heap = self._heap
         while heap and heap[0][0] < until:
             self.now, _, do = heapq.heappop(heap)
@@ -202,7 +199,6 @@ class Client:
         events.at(offset, self.send)
 
     def send(self) -> None:
-        """Send a batch now, or wait until the broker takes one."""
         if self._broker.turns_back(self):
             return
         plan, now = self.plan, self._events.now
@@ -269,7 +265,6 @@ class Slowing:
                 self._own[client] = Tags(self._rate(), now, NEVER)
 
     def slows(self, client: str) -> bool:
-        """Whether a client has the slowed tags."""
         return self.affected is not None and client in self.affected.places
 
     def holds(self, client: str) -> bool:

@@ -1,8 +1,7 @@
 """Puts a scene together, plays it, and keeps its curves.
 
-``World`` makes the scene's disks, brokers and clients, lets brokers die and hosts hang when the scene has it, and runs
-until its end. ``record`` also takes a sample of the first broker every ``STEP`` ms, and the ``Recording`` says where
-the disk came to rest and how long clients were silent.
+``World`` makes the scene's disks, brokers and clients, and runs until its end. ``record`` also takes a sample of the
+first broker every ``STEP`` ms, and the ``Recording`` says where the disk came to rest and how long clients were silent.
 """
 
 from __future__ import annotations
@@ -13,10 +12,9 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Final
 
-from quotahost.cli.lab.broker import Broker
+from quotahost.cli.lab.broker import Broker, OwnDisk
 from quotahost.cli.lab.host import quiet, settings_of
 from quotahost.cli.lab.scenes import DiskPlan, Scene
-from quotahost.cli.lab.snapshots import SESSION, Source, Topic
 from quotahost.cli.lab.traffic import Client, Disk, Events
 from quotahost.model import Factor, State, Volume
 from quotahost.model.volumes import ByteLimits, byte_limits
@@ -29,30 +27,27 @@ _LAST: Final = 4  # the last quarter tells where it rests
 
 
 class World:
-    """All that moves in a run: disks, brokers and clients are in the scene's order; one broker has no topic."""
+    """All that moves in a run: disks, brokers and clients are in the scene's order. Each broker knows its own disk."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.events = scene, Events()
         self.settings = settings_of(scene.properties)
-        several = len(scene.disks) > 1
-        self.topic = Topic(scene, self.settings, self.events) if several else None
         self.disks = [self._disk(plan, str(i + 1)) for i, plan in enumerate(scene.disks)]
-        sources = [
-            Source(str(i + 1), disk, _topics(scene, i), self.settings, self.topic, self.events)
-            for i, disk in enumerate(self.disks)
-        ]
-        self.brokers = [
-            Broker(scene, self.settings, i, source, self.disks, self.events) for i, source in enumerate(sources)
-        ]
+        self.brokers = [self.broker(index) for index in range(len(self.disks))]
         for broker in self.brokers:
             broker.alive = lambda index: self.brokers[index].up
         self.clients = [
             Client(plan, self.brokers[plan.home], self.events, 37 + 61 * i) for i, plan in enumerate(scene.clients)
         ]
-        for index, dies, back in scene.deaths:
-            self._death(self.brokers[index], dies, back)
-        for index, begins, ends in scene.hangs:
-            self._hang(self.brokers[index], begins, ends)
+
+    def broker(self, index: int) -> Broker:
+        """The broker of the disk of that index."""
+        source = OwnDisk(self.disks[index], self.topics_on(index), self.settings, self.events)
+        return Broker(self.scene, self.settings, index, source, self.disks, self.events)
+
+    def topics_on(self, index: int) -> frozenset[str]:
+        """The topics with a replica on a broker's disk; each client's has the client's name."""
+        return frozenset(client.name for client in self.scene.clients if index in client.places)
 
     def run(self) -> None:
         """Play it to its end."""
@@ -67,26 +62,6 @@ class World:
         limits = byte_limits(volume, plan.soft or settings.storage_soft, plan.hard or settings.storage_hard)
         limits = limits or ByteLimits(plan.capacity, plan.capacity)
         return Disk(plan, volume, limits, limits.lets_go_at(settings.pause_resume_free_share), self.events)
-
-    def _hang(self, broker: Broker, begins: int, ends: int) -> None:
-        self.events.at(begins, lambda: broker.hang(ends))
-
-    def _death(self, broker: Broker, dies: int, back: int) -> None:
-        def fence() -> None:
-            if self.topic and not broker.up:
-                self.topic.fence(str(broker.index + 1), True)
-
-        def die() -> None:
-            broker.stop()
-            self.events.after(SESSION, fence)
-
-        self.events.at(dies, die)
-        self.events.at(back, broker.start)
-
-
-def _topics(scene: Scene, index: int) -> frozenset[str]:
-    """The topics with a replica on a broker's disk; each client's has the client's name."""
-    return frozenset(client.name for client in scene.clients if index in client.places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,20 +135,14 @@ def pauses(factors: Sequence[float]) -> int:
     return sum(new <= 0 < old for old, new in pairwise([1.0, *factors]))
 
 
-def record(scene: Scene, step: int = STEP) -> Recording:
-    """Play a scene, and keep the curves of its first broker, one sample every ``step`` ms.
-
-    Raises:
-        SettingsError: a property of the scene is unknown or wrong.
-        PluginError: its policy can't be had.
-    """
-    world = World(scene)
+def record(world: World) -> Recording:
+    """Play a world, and keep the curves of its first broker, one sample every ``STEP`` ms."""
     disk, samples = world.disks[0], list[Sample]()
 
     def sample() -> None:
         sent = tuple(client.sent for client in world.clients)
         samples.append(Sample(world.events.now, disk.used(), world.brokers[0].factor, sent))
-        world.events.after(step, sample)
+        world.events.after(STEP, sample)
 
     world.events.at(0, sample)
     world.run()

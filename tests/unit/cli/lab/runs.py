@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from harness.loop.cluster import EPOCH, Cluster, ClusterScene
 from quotahost.cli.lab.curves import Bucket, Curve, Name, Question, Report, in_utc
 from quotahost.cli.lab.play import Plan
-from quotahost.cli.lab.scenes import ClientPlan, DiskPlan, Scene
-from quotahost.cli.lab.snapshots import EPOCH
-from quotahost.cli.lab.world import World
+from quotahost.cli.lab.scenes import ClientPlan, DiskPlan
 from quotahost.model import Limit, LimitType
 from quotahost.model.volumes import byte_limits
 from quotahost.records.snapshot import Snapshot
@@ -37,7 +36,7 @@ def settings(**properties: str) -> Settings:
     )
 
 
-def two_brokers(policy: str, seconds: int = 240, **properties: str) -> Scene:
+def two_brokers(policy: str, seconds: int = 240, **properties: str) -> ClusterScene:
     """The disk of the first broker fills to its hard limit, is freed, and fills again."""
     own = {"factor.source": "snapshots", "policy": policy, "volumes.period": "250ms", **properties}
     clients = (
@@ -48,12 +47,12 @@ def two_brokers(policy: str, seconds: int = 240, **properties: str) -> Scene:
     others, cleanups = ((60_000, 4.0 * MB), (80_000, 0.0)), ((120_000, 120 * MB),)
     first = DiskPlan(1000 * MB, 380 * MB, soft, hard, 1.0 * MB, 2000, others, cleanups)
     second = DiskPlan(1000 * MB, 100 * MB, soft, hard, drain=0.5 * MB)
-    return Scene(7, seconds * 1000, tuple(sorted(own.items())), clients, (first, second), windows=2)
+    return ClusterScene(7, seconds * 1000, tuple(sorted(own.items())), clients, (first, second), windows=2)
 
 
-def recorded(scene: Scene) -> Run:
+def recorded(scene: ClusterScene) -> Run:
     """Play the scene, and keep what the brokers publish."""
-    world = World(scene)
+    world = Cluster(scene)
     assert world.topic is not None
     readings: dict[Name, list[Bucket]] = defaultdict(list)
     factors: dict[str, list[tuple[float, float]]] = defaultdict(list)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import settings as options
 from hypothesis import strategies as st
 
+from harness.loop.cluster import ClusterScene
 from quotahost.cli.lab.curves import Bucket, Name
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.play import ReplayedFactor, play
-from quotahost.cli.lab.scenes import Scene
 from quotahost.model import Limit, LimitType
 from tests.unit.cli.lab import runs
 from tests.unit.cli.lab.runs import MB, plan, report, settings
@@ -167,7 +167,7 @@ def test_the_limits_of_then_give_what_was_recorded(used: list[int], levels: tupl
 # ---- with other settings it comes near to what the simulator does with them from the start ----
 
 
-def scene(policy: str, soft: int, hard: int) -> Scene:
+def scene(policy: str, soft: int, hard: int) -> ClusterScene:
     low, high = (Limit(LimitType.CONSUMED_BYTES, size * MB) for size in (soft, hard))
     base = runs.two_brokers(policy, 600)
     return replace(base, disks=tuple(replace(disk, soft=low, hard=high) for disk in base.disks))

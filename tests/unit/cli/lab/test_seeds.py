@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from harness.loop import cluster
+from harness.loop.checks import Checks, failing, violations
+from harness.loop.cluster import Cluster
+from harness.loop.seeds import scene_of_seed
 from quotahost.broker.host import factor, volume_evaluation
 from quotahost.broker.host.factor import FactorInForce, FactorLoop
 from quotahost.broker.host.volume_evaluation import Pauses, Scoped
@@ -16,12 +20,8 @@ from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolum
 from quotahost.broker.plugins.factor_sources.liveness import Liveness
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.policies.setpoint import Setpoint
-from quotahost.cli.lab import snapshots
 from quotahost.cli.lab.broker import Broker
-from quotahost.cli.lab.checks import Checks, failing, violations
-from quotahost.cli.lab.scenes import scene_of_seed
 from quotahost.cli.lab.traffic import Slowing
-from quotahost.cli.lab.world import World
 from quotahost.model import Factor, Volume
 from quotahost.model.volumes import Affected, ByteLimits
 from quotahost.throttling import Tap
@@ -45,7 +45,7 @@ def test_in_ten_thousand_scenes_nothing_goes_wrong() -> None:
 
 
 def end(seed: int, watched: bool) -> tuple[object, ...]:
-    world = World(scene_of_seed(seed))
+    world = Cluster(scene_of_seed(seed))
 
     def look() -> None:
         for disk in world.disks:
@@ -129,7 +129,7 @@ def lost_snapshot_is_empty(patch: pytest.MonkeyPatch) -> None:
 
 
 def full_disk_is_no_news(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(snapshots, "has_changed", lambda before, now: False)
+    patch.setattr(cluster, "has_changed", lambda before, now: False)
 
 
 def small_change_of_state_is_swallowed(patch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner, Result
 
-from quotahost.cli.lab.checks import Checks, Violation
 from quotahost.cli.main import app
 
 BAND = ("--limits", "soft=20G,hard=21G")
@@ -82,21 +81,6 @@ def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_th
     assert by_limits.stdout == simulated(*BAND, *HEAVY, "--policy", "limits", "--time", "60s").stdout != given.stdout
     other = simulated("--properties", file, "--limits", "soft=20%,hard=10%", "--time", "10s")
     assert outcome(other)["limits"] == "80.0 GB soft, 90.0 GB hard"
-
-
-def test_a_seed_is_played_and_its_violations_end_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    def end(checks: Checks) -> None:
-        checks.first["hard"] = Violation("hard", 1500, "c0 appends")
-
-    monkeypatch.setattr(Checks, "end", lambda checks: None)
-    monkeypatch.setattr(Checks, "looked", lambda checks, broker: None)
-    monkeypatch.setattr(Checks, "appended", lambda *arguments: None)
-    monkeypatch.setattr(Checks, "fence", lambda *arguments: None)
-    assert simulated("--seed", 5).stdout == "seed 5: all checks hold\n"
-    monkeypatch.setattr(Checks, "end", end)
-    failed = simulated("--seed", 5)
-    assert failed.exit_code == 1
-    assert "hard, at 1.500 s: c0 appends" in failed.output
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,6 @@ class ClusterQuotas:
         )
 
     def close(self) -> None:
-        """End the thread and its client."""
         self._follower.close()
 
     # ---- any thread ----
@@ -84,8 +83,7 @@ class ClusterQuotas:
     def find(self, key: ClientKey) -> float | None:
         """The client's bytes/s in the whole cluster; None is unlimited.
 
-        Raises:
-            KeyError: no quota is set for the client.
+        Raises KeyError if no quota is set for the client.
         """
         quotas, user, client_id = self._latest.by_entity, key.principal, key.client_id
         for name in ((user, client_id), (user, None), (None, client_id), DEFAULT):
@@ -140,7 +138,6 @@ class ClusterQuotas:
         return absent
 
     def show(self) -> None:
-        """Show how many there are, and log it once if the topic can't be read."""
         metrics, grace = self._context.metrics, self._context.settings.startup_grace.total_seconds()
         metrics.gauge("ClusterQuotas", "", "Entities", len(self._latest.by_entity))
         metrics.gauge("ClusterQuotas", "", "Read", float(self.read))

@@ -67,11 +67,8 @@ class Demands:
         """The demand of each client in bytes/s, None where it wants all that it can get.
 
         The demand of a ``silent`` client is 0: it has asked for nothing for a second longer than Kafka made it wait.
-        Its rate doesn't show that, because Kafka's rates fall only slowly, as windows pass.
-
-        Args:
-            used: what Kafka measures now.
-            now: in seconds, monotonic.
+        Its rate doesn't show that, because Kafka's rates fall only slowly, as windows pass. ``used`` is what Kafka
+        measures now; ``now`` in seconds, monotonic.
         """
         uses = {key_of(usage): usage for usage in used}
         self._seen = {key: self._see(self._seen.get(key), usage, now) for key, usage in uses.items()}
@@ -119,7 +116,6 @@ class Demands:
 
 
 def key_of(used: ClientUsage) -> ClientKey:
-    """The key of the client in records of usage and shares."""
     return ClientKey(used.principal, used.client_id, used.quota_type)
 
 
@@ -159,7 +155,6 @@ class PublishUsage:
         self._status = StatusPublisher(context, clock)
 
     def run(self) -> None:
-        """Look, and publish if it is time or something has changed."""
         started = self._clock()
         clients = self._look(started)
         took = timedelta(seconds=self._clock() - started)
@@ -173,7 +168,6 @@ class PublishUsage:
         self._status.run()
 
     def close(self) -> None:
-        """Wait a moment for the records that are on their way."""
         self._publisher.close()
         self._status.close()
         self._quotas.close()
@@ -200,7 +194,6 @@ class PublishUsage:
 
 
 def has_changed(before: _Clients, now: _Clients) -> bool:
-    """Whether the difference is worth a record at once."""
     return before.keys() != now.keys() or any(_moved(before[key], used) for key, used in now.items())
 
 

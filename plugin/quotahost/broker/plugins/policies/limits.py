@@ -30,7 +30,6 @@ class Limits:
     depends_on_time: ClassVar = False
 
     def __init__(self, context: Context[object]) -> None:
-        """Read nothing yet: this broker's limits may change while it runs."""
         self._context = context
         self.contradictions: set[tuple[str, str]] = set()
         self._node, self._lent = str(context.node_id), False
@@ -47,21 +46,17 @@ class Limits:
         return hard if in_force and in_force.contradict else soft
 
     def hard_limit(self, volume: Volume) -> Limit | None:
-        """The hard limit in force for the volume."""
         return self._limits(volume)[1]
 
     def breaches_soft_limit(self, volume: Volume) -> bool:
-        """Whether the volume's factor may be below 1."""
         in_force = self._bounds(volume)
         return in_force is not None and in_force.breaches_soft(volume.consumed)
 
     def breaches_hard_limit(self, volume: Volume) -> bool:
-        """Whether the volume's factor is 0."""
         in_force = self._bounds(volume)
         return in_force is not None and in_force.breaches_hard(volume.consumed)
 
     def _limits(self, volume: Volume) -> tuple[Limit | None, Limit | None]:
-        """The soft and the hard limit published with the volume, else this broker's own."""
         settings = self._context.settings
         # Each side by itself: a volume may be published with a hard limit alone.
         return volume.soft or settings.storage_soft, volume.hard or settings.storage_hard

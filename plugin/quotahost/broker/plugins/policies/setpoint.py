@@ -142,7 +142,6 @@ class Setpoint(Limits):
         )
 
     def __init__(self, context: Context[Section], clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` in seconds, monotonic."""
         super().__init__(context)
         self._clock = clock
         self._histories: OrderedDict[tuple[str, str], _History] = OrderedDict()  # longest unseen first

@@ -140,7 +140,6 @@ class ClientQuotas:
 
 
 def _most_specific(quotas: _Quotas, client: Client) -> Quota | None:
-    """The first of the eight levels that is set."""
     # A Quota is always true, an unlimited one as well, so `or` passes over levels that are not set and nothing else.
     user, client_id, get = client.principal, client.client_id, quotas.get
     return (

@@ -39,8 +39,7 @@ class Static:
     def __init__(self, context: Context) -> None:
         """Read the properties; a live change is seen at the next question.
 
-        Raises:
-            ValueError: a rate is not finite and above 0.
+        Raises ValueError if a rate is not finite and above 0.
         """
         self._context = context
         self._read()
@@ -98,11 +97,9 @@ class Overrides:
     Section = OverridesSettings
 
     def __init__(self, context: Context[OverridesSettings]) -> None:
-        """Read the settings."""
         self.reconfigure(context.section)
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        """The quota of the client's client-id, whatever its principal."""
         # KIP-13 knows produce and fetch only. A Quota is always true, an unlimited one as well.
         overrides, default = self._rates.get(quota_type, ({}, None))
         return overrides.get(client.client_id) or default
@@ -142,7 +139,6 @@ class ControllerMutation:
     Section = ControllerMutationSettings
 
     def __init__(self, context: Context[ControllerMutationSettings]) -> None:
-        """Read the settings."""
         self.reconfigure(context.section)
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:

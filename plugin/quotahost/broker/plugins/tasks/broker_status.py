@@ -57,7 +57,6 @@ class StatusPublisher:
         )
 
     def run(self) -> None:
-        """Look and publish, if it is time."""
         # busy() comes first: it also reports a lost record.
         if self._publisher.busy():
             return
@@ -118,7 +117,6 @@ class Watchers:
     """
 
     def __init__(self, context: Context[object], clock: Callable[[], float]) -> None:
-        """Nobody watches. ``clock`` in seconds, monotonic."""
         self._context, self._clock = context, clock
         self._lock = threading.Lock()
         self._until: dict[str, tuple[float, Watch]] = {}  # in the order of their newest records
@@ -158,7 +156,6 @@ class Watchers:
                 )  # fmt: skip
 
     def now(self) -> Mapping[str, Watch]:
-        """The newest records of those who watch, in the order in which they were written."""
         now = self._clock()
         with self._lock:
             self._until = {name: (until, watch) for name, (until, watch) in self._until.items() if until > now}

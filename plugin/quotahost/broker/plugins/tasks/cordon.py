@@ -92,7 +92,6 @@ class Cordon:
         self._section = section
 
     def run(self) -> None:
-        """Compare the disks with what is cordoned, and change that where it must be."""
         self.period = max(self._context.settings.volumes_period, timedelta(seconds=1))
         added = set(self._section.added)
         if self._section.let_go:

@@ -47,13 +47,11 @@ class PublishVolumes:
         self._look = (-math.inf, datetime.now(UTC))  # when the newest look was, by the monotonic and the wall clock
 
     def run(self) -> None:
-        """Publish the newest look if it is time or something has changed."""
         settings = self._context.settings
         self.period = settings.volumes_period
         self._publisher.offer(self._snapshot(), encode, settings.snapshots_period.total_seconds())
 
     def close(self) -> None:
-        """Wait a moment for the record that is on its way."""
         self._publisher.close()
 
     def _snapshot(self) -> Snapshot | None:
@@ -83,7 +81,6 @@ class PublishVolumes:
 
 
 def has_changed(before: Snapshot, now: Snapshot) -> bool:
-    """Whether the difference is worth a record at once."""
     old = {volume.name: volume for volume in before.volumes}
     return (
         (before.offline, before.cluster) != (now.offline, now.cluster)
@@ -158,11 +155,9 @@ class ChangePublisher(Generic[T]):
             self._publisher.send(self._key, lambda: make(seen))
 
     def make_topics(self) -> None:
-        """Make the topics that are gone, with the next record."""
         self._topics_gone = True
 
     def close(self) -> None:
-        """Wait a moment for the record that is on its way."""
         self._publisher.close()
 
     def _lost(self) -> None:

@@ -15,10 +15,10 @@ from multiprocessing import get_context
 from os import cpu_count
 from typing import Final
 
-from quotahost.cli.lab.broker import BEAT, TAKE, Broker, Watcher
-from quotahost.cli.lab.scenes import scene_of_seed
+from harness.loop.cluster import Cluster, MortalBroker
+from harness.loop.seeds import scene_of_seed
+from quotahost.cli.lab.broker import BEAT, TAKE, Watcher
 from quotahost.cli.lab.traffic import BACKOFF, Client, Disk, ms
-from quotahost.cli.lab.world import World
 from quotahost.model import State
 from quotahost.throttling import rise
 
@@ -40,10 +40,10 @@ class Violation:
         return f"{self.check}, at {self.ms / 1000:.3f} s: {self.what}"
 
 
-class Checks(Watcher):
+class Checks(Watcher[MortalBroker]):
     """Watches a run of a world, from before it begins; ``first`` is the first violation of each check."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Cluster) -> None:
         self._world, self._events, scene, settings = world, world.events, world.scene, world.settings
         self.first: dict[str, Violation] = {}
         self._several = len(world.disks) > 1
@@ -73,7 +73,7 @@ class Checks(Watcher):
 
     # ---- what brokers tell ----
 
-    def appended(self, broker: Broker, client: Client, limit: float, mute: int) -> None:
+    def appended(self, broker: MortalBroker, client: Client, limit: float, mute: int) -> None:
         """A client's batch was appended, and it is muted for so many ms."""
         plan, now = client.plan, self._events.now
         self._silent[plan.name] = now + (0 if plan.kind == "reconnecting" else mute)
@@ -87,16 +87,16 @@ class Checks(Watcher):
         if self._by_topics and limit < plan.quota:
             self._bystander(broker, client, self._way, f"is held to {limit:.0f} bytes/s")
 
-    def turned_back(self, broker: Broker, client: Client) -> None:
+    def turned_back(self, broker: MortalBroker, client: Client) -> None:
         """A closed fence, or a dead broker, has turned a client back."""
         if self._by_topics and broker.up:
             self._bystander(broker, client, 0, "is turned back")
 
-    def moved(self, broker: Broker) -> None:
+    def moved(self, broker: MortalBroker) -> None:
         """A tap has moved, from its first value on."""
         self._values[broker.index].append((self._events.now, broker.tap.value, broker.slowed.value))
 
-    def fence(self, broker: Broker, lasted: int, for_all: bool) -> None:
+    def fence(self, broker: MortalBroker, lasted: int, for_all: bool) -> None:
         """The fence has closed or opened, after so many ms in the other state, which was for all clients or not."""
         if broker.closed:
             return
@@ -108,7 +108,7 @@ class Checks(Watcher):
                 tap = broker.tap.value if self._by_topics and for_all else 0.0
                 self._events.after(1000, partial(self._burst, client, client.sent, silent, tap))
 
-    def looked(self, broker: Broker) -> None:
+    def looked(self, broker: MortalBroker) -> None:
         """The host has decided."""
         if broker.shim.failed:
             self._wrong("plugin", f"{broker.shim.failed} failed on broker {broker.index + 1}")
@@ -119,7 +119,7 @@ class Checks(Watcher):
         if self._world.scene.steady and self._events.now > self._world.scene.ms - _LAST:
             self._factors.append(broker.factor)
 
-    def _is_silent(self, broker: Broker, since: int) -> None:
+    def _is_silent(self, broker: MortalBroker, since: int) -> None:
         """The host has hung since then, for longer than its lease: the fallback has to be in force."""
         if broker.hung and broker.answers_since < since and broker.fallback != float(not self._falls_back):
             self._wrong("lease", f"broker {broker.index + 1} has no fallback, and its host is silent since {since} ms")
@@ -137,7 +137,7 @@ class Checks(Watcher):
 
     # ---- the checks ----
 
-    def _hard(self, broker: Broker, client: Client, index: int, disk: Disk) -> None:
+    def _hard(self, broker: MortalBroker, client: Client, index: int, disk: Disk) -> None:
         """Nobody appends once a disk has been full for as long as it takes to notice it."""
         now, owner = self._events.now, self._world.brokers[index]
         if not owner.up or disk.full_since is None:
@@ -182,7 +182,7 @@ class Checks(Watcher):
         if disk.appended_full > allowed and self._events.now - world.brokers[index].up_since > self.lag:
             self._wrong("flight", f"{disk.appended_full} bytes beyond hard on broker {index + 1}, above {allowed:.0f}")
 
-    def _mute(self, broker: Broker, client: Client, limit: float, mute: int) -> None:
+    def _mute(self, broker: MortalBroker, client: Client, limit: float, mute: int) -> None:
         """Whom Kafka wouldn't mute at the highest limit of its windows, it mutes for max.mute at most.
 
         Kafka mutes for S / limit - W, with the S bytes of its windows and the W s that they span. At the highest limit
@@ -206,7 +206,7 @@ class Checks(Watcher):
                 f"{plan.name} is muted for {mute} ms; without steps it were {without:.0f}, so {most:.0f} at most",
             )
 
-    def _release(self, broker: Broker) -> None:
+    def _release(self, broker: MortalBroker) -> None:
         """A PAUSE ends soon after all disks have enough room, and below soft everything is as if nothing had been."""
         world, now = self._world, self._events.now
         disks = world.disks if self._several else [world.disks[broker.index]]
@@ -233,7 +233,7 @@ class Checks(Watcher):
         if late > bound + way and not self._disturbed(bound + way) and broker.tap.value < 1:
             self._wrong("open", f"broker {broker.index + 1} keeps its limits at {broker.tap.value:.3f} of the quotas")
 
-    def _bystander(self, broker: Broker, client: Client, more: int, what: str) -> None:
+    def _bystander(self, broker: MortalBroker, client: Client, more: int, what: str) -> None:
         """With ``factor.scope=topics`` nobody is held back whose disks are all below soft, once that is known."""
         world, now = self._world, self._events.now
         if broker.fallback is not None or not all(other.up for other in world.brokers):
@@ -247,7 +247,7 @@ class Checks(Watcher):
         if late > bound:
             self._wrong("bystander", f"{client.plan.name} {what}, {late} ms after all its disks were below soft")
 
-    def _hold(self, broker: Broker) -> None:
+    def _hold(self, broker: MortalBroker) -> None:
         """A PAUSE of the own disk holds until the release share is free."""
         known = broker.source.known.volumes
         disk = self._world.disks[broker.index]
@@ -261,7 +261,7 @@ class Checks(Watcher):
         if pausing and not broker.closed:
             self._wrong("hold", f"broker {broker.index + 1} is open with {known[0].consumed} bytes, above {disk.low}")
 
-    def _unknown(self, broker: Broker) -> None:
+    def _unknown(self, broker: MortalBroker) -> None:
         """A broker that is in service and silent for longer than ``validity`` counts as full (fallback PAUSE)."""
         now, after = self._events.now, self._validity + self.lag + self._slowest + self._grace
         pipeline = self._world.scene.pipeline
@@ -277,7 +277,7 @@ class Checks(Watcher):
                     "unknown", f"broker {broker.index + 1} goes on at {broker.factor:.3f}, with {which + 1} silent"
                 )
 
-    def _starve(self, broker: Broker) -> None:
+    def _starve(self, broker: MortalBroker) -> None:
         """While the fence is open an eager client gets a batch through in a bounded time."""
         now = self._events.now
         for client in self._of(broker):
@@ -309,12 +309,12 @@ class Checks(Watcher):
 
     # ---- helpers ----
 
-    def _limit(self, broker: Broker, client: Client) -> float:
+    def _limit(self, broker: MortalBroker, client: Client) -> float:
         """Of a client, in bytes/s; it may get other tags soon."""
         slowed = client.plan.quota * broker.slowed.value if self._by_topics else 0.0
         return max(broker.limit(client), slowed)
 
-    def _of(self, broker: Broker) -> list[Client]:
+    def _of(self, broker: MortalBroker) -> list[Client]:
         return [client for client in self._world.clients if client.plan.home == broker.index]
 
     def _disturbed(self, more: int) -> bool:
@@ -327,7 +327,7 @@ class Checks(Watcher):
 
 def violations(seed: int) -> list[Violation]:
     """What was wrong in the scene of this seed, the first of each kind; nothing if all is well."""
-    world = World(scene_of_seed(seed))
+    world = Cluster(scene_of_seed(seed))
     checks = Checks(world)
     world.run()
     checks.end()
@@ -342,6 +342,4 @@ def failing(seeds: Iterable[int]) -> Iterator[str]:
 
 
 def _lines(seed: int) -> list[str]:
-    return [
-        f"seed {seed}: {wrong}\n  see it again: quotahost simulate disk --seed {seed}" for wrong in violations(seed)
-    ]
+    return [f"seed {seed}: {wrong}\n  see it again: python -m harness.loop {seed}" for wrong in violations(seed)]

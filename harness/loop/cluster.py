@@ -1,19 +1,20 @@
-"""What brokers know of each other's disks: snapshots, the way that each takes to each reader, and the pipeline.
+"""Several brokers in the model of ``quotahost simulate disk``: snapshots, their ways, the pipeline, deaths and hangs.
 
 A broker looks at its own disk every ``volumes.period`` and publishes what is worth a record (``Source``). Each record
 takes a time of its own to each reader, or is lost (``Topic``). With a pipeline the snapshots go to it as well, and it
 publishes a record of the whole cluster every tick while it runs (``Pipeline``). A host then reads its own disk and what
 came from the others: with one broker as the source ``local`` does, with several as ``snapshots``, and with a pipeline
 by the real source ``cluster-volumes``. The real roster keeps the snapshots, and the real rule says what is news.
+``Cluster`` puts a scene together from these.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any, Final, TypeAlias, cast
 
@@ -21,9 +22,11 @@ from quotahost.api import Context
 from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Parts
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.tasks.publish_volumes import has_changed
+from quotahost.cli.lab.broker import Broker, OwnDisk
 from quotahost.cli.lab.host import log
-from quotahost.cli.lab.scenes import PipelinePlan, Scene
+from quotahost.cli.lab.scenes import Scene
 from quotahost.cli.lab.traffic import Disk, Events, ms
+from quotahost.cli.lab.world import World
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.volumes import byte_limits
@@ -36,6 +39,49 @@ SESSION: Final = 9000  # ms, broker.session.timeout.ms: after that a silent brok
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 CLUSTER: Final = "simulated"
 Register: TypeAlias = Callable[[Mapping[str, bool]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class WayPlan:
+    """How snapshots come to the other brokers.
+
+    Attributes:
+        fastest, slowest: ms; each takes its own time for each reader, so that they overtake each other.
+        lost: which share never arrives.
+        silences: a broker's index, and from when to when all its snapshots are lost.
+    """
+
+    fastest: int = 5
+    slowest: int = 50
+    lost: float = 0.0
+    silences: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PipelinePlan:
+    """The Spark pipeline: ms between two records (``--tick``), and when it dies and when it is back."""
+
+    tick: int = 2000
+    deaths: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterScene(Scene):
+    """A scene with what may happen to several brokers.
+
+    Attributes:
+        way: of the snapshots, where there are several brokers, and of the pipeline's records.
+        pipeline: None for none; then the brokers' factor source is ``snapshots``.
+        deaths: a broker's index, when it dies and when it is back.
+        hangs: a broker's index, and from when to when its host doesn't answer, as a plugin of it hangs.
+        steady: demand and drain stay as they are, so that the factor has to settle.
+    """
+
+    way: WayPlan = WayPlan()
+    pipeline: PipelinePlan | None = None
+    deaths: tuple[tuple[int, int, int], ...] = ()
+    hangs: tuple[tuple[int, int, int], ...] = ()
+    steady: bool = False
 
 
 def _wall_ms(now: int) -> int:
@@ -52,7 +98,7 @@ class Topic:
         disturbed_until: until when, in ms, somebody may know less than the newest snapshots say.
     """
 
-    def __init__(self, scene: Scene, settings: Settings, events: Events) -> None:
+    def __init__(self, scene: ClusterScene, settings: Settings, events: Events) -> None:
         self._way, self._events = scene.way, events
         self._rnd = random.Random(scene.seed * 1013 + 7)
         self._period = ms(settings.snapshots_period)
@@ -213,49 +259,35 @@ def _affected(volumes: list[Volume]) -> frozenset[str] | None:
     return frozenset(topics)
 
 
-class Source:
-    """A factor source whose ``read`` the host calls; it also looks at its own disk, and publishes that.
+class Source(OwnDisk):
+    """Publishes what the broker sees of its own disk, and reads what came from the others.
 
     Attributes:
         broker: the broker's id.
-        known: its own volume, when it looked last.
-        life: how often it has started or died.
     """
 
-    def __init__(
-        self, broker: str, disk: Disk, topics: frozenset[str], settings: Settings, topic: Topic | None, events: Events
-    ) -> None:
-        """``topics`` are those with a replica on the disk; ``topic`` None is without other brokers."""
-        self.broker, self._disk, self._settings, self._topic, self._events = broker, disk, settings, topic, events
-        self._topics = topics
+    def __init__(self, broker: str, disk: Disk, topics: frozenset[str], topic: Topic, world: World) -> None:
+        """``topics`` are those with a replica on the disk."""
+        super().__init__(disk, topics, world.settings, world.events)
+        self.broker, self._settings, self._topic = broker, world.settings, topic
         self._cluster: ClusterVolumesSource | None = None
-        self._validity = settings.validity.total_seconds()
-        self.life = 0
-        self._roster = Roster(events.clock, self._wall)
-        if topic:
-            topic.join(self)
+        self._validity = world.settings.validity.total_seconds()
+        self._roster = Roster(self._events.clock, self._wall)
+        topic.join(self)
 
     def start(self) -> None:
         """Look at the disk, and read the topic."""
-        self.life += 1
-        self.known = ClusterVolumes(())
         self._last: ClusterVolumes | None = None
         self._published: tuple[Snapshot, int] | None = None
         self._roster = Roster(self._events.clock, self._wall)
-        self._cluster = self._cluster_volumes() if self._topic and self._topic.pipeline else None
-        if self._topic:
-            self._topic.fence(self.broker, False)
-            self._topic.replay(self)
-        self._look(self.life)
-
-    def stop(self) -> None:
-        """The broker is dead."""
-        self.life += 1
+        self._cluster = self._cluster_volumes() if self._topic.pipeline else None
+        self.known = ClusterVolumes(())  # the record of the cluster is asked for what is known of the own disk
+        self._topic.fence(self.broker, False)
+        self._topic.replay(self)
+        super().start()
 
     def read(self) -> ClusterVolumes | Factor:
-        """As ``local`` and ``snapshots`` do, or by ``cluster-volumes`` itself."""
-        if self._topic is None:
-            return self.known
+        """As ``snapshots`` does, or by ``cluster-volumes`` itself."""
         return self._by_snapshots() if self._cluster is None else self._cluster.read()
 
     def register(self, brokers: dict[str, bool]) -> None:
@@ -306,25 +338,15 @@ class Source:
         parts = Parts(cast("Any", reader), cast("Any", standby), brokers)
         return ClusterVolumesSource(context, self._wall, self._events.clock, parts)
 
-    def _look(self, life: int) -> None:
-        if life != self.life:
-            return
-        volume, used = self._disk.volume, self._disk.used()
-        if not self.known.volumes or self.known.volumes[0].consumed != used:
-            topics = self._topics if self._disk.bounds.may_lower(used) else None  # as quotahost.broker.disks.monitor
-            self.known = ClusterVolumes((replace(volume, consumed=used, topics=topics),))
-        if self._topic:
-            self._offer(self._topic)
-        self._events.after(ms(self._settings.volumes_period), lambda: self._look(life))
-
-    def _offer(self, topic: Topic) -> None:
+    def looked(self) -> None:
+        """Publish what is worth a record."""
         now = self._events.now
         soft, hard = self._settings.storage_soft, self._settings.storage_hard
         seen = Snapshot(self.broker, EPOCH + timedelta(milliseconds=now), self.known.volumes, soft, hard, age_ms=0)
         due = self._published is None or now - self._published[1] >= ms(self._settings.snapshots_period)
         if due or (self._published and has_changed(self._published[0], seen)):
             self._published = seen, now
-            topic.publish(seen)
+            self._topic.publish(seen)
 
     def _wall(self) -> float:
         return EPOCH.timestamp() + self._events.now / 1000
@@ -345,3 +367,82 @@ class _BySnapshots:
         answer = self._read()
         self.ready = self.ready or not answer.waiting
         return answer
+
+
+# ---- the world of several brokers ----
+
+
+class MortalBroker(Broker):
+    """A broker that may die, and whose host may hang.
+
+    Attributes:
+        hung: whether the host hangs; ``answers_since`` since when it doesn't, in ms.
+    """
+
+    hung, answers_since = False, 0
+
+    def start(self) -> None:
+        """In service, with a new host that answers."""
+        self.hung, self.answers_since = False, self._events.now
+        super().start()
+
+    def stop(self) -> None:
+        """Dead: nobody writes here, and nothing is decided."""
+        self.up, self.hung, self._life = False, False, self._life + 1
+        self.source.stop()
+        self._move_flows()
+
+    def hang(self, until: int) -> None:
+        """A plugin hangs until then, and the host with it; one that starts meanwhile doesn't."""
+        if self.up:
+            self.hung, life = True, self._life
+            self._events.at(until, lambda: self._answer(life))
+
+    def _answer(self, life: int) -> None:
+        if life == self._life:
+            self.hung, self.answers_since = False, self._events.now
+            self._host(life)
+
+    def _host(self, life: int) -> None:
+        if not self.hung:
+            super()._host(life)
+
+
+class Cluster(World):
+    """Brokers that learn of each other's disks, die and hang; one broker alone has no topic."""
+
+    scene: ClusterScene
+    brokers: list[MortalBroker]  # type: ignore[assignment]  # it has no others
+
+    def __init__(self, scene: ClusterScene) -> None:
+        super().__init__(scene)
+        for index, dies, back in scene.deaths:
+            self._death(self.brokers[index], dies, back)
+        for index, begins, ends in scene.hangs:
+            self.events.at(begins, partial(self.brokers[index].hang, ends))
+
+    @cached_property
+    def topic(self) -> Topic | None:
+        """The topics by which several brokers learn of each other."""
+        return Topic(self.scene, self.settings, self.events) if len(self.disks) > 1 else None
+
+    def broker(self, index: int) -> MortalBroker:
+        """One that may die and hang."""
+        disk, topics = self.disks[index], self.topics_on(index)
+        if self.topic is None:
+            source = OwnDisk(disk, topics, self.settings, self.events)
+        else:
+            source = Source(str(index + 1), disk, topics, self.topic, self)
+        return MortalBroker(self.scene, self.settings, index, source, self.disks, self.events)
+
+    def _death(self, broker: MortalBroker, dies: int, back: int) -> None:
+        def fence() -> None:
+            if self.topic and not broker.up:
+                self.topic.fence(str(broker.index + 1), True)
+
+        def die() -> None:
+            broker.stop()
+            self.events.after(SESSION, fence)
+
+        self.events.at(dies, die)
+        self.events.at(back, broker.start)
