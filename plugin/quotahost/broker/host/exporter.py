@@ -226,12 +226,10 @@ class ClientSeries:
 
 
 def series(uses: Iterable[ClientUse]) -> Series:
-    """The series of those that are not idle."""
+    """The series of these, by the catalogue's attributes."""
     attributes = ("Rate", "Quota", "Limit", "DelayMs", "Bound")
     shown: dict[str, dict[tuple[str, ...], float]] = {attribute: {} for attribute in attributes}
     for use in uses:
-        if not use.rate and not use.is_held_back:
-            continue
         labels = (_cut(use.user), _cut(use.client_id), _cut(use.scope), str(use.quota_type))
         values = {"Rate": use.rate, "Quota": use.quota, "Limit": use.limit, "DelayMs": use.delay_ms / 1000}
         for attribute, value in values.items():

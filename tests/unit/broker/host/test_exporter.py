@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -131,19 +130,6 @@ def test_what_is_unlimited_has_no_quota_and_what_nothing_binds_no_bound() -> Non
 def test_what_a_rule_in_shadow_would_hold_back_is_told_as_that() -> None:
     shown = series([use(bound=LimitedBy.NOTHING, shadow="factor")])
     assert list(shown["Bound"]) == [("alice", "app", "client", "PRODUCE", "shadow: factor")]
-
-
-@pytest.mark.parametrize(
-    ("changes", "shown"),
-    [
-        ({"rate": 0.0, "delay_ms": 0.0, "bound": LimitedBy.NOTHING}, False),
-        ({"rate": 0.1, "delay_ms": 0.0, "bound": LimitedBy.NOTHING}, True),
-        ({"rate": 0.0, "delay_ms": 1.0, "bound": LimitedBy.NOTHING}, True),
-        ({"rate": 0.0, "delay_ms": 0.0, "bound": LimitedBy.FENCE}, True),
-    ],
-)
-def test_who_is_idle_has_none(changes: dict[str, Any], shown: bool) -> None:
-    assert bool(series([use(**changes)])["Rate"]) is shown
 
 
 def test_long_names_are_cut_and_stay_apart() -> None:
