@@ -251,12 +251,9 @@ class Topics:
     """Makes and checks the topics of one pipeline."""
 
     def __init__(
-        self,
-        kafka: JvmKafka,
-        topics: Mapping[str, Mapping[str, str]],
-        single: str,
+        self, kafka: JvmKafka, topics: Mapping[str, Mapping[str, str]], single: str,
         partitions: Mapping[str, Callable[[int], int]] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Ask nothing yet.
 
         Args:

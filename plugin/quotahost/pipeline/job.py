@@ -69,8 +69,9 @@ class Job:
         self._consumer, self._ends = self._kafka.consumer(options.cluster_volumes_topic), self._kafka.consumer()
         # A leader publishes with every tick, also while no snapshot comes.
         self._leadership = Leadership(
-            max(3 * tick, _SILENCE), set(clusters.values()), clock.now, refused=progress.refused_run
-        )
+            max(3 * tick, _SILENCE), set(clusters.values()), clock.now,
+            refused=lambda reason: progress.refused_runs.labels(reason).inc(),
+        )  # fmt: skip
         self._leadership.begin(self._consumer)
         # From here on the follower's thread alone polls: Kafka's consumer must not be used by two threads at a time.
         self._leadership.follow(self._consumer)

@@ -27,7 +27,14 @@ _EVERY: Final = 10.0  # seconds between two lines of a cluster while the number 
 
 
 class Progress:
-    """Counts batches and rows by query, and shows what was published by cluster."""
+    """Counts batches and rows by query, and shows what was published by cluster.
+
+    Attributes:
+        published: records by cluster.
+        unpublished: batches that published nothing of a cluster, by cluster and reason.
+        refused_runs: records of the topic of cluster records that don't count as another pipeline's, by reason.
+        standing_by: 1 while another pipeline publishes, or uses this one's directories.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Nobody can read the metrics before :meth:`serve`; ``clock`` in seconds."""
@@ -36,13 +43,13 @@ class Progress:
         self._batches = self._counter("batches", "Batches done", "query")
         self._rows = self._counter("rows", "Records read", "query")
         self._refused = self._counter("refused", "Records refused and written to the dead-letter topic")
-        self._published = self._counter("published", "Records published", "cluster")
+        self.published = self._counter("published", "Records published", "cluster")
         text = "Batches that published nothing of a cluster: late, or the record could not be made or written"
-        self._unpublished = self._counter("unpublished", text, "cluster", "reason")
+        self.unpublished = self._counter("unpublished", text, "cluster", "reason")
         text = "Records of the pipelines' topic that are none of a pipeline of these clusters"
-        self._refused_runs = self._counter("refused_runs", text, "reason")
+        self.refused_runs = self._counter("refused_runs", text, "reason")
         self._failures = self._counter("failures", "Times that a query failed and was started again", "query")
-        self._standing_by = self._gauge("standing_by", "1 while another pipeline, launched later, publishes")
+        self.standing_by = self._gauge("standing_by", "1 while another pipeline, launched later, publishes")
         self._seconds = self._gauge("batch_seconds", "Duration of the last batch", "query")
         self._behind = self._gauge("records_behind", "Records that are not read yet", "query")
         self._state_rows = self._gauge("state_rows", "Brokers remembered", "query")
@@ -66,32 +73,16 @@ class Progress:
         """
         start_http_server(port, addr=address, registry=self.registry)
 
-    def published(self, cluster: str) -> None:
-        """A record of this cluster was written."""
-        self._published.labels(cluster).inc()
-
-    def unpublished(self, cluster: str, reason: str) -> None:
-        """A batch has published nothing of this cluster."""
-        self._unpublished.labels(cluster, reason).inc()
-
     @property
     def brokers_known(self) -> int | None:
         """How many brokers the last batch of the volumes listed, in all clusters; None before the first."""
         # A copy, as a batch may add a cluster meanwhile.
         return sum(self._known.copy().values()) if self._known else None
 
-    def stands_by(self) -> None:
-        """Another pipeline uses this one's directories."""
-        self._standing_by.set(1)
-
-    def refused_run(self, reason: str) -> None:
-        """A record of the topic of cluster records doesn't count as another pipeline's."""
-        self._refused_runs.labels(reason).inc()
-
     def made(self, record: ClusterRecord, standing_by: bool) -> None:
         """This record was made; while ``standing_by``, it is not published."""
         cluster = record.cluster
-        self._standing_by.set(standing_by)
+        self.standing_by.set(standing_by)
         self._known[cluster] = record.reporting + record.stale
         if record.newest_snapshot_at:
             self._age.labels(cluster).set(_age(record))

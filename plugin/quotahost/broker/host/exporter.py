@@ -95,6 +95,7 @@ class Exporter:
             OSError: the address can't be bound.
         """
         self._gauges, self._clients, self._collect = gauges, clients, _Collect()
+        self._fault = LoggedOnce(_log)
         registry = CollectorRegistry()
         registry.register(self._collect)
         self._app = make_wsgi_app(registry)
@@ -119,10 +120,16 @@ class Exporter:
         self._reading.close(1)
 
     def _read(self) -> None:
-        # The list is replaced and never changed, so a scrape on a thread of the server reads it without a lock.
-        self._collect.latest = self._gauges()
-        if self._clients is not None:
-            self._collect.clients = self._clients.read()
+        # Both are replaced and never changed, so a scrape on a thread of the server reads them without a lock.
+        try:
+            self._collect.latest = self._gauges()
+            if self._clients is not None:
+                self._collect.clients = self._clients.read()
+        except Exception as problem:  # of JPype's, too, while the JVM shuts down; the thread must outlive it
+            self._collect.clients = {}
+            self._fault.report("The metrics can't be read (%s): those by client are left out", problem)
+        else:
+            self._fault.healed()
 
     async def _end(self) -> None:
         self._server.close()
@@ -203,26 +210,16 @@ class ClientSeries:
         self._uses, self._most, self._clock = uses, most, clock
         self._series: Series = {}
         self._due = clock()
-        self._fault = LoggedOnce(_log)
 
     def read(self) -> Series:
         """The series as they are now."""
         began = self._clock()
         if began >= self._due:
-            self._series = self._look()
+            self._series = series(self._uses(self._most))
             ended = self._clock()
             # With 50,000 active clients a look takes a tenth of a second or more.
             self._due = ended + max(CLIENTS_INTERVAL, (ended - began) / _PART)
         return self._series
-
-    def _look(self) -> Series:
-        try:
-            uses = self._uses(self._most)
-        except (ConnectionError, ValueError) as error:
-            self._fault.report("The metrics by client can't be read (%s): they are left out", error)
-            return {}
-        self._fault.healed()
-        return series(uses)
 
 
 def series(uses: Iterable[ClientUse]) -> Series:

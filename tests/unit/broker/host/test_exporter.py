@@ -166,19 +166,31 @@ def test_it_looks_seldom_and_more_seldom_the_longer_a_look_takes() -> None:
     assert (clients.read() != {}, clock.looks) == (True, 4)
 
 
-def test_what_cannot_be_read_is_left_out_until_it_can(caplog: pytest.LogCaptureFixture) -> None:
-    clock = LookClock()
+@pytest.mark.parametrize("fails", ["gauges", "uses"])
+def test_what_cannot_be_read_is_left_out_until_it_can(
+    fails: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(exporter, "INTERVAL", 0.01)
+    failing = {fails}
 
-    def fails(most: int) -> list[ClientUse]:
-        if clock.now < CLIENTS_INTERVAL:
+    def gauges() -> list[Gauge]:
+        if "gauges" in failing:
             raise ConnectionError("no JMX")
-        return clock.uses(most)
+        return []
 
-    clients = ClientSeries(fails, 200, clock)
-    assert clients.read() == {}
-    assert "can't be read (no JMX)" in caplog.text
-    clock.now = CLIENTS_INTERVAL
-    assert clients.read()["Rate"]
+    def uses(most: int) -> list[ClientUse]:
+        if "uses" in failing:
+            raise ConnectionError("no JMX")
+        return [use()]
+
+    endpoint = Exporter("127.0.0.1", 0, gauges, lambda: None, ClientSeries(uses, 200))
+    try:
+        eventually(lambda: "can't be read (no JMX)" in caplog.text)
+        assert endpoint._collect.clients == {}
+        failing.clear()
+        eventually(lambda: endpoint._collect.clients)
+    finally:
+        endpoint.close()
 
 
 def test_a_scrape_shows_names_as_they_are() -> None:
