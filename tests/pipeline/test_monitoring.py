@@ -56,16 +56,3 @@ def test_batches_between_two_looks_are_counted_and_none_twice() -> None:
     labels = {"query": "volumes"}
     assert shown.registry.get_sample_value("quotahost_pipeline_rows_total", labels) == 1111
     assert shown.registry.get_sample_value("quotahost_pipeline_batches_total", labels) == 4
-
-
-def test_a_batch_that_published_nothing_of_a_cluster_is_counted_by_cluster_and_reason() -> None:
-    shown = Progress()
-    for reason in ("late", "late", "failed"):
-        shown.unpublished("home", reason)
-    counts = {
-        reason: shown.registry.get_sample_value(
-            "quotahost_pipeline_unpublished_total", {"cluster": "home", "reason": reason}
-        )
-        for reason in ("late", "failed")
-    }
-    assert counts == {"late": 2, "failed": 1}
