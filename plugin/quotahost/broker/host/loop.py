@@ -21,6 +21,7 @@ import gc
 import logging
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Final
 
 from quotahost.api import Disks
@@ -31,7 +32,7 @@ from quotahost.broker.disks.monitor import DiskMonitor, NoDisks
 from quotahost.broker.host.broker import ClusterWatch, HostBroker
 from quotahost.broker.host.broker_status import answer_question
 from quotahost.broker.host.exemptions import Exemptions, node_id
-from quotahost.broker.host.exporter import Exporter, exporter
+from quotahost.broker.host.exporter import exporter
 from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.live_change import Configuration, LiveChange, without_unknown
 from quotahost.broker.host.messages import Event, client_quota, cluster
@@ -68,10 +69,8 @@ class Host:
         self._tick_at = clock()
         self._fence_asked_at: float | None = clock() + _SETTLED  # None: it was asked for
         self._in_jvm, self._fault_handler = in_jvm, LoggedOnce(log)
-        self._changes: LiveChange | None = None
-        self._disks: DiskMonitor | None = None
         self._cluster = ClusterWatch(shim)
-        self._exporter: Exporter | None = None
+        self._opened = ExitStack()  # what closes after the plugins
 
     def run(self) -> None:
         """Start the plugins, report to the shim that they are ready, and serve until it closes."""
@@ -96,15 +95,15 @@ class Host:
         self._roles = NodeRoles(self._broker.properties())
         disks = self._open_disks()
         builder = Builder(self._broker, self._shim, self._clients.answers_changed, disks, self._guard)
-        self._changes = changes = LiveChange(
-            self._shim, builder, self._guard, self._clock, self._install, strict=strict
-        )
+        changes = LiveChange(self._shim, builder, self._guard, self._clock, self._install, strict=strict)
+        self._opened.callback(changes.drop)
         # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
         changes.stage(given)
         self._shim.built()
         # Only now: the factor in force is read, and the host before this one may have changed it meanwhile.
         self._factor = FactorLoop(self._shim, self._guard, self._clock, self._pause_memory)
-        self._exporter = exporter(settings, self._shim)
+        if endpoint := exporter(settings, self._shim):
+            self._opened.callback(endpoint.close)
         changes.apply(given)
         self._refuse_fault_handler("a plugin")
         changes.strict = False
@@ -127,10 +126,11 @@ class Host:
         self._pause_memory = PauseMemory(log_dirs(own) if self._roles.broker else [])
         if not self._roles.broker:
             return lambda: NoDisks(own)
-        self._disks = DiskMonitor(
+        disks = DiskMonitor(
             self._broker, self._shim, node_id(own), lambda: self._broker.settings, self._clock, self._pause_memory.write
         )
-        return self._disks.started
+        self._opened.callback(disks.close)
+        return disks.started
 
     def _install(self, new_one: Configuration) -> None:
         """Put a configuration in the place of the one in force, and close the plugins that are not among its."""
@@ -253,13 +253,8 @@ class Host:
         self._scheduler.close()
         self._shadow.close()
         close(list(self._plugins), self._guard)
-        if self._changes:
-            self._changes.drop()
-        if self._disks:
-            self._disks.close()
         self._cluster.close()
-        if self._exporter:
-            self._exporter.close()
+        self._opened.close()
 
 
 # ---- Python's faulthandler -------------------------------------------------------------------------------------
