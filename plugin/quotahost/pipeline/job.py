@@ -8,6 +8,7 @@ way, :mod:`quotahost.pipeline.supervisor` keeps the queries running, and :mod:`q
 import logging
 import threading
 import time
+from collections.abc import Collection
 from functools import partial
 from typing import Final
 
@@ -77,8 +78,7 @@ class Job:
         self._leadership.follow(self._consumer)
         self._ticks = Ticks(tick, lambda key, value: self._producer.send(options.tick_topic, key, value))
         self._supervisor = Supervisor(progress, self._set_aside)
-        listed = tuple(sorted(brokers)) if self._asks_for_brokers else ()
-        rules = Rules(cluster, options.validity, options.expiry, listed)
+        rules = Rules(cluster, options.validity, options.expiry)
         self._publisher = Publisher(
             rules, self._leadership, clock, progress, self._ticks, self._send, self._supervisor.caught_up
         )
@@ -89,10 +89,8 @@ class Job:
         )  # fmt: skip
         usage_cluster = options.cluster or own
         self._lists_usage = usage_cluster == own
-        if self._lists_usage:
-            self._shares.registered(brokers)
         self._queries = Queries(spark, options, clusters, usage_cluster, client, clock, own)
-        self._queries.listed = frozenset(brokers)
+        self._registered(brokers)
         self._add_queries()
         for topic, name in clusters.items():
             log.info("topic %s holds the snapshots of cluster %s", topic, name)
@@ -149,18 +147,22 @@ class Job:
         except Py4JJavaError:  # the cluster doesn't answer, or a topic is gone; a batch will tell what is wrong
             return False
 
+    def _registered(self, brokers: Collection[str]) -> bool:
+        """Hand on the ids of the brokers that the cluster lists now; whether there are any that it never listed."""
+        if self._asks_for_brokers:
+            self._publisher.registered(brokers)
+        if self._lists_usage:
+            self._shares.registered(brokers)
+        before = self._queries.listed
+        self._queries.listed |= frozenset(brokers)
+        return self._queries.listed > before
+
     def _ask(self, stop: threading.Event) -> None:
         """Ask the cluster for its brokers, and make a topic anew that somebody has deleted."""
         try:
-            brokers = self._kafka.cluster()[1]
-            if new := frozenset(brokers) - self._queries.listed:
-                # Their large records are a stranger's for the queries that run.
-                self._queries.listed |= new
+            if self._registered(self._kafka.cluster()[1]):
+                # The new ones' large records are a stranger's for the queries that run.
                 self._supervisor.begin_again("volumes", "shares")
-            if self._asks_for_brokers:
-                self._publisher.registered(brokers)
-            if self._lists_usage:
-                self._shares.registered(brokers)
             self._topics.ensure(stop.wait)
             self._supervisor.kafka_answers()
             self._fault.healed()

@@ -43,13 +43,8 @@ class DiskMonitor:
     ) -> None:  # fmt: skip
         """No thread runs before :meth:`started`.
 
-        Args:
-            broker: names the log directories, and those that Kafka has marked offline.
-            metrics: show the volumes' numbers.
-            node_id: of this broker.
-            settings: returns the settings in force, which a live change replaces.
-            clock: in seconds, monotonic.
-            after_look: called on the monitor's thread after each look, and once at its end; it may block on a disk.
+        ``settings`` returns those in force, which a live change replaces. ``after_look`` is called on the monitor's
+        thread after each look, and once at its end; it may block on a disk. ``clock`` in seconds, monotonic.
         """
         self._after_look = after_look
         self._broker, self._metrics, self._node = broker, metrics, str(node_id)

@@ -91,11 +91,7 @@ class Comparison:
 def limit(base: float | None, factor: float, floor: float, stand_in: float | None = None) -> float | None:
     """The limit that Java would make (``org.quotahost.table.Rule``) if nothing were in shadow; None is unlimited.
 
-    Args:
-        base: the quota's rate; None is unlimited.
-        factor: 0 to 1.
-        floor: no factor takes a rate below it.
-        stand_in: the rate that the factor multiplies where ``base`` is None.
+    Where the quota's rate ``base`` is unlimited, the factor multiplies ``stand_in``. It takes no rate below the floor.
     """
     if factor >= 1:
         return base

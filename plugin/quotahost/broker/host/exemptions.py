@@ -66,12 +66,9 @@ class Exemptions:
     """
 
     def __init__(self, settings: Settings, broker: Mapping[str, str], brokers: Collection[str] = ()) -> None:
-        """Know the listed principals and the brokers'.
+        """Know the listed principals and those of the cluster's ``brokers`` (``broker_principals``).
 
-        Args:
-            settings: those in force.
-            broker: the broker's own properties, with node.id.
-            brokers: the principals of the cluster's brokers (``principals``).
+        ``broker`` are the broker's own properties, with node.id.
         """
         # Where brokers authenticate, a client-id proves nothing: anybody could claim a broker's and go unthrottled.
         self.internal_client_ids = INTERNAL_CLIENT_IDS if ANONYMOUS in brokers else ""
@@ -158,11 +155,9 @@ def own_client_id(node: int) -> str:
 
 
 def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> list[str]:
-    """The names of the principals, without the type ("User:"), each once.
+    """The names of the principals, without the type ("User:"), each once, from the broker's own properties.
 
-    Args:
-        properties: the broker's own.
-        keystores: reads a keystore; it waits for a file.
+    It may wait for a keystore's file.
     """
     listeners = Listeners(properties)
     names: dict[str, None] = {}

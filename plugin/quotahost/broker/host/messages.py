@@ -299,10 +299,8 @@ class WouldBe(NamedTuple):
 def shadow_text(would: Sequence[tuple[int, float, int] | None], groups: Sequence[str], suppliers: Sequence[str]) -> str:
     """The text of what would be (``new_clients.Would``), "" for nothing.
 
-    Args:
-        would: by quota type the scope's code, the rate and the number of the supplier; None for nothing.
-        groups: names of groups, to which codes from GROUP on refer.
-        suppliers: names of suppliers by their numbers.
+    ``would`` has by quota type the scope's code, the rate and the number of the supplier, or None for nothing. Codes
+    from GROUP on refer to ``groups``.
     """
     by_type: dict[str, WouldBe] = {}
     for quota_type, answer in zip(QUOTA_TYPES, would, strict=False):
