@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from quotahost.background import LoggedOnce
-from quotahost.pipeline.clients import JvmKafka, TopicError, Topics, short, wanted
+from quotahost.pipeline.clients import JvmKafka, TopicError, Topics, short
 from quotahost.pipeline.clock import TICK, WITNESSES, KafkaClock, Ticks
 from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.leadership import Leadership
@@ -27,7 +27,6 @@ from quotahost.pipeline.queries import Queries
 from quotahost.pipeline.shares import SharesPublisher
 from quotahost.pipeline.supervisor import Supervisor, set_checkpoint_aside
 from quotahost.records.cluster_volumes import ClusterRecord, encode
-from quotahost.records.shares import partitions_for
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -56,10 +55,7 @@ class Job:
         # nobody can say which of its brokers are missing.
         self._asks_for_brokers = own in clusters.values()
         cluster = own if self._asks_for_brokers else next(iter(clusters.values()))
-        compacted = (options.cluster_volumes_topic, options.usage_topic, options.shares_topic)
-        topics = wanted(options.snapshots_topics, compacted, options.refused_topic, options.tick_topic)
-        several = {options.shares_topic: partitions_for}
-        self._topics = Topics(self._kafka, topics, options.cluster_volumes_topic, several)
+        self._topics = Topics(self._kafka, options)
         self._topics.ensure()
         # The ticks' thread and the batches share the producer, which Kafka lets several threads use.
         self._producer = self._kafka.producer()
