@@ -60,7 +60,6 @@ class Progress:
         self._capacity = self._gauge("capacity_bytes", "Sum of their capacities", "cluster")
         self._consumed = self._gauge("consumed_bytes", "Sum of what they consume", "cluster")
         self._factor = self._gauge("factor", "Smallest factor by published limits, 1 without", "cluster")
-        self._last: dict[str, int] = {}  # by query: the number of the last batch
         self._refused_so_far = 0
         self._known: dict[str, int] = {}
         self._lines: dict[str, tuple[tuple[Any, ...], LineLimit]] = {}
@@ -94,26 +93,16 @@ class Progress:
         self._factor.labels(cluster).set(1.0 if record.smallest_factor is None else record.smallest_factor)
         self._line(record)
 
-    def follows(self, query: str, progress: Mapping[str, Any]) -> bool:
-        """Whether no batch of this query lies between this one and those that :meth:`batch` took."""
-        return int(progress["batchId"]) <= self._last.get(query, -1) + 1
-
     def batch(self, query: str, progress: Mapping[str, Any]) -> None:
-        """Take the progress of a batch, in the order of the batches; the same again is counted once."""
-        number = int(progress["batchId"])
-        # A look that found nothing bears the number of the next batch, which would then not be counted.
-        if idle(progress):
-            return
+        """Take the progress of a batch, each once and in their order."""
         left = sum(map(behind, progress["sources"]))
-        if number > self._last.get(query, -1):
-            self._last[query] = number
-            self._batches.labels(query).inc()
-            self._rows.labels(query).inc(progress["numInputRows"])
-            if left > _LARGE:
-                log.info("query %s: %s records are left to be read", query, f"{left:,}")
-            if query == DEAD_LETTERS:
-                self._refused.inc(refused(progress))
-                self._refused_so_far += refused(progress)
+        self._batches.labels(query).inc()
+        self._rows.labels(query).inc(progress["numInputRows"])
+        if left > _LARGE:
+            log.info("query %s: %s records are left to be read", query, f"{left:,}")
+        if query == DEAD_LETTERS:
+            self._refused.inc(refused(progress))
+            self._refused_so_far += refused(progress)
         self._seconds.labels(query).set(progress["durationMs"].get("triggerExecution", 0) / 1000)
         self._behind.labels(query).set(left)
         # A query has one stateful operator at most (docs/adr/0010).
