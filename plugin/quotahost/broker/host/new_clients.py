@@ -202,21 +202,25 @@ class Chain:
     def _ask(self, client: Client, table: AnswerTable) -> tuple[Answer, ...]:
         # One function for all types and suppliers: 20,000 clients that are new at once come here.
         answers: list[Answer] = []
+        given: list[tuple[Answer, Quota]] = []  # where all are asked
         for quota_type in QUOTA_TYPES:
-            answer, given = NO_ANSWER, list[tuple[Answer, Quota]]()
+            answer = NO_ANSWER
             for at, name, ask in self._suppliers:
                 try:
                     quota = ask(client, quota_type)
-                    if quota is None:
-                        continue
-                    answer = table.answer(quota, at)
+                    if quota is not None:
+                        answer = table.answer(quota, at)
+                        if not self._asks_all:
+                            break
+                        given.append((answer, quota))
                 except BaseException as error:  # see plugins.Guard
-                    answer, given = self._failed(name, at, error), []
+                    answer = self._failed(name, at, error)
+                    given.clear()
                     break
-                if not self._asks_all:
-                    break
-                given.append((answer, quota))
-            answers.append(self._smallest(given, table) if given else answer)
+            if given:
+                answer = self._smallest(given, table)
+                given.clear()
+            answers.append(answer)
         return tuple(answers)
 
     def _smallest(self, given: Sequence[tuple[Answer, Quota]], table: AnswerTable) -> Answer:
