@@ -74,8 +74,10 @@ class LiveChange:
 
     # ---- staging ----
 
-    def stage(self, given: Mapping[str, str]) -> Configuration:
+    def stage(self, given: Mapping[str, str], read: tuple[Settings, Translation] | None = None) -> Configuration:
         """Build what these properties need, unless it is staged already. Nothing in force is touched.
+
+        ``given`` is as Kafka has them, ``read`` what the caller has made of them already.
 
         Raises:
             PluginError, SettingsError: they can't be used. What was built for them is closed.
@@ -85,7 +87,7 @@ class LiveChange:
         # First, because a plugin may hold something of which there is one, such as a port.
         self.drop()
         unknown: list[Problem] = []
-        validated = self._validated(given) if self.strict else without_unknown(given, self._validated, unknown)
+        validated = self._validated(given, read) if self.strict else without_unknown(given, self._validated, unknown)
         settings, translation, sections = validated
         live = live_properties(settings, models(sections))
         # Last, because what is built has to be closed if anything fails after it.
@@ -94,8 +96,10 @@ class LiveChange:
         self._staged = self._clock(), made
         return made
 
-    def _validated(self, known: Mapping[str, str]) -> tuple[Settings, Translation, Sections]:
-        settings, translation = read_properties(known)
+    def _validated(
+        self, known: Mapping[str, str], read: tuple[Settings, Translation] | None = None
+    ) -> tuple[Settings, Translation, Sections]:
+        settings, translation = read or read_properties(known)
         return settings, translation, self._builder.validate(settings)
 
     def apply(self, given: Mapping[str, str]) -> None:

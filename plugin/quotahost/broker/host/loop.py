@@ -88,7 +88,8 @@ class Host:
         self._refuse_fault_handler("Python's start")
         given, strict = self._shim.properties(), not self._shim.restarted()
         # Later than at the broker's start an unknown name can only be one that Kafka has stored.
-        settings, _ = read_properties(given) if strict else without_unknown(given, read_properties, [])
+        read = read_properties(given) if strict else without_unknown(given, read_properties, [])
+        settings = read[0]
         # Until here the broker's start waits 30 s at most; what follows has as long again.
         self._shim.starting()
         self._broker = HostBroker(self._shim, settings)
@@ -98,7 +99,7 @@ class Host:
         changes = LiveChange(self._shim, builder, self._guard, self._clock, self._install, strict=strict)
         self._opened.callback(changes.drop)
         # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
-        changes.stage(given)
+        changes.stage(given, read)
         self._shim.built()
         # Only now: the factor in force is read, and the host before this one may have changed it meanwhile.
         self._factor = FactorLoop(self._shim, self._guard, self._clock, self._pause_memory)
