@@ -32,40 +32,9 @@ def test_a_batch_that_is_done_again_after_a_restart_has_no_latest_offsets_and_is
     assert shown.registry.get_sample_value(BEHIND, {"query": "volumes"}) == 0
 
 
-def test_a_look_that_found_nothing_does_not_hide_the_batch_of_the_same_number() -> None:
+def test_dead_letters_are_counted_as_spark_observed_them() -> None:
     shown = Progress()
     reported = progress('{"t":{"0":7}}', '{"t":{"0":7}}')
-    shown.batch("refused", reported | {"numInputRows": 0, "durationMs": {"latestOffset": 3}})
     shown.batch("refused", reported | {"observedMetrics": {"refused": {"refused": 2}}})
+    shown.batch("refused", reported)
     assert shown.registry.get_sample_value("quotahost_pipeline_refused_total") == 2
-
-
-def test_batches_between_two_looks_are_counted_and_none_twice() -> None:
-    shown = Progress()
-    reported = [
-        progress('{"t":{"0":7}}', '{"t":{"0":7}}') | {"batchId": number, "numInputRows": 10**number}
-        for number in range(4)
-    ]
-    assert shown.follows("volumes", reported[0])
-    shown.batch("volumes", reported[0])
-    assert shown.follows("volumes", reported[0])
-    assert shown.follows("volumes", reported[1])
-    assert not shown.follows("volumes", reported[3])
-    for each in reported + reported[1:3]:
-        shown.batch("volumes", each)
-    labels = {"query": "volumes"}
-    assert shown.registry.get_sample_value("quotahost_pipeline_rows_total", labels) == 1111
-    assert shown.registry.get_sample_value("quotahost_pipeline_batches_total", labels) == 4
-
-
-def test_a_batch_that_published_nothing_of_a_cluster_is_counted_by_cluster_and_reason() -> None:
-    shown = Progress()
-    for reason in ("late", "late", "failed"):
-        shown.unpublished("home", reason)
-    counts = {
-        reason: shown.registry.get_sample_value(
-            "quotahost_pipeline_unpublished_total", {"cluster": "home", "reason": reason}
-        )
-        for reason in ("late", "failed")
-    }
-    assert counts == {"late": 2, "failed": 1}

@@ -3,12 +3,13 @@
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.pipeline.main import Lock, refusal, wait_for
+from quotahost.pipeline.main import lock, refusal, wait_for
 from quotahost.pipeline.monitoring import Progress
 
 LOCAL, HDFS = "file:///", "hdfs://h:8020"
@@ -37,8 +38,9 @@ def test_what_executors_reach_is_taken(directory: str, master: str, default: str
 
 HOLD = """
 import sys
-from quotahost.pipeline.main import Lock
-print(Lock(sys.argv[1]).take(), flush=True)
+from quotahost.pipeline.main import lock
+held = lock([sys.argv[1]])
+print(held is not None, flush=True)
 sys.stdin.read()
 """
 
@@ -63,29 +65,31 @@ def test_of_two_pipelines_with_one_directory_the_second_stands_by_until_the_firs
     tmp_path: Path, caplog: pytest.LogCaptureFixture, given: str
 ) -> None:
     first = Other(tmp_path)
-    progress, stop, taken = Progress(), threading.Event(), list[bool]()
-    locks = [Lock(given.format(tmp_path)), Lock(str(tmp_path / "history"))]
-    second = threading.Thread(target=lambda: taken.append(wait_for(locks, progress, stop)))
+    progress, stop, taken = Progress(), threading.Event(), list[ExitStack | None]()
+    directories = [str(tmp_path / "history"), given.format(tmp_path)]
+    second = threading.Thread(target=lambda: taken.append(wait_for(directories, progress, stop)))
     second.start()
     eventually(lambda: "another pipeline uses the same --checkpoint or --history" in caplog.text)
     assert progress.registry.get_sample_value("quotahost_pipeline_standing_by") == 1
     assert taken == []
     first.kill()
     second.join(30)
-    assert taken == [True]
     assert len(caplog.records) == 1
-    for lock in locks:
-        lock.release()
+    assert lock(directories) is None
+    assert taken[0] is not None
+    taken[0].close()
+    again = lock(directories)
+    assert again is not None
+    again.close()
 
 
 def test_while_it_stands_by_a_signal_ends_it(tmp_path: Path) -> None:
     first = Other(tmp_path)
     stop = threading.Event()
     stop.set()
-    assert not wait_for([Lock(str(tmp_path))], Progress(), stop)
+    assert wait_for([str(tmp_path)], Progress(), stop) is None
     first.kill()
 
 
 def test_what_lies_elsewhere_has_no_lock() -> None:
-    assert Lock("hdfs://h/c").take()
-    assert Lock("s3a://b/c").take()
+    assert lock(["hdfs://h/c", "s3a://b/c"]) is not None

@@ -22,12 +22,12 @@ class Query:
     """A streaming query with the progress and the end that a test gives it."""
 
     def __init__(self) -> None:
-        self.isActive, self.lastProgress, self.stopped = True, None, False
+        self.isActive, self.lastProgress, self.stopped, self.reported = True, None, False, list[Any]()
         self.problem = "the state can't be read"
 
     @property
     def recentProgress(self) -> list[Any]:
-        return [self.lastProgress]
+        return self.reported
 
     def exception(self) -> str:
         return self.problem
@@ -47,6 +47,7 @@ class Query:
             "stateOperators": [{"numRowsTotal": rows, "memoryUsedBytes": 1}],
             "observedMetrics": {},
         }
+        self.reported.append(self.lastProgress)
 
 
 class World:
@@ -88,6 +89,40 @@ def world() -> World:
     made = World()
     made.look()
     return made
+
+
+def batches(world: World) -> float | None:
+    """How many batches of the volumes are counted."""
+    return world.progress.registry.get_sample_value("quotahost_pipeline_batches_total", {"query": "volumes"})
+
+
+def test_batches_between_two_looks_are_counted_and_none_twice(world: World) -> None:
+    for batch in (0, 0, 1):
+        world.query.report(batch, 5, 5)
+        world.look()
+    for batch in (2, 3, 4):
+        world.query.report(batch, 5, 5)
+    world.look()
+    assert batches(world) == 5
+
+
+def test_a_look_that_found_nothing_does_not_hide_the_batch_of_the_same_number(world: World) -> None:
+    world.query.report(0, 5, 5)
+    world.query.lastProgress["durationMs"] = {"latestOffset": 3}  # type: ignore[index]
+    world.look()
+    world.query.report(0, 6, 6)
+    world.look()
+    assert batches(world) == 1
+
+
+def test_the_batches_of_a_query_that_began_anew_are_counted_though_their_numbers_begin_with_0(world: World) -> None:
+    world.query.report(7, 5, 5)
+    world.look()
+    fail(world, ATTEMPTS)
+    assert world.aside == ["volumes"]
+    world.query.report(0, 5, 5)
+    world.look()
+    assert batches(world) == 2
 
 
 def fail(world: World, times: int) -> None:

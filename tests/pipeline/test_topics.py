@@ -6,10 +6,14 @@ from itertools import chain, repeat
 
 import pytest
 
-from quotahost.pipeline.clients import GATHERING, Topic, TopicError, Topics, wanted
+from quotahost.pipeline.clients import GATHERING, Topic, TopicError, Topics
+from quotahost.pipeline.options import options
 from quotahost.records.topics import COMPACTED
 
-WANTED = wanted(("snapshots",), ("volumes",), "refused", "ticks")
+OPTIONS = options(
+    bootstrap="b:1", checkpoint="/c", snapshots_topic="snapshots", cluster_volumes_topic="volumes",
+    refused_topic="refused", tick_topic="ticks", usage_topic="usage", shares_topic="shares",
+)  # fmt: skip
 
 
 class Kafka:
@@ -39,7 +43,7 @@ class Kafka:
 class World:
     def __init__(self, brokers: Iterator[int] = repeat(3), **there: Topic) -> None:  # noqa: B008
         self.kafka, self.now = Kafka(brokers, **there), 0.0
-        self.topics = Topics(self.kafka, WANTED, "volumes")  # type: ignore[arg-type]
+        self.topics = Topics(self.kafka, OPTIONS)  # type: ignore[arg-type]
 
     def ensure(self) -> dict[str, tuple[int, Mapping[str, str]]]:
         self.topics.ensure(self._wait, lambda: self.now)
@@ -92,7 +96,7 @@ def test_a_topic_that_it_may_not_see_is_neither_made_again_and_again_nor_logged(
     with caplog.at_level(logging.INFO):
         for _ in range(3):
             world.ensure()
-    assert world.kafka.asked == len(WANTED)
+    assert world.kafka.asked == 6
     assert world.now == pytest.approx(GATHERING, abs=1)
     assert "created the topic snapshots" not in caplog.text
 

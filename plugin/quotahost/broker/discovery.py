@@ -160,12 +160,7 @@ def _secrets(name: str, settings: Settings, entry: Any) -> list[str]:
 
 
 def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
-    """Build the plugin with its context, and check that it can take the role.
-
-    Args:
-        role: the role that the plugin takes.
-        entry: the class or function of its entry point, which :func:`load` returned.
-        context: what the plugin is given; its section is what :func:`plugin_settings` returned.
+    """Build the plugin with its context, and check that it can take the role; ``entry`` is what :func:`load` returned.
 
     Raises:
         PluginError: the plugin can't be built, or lacks a method of its role.

@@ -22,7 +22,9 @@ from pyspark.sql import SparkSession
 from quotahost.background import LoggedOnce
 from quotahost.errors import QuotahostError
 from quotahost.pipeline.clock import Written, wall_ms
+from quotahost.pipeline.options import Options
 from quotahost.pipeline.session import jvm
+from quotahost.records.shares import partitions_for
 from quotahost.records.topics import COMPACTED
 
 log = logging.getLogger("quotahost.pipeline")
@@ -230,35 +232,22 @@ class TopicError(QuotahostError):
     exit_code = 2
 
 
-def wanted(
-    snapshots: tuple[str, ...], compacted: tuple[str, ...], refused: str, ticks: str
-) -> dict[str, dict[str, str]]:
-    """The configuration of each topic of a pipeline, by name."""
-    return dict.fromkeys((*snapshots, *compacted), COMPACTED) | {refused: DEAD_LETTERS, ticks: SHORT_LIVED}
-
-
 class Topics:
     """Makes and checks the topics of one pipeline."""
 
-    def __init__(
-        self,
-        kafka: JvmKafka,
-        topics: Mapping[str, Mapping[str, str]],
-        single: str,
-        partitions: Mapping[str, Callable[[int], int]] | None = None,
-    ) -> None:
-        """Ask nothing yet.
-
-        Args:
-            kafka: asks and creates.
-            topics: the configuration of each topic, by name.
-            single: the topic that must have one partition: whoever leads is found by the order of its records.
-            partitions: by the name of a topic, the function from the number of brokers to its number of partitions;
-                the other topics get one.
-        """
-        self._kafka, self._topics, self._single, self._partitions = kafka, topics, single, partitions or {}
+    def __init__(self, kafka: JvmKafka, options: Options) -> None:
+        """Ask nothing yet."""
+        self._kafka = kafka
+        #: Whoever leads is found by the order of this topic's records, so it must have one partition.
+        self._single = options.cluster_volumes_topic
+        #: By name, the function from the number of brokers to the topic's number of partitions; of others it is one.
+        self._partitions = {options.shares_topic: partitions_for}
+        compacted = (*options.snapshots_topics, self._single, options.usage_topic, options.shares_topic)
+        deleted = {options.refused_topic: DEAD_LETTERS, options.tick_topic: SHORT_LIVED}
+        #: The configuration of each topic.
+        self._topics = dict.fromkeys(compacted, COMPACTED) | deleted
         self._unseen: set[str] = set()  # topics that exist, although this client isn't allowed to see them
-        self._policies = {name: LoggedOnce(log) for name in topics}
+        self._policies = {name: LoggedOnce(log) for name in self._topics}
 
     def ensure(self, wait: Callable[[float], object] = time.sleep, clock: Callable[[], float] = time.monotonic) -> None:
         """Create the topics that are absent, and check the others.

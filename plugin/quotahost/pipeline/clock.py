@@ -30,17 +30,11 @@ _CLOSE_WITHIN: Final = 5.0  # seconds
 
 
 class Written(NamedTuple):
-    """When a record was written, in ms since the epoch.
+    """When a record was written, in ms since the epoch."""
 
-    Attributes:
-        sent: by this machine's clock, before it was sent.
-        written: Kafka's timestamp of it.
-        confirmed: by this machine's clock, when Kafka's answer was here.
-    """
-
-    sent: int
-    written: int
-    confirmed: int
+    sent: int  # by this machine's clock, before it was sent
+    written: int  # Kafka's timestamp of it
+    confirmed: int  # by this machine's clock, when Kafka's answer was here
 
 
 def wall_ms() -> int:

@@ -17,7 +17,7 @@ from quotahost.pipeline.frames import reached_at
 
 #: How often a file is written. A file a minute would be 525,600 a year, whose names alone take 127 MB.
 EVERY: Final = timedelta(minutes=5)
-#: How long readings are seen.
+#: How long readings are seen. Spark keeps the names of all files in one list, which would otherwise grow for ever.
 KEEP: Final = timedelta(days=400)
 #: The columns of readings. capacity and consumed are bytes; soft and hard the consumption in bytes at which the volume
 #: reaches that limit, null without one; day is that of ``at`` in UTC.
@@ -91,9 +91,7 @@ def _day(time: str) -> str:
     return f"date_from_unix_date(CAST(floor(unix_micros({time}) / 86400000000D) AS INT)) AS day"
 
 
-def start_history(
-    snapshots: DataFrame, directory: str, every: timedelta = EVERY, keep: timedelta = KEEP
-) -> StreamingQuery:
+def start_history(snapshots: DataFrame, directory: str, every: timedelta = EVERY) -> StreamingQuery:
     """Start to append the readings to Parquet, each exactly once, in a folder for each day (``day=2026-11-21``).
 
     Args:
@@ -102,27 +100,22 @@ def start_history(
             checkpoint lies in it, as neither is of use without the other: after the loss of a checkpoint, Spark would
             number its batches from 0, and leave out those whose numbers the directory knows already.
         every: how often a batch is written, one file for each day of which it has readings.
-        keep: readings that were written longer ago are no longer seen. Spark keeps the names of all files in one list,
-            which would otherwise grow for ever.
     """
-    return _append(readings(snapshots), "quotahost-history", directory, every, keep)
+    return _append(readings(snapshots), "quotahost-history", directory, every)
 
 
-def start_usage(
-    usage: DataFrame, cluster: str, directory: str, every: timedelta = EVERY, keep: timedelta = KEEP
-) -> StreamingQuery:
+def start_usage(usage: DataFrame, cluster: str, directory: str, every: timedelta = EVERY) -> StreamingQuery:
     """Start to append the usage, each minute once, some minutes after it has passed.
 
     ``usage`` is a stream of the rows of ``shares.parse``, ``cluster`` is that of :func:`uses`, and the other arguments
     are those of :func:`start_history`.
     """
-    return _append(uses(usage, cluster), "quotahost-usage", usage_place(directory), every, keep)
+    return _append(uses(usage, cluster), "quotahost-usage", usage_place(directory), every)
 
 
-def _append(rows: DataFrame, name: str, directory: str, every: timedelta, keep: timedelta) -> StreamingQuery:
-    """Start a query of this name that appends a stream's rows; the arguments are those of :func:`start_history`."""
+def _append(rows: DataFrame, name: str, directory: str, every: timedelta) -> StreamingQuery:
     # One file for each day of the batch: Spark's list of all files grows with each.
     writer = rows.coalesce(1).writeStream.queryName(name).format("parquet").partitionBy("day")
     places = {"path": directory, "checkpointLocation": f"{directory.rstrip('/')}/_checkpoint"}
-    writer = writer.options(**places, retention=f"{int(keep.total_seconds())}s")
+    writer = writer.options(**places, retention=f"{int(KEEP.total_seconds())}s")
     return writer.trigger(processingTime=f"{int(every.total_seconds() * 1000)} milliseconds").start()

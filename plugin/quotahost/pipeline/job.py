@@ -8,6 +8,7 @@ way, :mod:`quotahost.pipeline.supervisor` keeps the queries running, and :mod:`q
 import logging
 import threading
 import time
+from collections.abc import Collection
 from functools import partial
 from typing import Final
 
@@ -15,7 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from quotahost.background import LoggedOnce
-from quotahost.pipeline.clients import JvmKafka, TopicError, Topics, short, wanted
+from quotahost.pipeline.clients import JvmKafka, TopicError, Topics, short
 from quotahost.pipeline.clock import TICK, WITNESSES, KafkaClock, Ticks
 from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.leadership import Leadership
@@ -26,7 +27,6 @@ from quotahost.pipeline.queries import Queries
 from quotahost.pipeline.shares import SharesPublisher
 from quotahost.pipeline.supervisor import Supervisor, set_checkpoint_aside
 from quotahost.records.cluster_volumes import ClusterRecord, encode
-from quotahost.records.shares import partitions_for
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -53,10 +53,7 @@ class Job:
         # nobody can say which of its brokers are missing.
         self._asks_for_brokers = own in clusters.values()
         cluster = own if self._asks_for_brokers else next(iter(clusters.values()))
-        compacted = (options.cluster_volumes_topic, options.usage_topic, options.shares_topic)
-        topics = wanted(options.snapshots_topics, compacted, options.refused_topic, options.tick_topic)
-        several = {options.shares_topic: partitions_for}
-        self._topics = Topics(self._kafka, topics, options.cluster_volumes_topic, several)
+        self._topics = Topics(self._kafka, options)
         self._topics.ensure()
         # The ticks' thread and the batches share the producer, which Kafka lets several threads use.
         self._producer = self._kafka.producer()
@@ -67,15 +64,15 @@ class Job:
         self._consumer, self._ends = self._kafka.consumer(options.cluster_volumes_topic), self._kafka.consumer()
         # A leader publishes with every tick, also while no snapshot comes.
         self._leadership = Leadership(
-            max(3 * tick, _SILENCE), set(clusters.values()), clock.now, refused=progress.refused_run
-        )
+            max(3 * tick, _SILENCE), set(clusters.values()), clock.now,
+            refused=lambda reason: progress.refused_runs.labels(reason).inc(),
+        )  # fmt: skip
         self._leadership.begin(self._consumer)
         # From here on the follower's thread alone polls: Kafka's consumer must not be used by two threads at a time.
         self._leadership.follow(self._consumer)
         self._ticks = Ticks(tick, lambda key, value: self._producer.send(options.tick_topic, key, value))
         self._supervisor = Supervisor(progress, self._set_aside)
-        listed = tuple(sorted(brokers)) if self._asks_for_brokers else ()
-        rules = Rules(cluster, options.validity, options.expiry, listed)
+        rules = Rules(cluster, options.validity, options.expiry)
         self._publisher = Publisher(
             rules, self._leadership, clock, progress, self._ticks, self._send, self._supervisor.caught_up
         )
@@ -86,10 +83,8 @@ class Job:
         )  # fmt: skip
         usage_cluster = options.cluster or own
         self._lists_usage = usage_cluster == own
-        if self._lists_usage:
-            self._shares.registered(brokers)
         self._queries = Queries(spark, options, clusters, usage_cluster, client, clock, own)
-        self._queries.listed = frozenset(brokers)
+        self._registered(brokers)
         self._add_queries()
         for topic, name in clusters.items():
             log.info("topic %s holds the snapshots of cluster %s", topic, name)
@@ -146,18 +141,22 @@ class Job:
         except Py4JJavaError:  # the cluster doesn't answer, or a topic is gone; a batch will tell what is wrong
             return False
 
+    def _registered(self, brokers: Collection[str]) -> bool:
+        """Hand on the ids of the brokers that the cluster lists now; whether there are any that it never listed."""
+        if self._asks_for_brokers:
+            self._publisher.registered(brokers)
+        if self._lists_usage:
+            self._shares.registered(brokers)
+        before = self._queries.listed
+        self._queries.listed |= frozenset(brokers)
+        return self._queries.listed > before
+
     def _ask(self, stop: threading.Event) -> None:
         """Ask the cluster for its brokers, and make a topic anew that somebody has deleted."""
         try:
-            brokers = self._kafka.cluster()[1]
-            if new := frozenset(brokers) - self._queries.listed:
-                # Their large records are a stranger's for the queries that run.
-                self._queries.listed |= new
+            if self._registered(self._kafka.cluster()[1]):
+                # The new ones' large records are a stranger's for the queries that run.
                 self._supervisor.begin_again("volumes", "shares")
-            if self._asks_for_brokers:
-                self._publisher.registered(brokers)
-            if self._lists_usage:
-                self._shares.registered(brokers)
             self._topics.ensure(stop.wait)
             self._supervisor.kafka_answers()
             self._fault.healed()

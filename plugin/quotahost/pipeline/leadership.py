@@ -38,17 +38,12 @@ class Leadership:
 
     Attributes:
         run: the run of this pipeline.
-        standing_by: what ``stands_by`` returned last, for the metrics.
     """
 
     def __init__(
-        self,
-        silence: float,
-        clusters: Collection[str],
-        now_ms: Callable[[], int] = wall_ms,
-        clock: Callable[[], float] = time.monotonic,
-        refused: Callable[[str], None] = lambda reason: None,
-    ) -> None:
+        self, silence: float, clusters: Collection[str], now_ms: Callable[[], int] = wall_ms,
+        clock: Callable[[], float] = time.monotonic, refused: Callable[[str], None] = lambda reason: None,
+    ) -> None:  # fmt: skip
         """Follow nothing yet.
 
         Args:
@@ -65,7 +60,6 @@ class Leadership:
         self._own: set[int] = set()  # earlier runs of this pipeline
         self._other_arrived_at = 0.0
         self._logged: int | None = None  # the run that the log names already
-        self.standing_by = False
         self._fault = LoggedOnce(log)
         self._follower: Periodic | None = None
 
@@ -119,13 +113,11 @@ class Leadership:
         """Whether a pipeline that was launched later publishes; if it has ceased to, this one takes a new run."""
         with self._lock:
             # The threads of two queries ask, and the follower's changes it: hence the lock.
-            self.standing_by = self._highest > self.run
-            if self.standing_by and self._clock() - self._other_arrived_at > self._silence:
+            if self._highest > self.run and self._clock() - self._other_arrived_at > self._silence:
                 self._take_run()
                 log.warning("the other pipeline publishes no more; this one goes on as run %d", self.run)
-                # If the other pipeline comes back, the log says so again.
-                self._logged, self.standing_by = None, False
-            return self.standing_by
+                self._logged = None  # if the other pipeline comes back, the log says so again
+            return self._highest > self.run
 
     def _poll(self, consumer: JvmConsumer) -> None:
         try:

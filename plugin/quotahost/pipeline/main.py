@@ -1,7 +1,7 @@
 """The pipeline as a program: ``spark-submit`` runs this file, ``quotahost pipeline`` calls ``run``.
 
 1. It reads the options, and starts the metrics.
-2. It waits until no other pipeline uses its directories (:class:`Lock`): two queries with one checkpoint would end each
+2. It waits until no other pipeline uses its directories (:func:`lock`): two queries with one checkpoint would end each
    other for ever.
 3. It starts Spark, and refuses directories that executors couldn't reach (:func:`refusal`).
 4. It leaves the rest to :class:`quotahost.pipeline.job.Job` until a signal ends it.
@@ -11,12 +11,12 @@
 
 import fcntl
 import logging
-import os
 import shlex
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -67,18 +67,16 @@ def run(chosen: Options) -> None:
     if chosen.metrics_port is not None:
         progress.serve(chosen.metrics_port, chosen.metrics_address)
     directories = {"checkpoint": chosen.checkpoint} | ({"history": chosen.history} if chosen.history else {})
-    if not wait_for([Lock(directory) for directory in directories.values()], progress, stop):
+    locks = wait_for(directories.values(), progress, stop)
+    if locks is None:
         return
-    spark = session("quotahost", chosen.master, checkpoint_files(chosen.checkpoint))
-    try:
+    with locks, session("quotahost", chosen.master, checkpoint_files(chosen.checkpoint)) as spark:
         # Under spark-submit the master need not be the option's.
         master, default = str(spark.sparkContext.master), str(hadoop(spark).get("fs.defaultFS"))
         for name, directory in directories.items():
             if problem := refusal(name, directory, master, default):
                 raise PlaceError(problem)
         Job(spark, chosen, progress).run(stop)
-    finally:
-        spark.stop()
 
 
 def refusal(name: str, directory: str, master: str, default: str) -> str:
@@ -96,61 +94,43 @@ def refusal(name: str, directory: str, master: str, default: str) -> str:
     )
 
 
-class Lock:
-    """Keeps a directory on this machine, or one mounted here, for one pipeline; Linux lets go when its process ends.
+def lock(directories: Iterable[str]) -> ExitStack | None:
+    """Lock directories for this process until the result is closed or the process ends; None if another uses one.
 
-    Elsewhere (HDFS, object stores) nothing is locked: their files know no locks.
+    Where a directory is neither on this machine nor mounted here (HDFS, object stores) nothing is locked: files there
+    know no locks.
+
+    Raises:
+        OSError: a directory can't be written to.
     """
-
-    def __init__(self, directory: str) -> None:
-        parts = urlsplit(directory)
-        place = Path(unquote(parts.path) if parts.scheme else directory) / _LOCK
-        self._path = place if on_this_machine(directory) else None
-        self._file: int | None = None
-
-    def take(self) -> bool:
-        """Lock it, unless another process has; whether it is locked by this one now.
-
-        Raises OSError if the directory can't be written to.
-        """
-        if self._path is None or self._file is not None:
-            return True
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(file)
-            return False
-        self._file = file
-        return True
-
-    def release(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+    with ExitStack() as locks:
+        for directory in filter(on_this_machine, directories):
+            parts = urlsplit(directory)
+            place = Path(unquote(parts.path) if parts.scheme else directory) / _LOCK
+            place.parent.mkdir(parents=True, exist_ok=True)
+            file = locks.enter_context(place.open("a"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return None
+        return locks.pop_all()
 
 
-def wait_for(locks: Sequence[Lock], progress: Progress, stop: threading.Event) -> bool:
-    """Stand by until no other pipeline uses these directories; whether they are locked, False after ``stop``.
-
-    The process keeps the locks until it ends.
-    """
+def wait_for(directories: Collection[str], progress: Progress, stop: threading.Event) -> ExitStack | None:
+    """Stand by until no other pipeline uses these directories; their locks, or None after ``stop``."""
     logged = False
     while not stop.is_set():
-        if all(lock.take() for lock in locks):
-            return True
+        if locks := lock(directories):
+            return locks
         if not logged:
             logged = True
-            progress.stands_by()
+            progress.standing_by.set(1)
             log.warning(
                 "another pipeline uses the same --checkpoint or --history; this one stands by until that one ends. "
                 "To let both run, give each directories of its own"
             )
-        for lock in locks:
-            lock.release()
         stop.wait(_LOOK)
-    return False
+    return None
 
 
 def configure_logging() -> None:

@@ -27,7 +27,14 @@ _EVERY: Final = 10.0  # seconds between two lines of a cluster while the number 
 
 
 class Progress:
-    """Counts batches and rows by query, and shows what was published by cluster."""
+    """Counts batches and rows by query, and shows what was published by cluster.
+
+    Attributes:
+        published: records by cluster.
+        unpublished: batches that published nothing of a cluster, by cluster and reason.
+        refused_runs: records of the topic of cluster records that don't count as another pipeline's, by reason.
+        standing_by: 1 while another pipeline publishes, or uses this one's directories.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Nobody can read the metrics before :meth:`serve`; ``clock`` in seconds."""
@@ -36,13 +43,13 @@ class Progress:
         self._batches = self._counter("batches", "Batches done", "query")
         self._rows = self._counter("rows", "Records read", "query")
         self._refused = self._counter("refused", "Records refused and written to the dead-letter topic")
-        self._published = self._counter("published", "Records published", "cluster")
+        self.published = self._counter("published", "Records published", "cluster")
         text = "Batches that published nothing of a cluster: late, or the record could not be made or written"
-        self._unpublished = self._counter("unpublished", text, "cluster", "reason")
+        self.unpublished = self._counter("unpublished", text, "cluster", "reason")
         text = "Records of the pipelines' topic that are none of a pipeline of these clusters"
-        self._refused_runs = self._counter("refused_runs", text, "reason")
+        self.refused_runs = self._counter("refused_runs", text, "reason")
         self._failures = self._counter("failures", "Times that a query failed and was started again", "query")
-        self._standing_by = self._gauge("standing_by", "1 while another pipeline, launched later, publishes")
+        self.standing_by = self._gauge("standing_by", "1 while another pipeline, launched later, publishes")
         self._seconds = self._gauge("batch_seconds", "Duration of the last batch", "query")
         self._behind = self._gauge("records_behind", "Records that are not read yet", "query")
         self._state_rows = self._gauge("state_rows", "Brokers remembered", "query")
@@ -53,7 +60,6 @@ class Progress:
         self._capacity = self._gauge("capacity_bytes", "Sum of their capacities", "cluster")
         self._consumed = self._gauge("consumed_bytes", "Sum of what they consume", "cluster")
         self._factor = self._gauge("factor", "Smallest factor by published limits, 1 without", "cluster")
-        self._last: dict[str, int] = {}  # by query: the number of the last batch
         self._refused_so_far = 0
         self._known: dict[str, int] = {}
         self._lines: dict[str, tuple[tuple[Any, ...], LineLimit]] = {}
@@ -62,30 +68,16 @@ class Progress:
         """Serve the metrics to Prometheus. Raises OSError if the port is taken, or the address isn't this machine's."""
         start_http_server(port, addr=address, registry=self.registry)
 
-    def published(self, cluster: str) -> None:
-        self._published.labels(cluster).inc()
-
-    def unpublished(self, cluster: str, reason: str) -> None:
-        """A batch has published nothing of this cluster."""
-        self._unpublished.labels(cluster, reason).inc()
-
     @property
     def brokers_known(self) -> int | None:
         """How many brokers the last batch of the volumes listed, in all clusters; None before the first."""
         # A copy, as a batch may add a cluster meanwhile.
         return sum(self._known.copy().values()) if self._known else None
 
-    def stands_by(self) -> None:
-        self._standing_by.set(1)
-
-    def refused_run(self, reason: str) -> None:
-        """A record of the topic of cluster records doesn't count as another pipeline's."""
-        self._refused_runs.labels(reason).inc()
-
     def made(self, record: ClusterRecord, standing_by: bool) -> None:
         """This record was made; while ``standing_by``, it is not published."""
         cluster = record.cluster
-        self._standing_by.set(standing_by)
+        self.standing_by.set(standing_by)
         self._known[cluster] = record.reporting + record.stale
         if record.newest_snapshot_at:
             self._age.labels(cluster).set(_age(record))
@@ -97,26 +89,16 @@ class Progress:
         self._factor.labels(cluster).set(1.0 if record.smallest_factor is None else record.smallest_factor)
         self._line(record)
 
-    def follows(self, query: str, progress: Mapping[str, Any]) -> bool:
-        """Whether no batch of this query lies between this one and those that :meth:`batch` took."""
-        return int(progress["batchId"]) <= self._last.get(query, -1) + 1
-
     def batch(self, query: str, progress: Mapping[str, Any]) -> None:
-        """Take the progress of a batch, in the order of the batches; the same again is counted once."""
-        number = int(progress["batchId"])
-        # A look that found nothing bears the number of the next batch, which would then not be counted.
-        if idle(progress):
-            return
+        """Take the progress of a batch, each once and in their order."""
         left = sum(map(behind, progress["sources"]))
-        if number > self._last.get(query, -1):
-            self._last[query] = number
-            self._batches.labels(query).inc()
-            self._rows.labels(query).inc(progress["numInputRows"])
-            if left > _LARGE:
-                log.info("query %s: %s records are left to be read", query, f"{left:,}")
-            if query == DEAD_LETTERS:
-                self._refused.inc(refused(progress))
-                self._refused_so_far += refused(progress)
+        self._batches.labels(query).inc()
+        self._rows.labels(query).inc(progress["numInputRows"])
+        if left > _LARGE:
+            log.info("query %s: %s records are left to be read", query, f"{left:,}")
+        if query == DEAD_LETTERS:
+            self._refused.inc(refused(progress))
+            self._refused_so_far += refused(progress)
         self._seconds.labels(query).set(progress["durationMs"].get("triggerExecution", 0) / 1000)
         self._behind.labels(query).set(left)
         # A query has one stateful operator at most (docs/adr/0010).

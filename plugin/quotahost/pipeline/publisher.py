@@ -38,29 +38,16 @@ class Publisher:
     """
 
     def __init__(
-        self,
-        rules: Rules,
-        leadership: Leadership,
-        clock: KafkaClock,
-        progress: Progress,
-        ticks: Ticks,
-        send: Callable[[ClusterRecord], Sending],
-        caught_up: Callable[[], bool],
-    ) -> None:
+        self, rules: Rules, leadership: Leadership, clock: KafkaClock, progress: Progress, ticks: Ticks,
+        send: Callable[[ClusterRecord], Sending], caught_up: Callable[[], bool],
+    ) -> None:  # fmt: skip
         """Publish nothing yet.
 
-        Args:
-            rules: as at the start; :meth:`registered` changes the brokers in them.
-            leadership: says whether another pipeline publishes.
-            clock: Kafka's.
-            progress: the metrics.
-            ticks: the next is due a whole period after each record.
-            send: begins to write a record; it may raise.
-            caught_up: whether the batch before this one read all records that there were.
+        ``rules`` are those of the start, :meth:`registered` changes the brokers in them. ``send`` begins to write a
+        record, and may raise. ``caught_up`` says whether the batch before this one read all records that there were.
         """
         self._rules, self._leadership, self._clock, self._progress = rules, leadership, clock, progress
         self._ticks, self._begin, self._caught_up, self._plans = ticks, send, caught_up, PlanCache()
-        self._lock = threading.Lock()
         # The threads of the batches and of the ticks publish in turn, so that what is newer is written later.
         self._publishing = threading.Lock()
         self._sequence = -1
@@ -69,10 +56,9 @@ class Publisher:
         self._faults: dict[str, LoggedOnce] = defaultdict(lambda: LoggedOnce(log, logging.ERROR))
 
     def registered(self, brokers: Collection[str]) -> None:
-        """Take the ids of the brokers that the cluster lists now. Any thread may call."""
-        with self._lock:
-            # In one order: the cluster lists them in any, and other rules cost a new plan.
-            self._rules = replace(self._rules, registered=tuple(sorted(brokers)))
+        """Take the ids of the brokers that the cluster lists now. One thread calls."""
+        # In one order: the cluster lists them in any, and other rules cost a new plan.
+        self._rules = replace(self._rules, registered=tuple(sorted(brokers)))
 
     def __call__(self, volumes: DataFrame, batch: int) -> None:
         """Publish a batch of ``cluster.state``; for ``foreachBatch``."""
@@ -114,8 +100,8 @@ class Publisher:
             self._publishing.release()
 
     def _publish_batch(self, volumes: DataFrame, batch: int) -> Last | None:
-        with self._lock:
-            rules, ahead = self._rules, self._clock.ahead
+        """What was published; None unless all of it was."""
+        rules, ahead = self._rules, self._clock.ahead
         # stands_by() comes first: where the other pipeline has ceased to publish, it changes the run.
         standing_by, run = self._leadership.stands_by(), self._leadership.run
         # The plan contains ``ahead``, and a new value costs a new plan. While the clocks agree, KafkaClock keeps it 0.
@@ -174,11 +160,11 @@ class Publisher:
             return False
         self._clock.correct(written)
         self._faults[made.cluster].healed()
-        self._progress.published(made.cluster)
+        self._progress.published.labels(made.cluster).inc()
         return True
 
     def _failed(self, cluster: str, problem: Exception) -> None:
-        self._progress.unpublished(cluster, "failed")
+        self._progress.unpublished.labels(cluster, "failed").inc()
         text = "the record of cluster %s is not published, the next batch tries again: %s"
         self._faults[cluster].report(text, cluster, short(problem))
 
@@ -192,7 +178,7 @@ class Publisher:
         if age <= validity / 2:
             self._lateness.healed()
             return False
-        self._progress.unpublished(record.cluster, "late")
+        self._progress.unpublished.labels(record.cluster, "late").inc()
         self._lateness.report(
             "a batch has taken %.0f s, more than half of --validity (%g s): it is too late to be published, and "
             "brokers go by their standby source until one is quicker; give the driver more cores, or raise "

@@ -75,16 +75,9 @@ def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=
 
 
 def shares(
-    usage: DataFrame,
-    now_ms: int,
-    validity: timedelta,
-    run: int,
-    sequence: int,
-    *,
-    expiry: timedelta = timedelta(days=1),
-    known: Collection[str] | None = None,
-    partitions: int = 1,
-) -> DataFrame:
+    usage: DataFrame, now_ms: int, validity: timedelta, run: int, sequence: int,
+    *, expiry: timedelta = timedelta(days=1), known: Collection[str] | None = None, partitions: int = 1,
+) -> DataFrame:  # fmt: skip
     """One record of shares for each broker that is not removed, in no order. A batch, no stream.
 
     Args:
@@ -103,22 +96,12 @@ def shares(
         record says, apart from when it was computed.
     """
     args: dict[str, Any] = {
-        "now": now_ms,
-        "validity": validity // _MS,
-        "expiry": expiry // _MS,
-        "known": json.dumps(None if known is None else sorted(known)),
-        "partitions": partitions,
-        "run": run,
-        "sequence": sequence,
-        "computedAt": time_json(datetime.fromtimestamp(now_ms / 1000, UTC)),
-        "floor": FLOOR,
-        "shaved": SHAVED,
-        "steps": STEPS,
-        "version": VERSION,
-        "clients": MAX_CLIENTS,
-        "names": MAX_NAMES,
-        "name": MAX_CLIENT,
-    }
+        "now": now_ms, "validity": validity // _MS, "expiry": expiry // _MS,
+        "known": json.dumps(None if known is None else sorted(known)), "partitions": partitions,
+        "run": run, "sequence": sequence, "computedAt": time_json(datetime.fromtimestamp(now_ms / 1000, UTC)),
+        "floor": FLOOR, "shaved": SHAVED, "steps": STEPS, "version": VERSION,
+        "clients": MAX_CLIENTS, "names": MAX_NAMES, "name": MAX_CLIENT,
+    }  # fmt: skip
     return usage.sparkSession.sql(sql("shares"), args=args, usage=usage)
 
 
@@ -129,27 +112,15 @@ class SharesPublisher:
     """
 
     def __init__(
-        self,
-        topic: str,
-        client: Mapping[str, str],
-        validity: timedelta,
-        leadership: Leadership,
-        clock: KafkaClock,
-        expiry: timedelta = timedelta(days=1),
-        partitions: Callable[[], int] = lambda: 1,
+        self, topic: str, client: Mapping[str, str], validity: timedelta, leadership: Leadership, clock: KafkaClock,
+        expiry: timedelta = timedelta(days=1), partitions: Callable[[], int] = lambda: 1,
         monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Publishes nothing yet.
 
-        Args:
-            topic: of the shares.
-            client: Kafka's configuration, in Java's names.
-            validity: usage older than that is ignored.
-            leadership: says whether another pipeline publishes.
-            clock: Kafka's.
-            expiry: a broker whose usage is older has no share.
-            partitions: asks for the topic's number of partitions; called with each batch.
-            monotonic: in seconds.
+        ``topic`` is that of the shares, ``client`` is Kafka's configuration in Java's names; ``validity`` and
+        ``expiry`` are those of :func:`shares`. ``partitions`` asks for the topic's number of partitions with each
+        batch. ``monotonic`` in seconds.
         """
         self._topic, self._client = topic, client
         self._validity, self._expiry, self._leadership = validity, expiry, leadership

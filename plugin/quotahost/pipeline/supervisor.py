@@ -48,6 +48,7 @@ class _Query:
     start: Callable[[], StreamingQuery]
     rebuilt_from_topics: bool  # it may begin anew
     running: StreamingQuery | None = None
+    batch: int = -1  # the number of the last batch that was counted
     due: float = 0.0  # when it is started again
     pause: float = _FIRST_PAUSE  # after its next failure
     failures: int = 0  # since its last batch
@@ -154,8 +155,12 @@ class Supervisor:
         if last is None:
             return
         # Reading recentProgress costs more; it is needed only where several batches ended since the last look.
-        for progress in [last] if self._progress.follows(name, last) else running.recentProgress:
-            self._progress.batch(name, progress)
+        for progress in [last] if int(last["batchId"]) <= query.batch + 1 else running.recentProgress:
+            number = int(progress["batchId"])
+            # A look that found nothing bears the number of the next batch, which would then not be counted.
+            if number > query.batch and not idle(progress):
+                query.batch = number
+                self._progress.batch(name, progress)
         query.forget_failures()
         query.anew_without_batch = False
         if why := self._reason_to_rebuild(query, last):
@@ -206,7 +211,8 @@ class Supervisor:
             log.error("the checkpoint of query %s can't be set aside: %s", name, problem)
             return
         query.forget_failures()
-        query.anew_with_backlog = True
+        # The batches of a new checkpoint are numbered from 0.
+        query.anew_with_backlog, query.batch = True, -1
         log.warning("query %s begins anew from the topics, because %s; its checkpoint is kept as %s", name, why, aside)
 
 

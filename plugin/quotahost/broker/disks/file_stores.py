@@ -44,12 +44,8 @@ def read_disks(broker: str, directories: Sequence[str], marked_offline: Iterable
 
     Bytes that Kafka can't use count as consumed (file systems keep blocks for root), so that the free bytes are those
     that are left to Kafka. A volume that is out of inodes (:func:`out_of_inodes`) is full. One without a size, or that
-    is mounted read-only, is unknown, and its directory listed as offline.
-
-    Args:
-        broker: its id.
-        directories: its log directories.
-        marked_offline: the log directories that Kafka has marked offline; they are not looked at.
+    is mounted read-only, is unknown, and its directory listed as offline. So are those that Kafka has
+    ``marked_offline``; they are not looked at. ``broker`` is its id.
     """
     lost = dict.fromkeys(marked_offline)
     offline = [f"{name}: taken offline by Kafka" for name in lost]

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final, Self
 
 from quotahost.api import Broker, DiskState, Metrics
@@ -37,23 +38,13 @@ class DiskMonitor:
     """
 
     def __init__(
-        self,
-        broker: Broker,
-        metrics: Metrics,
-        node_id: int,
-        settings: Callable[[], Settings],
-        clock: Callable[[], float] = time.monotonic,
-        after_look: Callable[[], None] = lambda: None,
-    ) -> None:
+        self, broker: Broker, metrics: Metrics, node_id: int, settings: Callable[[], Settings],
+        clock: Callable[[], float] = time.monotonic, after_look: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
         """No thread runs before :meth:`started`.
 
-        Args:
-            broker: names the log directories, and those that Kafka has marked offline.
-            metrics: show the volumes' numbers.
-            node_id: of this broker.
-            settings: returns the settings in force, which a live change replaces.
-            clock: in seconds, monotonic.
-            after_look: called on the monitor's thread after each look, and once at its end; it may block on a disk.
+        ``settings`` returns those in force, which a live change replaces. ``after_look`` is called on the monitor's
+        thread after each look, and once at its end; it may block on a disk. ``clock`` in seconds, monotonic.
         """
         self._after_look = after_look
         self._broker, self._metrics, self._node = broker, metrics, str(node_id)
@@ -79,7 +70,8 @@ class DiskMonitor:
             if self._thread is None:
                 # Until the first look the age counts from here, not from the host's start.
                 self._newest = (self._clock(), None)
-                self._thread = Periodic("disks", self._try, self._period, self._start_thread)
+                start = partial(start_daemon, at_end=self._end)
+                self._thread = Periodic("disks", self._try, self._period, start)
                 self._looked.wait(_FIRST_LOOK_WITHIN)
         return self
 
@@ -146,16 +138,12 @@ class DiskMonitor:
     def _period(self) -> float:
         return self._settings().volumes_period.total_seconds()
 
-    def _start_thread(self, name: str, run: Callable[[], None]) -> threading.Thread:
-        def body() -> None:
-            try:
-                run()
-                self._after_look()
-            finally:
-                # Each look asks Java for offline directories, which attaches this thread to the JVM.
-                self._broker.thread_ends()
-
-        return start_daemon(name, body)
+    def _end(self) -> None:
+        try:
+            self._after_look()
+        finally:
+            # Each look asks Java for offline directories, which attaches this thread to the JVM.
+            self._broker.thread_ends()
 
     def _try(self) -> None:
         # Whatever fails, the thread must go on: without it the disks would stay unknown for good.

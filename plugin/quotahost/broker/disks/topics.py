@@ -87,22 +87,15 @@ class TopicsByVolume:
 
 @dataclass(slots=True)
 class Look:
-    """The log directories of one volume at one moment.
+    """The log directories of one volume at one moment."""
 
-    Attributes:
-        at: seconds, monotonic.
-        used: by topic the bytes that its files take on the disk; Kafka's index files are sparse and take less than
-            their length.
-        logs: the length of each file of records by its path.
-        partitions: by topic its directories, without those that are going.
-        unread: the directories that could not be listed, with the reason.
-    """
-
-    at: float
+    at: float  # seconds, monotonic
+    #: By topic the bytes that its files take on the disk; Kafka's index files are sparse and take less than their
+    #: length.
     used: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    logs: dict[str, tuple[str, int]] = field(default_factory=dict)
-    partitions: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    unread: list[str] = field(default_factory=list)
+    logs: dict[str, tuple[str, int]] = field(default_factory=dict)  # by its path, a file of records' topic and length
+    partitions: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # by topic; none that is going
+    unread: list[str] = field(default_factory=list)  # the directories that could not be listed, with the reason
 
 
 def look(directories: Iterable[str]) -> Look:
@@ -116,15 +109,16 @@ def look(directories: Iterable[str]) -> Look:
 
 def _add(entry: os.DirEntry[str], seen: Look) -> None:
     if not entry.is_dir(follow_symlinks=False):
-        seen.used[OTHERS] += _used(entry)
+        seen.used[OTHERS] += _sizes(entry)[0]
         return
     topic, stays = topic_of(entry.name)
     if stays:
         seen.partitions[topic].append(entry.path)
     for file in _entries(entry.path, seen):
-        seen.used[topic] += _used(file)
+        used, length = _sizes(file)
+        seen.used[topic] += used
         if stays and file.name.endswith(_LOG):
-            seen.logs[file.path] = topic, _length(file)
+            seen.logs[file.path] = topic, length
 
 
 def _entries(directory: str, seen: Look) -> Iterator[os.DirEntry[str]]:
@@ -139,18 +133,13 @@ def _entries(directory: str, seen: Look) -> Iterator[os.DirEntry[str]]:
         seen.unread.append(f"{directory}: {error.strerror or error}")
 
 
-def _used(file: os.DirEntry[str]) -> int:
+def _sizes(file: os.DirEntry[str]) -> tuple[int, int]:
+    """The bytes that it takes on the disk, and its length."""
     try:
-        return file.stat(follow_symlinks=False).st_blocks * _BLOCK
+        status = file.stat(follow_symlinks=False)
     except OSError:
-        return 0
-
-
-def _length(file: os.DirEntry[str]) -> int:
-    try:
-        return file.stat(follow_symlinks=False).st_size
-    except OSError:
-        return 0
+        return 0, 0
+    return status.st_blocks * _BLOCK, status.st_size
 
 
 def written(before: Look, now: Look) -> dict[str, float]:

@@ -16,9 +16,9 @@ the plugins' own Kafka client connects: as this broker itself, unless properties
 
 import json
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
+from queue import SimpleQueue
 from typing import Final
 
 from quotahost.background import LoggedOnce, Periodic, start_daemon
@@ -125,16 +125,14 @@ class ClusterWatch:
     def __init__(self, shim: Shim) -> None:
         self._shim = shim
         self._broker: int | None = None
-        self._lock = threading.Lock()
-        self._kafka_tells = False
         self._tries = 0  # to hear what is stored
+        self._turns = 0
+        self._heard = SimpleQueue[Cluster | tuple[str, ...]]()  # the cluster, or names of stored properties
+        self._kafka_tells = False
+        self._known: Cluster | None = None  # handed on last
         self._no_answer = LoggedOnce(log, logging.INFO)
         self._failed = False  # the last question for the brokers
-        self._known: Cluster | None = None  # handed on last
-        self._cluster: Cluster | None = None  # not handed on yet
-        self._stored: tuple[str, ...] = ()  # likewise
         self._thread: Periodic | None = None
-        self._turns = 0
 
     # ---- the host thread ----
 
@@ -154,18 +152,18 @@ class ClusterWatch:
 
     def kafka_tells(self) -> None:
         """Kafka itself has told which brokers are alive: from now on nobody else is asked, and no answer counts."""
-        with self._lock:
-            self._kafka_tells, self._cluster = True, None
+        self._kafka_tells = True
 
     def hand_on(self, cluster: Callable[[Cluster], None], stored: Callable[[tuple[str, ...]], None]) -> None:
         """Hand on what the cluster has answered since the last call: its brokers, and names of stored properties."""
-        with self._lock:
-            now, names = self._cluster, self._stored
-            self._cluster, self._stored = None, ()
-        if now:
-            cluster(now)
-        if names:
-            stored(names)
+        while not self._heard.empty():
+            heard = self._heard.get()
+            if not isinstance(heard, Cluster):
+                stored(heard)
+            # An answer that Kafka's own news has overtaken may be older than they are.
+            elif not self._kafka_tells and heard != self._known:
+                self._known = heard
+                cluster(heard)
 
     # ---- its own thread ----
 
@@ -190,9 +188,8 @@ class ClusterWatch:
                 log.info("Kafka's stored properties can't be looked at for misspelt names: %s", problem)
             return
         self._tries = 0
-        with self._lock:
-            ours = (row.name for row in rows if row.name.startswith(PREFIX) and row.source in _STORED)
-            self._stored = tuple(sorted(ours))
+        if names := sorted(row.name for row in rows if row.name.startswith(PREFIX) and row.source in _STORED):
+            self._heard.put(tuple(names))
 
     def _ask_brokers(self) -> None:
         try:
@@ -205,8 +202,5 @@ class ClusterWatch:
             return
         self._failed = False
         self._no_answer.healed()
-        alive = Cluster(cluster_id, frozenset(broker for broker, fenced in brokers.items() if not fenced))
-        with self._lock:
-            # An answer that Kafka's own news has overtaken may be older than they are.
-            if not self._kafka_tells and alive != self._known:
-                self._known = self._cluster = alive
+        alive = frozenset(broker for broker, fenced in brokers.items() if not fenced)
+        self._heard.put(Cluster(cluster_id, alive))

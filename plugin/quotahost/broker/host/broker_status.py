@@ -1,21 +1,18 @@
 """What others ask of this broker: who uses what, a client's quotas, how full its volumes are, how long topics are kept.
 
 The plugins ask by ``Context.broker`` (``broker.HostBroker``), ``quotahost top`` and ``explain`` by the admin socket,
-Prometheus by ``exporter``, and JMX by an event of Java's (``ClientTable``). All of them see the same values: Java's raw
-dump (``Shim.ask``) as ``dump`` understands it. ``explain --volume`` also needs the cluster, which answers by the host
-(``answer_question``). No request waits for any of this.
+Prometheus by ``exporter``. All of them see the same values: Java's raw dump (``Shim.ask``) as ``dump`` understands it.
+What Java itself must ask the host for, it asks by an event (``answer_question``): the table of clients that JMX shows,
+and what ``explain --volume`` has to know of the cluster. No request waits for any of this.
 """
 
 import json
-import logging
-import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
-from quotahost.background import LoggedOnce, StartThread, start_daemon
+from quotahost.background import start_daemon
 from quotahost.broker.host.dump import Ask, BrokerState, Row, of_this_version, quota_of, state_of, whose
 from quotahost.broker.host.messages import Gauge, would_be
 from quotahost.model import Client, ClientUsage, QuotaType, VolumeUse
@@ -24,21 +21,13 @@ from quotahost.model.use import ClientUse, Look
 if TYPE_CHECKING:  # `explain` imports this module, and the shim's settings take long to import
     from quotahost.broker.host.protocol import Shim
 
-_log = logging.getLogger("quotahost.host")
-
 _MARKS: Final = 10
 _NONE: Final = "NaN"  # for JMX: a quota or limit that is unlimited
 #: The properties of a topic that decide what is deleted on a broker, and when.
-RETENTION: Final = frozenset(
-    {
-        "retention.ms",
-        "retention.bytes",
-        "cleanup.policy",
-        "remote.storage.enable",
-        "local.retention.ms",
-        "local.retention.bytes",
-    }
-)
+RETENTION: Final = frozenset({
+    "retention.ms", "retention.bytes", "cleanup.policy", "remote.storage.enable", "local.retention.ms",
+    "local.retention.bytes",
+})  # fmt: skip
 
 
 def look(ask: Ask, most: int) -> Look:
@@ -82,11 +71,11 @@ def use_of(state: BrokerState, row: Row) -> ClientUse:
 
 
 def uses(ask: Ask, most: int) -> list[ClientUse]:
-    """At most so many scopes that Kafka measures, those held back first, then the busiest of each type.
+    """At most so many scopes that have a rate or are held back; these come first, then the busiest of each type.
 
     A call takes some microseconds for each scope that was in use in the last two minutes.
     """
-    return list(parse(ask("uses", str(most))).uses) if most else []
+    return [use for use in parse(ask("uses", str(most))).uses if use.rate or use.is_held_back] if most else []
 
 
 def usage(ask: Ask, most: int) -> list[ClientUsage]:
@@ -107,48 +96,9 @@ def marks(ask: Ask, most: int) -> list[tuple[Client, str]]:
     return [(Client(principal, client_id), topic) for principal, client_id, topic in ask("marks", str(most))]
 
 
-class ClientTable:
-    """The rows of ``quotahost:type=Clients``, which Java asks for by the event ``clients-table``.
-
-    Java (``org.quotahost.metrics.ClientTable``) asks when somebody reads the table, seldom, and keeps the rows. They
-    are made on a thread of their own: with 50,000 active clients that takes long.
-    """
-
-    def __init__(
-        self, uses: Callable[[int], list[ClientUse]], reply: Callable[[str, str], None], start_thread: StartThread
-    ) -> None:
-        """Nobody has asked yet.
-
-        Args:
-            uses: who uses what; at most so many rows.
-            reply: ``Shim.answer``.
-            start_thread: a thread that leaves the JVM at its end.
-        """
-        self._uses, self._reply, self._start_thread = uses, reply, start_thread
-        self._thread: threading.Thread | None = None
-        self._fault = LoggedOnce(_log)
-
-    def answer(self, ticket: str, most: int) -> None:
-        """Answer with at most so many rows (``metrics.clients``), a moment later.
-
-        While an earlier answer is still being made there is none, and Java waits for it in vain.
-        """
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = self._start_thread("clients", partial(self._answer, ticket, most))
-
-    def _answer(self, ticket: str, most: int) -> None:
-        try:
-            text = lines(self._uses(most) if most else ())
-        except (ConnectionError, ValueError) as error:
-            self._fault.report("The table of clients can't be made (%s): JMX shows an empty one", error)
-            return
-        self._fault.healed()
-        self._reply(ticket, text)
-
-
 def lines(uses: Iterable[ClientUse]) -> str:
-    """A line for each that has a rate or is held back: its columns, percent-encoded, with spaces between."""
-    return "\n".join(_line(use) for use in uses if use.rate or use.is_held_back)
+    """A line for each row of JMX's table (``org.quotahost.metrics.ClientTable``), percent-encoded, in its columns."""
+    return "\n".join(map(_line, uses))
 
 
 def _line(use: ClientUse) -> str:
@@ -214,27 +164,31 @@ def volumes_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
     ]
 
 
-# ---- questions that need the cluster ---------------------------------------------------------------------------
+# ---- Java's questions ------------------------------------------------------------------------------------------
 
 
 def answer_question(shim: "Shim", ticket: str, words: Sequence[str]) -> None:
-    """Answer a question like ``retention a,b`` with JSON; its ticket goes back with the answer.
+    """Answer a question like ``retention a,b``; its ticket goes back with the answer, or with an error as JSON.
 
-    On a thread of its own: the cluster may take ten seconds, and the host serves meanwhile.
+    On a thread of its own: the cluster may take ten seconds, a table of 50,000 clients long, and the host serves
+    meanwhile.
     """
 
-    def answer() -> Any:
+    def answer() -> str:
         try:
             match words:
                 case ["retention", topics]:
-                    return _retention(shim, [topic for topic in topics.split(",") if topic])
-                case _:
-                    return {"error": f"unknown question: {' '.join(words)}"}
+                    return json.dumps(_retention(shim, [topic for topic in topics.split(",") if topic]))
+                # Java asks when somebody reads the table, seldom, and shows an empty one for an error.
+                case ["clients-table", most]:
+                    return lines(uses(shim.ask, int(most)))
+            problem = f"unknown question: {' '.join(words)}"
         # Any exception: it may come from Java, and who asked must hear of it.
-        except Exception as problem:
-            return {"error": str(problem)}
+        except Exception as failure:
+            problem = str(failure)
+        return json.dumps({"error": problem})
 
-    start_daemon("question", lambda: shim.answer(ticket, json.dumps(answer())), shim.detach)
+    start_daemon("question", lambda: shim.answer(ticket, answer()), shim.detach)
 
 
 def _retention(shim: "Shim", topics: Sequence[str]) -> list[tuple[str, str, str]]:

@@ -36,44 +36,27 @@ StandIn: TypeAlias = Callable[[Key, float, float], float | None]
 
 @dataclass(slots=True)
 class Count:
-    """How many scopes one rule would hold back.
+    """How many scopes one rule would hold back."""
 
-    Attributes:
-        over: scopes that take more than the rule would let through.
-        unmeasured: scopes for which that can't be told.
-        beyond: bytes/s beyond it, of all of them.
-    """
-
-    over: int = 0
-    unmeasured: int = 0
-    beyond: float = 0.0
+    over: int = 0  # scopes that take more than the rule would let through
+    unmeasured: int = 0  # scopes for which that can't be told
+    beyond: float = 0.0  # bytes/s beyond it, of all of them
 
 
 @dataclass(slots=True)
 class _Use:
-    """One pair of tags that Kafka measures for one type, and what suppliers in shadow would give those who have it.
+    """One pair of tags that Kafka measures for one type, and what suppliers in shadow would give those who have it."""
 
-    Attributes:
-        key: the scope in force.
-        base: its rate before the factor; None is unlimited.
-        stand_in: what the factor multiplies instead; None if Java has measured nothing.
-        rate: what Kafka measures, in the type's unit.
-        supplier: the one in force; "" for newcomers and who is exempt.
-        marked, passes: whether all who have the tags write to affected topics; pass a closed fence.
-        scopes: in which scopes they would be.
-        mixed: some would be in none, or in one for each client-id.
-    """
-
-    key: Key
-    base: float | None
-    stand_in: float | None
-    rate: float
-    supplier: str
+    key: Key  # the scope in force
+    base: float | None  # its rate before the factor; None is unlimited
+    stand_in: float | None  # what the factor multiplies instead; None if Java has measured nothing
+    rate: float  # what Kafka measures, in the type's unit
+    supplier: str  # the one in force; "" for newcomers and who is exempt
     exempt: bool
-    marked: bool
-    passes: bool
-    scopes: dict[Tags, WouldBe] = field(default_factory=dict)
-    mixed: bool = False
+    marked: bool  # all who have the tags write to affected topics
+    passes: bool  # all of them pass a closed fence
+    scopes: dict[Tags, WouldBe] = field(default_factory=dict)  # in which scopes they would be
+    mixed: bool = False  # some would be in none, or in one for each client-id
 
     def add(self, would: WouldBe | None, principal: str, client_id: str, whole: bool) -> None:
         """One client has the tags, or all client-ids of a principal (``whole``) have them."""
@@ -87,16 +70,12 @@ class _Use:
 
 @dataclass(slots=True)
 class Comparison:
-    """The result.
+    """The result."""
 
-    Attributes:
-        counts: by rule; only those of which there is something to tell.
-        held: for each scope that Kafka measures and that a rule would hold back, the rule and the rate beyond it.
-        rates: what is measured of each scope that a supplier in shadow would make; None if it can't be told.
-    """
-
-    counts: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))
+    counts: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))  # by rule, where there is something
+    #: For each scope that Kafka measures and that a rule would hold back, the rule and the rate beyond it.
     held: dict[Key, tuple[str, float]] = field(default_factory=dict)
+    #: What is measured of each scope that a supplier in shadow would make; None if it can't be told.
     rates: dict[Key, float | None] = field(default_factory=dict)
 
     def hold(self, rule: str, uses: list[_Use], beyond: float) -> None:
@@ -112,11 +91,7 @@ class Comparison:
 def limit(base: float | None, factor: float, floor: float, stand_in: float | None = None) -> float | None:
     """The limit that Java would make (``org.quotahost.table.Rule``) if nothing were in shadow; None is unlimited.
 
-    Args:
-        base: the quota's rate; None is unlimited.
-        factor: 0 to 1.
-        floor: no factor takes a rate below it.
-        stand_in: the rate that the factor multiplies where ``base`` is None.
+    Where the quota's rate ``base`` is unlimited, the factor multiplies ``stand_in``. It takes no rate below the floor.
     """
     if factor >= 1:
         return base

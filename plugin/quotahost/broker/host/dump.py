@@ -17,7 +17,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
@@ -45,58 +45,34 @@ Ask = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """What holds for all clients of a broker.
+    """What holds for all clients of a broker."""
 
-    Attributes:
-        pid: the process id of the broker.
-        node: its node id, "" if it isn't known.
-        version: of its quotahost.
-        enforced: whether anything is enforced; False with ``shadow=all``.
-        shadow: the rules that are not enforced, as the property ``shadow`` has them.
-        factor: the factor in force; ``limit_factor`` is what produce limits are multiplied by at the moment.
-        cause: why the factor in force is what it is, in words for an operator.
-        factor_types: the quota types that it multiplies.
-        floors: by quota type, below what no factor takes a limit.
-        affected_topics: how many topics the factor is for; -1 if it is for all clients.
-        fence_counts_only: the fence lets everything pass, since the factor is in shadow.
-        creation_refused: whether topics and partitions are created for those alone who pass the fence.
-        topics_threshold: bytes/s that the broker is expected to take in; 0 without topic quotas.
-        topics_rate: bytes/s that it does take in.
-        topics_over: the topics over their thresholds, from which producers are turned back.
-        topics_in_shadow: those of them whose thresholds are in shadow: nobody is turned back.
-        sources: the names of the factor sources that answer, where one stands in for another.
-        controller: the node id of the active controller; "" if this node knows of none.
-        mutation_seconds: for how many seconds a bucket of partition mutations saves up its rate.
-        log_dirs: the broker's log directories.
-        clients: how many clients have a place in the table, of ``clients_max``.
-        would_hold: by quota type and the two tags of a scope, the rule in shadow that would hold its clients back.
-    """
-
-    pid: int
-    node: str
-    version: str = ""
-    enforced: bool = True
-    shadow: tuple[str, ...] = ()
-    factor: float = 1.0
-    limit_factor: float = 1.0
-    cause: str = ""
-    factor_types: tuple[str, ...] = ("PRODUCE",)
-    floors: Mapping[str, float] = field(default_factory=dict)
-    affected_topics: int = -1
+    pid: int = 0  # the process id of the broker
+    node: str = ""  # its node id, "" if it isn't known
+    version: str = ""  # of its quotahost
+    enforced: bool = True  # False with shadow=all: nothing is enforced
+    shadow: tuple[str, ...] = ()  # the rules that are not enforced, as the property ``shadow`` has them
+    factor: float = 1.0  # the factor in force
+    limit_factor: float = 1.0  # what produce limits are multiplied by at the moment
+    cause: str = ""  # why the factor in force is what it is, in words for an operator
+    factor_types: tuple[str, ...] = ("PRODUCE",)  # the quota types that it multiplies
+    floors: Mapping[str, float] = field(default_factory=dict)  # by quota type, below what no factor takes a limit
+    affected_topics: int = -1  # how many topics the factor is for; -1 if it is for all clients
     fence_installed: bool = False
     fence_closed: bool = False
-    fence_counts_only: bool = False
-    creation_refused: bool = False
-    topics_threshold: float = 0.0
-    topics_rate: float = 0.0
-    topics_over: tuple[str, ...] = ()
-    topics_in_shadow: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    controller: str = ""
-    mutation_seconds: float = 0.0
+    fence_counts_only: bool = False  # the fence lets everything pass, since the factor is in shadow
+    creation_refused: bool = False  # topics and partitions are created for those alone who pass the fence
+    topics_threshold: float = 0.0  # bytes/s that the broker is expected to take in; 0 without topic quotas
+    topics_rate: float = 0.0  # bytes/s that it does take in
+    topics_over: tuple[str, ...] = ()  # the topics over their thresholds, from which producers are turned back
+    topics_in_shadow: tuple[str, ...] = ()  # those of them from which nobody is turned back, as a rule is in shadow
+    sources: tuple[str, ...] = ()  # the names of the factor sources that answer, where one stands in for another
+    controller: str = ""  # the node id of the active controller; "" if this node knows of none
+    mutation_seconds: float = 0.0  # for so many seconds a bucket of partition mutations saves up its rate
     log_dirs: tuple[str, ...] = ()
-    clients: int = 0
-    clients_max: int = 0
+    clients: int = 0  # how many clients have a place in the table
+    clients_max: int = 0  # how many have room there
+    #: By quota type and the two tags of a scope, the rule in shadow that would hold its clients back.
     would_hold: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
 
     @property
@@ -143,22 +119,11 @@ def state_facts(dump: Row) -> dict[str, Any]:
     Raises ValueError if it is that of another version.
     """
     with of_this_version():
-        fence, topics = dump["fence"], dump["topics"]
-        return {
-            "pid": int(dump["pid"]), "node": str(dump["node"]), "version": str(dump["version"]),
-            "enforced": bool(dump["enforced"]), "shadow": tuple(dump["shadow"]),
-            "factor": float(dump["factor"]), "limit_factor": float(dump["limit_factor"]), "cause": str(dump["cause"]),
-            "factor_types": tuple(dump["factor_types"]), "floors": dict(dump["floors"]),
-            "affected_topics": int(dump["affected_topics"]),
-            "fence_installed": bool(fence["installed"]), "fence_closed": bool(fence["closed"]),
-            "fence_counts_only": bool(fence["counts_only"]), "creation_refused": bool(dump["creation_refused"]),
-            "topics_threshold": float(topics["threshold"]), "topics_rate": float(topics["rate"]),
-            "topics_over": tuple(topics["over"]), "topics_in_shadow": tuple(topics["in_shadow"]),
-            "sources": tuple(dump["sources"]), "controller": str(dump["controller"]),
-            "mutation_seconds": float(dump["mutation_seconds"]), "log_dirs": tuple(dump["log_dirs"]),
-            "clients": int(dump["clients"]), "clients_max": int(dump["clients_max"]),
-            "would_hold": _would_hold(dump.get("held") or "{}"),
-        }  # fmt: skip
+        nested = {f"{part}_{name}": value for part in ("fence", "topics") for name, value in dump[part].items()}
+        facts = {**dump, **nested, "would_hold": _would_hold(dump.get("held") or "{}")}
+        # The fields have Java's names, and their defaults the types.
+        kinds = {f.name: dict if f.default is MISSING else type(f.default) for f in fields(BrokerState)}
+        return {name: kind(facts[name]) for name, kind in kinds.items()}
 
 
 def state_of(dump: Row) -> BrokerState:
@@ -191,58 +156,36 @@ class QuotaState:
     """One quota of one quota type: whose it is, what limit it has now, what Kafka measures of those who share it.
 
     Rates are in the quota type's unit, a second; None is unlimited, of what is measured it is "not measured".
-
-    Attributes:
-        type: the quota type.
-        user: the user of Kafka's metric tags, sanitized; the tags say who shares the quota.
-        client_id: the client-id of the tags.
-        base: the quota's rate.
-        limit: the limit that Kafka gets.
-        newcomer: it is that of clients whose own quota isn't known.
-        supplier: the supplier that gave the quota; of an exempt client the reason, of a newcomer the supplier that
-            failed; "" if there is none.
-        exempt: no quota applies.
-        stand_in: the measured rate that the factor multiplies instead of an unlimited one; None if none was measured.
-        uses_stand_in: whether it does so now; without a measured rate it multiplies the newcomers' one.
-        newcomers: the newcomers' rate.
-        floored: the limit is the floor; by the factor alone it would be lower.
-        failed: a supplier has failed for this client lately.
-        rate: what Kafka measures for all who share the quota.
-        delay: by how many milliseconds Kafka has delayed them lately.
-        tokens: how many partition mutations are left in this node's bucket, below 0 if some are owed; None if there
-            is no bucket, or for another type. Only the active controller charges its bucket.
-        slowed: it is about those of the scope who write to affected topics (``factor.scope=topics``): the limit is
-            theirs, rate and delay those of all in the scope.
-        affected_topic: the topic for whose sake one client is slowed; "" if it is not, or for several clients.
-        affected_place: where that topic has its replica: "broker 3, volume /dev/sdb".
-        bound: by what the clients are held back now.
-        idle: seconds since Kafka asked for it last.
-        shadow: what suppliers in shadow would give, as the host wrote it (``shadow_text``); "" for nothing.
-        others: what the other suppliers would have given, where all are asked (``supplier.combine``).
     """
 
     type: QuotaType
-    user: str
+    user: str  # the user and the client-id of Kafka's metric tags, which say who shares the quota; this is sanitized
     client_id: str
-    base: float | None
-    limit: float | None
-    newcomer: bool = False
+    base: float | None  # the quota's rate
+    limit: float | None  # the limit that Kafka gets
+    newcomer: bool = False  # it is that of clients whose own quota isn't known
+    #: The supplier that gave the quota; of an exempt client the reason, of a newcomer the supplier that failed.
     supplier: str = ""
-    exempt: bool = False
-    stand_in: float | None = None
-    uses_stand_in: bool = False
-    newcomers: float | None = None
-    floored: bool = False
-    failed: bool = False
-    rate: float | None = None
-    delay: float | None = None
+    exempt: bool = False  # no quota applies
+    stand_in: float | None = None  # the measured rate that the factor multiplies instead of an unlimited one
+    uses_stand_in: bool = False  # it does so now; without a measured rate it multiplies the newcomers' one
+    newcomers: float | None = None  # the newcomers' rate
+    floored: bool = False  # the limit is the floor; by the factor alone it would be lower
+    failed: bool = False  # a supplier has failed for this client lately
+    rate: float | None = None  # what Kafka measures for all who share the quota
+    delay: float | None = None  # by how many milliseconds Kafka has delayed them lately
+    #: How many partition mutations are left in this node's bucket, below 0 if some are owed; None if there is no
+    #: bucket, or for another type. Only the active controller charges its bucket.
     tokens: float | None = None
+    #: With ``factor.scope=topics``: it is about those of the scope who write to affected topics. The limit is theirs,
+    #: rate and delay are those of all in the scope.
     slowed: bool = False
-    affected_topic: str = ""
-    affected_place: str = ""
-    bound: LimitedBy = LimitedBy.NOTHING
-    idle: float = 0.0
-    shadow: str = ""
+    affected_topic: str = ""  # for whose sake one client is slowed; "" if it is not, or for several clients
+    affected_place: str = ""  # where that topic has its replica: "broker 3, volume /dev/sdb"
+    bound: LimitedBy = LimitedBy.NOTHING  # by what the clients are held back now
+    idle: float = 0.0  # seconds since Kafka asked for it last
+    shadow: str = ""  # what suppliers in shadow would give, as the host wrote it (``shadow_text``); "" for nothing
+    #: What the other suppliers would have given, where all are asked (``supplier.combine``).
     others: tuple[tuple[str, float | None], ...] = ()
 
     @property
@@ -269,9 +212,8 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
         mark = single["mark"] if single else None
         more = _slowed_more(row)
         slowed = state.slows_some and factored and (mark is not None if single else more)
-        base, limit = row["base"], row["slowed_limit" if slowed else "limit"]
+        base, limit, stand_in = row["base"], row["slowed_limit" if slowed else "limit"], row["stand_in"]
         stands = base is None and limit is not None and factored
-        stand_in = row["stand_in"]
         own, of_slowed = row["rate"], row["slowed_rate"]
         supplier, *others = (row.get("supplier") or "").split("\t")
         floored = factored and _is_floored(state.floors[quota_type], limit, stand_in if base is None else base)

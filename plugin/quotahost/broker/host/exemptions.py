@@ -66,12 +66,9 @@ class Exemptions:
     """
 
     def __init__(self, settings: Settings, broker: Mapping[str, str], brokers: Collection[str] = ()) -> None:
-        """Know the listed principals and the brokers'.
+        """Know the listed principals and those of the cluster's ``brokers`` (``broker_principals``).
 
-        Args:
-            settings: those in force.
-            broker: the broker's own properties, with node.id.
-            brokers: the principals of the cluster's brokers (``principals``).
+        ``broker`` are the broker's own properties, with node.id.
         """
         # Where brokers authenticate, a client-id proves nothing: anybody could claim a broker's and go unthrottled.
         self.internal_client_ids = INTERNAL_CLIENT_IDS if ANONYMOUS in brokers else ""
@@ -128,24 +125,23 @@ def _spared_topics(settings: Settings, broker: Mapping[str, str], brokers: Colle
 
 def _connects_anonymously(settings: Settings) -> bool:
     """Whether the properties of the plugins' own client lead it to a listener without authentication."""
-    given = settings.kafka if "bootstrap.servers" in settings.kafka else {**settings.kafka_admin, **settings.kafka}
-    if "bootstrap.servers" not in given:
-        return False
-    protocol = given.get("security.protocol")
+    given = _own_client(settings)
     # Without the property the clients' default applies, which is plaintext.
-    return protocol is None or protocol.get_secret_value().lower() == "plaintext"
+    return "bootstrap.servers" in given and given.get("security.protocol", "plaintext").lower() == "plaintext"
 
 
 def _own_users(settings: Settings) -> set[str]:
-    """The SASL user of the plugins' own client: that of ``kafka.*``, or of Strimzi's names if they give the address."""
-    user, jaas = settings.kafka.get("sasl.username"), settings.kafka_admin.get("sasl.jaas.config")
-    if user is not None:
-        return {user.get_secret_value()}
-    # If kafka.* gives the address, HostBroker uses none of Strimzi's properties, so their user never connects.
-    if jaas is None or "bootstrap.servers" in settings.kafka:
-        return set()
-    name = options(jaas.get_secret_value()).get("username")
-    return set() if name is None else {name}
+    """The SASL user of the plugins' own client."""
+    given = _own_client(settings)
+    user = given.get("sasl.username", options(given.get("sasl.jaas.config", "")).get("username"))
+    return set() if user is None else {user}
+
+
+def _own_client(settings: Settings) -> dict[str, str]:
+    """The properties of the plugins' own client: ``kafka.*``, and Strimzi's names unless ``kafka.*`` has an address."""
+    kafka = {name: value.get_secret_value() for name, value in settings.kafka.items()}
+    admin = {name: value.get_secret_value() for name, value in settings.kafka_admin.items()}
+    return kafka if "bootstrap.servers" in kafka else admin | kafka
 
 
 def node_id(broker: Mapping[str, str]) -> int:
@@ -157,25 +153,25 @@ def own_client_id(node: int) -> str:
 
 
 def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> list[str]:
-    """The names of the principals, without the type ("User:"), each once.
+    """The names of the principals, without the type ("User:"), each once, from the broker's own properties.
 
-    ``properties`` are the broker's own; ``keystores`` reads a keystore; it waits for a file.
+    It may wait for a keystore's file.
     """
     listeners = Listeners(properties)
     names: dict[str, None] = {}
     # Those that brokers connect to.
-    for each in [*([] if listeners.controller_alone else [listeners.inter_broker]), *listeners.controllers]:
+    for listener in [*([] if listeners.controller_alone else [listeners.inter_broker]), *listeners.controllers]:
         try:
-            name, why = _name(listeners, each, keystores), ""
+            name, why = _name(listeners, listener, keystores), ""
         except Exception as error:
             # Not the message, which may contain a secret: its first word is the class of Java's exception.
             name, why = None, f": {str(error).partition(':')[0]}" if isinstance(error, ConnectionError) else ""
         if name is None:
             log.warning(
                 "The principal of brokers at listener %s can't be found in the configuration%s. If they authenticate, "
-                "name it in %sstatic.excluded.principal.name.list, or brokers may be throttled", each, why, PREFIX
+                "name it in %sstatic.excluded.principal.name.list, or brokers may be throttled", listener, why, PREFIX
             )  # fmt: skip
-        elif name != ANONYMOUS or _decides(listeners, each):
+        elif name != ANONYMOUS or _decides(listeners, listener):
             names[name] = None
     return list(names)
 
@@ -188,8 +184,8 @@ def _name(listeners: Listeners, listener: str, keystores: Keystores) -> str | No
         return ANONYMOUS
     ssl = listeners.own(listener, "ssl.")
     # A truststore that can't be read is of no concern here.
-    found = keystores({name: value for name, value in ssl.items() if not name.startswith("ssl.truststore.")})
-    return found.get("principal")
+    keystore = keystores({name: value for name, value in ssl.items() if not name.startswith("ssl.truststore.")})
+    return keystore.get("principal")
 
 
 def _decides(listeners: Listeners, listener: str) -> bool:

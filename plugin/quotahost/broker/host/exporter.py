@@ -49,35 +49,11 @@ _LONGEST: Final = 16_384  # bytes of a request
 Series: TypeAlias = Mapping[str, Mapping[tuple[str, ...], float]]
 
 
-class _Collect(Collector):
-    """Makes Prometheus metrics of the newest numbers."""
-
-    def __init__(self) -> None:
-        self.latest: list[Gauge] = []
-        self.clients: Series = {}
-
-    def collect(self) -> Iterable[Metric]:
-        # The catalogue decides: numbers under a plugin's own names are shown by JMX alone.
-        for described in CATALOGUE:
-            family = CounterMetricFamily if described.kind is Kind.COUNTER else GaugeMetricFamily
-            labels = described.label.split(", ") if described.label else []
-            metric = family(f"quotahost_{described.prometheus}", described.help, labels=labels)
-            if described.type == CLIENTS:
-                for names, value in self.clients.get(described.attribute, {}).items():
-                    metric.add_metric(names, value)
-                yield metric
-                continue
-            for gauge in self.latest:
-                if (gauge.type, gauge.attribute) == (described.type, described.attribute):
-                    metric.add_metric([gauge.name] if labels else [], gauge.value)
-            yield metric
-
-
 # ---- the port --------------------------------------------------------------------------------------------------
 
 
-class Exporter:
-    """The port, the thread that serves it, and the thread that reads the numbers.
+class Exporter(Collector):
+    """The port, the thread that serves it, and the thread that reads the numbers, of which it makes metrics.
 
     Each connection is answered once, a GET with the page of a WSGI application, and then closed.
 
@@ -93,9 +69,13 @@ class Exporter:
 
         Raises OSError if the address can't be bound.
         """
-        self._gauges, self._clients, self._collect = gauges, clients, _Collect()
+        self._gauges, self._clients, self._fault = gauges, clients, LoggedOnce(_log)
+        # The newest numbers. Both are replaced and never changed, so that a scrape on the thread of the port reads them
+        # without a lock.
+        self._numbers: list[Gauge] = []
+        self._series: Series = {}
         registry = CollectorRegistry()
-        registry.register(self._collect)
+        registry.register(self)
         self._app = make_wsgi_app(registry)
         self._open: dict[asyncio.Task[None], None] = {}  # the oldest first
         self._loop = asyncio.new_event_loop()
@@ -118,10 +98,30 @@ class Exporter:
         self._reading.close(1)
 
     def _read(self) -> None:
-        # The list is replaced and never changed, so a scrape on a thread of the server reads it without a lock.
-        self._collect.latest = self._gauges()
-        if self._clients is not None:
-            self._collect.clients = self._clients.read()
+        try:
+            self._numbers = self._gauges()
+            if self._clients is not None:
+                self._series = self._clients.read()
+        except Exception as problem:  # of JPype's, too, while the JVM shuts down; the thread must outlive it
+            self._series = {}
+            self._fault.report("The metrics can't be read (%s): those by client are left out", problem)
+        else:
+            self._fault.healed()
+
+    def collect(self) -> Iterable[Metric]:
+        """The newest numbers as Prometheus' metrics, for prometheus_client."""
+        # The catalogue decides: numbers under a plugin's own names are shown by JMX alone.
+        for described in CATALOGUE:
+            family = CounterMetricFamily if described.kind is Kind.COUNTER else GaugeMetricFamily
+            labels = described.label.split(", ") if described.label else []
+            metric = family(f"quotahost_{described.prometheus}", described.help, labels=labels)
+            if described.type == CLIENTS:
+                for names, value in self._series.get(described.attribute, {}).items():
+                    metric.add_metric(names, value)
+            for gauge in self._numbers:
+                if (gauge.type, gauge.attribute) == (described.type, described.attribute):
+                    metric.add_metric([gauge.name] if labels else [], gauge.value)
+            yield metric
 
     async def _end(self) -> None:
         self._server.close()
@@ -194,33 +194,21 @@ class ClientSeries:
         self._uses, self._most, self._clock = uses, most, clock
         self._series: Series = {}
         self._due = clock()
-        self._fault = LoggedOnce(_log)
 
     def read(self) -> Series:
         began = self._clock()
         if began >= self._due:
-            self._series = self._look()
+            self._series = series(self._uses(self._most))
             ended = self._clock()
             # With 50,000 active clients a look takes a tenth of a second or more.
             self._due = ended + max(CLIENTS_INTERVAL, (ended - began) / _PART)
         return self._series
-
-    def _look(self) -> Series:
-        try:
-            uses = self._uses(self._most)
-        except (ConnectionError, ValueError) as error:
-            self._fault.report("The metrics by client can't be read (%s): they are left out", error)
-            return {}
-        self._fault.healed()
-        return series(uses)
 
 
 def series(uses: Iterable[ClientUse]) -> Series:
     attributes = ("Rate", "Quota", "Limit", "DelayMs", "Bound")
     shown: dict[str, dict[tuple[str, ...], float]] = {attribute: {} for attribute in attributes}
     for use in uses:
-        if not use.rate and not use.is_held_back:
-            continue
         labels = (_cut(use.user), _cut(use.client_id), _cut(use.scope), str(use.quota_type))
         values = {"Rate": use.rate, "Quota": use.quota, "Limit": use.limit, "DelayMs": use.delay_ms / 1000}
         for attribute, value in values.items():

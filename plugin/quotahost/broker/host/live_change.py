@@ -39,25 +39,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Properties of which everything is built.
+    """Properties of which everything is built."""
 
-    Attributes:
-        given: the properties as Kafka has them.
-        settings: what they mean.
-        translation: what became of Strimzi's own names.
-        sections: the plugins' own properties.
-        live: the properties whose change takes effect without a restart.
-        plugins: all of them; those that can stay are the ones in force.
-        unknown: names that nobody here reads; they are ignored.
-    """
-
-    given: Mapping[str, str]
-    settings: Settings
-    translation: Translation
-    sections: Sections
-    live: Sequence[str]
-    plugins: PluginSet
-    unknown: tuple[Problem, ...]
+    given: Mapping[str, str]  # the properties as Kafka has them
+    settings: Settings  # what they mean
+    translation: Translation  # what became of Strimzi's own names
+    sections: Sections  # the plugins' own properties
+    live: Sequence[str]  # the properties whose change takes effect without a restart
+    plugins: PluginSet  # all of them; those that can stay are the ones in force
+    unknown: tuple[Problem, ...]  # names that nobody here reads; they are ignored
 
 
 class LiveChange:
@@ -76,8 +66,7 @@ class LiveChange:
     ) -> None:  # fmt: skip
         """``install`` puts a configuration in force; ``clock`` in seconds, monotonic."""
         self._shim, self._builder, self._guard = shim, builder, guard
-        self._clock, self._install = clock, install
-        self.strict = strict
+        self._clock, self._install, self.strict = clock, install, strict
         self._staged: tuple[float, Configuration] | None = None
         self._plugins = PluginSet(())  # those in force
         self._refused: tuple[dict[str, str], str] | None = None  # what Kafka applied last, if that was refused, and why
@@ -88,18 +77,18 @@ class LiveChange:
     def stage(self, given: Mapping[str, str], read: tuple[Settings, Translation] | None = None) -> Configuration:
         """Build what these properties need, unless it is staged already. Nothing in force is touched.
 
-        ``given`` are the properties as Kafka has them; ``read`` is what the caller has read in them already. Raises
-        PluginError or SettingsError if they can't be used. What was built for them is closed.
+        ``given`` is as Kafka has them, ``read`` what the caller has made of them already.
+
+        Raises:
+            PluginError, SettingsError: they can't be used. What was built for them is closed.
         """
         if self._staged and self._staged[1].given == given:
             return self._staged[1]
         # First, because a plugin may hold something of which there is one, such as a port.
         self.drop()
         unknown: list[Problem] = []
-        if self.strict:
-            settings, translation, sections = self._validated(given, read)
-        else:
-            settings, translation, sections = without_unknown(given, self._validated, unknown)
+        validated = self._validated(given, read) if self.strict else without_unknown(given, self._validated, unknown)
+        settings, translation, sections = validated
         live = live_properties(settings, models(sections))
         # Last, because what is built has to be closed if anything fails after it.
         plugins = self._builder.build(settings, sections, self._plugins)
@@ -118,6 +107,11 @@ class LiveChange:
         made = self.stage(given)
         self._staged, self._plugins, self.in_force = None, made.plugins, made
         self._install(made)
+        # What Strimzi's own properties mean here, each sentence once.
+        for note in made.translation.notes:
+            if note not in self._logged:
+                self._logged.add(note)
+                log.log(logging.WARNING if note.warns else logging.INFO, "%s", note.text)
 
     def expire(self) -> None:
         """Close what has been staged for so long that Kafka will not apply it."""
@@ -152,7 +146,6 @@ class LiveChange:
             if given != self.in_force.given:
                 self.apply(given)
                 self._shim.ready(self.in_force.live)
-                self.log_notes(self.in_force.translation)
                 log.info("reconfigured")
         except (SettingsError, PluginError) as error:
             log.error(
@@ -194,13 +187,6 @@ class LiveChange:
             if problem not in self._logged:
                 self._logged.add(problem)
                 log.error("Kafka has stored a property that has no effect; kafka-configs.sh removes it. %s", problem)
-
-    def log_notes(self, translation: Translation) -> None:
-        """Log what Strimzi's own properties mean here, each sentence once."""
-        for note in translation.notes:
-            if note not in self._logged:
-                self._logged.add(note)
-                log.log(logging.WARNING if note.warns else logging.INFO, "%s", note.text)
 
 
 def without_unknown(given: Mapping[str, str], read: Callable[[Mapping[str, str]], _T], unknown: list[Problem]) -> _T:

@@ -50,15 +50,19 @@ class RateLimit(logging.Filter):
         return True
 
 
-class _ToQueue(logging.Handler):
-    def __init__(self, lines: queue.Queue[tuple[str, int, str] | None]) -> None:
+class Logs(logging.Handler):
+    """While entered, the root logger ends in the broker's log."""
+
+    def __init__(self, shim: Shim) -> None:
         super().__init__()
-        self._lines = lines
+        self._shim = shim
+        self._lines: queue.Queue[tuple[str, int, str] | None] = queue.Queue(QUEUE_MAX)
         self.setFormatter(EscapingFormatter("%(message)s"))
         # On the handler, since a logger's filter doesn't see the records of its child loggers.
         self.addFilter(RateLimit())
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Queue the record's line."""
         try:
             self._lines.put_nowait((record.name, record.levelno, self.format(record)))
         except queue.Full:  # Java doesn't take the lines: waiting for it would stop plugins
@@ -66,18 +70,9 @@ class _ToQueue(logging.Handler):
         except Exception:  # a plugin's broken format string must not become the host's failure
             self.handleError(record)
 
-
-class Logs:
-    """While entered, the root logger ends in the broker's log."""
-
-    def __init__(self, shim: Shim) -> None:
-        self._shim = shim
-        self._lines: queue.Queue[tuple[str, int, str] | None] = queue.Queue(QUEUE_MAX)
-        self._handler = _ToQueue(self._lines)
-
     def __enter__(self) -> Self:
         root = logging.getLogger()
-        root.addHandler(self._handler)
+        root.addHandler(self)
         root.setLevel(logging.INFO)
         self._thread = start_daemon("log", self._run, self._shim.detach)
         return self
@@ -86,7 +81,7 @@ class Logs:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # A host that failed starts again in this interpreter; with the old handler every line would come twice.
-        logging.getLogger().removeHandler(self._handler)
+        logging.getLogger().removeHandler(self)
         self._end()
         # The shim waits 4 s for the whole host, and 2 s of them may go to the tasks.
         self._thread.join(timeout=1)

@@ -21,18 +21,18 @@ import gc
 import logging
 import time
 from collections.abc import Callable
-from functools import partial
+from contextlib import ExitStack
 from typing import Final
 
 from quotahost.api import Disks
-from quotahost.background import LoggedOnce, start_daemon
+from quotahost.background import LoggedOnce
 from quotahost.broker.discovery import PluginError
 from quotahost.broker.disks.file_stores import log_dirs
 from quotahost.broker.disks.monitor import DiskMonitor, NoDisks
 from quotahost.broker.host.broker import ClusterWatch, HostBroker
-from quotahost.broker.host.broker_status import ClientTable, answer_question, uses
+from quotahost.broker.host.broker_status import answer_question
 from quotahost.broker.host.exemptions import Exemptions, node_id
-from quotahost.broker.host.exporter import Exporter, exporter
+from quotahost.broker.host.exporter import exporter
 from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.live_change import Configuration, LiveChange, without_unknown
 from quotahost.broker.host.messages import Event, client_quota, cluster
@@ -66,15 +66,11 @@ class Host:
         self._plugins = PluginSet(())
         self._broken_events = LoggedOnce(log)
         self._shadow = Shadow(shim, clock)
-        start_thread = partial(start_daemon, at_end=shim.detach)
-        self._client_table = ClientTable(partial(uses, shim.ask), shim.answer, start_thread)
         self._tick_at = clock()
         self._fence_asked_at: float | None = clock() + _SETTLED  # None: it was asked for
-        self._fault_handler = FaultHandler(in_jvm)
-        self._changes: LiveChange | None = None
-        self._disks: DiskMonitor | None = None
+        self._in_jvm, self._fault_handler = in_jvm, LoggedOnce(log)
         self._cluster = ClusterWatch(shim)
-        self._exporter: Exporter | None = None
+        self._opened = ExitStack()  # what closes after the plugins
 
     def run(self) -> None:
         """Start the plugins, report to the shim that they are ready, and serve until it closes."""
@@ -89,28 +85,28 @@ class Host:
             self._close()
 
     def _start(self) -> LiveChange:
-        self._fault_handler.refuse("Python's start")
+        self._refuse_fault_handler("Python's start")
         given, strict = self._shim.properties(), not self._shim.restarted()
         # Later than at the broker's start an unknown name can only be one that Kafka has stored.
-        settings, translation = read_properties(given) if strict else without_unknown(given, read_properties, [])
+        read = read_properties(given) if strict else without_unknown(given, read_properties, [])
+        settings = read[0]
         # Until here the broker's start waits 30 s at most; what follows has as long again.
         self._shim.starting()
         self._broker = HostBroker(self._shim, settings)
         self._roles = NodeRoles(self._broker.properties())
         disks = self._open_disks()
         builder = Builder(self._broker, self._shim, self._clients.answers_changed, disks, self._guard)
-        self._changes = changes = LiveChange(
-            self._shim, builder, self._guard, self._clock, self._install, strict=strict
-        )
-        changes.log_notes(translation)
+        changes = LiveChange(self._shim, builder, self._guard, self._clock, self._install, strict=strict)
+        self._opened.callback(changes.drop)
         # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
-        changes.stage(given, (settings, translation) if strict else None)
+        changes.stage(given, read)
         self._shim.built()
         # Only now: the factor in force is read, and the host before this one may have changed it meanwhile.
         self._factor = FactorLoop(self._shim, self._guard, self._clock, self._pause_memory)
-        self._exporter = exporter(settings, self._shim)
+        if endpoint := exporter(settings, self._shim):
+            self._opened.callback(endpoint.close)
         changes.apply(given)
-        self._fault_handler.refuse("a plugin")
+        self._refuse_fault_handler("a plugin")
         changes.strict = False
         gc.collect()  # else freeze() would keep what the imports left behind, too
         gc.freeze()  # imported modules stay: no full collection needs to look at them again
@@ -121,15 +117,21 @@ class Host:
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers()))
         return changes
 
+    def _refuse_fault_handler(self, by: str) -> None:
+        if self._in_jvm and disable_fault_handler():
+            text = f"Python's faulthandler was enabled by {by}: {NO_FAULT_HANDLER}; take faulthandler.enable() out"
+            raise FaultHandlerEnabled(text)
+
     def _open_disks(self) -> Callable[[], Disks]:
         own = self._broker.properties()
         self._pause_memory = PauseMemory(log_dirs(own) if self._roles.broker else [])
         if not self._roles.broker:
             return lambda: NoDisks(own)
-        self._disks = DiskMonitor(
+        disks = DiskMonitor(
             self._broker, self._shim, node_id(own), lambda: self._broker.settings, self._clock, self._pause_memory.write
         )
-        return self._disks.started
+        self._opened.callback(disks.close)
+        return disks.started
 
     def _install(self, new_one: Configuration) -> None:
         settings, plugins, old = new_one.settings, new_one.plugins, self._plugins
@@ -204,7 +206,7 @@ class Host:
                 ticket, *words = fields
                 answer_question(self._shim, ticket, words)
             case "clients-table":
-                self._client_table.answer(fields[0], self._settings.metrics_clients)
+                answer_question(self._shim, fields[0], [kind, str(self._settings.metrics_clients)])
             case _:  # "closing" only wakes the loop
                 pass
 
@@ -220,7 +222,9 @@ class Host:
         if now < self._tick_at:
             return
         self._tick_at = now + TICK
-        self._fault_handler.tick()
+        if self._in_jvm and disable_fault_handler():
+            text = "a plugin has enabled Python's faulthandler, which is disabled again: %s"
+            self._fault_handler.report(text, NO_FAULT_HANDLER)
         for name, supplier in self._plugins.suppliers():
             if callable(tick := getattr(supplier, "tick", None)):
                 self._guard.call(name, "tick()", "its answers stay as they were", tick)
@@ -248,53 +252,27 @@ class Host:
         self._scheduler.close()
         self._shadow.close()
         close(list(self._plugins), self._guard)
-        if self._changes:
-            self._changes.drop()
-        if self._disks:
-            self._disks.close()
         self._cluster.close()
-        if self._exporter:
-            self._exporter.close()
+        self._opened.close()
 
 
 # ---- Python's faulthandler -------------------------------------------------------------------------------------
 
-_WHY: Final = "it takes the JVM's handler of SIGSEGV away, and the broker would crash"
+NO_FAULT_HANDLER: Final = "it takes the JVM's handler of SIGSEGV away, and the broker would crash"
 
 
 class FaultHandlerEnabled(QuotahostError):
     """Python's faulthandler is enabled in the broker's process."""
 
 
-class FaultHandler:
-    """Keeps Python's faulthandler out of the broker's process.
+def disable_fault_handler() -> bool:
+    """Disable it, which gives HotSpot its handler back; whether it was enabled.
 
     HotSpot handles SIGSEGV itself: compiled Java code relies on that for its null checks. ``faulthandler.enable()``
     puts a handler of its own in that place, and the broker ends at the next null check. The shim starts Python
     isolated, so PYTHONFAULTHANDLER and PYTHONDEVMODE have no effect, but a plugin may enable it, or a library that it
     imports. In a process of its own Python may do as it likes.
     """
-
-    def __init__(self, in_jvm: bool) -> None:
-        self._in_jvm, self._fault = in_jvm, LoggedOnce(log)
-
-    def refuse(self, by: str) -> None:
-        """Disable it and refuse the start if it is enabled; ``by`` says who may have done it.
-
-        Raises FaultHandlerEnabled if it was enabled.
-        """
-        if self._disabled():
-            raise FaultHandlerEnabled(
-                f"Python's faulthandler was enabled by {by}: {_WHY}; take faulthandler.enable() out"
-            )
-
-    def tick(self) -> None:
-        """Disable it again, which gives HotSpot its handler back, if somebody has enabled it since the start."""
-        if self._disabled():
-            self._fault.report("a plugin has enabled Python's faulthandler, which is disabled again: %s", _WHY)
-
-    def _disabled(self) -> bool:
-        enabled = self._in_jvm and faulthandler.is_enabled()
-        if enabled:
-            faulthandler.disable()
-        return enabled
+    enabled = faulthandler.is_enabled()
+    faulthandler.disable()
+    return enabled

@@ -83,30 +83,18 @@ class Batch:
 
 @dataclass(slots=True)
 class Answers:
-    """The answers for a batch. Many clients have the same answer, so each answer is there once, as a row.
+    """The answers for a batch. Many clients have the same answer, so each answer is there once, as a row."""
 
-    Attributes:
-        rows: for each client of the batch, in order, the number of its row.
-        codes: scope codes, for each row and each quota type in order.
-        rates: per second, likewise; NaN is unlimited.
-        sources: who answered, likewise, as an index into ``suppliers``; -1 is nobody.
-        distinct: for each row, the client-ids of the principal whose answers may differ, as an index into
-            ``distinct_ids``; or EACH or ALONE.
-        distinct_ids: sets of client-ids.
-        groups: names of the groups that scope codes refer to.
-        suppliers: names of suppliers, and reasons of exemptions.
-        shadows: for each row, what suppliers in shadow would give, in words that Java hands back; "" for nothing.
-    """
-
-    rows: list[int] = field(default_factory=list)
-    codes: list[int] = field(default_factory=list)
-    rates: list[float] = field(default_factory=list)
-    sources: list[int] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)  # for each client of the batch, in order, the number of its row
+    codes: list[int] = field(default_factory=list)  # scope codes, for each row and each quota type in order
+    rates: list[float] = field(default_factory=list)  # per second, likewise; NaN is unlimited
+    sources: list[int] = field(default_factory=list)  # who answered, likewise, by ``suppliers``; -1 is nobody
+    #: For each row, the client-ids of the principal whose answers may differ, by ``distinct_ids``; or EACH or ALONE.
     distinct: list[int] = field(default_factory=list)
     distinct_ids: Sequence[frozenset[str]] = ()
-    groups: Sequence[str] = ()
-    suppliers: Sequence[str] = ()
-    shadows: list[str] = field(default_factory=list)
+    groups: Sequence[str] = ()  # names of the groups that scope codes refer to
+    suppliers: Sequence[str] = ()  # names of suppliers, and reasons of exemptions
+    shadows: list[str] = field(default_factory=list)  # for each row, a ``shadow_text``
 
     @property
     def incomplete(self) -> bool:
@@ -277,19 +265,12 @@ _CLIENT, _USER, _CLIENT_ID, _BROKER = (
 
 
 class WouldBe(NamedTuple):
-    """A quota that would be in force if its supplier were not in shadow.
+    """A quota that would be in force if its supplier were not in shadow."""
 
-    Attributes:
-        code: the scope's code; GROUP for every group.
-        rate: before the factor, in the unit of its quota type; None is unlimited.
-        group: the group's name, "" for another scope.
-        supplier: who would give it.
-    """
-
-    code: int
-    rate: float | None
-    group: str
-    supplier: str
+    code: int  # the scope's code; GROUP for every group
+    rate: float | None  # before the factor, in the unit of its quota type; None is unlimited
+    group: str  # the group's name, "" for another scope
+    supplier: str  # who would give it
 
     @property
     def is_of_client_id(self) -> bool:
@@ -311,10 +292,8 @@ class WouldBe(NamedTuple):
 def shadow_text(would: Sequence[tuple[int, float, int] | None], groups: Sequence[str], suppliers: Sequence[str]) -> str:
     """The text of what would be (``new_clients.Would``), "" for nothing.
 
-    Args:
-        would: by quota type the scope's code, the rate and the number of the supplier; None for nothing.
-        groups: names of groups, to which codes from GROUP on refer.
-        suppliers: names of suppliers by their numbers.
+    ``would`` has by quota type the scope's code, the rate and the number of the supplier, or None for nothing. Codes
+    from GROUP on refer to ``groups``.
     """
     by_type: dict[str, WouldBe] = {}
     for quota_type, answer in zip(QUOTA_TYPES, would, strict=False):

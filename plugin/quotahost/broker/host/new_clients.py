@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
-from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from quotahost.api import QuotaSupplier
@@ -191,18 +190,16 @@ class Chain:
 
     def resolve(self, client: Client, table: AnswerTable) -> tuple[tuple[Answer, ...], Distinct]:
         """The answers by quota type, and which client-ids of the principal may have others."""
-        if self._asks_all:
-            answers = tuple([self._smallest(client, quota_type, table) for quota_type in QUOTA_TYPES])
-            return answers, self._distinct(client.principal, len(self._suppliers), table)
-        answers = self._first(client, table)
+        answers = self._ask(client, table)
         # The suppliers behind the one that answered are not asked: what they know makes no difference.
-        all_asked = NO_ANSWER in answers
+        all_asked = self._asks_all or NO_ANSWER in answers
         asked = len(self._suppliers) if all_asked else max([self._asked[source] for _, _, source in answers])
         return answers, self._distinct(client.principal, asked, table)
 
-    def _first(self, client: Client, table: AnswerTable) -> tuple[Answer, ...]:
+    def _ask(self, client: Client, table: AnswerTable) -> tuple[Answer, ...]:
         # One function for all types and suppliers: 20,000 clients that are new at once come here.
         answers: list[Answer] = []
+        given: list[tuple[Answer, Quota]] = []  # where all are asked
         for quota_type in QUOTA_TYPES:
             answer = NO_ANSWER
             for at, name, ask in self._suppliers:
@@ -210,30 +207,29 @@ class Chain:
                     quota = ask(client, quota_type)
                     if quota is not None:
                         answer = table.answer(quota, at)
-                        break
+                        if not self._asks_all:
+                            break
+                        given.append((answer, quota))
                 except BaseException as error:  # see plugins.Guard
                     answer = self._failed(name, at, error)
+                    given.clear()
                     break
+            if given:
+                answer = self._smallest(given, table)
+                given.clear()
             answers.append(answer)
         return tuple(answers)
 
-    def _smallest(self, client: Client, quota_type: QuotaType, table: AnswerTable) -> Answer:
-        given: list[tuple[float, int, Quota]] = []
-        for at, name, ask in self._suppliers:
-            try:
-                quota = ask(client, quota_type)
-                if quota is not None:
-                    rate = table.answer(quota, at)[1]
-                    # NaN is neither smaller nor larger than any rate; infinity is the largest.
-                    given.append((math.inf if math.isnan(rate) else rate, at, quota))
-            except BaseException as error:  # see plugins.Guard
-                return self._failed(name, at, error)
-        if not given:
-            return NO_ANSWER
-        _, at, quota = min(given, key=itemgetter(0))  # the first of several
+    def _smallest(self, given: Sequence[tuple[Answer, Quota]], table: AnswerTable) -> Answer:
+        # NaN is neither smaller nor larger than any rate; infinity is the largest.
+        rates = [math.inf if math.isnan(rate) else rate for (_, rate, _), _ in given]
+        answer, quota = given[rates.index(min(rates))]  # the first of several
         # The other rates are for ``quotahost explain``; in the dump they are fields between tabs, behind the name.
-        others = [f"{self._names[a]}={rate}" for rate, a, _ in given if a != at and not self._in_shadow]
-        return table.answer(quota, table.source("\t".join([self._names[at], *others])) if others else at)
+        told = zip(given, rates, strict=True)
+        others = [f"{self._names[other[2]]}={rate}" for (other, _), rate in told if other is not answer]
+        if not others or self._in_shadow:
+            return answer
+        return table.answer(quota, table.source("\t".join([self._names[answer[2]], *others])))
 
     def _failed(self, name: str, at: int, error: BaseException) -> Answer:
         # The next supplier is not asked, because nobody knows what this one would have answered.

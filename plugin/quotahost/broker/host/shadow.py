@@ -14,7 +14,7 @@ import gc
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from heapq import nlargest
 from typing import Final
@@ -33,8 +33,6 @@ EVERY: Final = 1.0  # seconds from one look to the next
 PAUSE_PER_LOOK: Final = 9
 #: Seconds. After a longer pause that was not planned nobody knows for how much of it a client was over a limit.
 LONGEST: Final = 10.0
-MOST: Final = 100  # suppliers with counters of their own
-OTHERS: Final = "<other suppliers>"
 #: How many scopes of each type Java is told of, for ``explain`` and ``top``: those that are furthest beyond.
 TOLD: Final = 1000
 _TYPE: Final = "Shadow"
@@ -103,14 +101,12 @@ class Shadow:
         seconds = since if since <= max(LONGEST, 2 * self._pause) else 0.0
         if self._text is None:
             self._shown = self._left_behind()
-        # Shown from the first look on, though nobody is held back.
-        for rule in rules:
-            self._introduce(rule)
-        found = self._compare() if rules else Comparison()
+        comparison = self._compare() if rules else Comparison()
         if not rules:
             self._stand_ins = {}
-        self._show(found, seconds)
-        if (text := _told(found.held)) != self._text:
+        # A rule in shadow is shown from the first look on, though nobody is held back.
+        self._show({*rules, *comparison.counts}, comparison.counts, seconds)
+        if (text := _told(comparison.held)) != self._text:
             self._shim.held(text)
             self._text = text
 
@@ -124,12 +120,12 @@ class Shadow:
         # with 10,000 clients half of the time went there.
         gc.disable()
         try:
-            found = compare(self._shim.ask, self._stand_in)
+            comparison = compare(self._shim.ask, self._stand_in)
         finally:
             gc.enable()
         # Forgotten are those for which nobody asks any more: a factor of 1, a client that is gone.
         self._stand_ins = self._asked
-        return found
+        return comparison
 
     def _stand_in(self, key: Key, rate: float, floor: float) -> float | None:
         """The measured rate if it is no less than the floor, else the newcomers' rate: as for a factor in force."""
@@ -138,34 +134,23 @@ class Shadow:
         self._asked[key] = instead
         return instead
 
-    def _introduce(self, rule: str) -> str:
-        """The name under which a rule is shown."""
-        many = len(self._shown) > MOST and rule != FACTOR
-        name = OTHERS if many and rule not in self._shown else rule
-        if name not in self._shown:
-            self._shown.add(name)
-            for attribute in ("Seconds", "Bytes"):
-                self._shim.count(_TYPE, name, attribute, 0.0)
-        return name
-
-    def _show(self, found: Comparison, seconds: float) -> None:
-        shown: dict[str, Count] = {}
-        for rule, count in found.counts.items():
-            sums = shown.setdefault(self._introduce(rule), Count())
-            sums.over += count.over
-            sums.unmeasured += count.unmeasured
-            sums.beyond += count.beyond
-        for name in self._shown:
-            count = shown.get(name, Count())
-            self._shim.gauge(_TYPE, name, "Over", float(count.over))
-            self._shim.gauge(_TYPE, name, "Unmeasured", float(count.unmeasured))
+    def _show(self, rules: Iterable[str], counts: Mapping[str, Count], seconds: float) -> None:
+        for rule in rules:
+            if rule not in self._shown:
+                self._shown.add(rule)
+                for attribute in ("Seconds", "Bytes"):
+                    self._shim.count(_TYPE, rule, attribute, 0.0)
+        for rule in self._shown:
+            count = counts.get(rule, Count())
+            self._shim.gauge(_TYPE, rule, "Over", float(count.over))
+            self._shim.gauge(_TYPE, rule, "Unmeasured", float(count.unmeasured))
             if count.over and seconds:
-                self._shim.count(_TYPE, name, "Seconds", count.over * seconds)
-                self._shim.count(_TYPE, name, "Bytes", count.beyond * seconds)
+                self._shim.count(_TYPE, rule, "Seconds", count.over * seconds)
+                self._shim.count(_TYPE, rule, "Bytes", count.beyond * seconds)
 
 
 def _is_ours(rule: str) -> bool:
-    return rule in (FACTOR, OTHERS) or rule.startswith(SUPPLIER)
+    return rule == FACTOR or rule.startswith(SUPPLIER)
 
 
 def _told(held: Mapping[Key, tuple[str, float]]) -> str:

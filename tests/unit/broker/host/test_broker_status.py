@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -12,13 +11,12 @@ from urllib.parse import unquote
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.background import start_daemon
 from quotahost.broker.host.broker import HostBroker
-from quotahost.broker.host.broker_status import ClientTable, answer_question, lines, parse, uses
+from quotahost.broker.host.broker_status import answer_question, lines, parse, uses
 from quotahost.broker.host.messages import ConfigRow, Gauge
 from quotahost.cli.explain.answer import parse as parse_answer
 from quotahost.model import Client, ClientUsage, QuotaType, State, VolumeUse
-from quotahost.model.use import ClientUse, LimitedBy
+from quotahost.model.use import LimitedBy
 from quotahost.settings.broker import Settings
 from tests.fakes import dump
 from tests.fakes.client_use import use
@@ -125,52 +123,22 @@ def test_a_row_tells_what_binds_or_would_bind() -> None:
 
 
 def test_those_with_a_rate_or_held_back_are_shown() -> None:
-    idle = use("idle", rate=0.0, delay_ms=0.0, bound=LimitedBy.NOTHING)
-    fenced = use("fenced", rate=0.0, delay_ms=0.0, bound=LimitedBy.FENCE)
-    assert [line.split(" ")[0] for line in lines([idle, fenced, use("busy")]).splitlines()] == ["fenced", "busy"]
+    asked = shim()
+    asked.answers["uses"] = dump.uses(
+        dump.row(user="idle", rate=0.0, passes=True), dump.row(user="fenced", rate=None, turned_back="fence"),
+        dump.row(user="delayed", rate=0.0, delay_ms=1.0), dump.row(user="busy", rate=0.1),
+        fence={"closed": True}, factor=0.0,
+    )  # fmt: skip
+    assert [use.user for use in uses(asked.ask, 9)] == ["fenced", "delayed", "busy"]
 
 
-def at_once(name: str, run: Callable[[], None]) -> threading.Thread:
-    thread = start_daemon(name, run)
-    thread.join(10)
-    return thread
-
-
-def test_java_gets_so_many_rows_as_metrics_clients_says() -> None:
-    answers: list[tuple[str, str]] = []
-    table = ClientTable(lambda most: [use()] * most, lambda *answer: answers.append(answer), at_once)
-    table.answer("7", 2)
-    table.answer("8", 0)
-    assert [(ticket, len(text.splitlines())) for ticket, text in answers] == [("7", 2), ("8", 0)]
-
-
-def test_one_table_is_made_at_a_time() -> None:
-    answers: list[tuple[str, str]] = []
-    going, go = threading.Event(), threading.Event()
-
-    def uses(_: int) -> list[ClientUse]:
-        going.set()
-        assert go.wait(10)
-        return [use()]
-
-    table = ClientTable(uses, lambda *answer: answers.append(answer), start_daemon)
-    table.answer("1", 5)
-    assert going.wait(10)
-    table.answer("2", 5)
-    go.set()
-    assert table._thread
-    table._thread.join(10)
-    assert [ticket for ticket, _ in answers] == ["1"]
-
-
-def test_what_cannot_be_read_is_no_answer(caplog: pytest.LogCaptureFixture) -> None:
-    def fails(_: int) -> list[ClientUse]:
-        raise ConnectionError("no JMX")
-
-    answers: list[tuple[str, str]] = []
-    ClientTable(fails, lambda *answer: answers.append(answer), at_once).answer("1", 5)
-    assert answers == []
-    assert "can't be made (no JMX)" in caplog.text
+@pytest.mark.parametrize(("most", "rows"), [(2, 2), (0, 0)])
+def test_java_gets_so_many_rows_as_metrics_clients_says(most: int, rows: int) -> None:
+    asked = shim()
+    asked.answers["uses"] = dump.uses(*[dump.row()] * most)
+    answer_question(asked, "7", ["clients-table", str(most)])
+    eventually(lambda: "7" in asked.answered)
+    assert len(asked.answered["7"].splitlines()) == rows
 
 
 @dataclass

@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -133,19 +132,6 @@ def test_what_a_rule_in_shadow_would_hold_back_is_told_as_that() -> None:
     assert list(shown["Bound"]) == [("alice", "app", "client", "PRODUCE", "shadow: factor")]
 
 
-@pytest.mark.parametrize(
-    ("changes", "shown"),
-    [
-        ({"rate": 0.0, "delay_ms": 0.0, "bound": LimitedBy.NOTHING}, False),
-        ({"rate": 0.1, "delay_ms": 0.0, "bound": LimitedBy.NOTHING}, True),
-        ({"rate": 0.0, "delay_ms": 1.0, "bound": LimitedBy.NOTHING}, True),
-        ({"rate": 0.0, "delay_ms": 0.0, "bound": LimitedBy.FENCE}, True),
-    ],
-)
-def test_who_is_idle_has_none(changes: dict[str, Any], shown: bool) -> None:
-    assert bool(series([use(**changes)])["Rate"]) is shown
-
-
 def test_long_names_are_cut_and_stay_apart() -> None:
     names = [user for user, *_ in series([use("x" * 1000), use("x" * 999 + "y")])["Rate"]]
     assert len(set(names)) == 2
@@ -180,26 +166,44 @@ def test_it_looks_seldom_and_more_seldom_the_longer_a_look_takes() -> None:
     assert (clients.read() != {}, clock.looks) == (True, 4)
 
 
-def test_what_cannot_be_read_is_left_out_until_it_can(caplog: pytest.LogCaptureFixture) -> None:
-    clock = LookClock()
+def rates(exporter: Exporter) -> list[float]:
+    """The rates of all clients that are shown."""
+    metrics = {metric.name: metric for metric in exporter.collect()}
+    return [sample.value for sample in metrics["quotahost_client_rate"].samples]
 
-    def fails(most: int) -> list[ClientUse]:
-        if clock.now < CLIENTS_INTERVAL:
+
+@pytest.mark.parametrize("fails", ["gauges", "uses"])
+def test_what_cannot_be_read_is_left_out_until_it_can(
+    fails: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(exporter, "INTERVAL", 0.01)
+    failing = {fails}
+
+    def gauges() -> list[Gauge]:
+        if "gauges" in failing:
             raise ConnectionError("no JMX")
-        return clock.uses(most)
+        return []
 
-    clients = ClientSeries(fails, 200, clock)
-    assert clients.read() == {}
-    assert "can't be read (no JMX)" in caplog.text
-    clock.now = CLIENTS_INTERVAL
-    assert clients.read()["Rate"]
+    def uses(most: int) -> list[ClientUse]:
+        if "uses" in failing:
+            raise ConnectionError("no JMX")
+        return [use()]
+
+    endpoint = Exporter("127.0.0.1", 0, gauges, lambda: None, ClientSeries(uses, 200))
+    try:
+        eventually(lambda: "can't be read (no JMX)" in caplog.text)
+        assert rates(endpoint) == []
+        failing.clear()
+        eventually(lambda: rates(endpoint) == [900.0])
+    finally:
+        endpoint.close()
 
 
 def test_a_scrape_shows_names_as_they_are() -> None:
     shown = [use('a"\\\n', "ü\t"), use("<b>", scope="group x")]
     exporter = Exporter("127.0.0.1", 0, list, lambda: None, ClientSeries(lambda most: shown[:most], 200))
     try:
-        eventually(lambda: exporter._collect.clients)
+        eventually(lambda: rates(exporter))
         with urlopen(f"http://127.0.0.1:{exporter.port}/metrics") as page:
             families = {f.name: f for f in text_string_to_metric_families(page.read().decode())}
     finally:

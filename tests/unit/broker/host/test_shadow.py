@@ -12,8 +12,8 @@ import pytest
 
 from harness.system.waiting import eventually
 from quotahost.broker.host.comparison import Key
-from quotahost.broker.host.messages import GROUP, shadow_text
-from quotahost.broker.host.shadow import LONGEST, MOST, OTHERS, PAUSE_PER_LOOK, TOLD, Shadow, _told
+from quotahost.broker.host.messages import shadow_text
+from quotahost.broker.host.shadow import LONGEST, PAUSE_PER_LOOK, TOLD, Shadow, _told
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.holders import PRODUCE, holder, state
@@ -183,18 +183,6 @@ def test_of_many_java_is_told_those_furthest_beyond() -> None:
     held: dict[Key, tuple[str, float]] = {(PRODUCE, (f"u{n}", "")): ("factor", n) for n in range(TOLD + 100)}
     told = {user for user, _, _ in json.loads(_told(held))["PRODUCE"]}
     assert told == {f"u{n}" for n in range(100, TOLD + 100)}
-
-
-def test_rules_beyond_the_most_share_numbers() -> None:
-    names = [f"s{n}" for n in range(MOST + 2)]
-    text = [shadow_text([(GROUP, 1_000, 0)] * 4, [name], [name]) for name in names]
-    java = Java(rows=[holder(n, "a", rate=1_500, shadow=each) for n, each in zip(names, text, strict=True)])
-    java.state["shadow"] = ["supplier.s0"]
-    shadow = watch(java, shadow=TRIED)
-    looks(shadow, java, 1, 1)
-    shown = {name for _, name, _ in java.shown}
-    assert len(shown) <= MOST + 2
-    assert java.shows(OTHERS)[0] == MOST + 2 - (len(shown) - 2)
 
 
 def test_a_host_that_follows_another_goes_on_with_its_numbers_and_takes_the_old_ones_back() -> None:
