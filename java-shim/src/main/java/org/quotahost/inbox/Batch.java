@@ -1,21 +1,12 @@
 package org.quotahost.inbox;
 
-import java.io.ByteArrayOutputStream;
-import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 
 /**
  * What the host takes from the inbox at once: clients to resolve, then events.
  *
- * <p>Python reads the names from bytes() and answers by position (QuotaTable.publish), so that no name has to survive
- * the way into Python and back.
- *
- * <p>Format of the bytes: the number of texts (u32, big-endian), the length of each text in code points (u32 each),
- * then all texts in UTF-8 without a separator. The texts are: the number of clients; principal and client-id of each
- * client; then, of each event, its kind, the number of its fields, and the fields. One decoding and one slice for
- * each text is the quickest way into Python.
+ * <p>Python answers by position (QuotaTable.publish), so that no name has to survive the way into Python and back.
  */
 public record Batch(List<Lookup> clients, List<Event> events) {
     public static final Batch EMPTY = new Batch(List.of(), List.of());
@@ -35,22 +26,9 @@ public record Batch(List<Lookup> clients, List<Event> events) {
     /** Anything else that happened: its kind, and its particulars in an order that the kind defines. */
     public record Event(String kind, List<String> fields) {}
 
-    /** The batch in the format for Python. */
-    public byte[] bytes() {
-        List<String> texts = texts();
-        var utf8 = new ByteArrayOutputStream(32 * texts.size());
-        // Each text by itself: two halves of a surrogate pair in neighbouring texts would become one code point, and
-        // shift all names behind it.
-        for (String text : texts) utf8.writeBytes(text.getBytes(StandardCharsets.UTF_8));
-        ByteBuffer out = ByteBuffer.allocate((1 + texts.size()) * Integer.BYTES + utf8.size());
-        out.putInt(texts.size());
-        for (String text : texts) out.putInt(text.codePointCount(0, text.length()));
-        return out.put(utf8.toByteArray()).array();
-    }
-
-    private List<String> texts() {
+    /** Principal and client-id of each client; then, of each event, its kind, the number of its fields, and these. */
+    public String[] texts() {
         List<String> texts = new ArrayList<>(2 * clients.size() + 16);
-        texts.add(Integer.toString(clients.size()));
         for (Lookup client : clients) {
             texts.add(client.principal());
             texts.add(client.clientId());
@@ -60,6 +38,6 @@ public record Batch(List<Lookup> clients, List<Event> events) {
             texts.add(Integer.toString(event.fields().size()));
             texts.addAll(event.fields());
         }
-        return texts;
+        return texts.toArray(String[]::new);
     }
 }

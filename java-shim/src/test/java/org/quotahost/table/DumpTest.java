@@ -172,7 +172,7 @@ class DumpTest {
         kafka.show("Produce", ",user=alice", 70, 0);
         kafka.show("Produce", ",user=bob,client-id=app", 60, 0);
 
-        List<String> holders = dump.holders("").stream().map(each -> Json.text(each)).sorted().toList();
+        List<String> holders = dump.holders("PRODUCE").stream().map(each -> Json.text(each)).sorted().toList();
         assertEquals(List.of("[\"alice\",\"app\",true,\"PRODUCE\",\"alice\",\"\",1000.0,null,70.0,false,false,\"static\",\"\",false,false]",
                 "[\"bob\",\"app\",false,\"PRODUCE\",\"bob\",\"app\",500.0,null,60.0,false,false,\"static\",\"\",false,false]"), holders);
     }
