@@ -237,11 +237,11 @@ def _texts(message: bytes, at: int, number: int) -> tuple[list[str], int]:
     return [text[first:last] for first, last in pairwise(accumulate(lengths, initial=0))], begin + size
 
 
-# ---- batches: org.quotahost.inbox.Batch ----
+# ---- batches: org.quotahost.inbox.Inbox ----
 
 
 def batch(number: int, size: int, texts: Sequence[str]) -> Batch:
-    """A batch of so many clients, from the texts that org.quotahost.inbox.Batch documents."""
+    """A batch of so many clients, from the texts that org.quotahost.inbox.Inbox documents."""
     rest = iter(texts)
     # map() is lazy, so islice() takes two texts for each client and no more.
     clients = list(islice(map(Client._make, zip(rest, rest, strict=False)), size))

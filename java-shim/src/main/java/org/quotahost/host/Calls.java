@@ -13,7 +13,7 @@ import java.util.Set;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
-import org.quotahost.inbox.Batch;
+import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Keystores;
 import org.quotahost.table.FactorInForce;

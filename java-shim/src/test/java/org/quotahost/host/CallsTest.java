@@ -9,8 +9,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
-import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.util.BrokerConfigs;
 
 /** What Python may call; broker tests see what the calls do. */

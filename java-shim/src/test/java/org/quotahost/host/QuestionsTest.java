@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
-import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.inbox.Inboxes;
 import org.quotahost.util.BrokerConfigs;
 

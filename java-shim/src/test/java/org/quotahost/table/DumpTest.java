@@ -149,7 +149,7 @@ class DumpTest {
     @Test
     void oneClientHasSupplierAndStateOfEachType() {
         int[] codes = {Scopes.CLIENT, Scopes.NEWCOMER, Scopes.CLIENT, Scopes.EXEMPT};
-        var batch = new org.quotahost.inbox.Batch(List.of(new org.quotahost.inbox.Batch.Lookup("alice", "app", 0)), List.of());
+        var batch = new org.quotahost.inbox.Inbox.Batch(List.of(new org.quotahost.inbox.Inbox.Batch.Lookup("alice", "app", 0)), List.of());
         publish(table, batch, codes, new double[] {1_000, Double.NaN, 5, Double.NaN}, new String[0]);
 
         List<?> quotas = (List<?>) dump.client("alice", "app").get("quotas");
