@@ -3,8 +3,7 @@
 1. ``encode`` makes bytes of a call or an answer, ``decode`` reads them; ``org.quotahost.host.Wire`` is the same in
    Java. A value is one letter for its type and then, big-endian, its content; texts, bytes and lists begin with their
    length.
-2. A ``Batch`` of clients and events comes out of Java's inbox. Names may contain anything that a client sends, so a
-   batch is lengths and text, not separators (``parse``).
+2. A ``Batch`` of clients and events comes out of Java's inbox (``batch``).
 3. ``Answers`` go back into Java's table. Beside a client's answer goes what suppliers in shadow would give it: a text
    that Java keeps and hands back without reading it (``shadow_text``, ``would_be``).
 """
@@ -192,6 +191,8 @@ def _read(message: bytes, at: int) -> tuple[Any, int]:
             value, at = _read(message, at)
             values.append(value)
         return values, at
+    if kind == b"t":
+        return _texts(message, at, size)
     typecode, width = _ARRAYS.get(kind, ("", 1))
     end = at + size * width
     if end > len(message):
@@ -204,22 +205,28 @@ def _read(message: bytes, at: int) -> tuple[Any, int]:
     return data.decode() if kind == b"S" else data, end
 
 
-# ---- batches: org.quotahost.inbox.Batch ----
+def _texts(message: bytes, at: int, number: int) -> tuple[list[str], int]:
+    """So many texts at once: their lengths in characters, then all of them as one."""
+    begin = at + number * _U32.size
+    (size,) = _U32.unpack_from(message, begin)
+    begin += _U32.size
+    if begin + size > len(message):
+        raise ValueError("no message: cut within texts")
+    # One decoding and one slice for each text: the quickest way into Python.
+    lengths = _big_endian(array("I", message[at : begin - _U32.size]))
+    text = message[begin : begin + size].decode()
+    return [text[first:last] for first, last in pairwise(accumulate(lengths, initial=0))], begin + size
 
 
-def parse(data: bytes, number: int) -> Batch:
-    """A batch from the bytes of org.quotahost.inbox.Batch, which documents the layout."""
-    (count,) = _U32.unpack_from(data)
-    lengths = array("I", data[_U32.size : (1 + count) * _U32.size])
-    # Java writes big-endian numbers, an array has the machine's order.
-    if sys.byteorder == "little":
-        lengths.byteswap()
-    # One decoding and one slice for each text: the quickest way into Python (org.quotahost.inbox.Batch).
-    text = data[(1 + count) * _U32.size :].decode()
-    texts = (text[start:end] for start, end in pairwise(accumulate(lengths, initial=0)))
-    # map() is lazy, so next() takes the first text, which is the number of clients, before the first pair is read.
-    clients = list(islice(map(Client._make, zip(texts, texts, strict=False)), int(next(texts))))
-    return Batch(clients, list(_events(texts)), number)
+# ---- batches: org.quotahost.inbox.Inbox ----
+
+
+def batch(number: int, size: int, texts: Sequence[str]) -> Batch:
+    """A batch of so many clients, from the texts that org.quotahost.inbox.Inbox documents."""
+    rest = iter(texts)
+    # map() is lazy, so islice() takes two texts for each client and no more.
+    clients = list(islice(map(Client._make, zip(rest, rest, strict=False)), size))
+    return Batch(clients, list(_events(rest)), number)
 
 
 def _events(texts: Iterator[str]) -> Iterator[Event]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
 
-from quotahost.broker.host.messages import Answers, Batch, ConfigRow, decode, encode, parse
+from quotahost.broker.host.messages import Answers, Batch, ConfigRow, batch, decode, encode
 from quotahost.model import Factor, LogDir, QuotaType
 from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
@@ -50,7 +50,6 @@ class Call:
         answer: the type of the answer; "" where there is none.
         most: how many bytes it may have.
         waits: whether the caller waits for the answer, or at least for the end of the call.
-        blocks: whether the answer may take long, as it depends on the cluster, on a disk, or on what happens next.
     """
 
     doc: str
@@ -58,7 +57,6 @@ class Call:
     answer: str = ""
     most: int = _FEW
     waits: bool = True
-    blocks: bool = False
 
 
 CALLS: Final = {
@@ -67,13 +65,13 @@ CALLS: Final = {
 
 
 def _declare(
-    arguments: str = "", answer: str = "", *, most: int = _FEW, waits: bool = True, blocks: bool = False
+    arguments: str = "", answer: str = "", *, most: int = _FEW, waits: bool = True
 ) -> Callable[[Method], Method]:
     """Declare the call that a method of Shim makes: its name, and the first paragraph of its docstring."""
 
     def declare(method: Method) -> Method:
         doc = " ".join((inspect.getdoc(method) or "").partition("\n\n")[0].split())
-        CALLS[method.__name__] = Call(doc, arguments, answer, most, waits, blocks)
+        CALLS[method.__name__] = Call(doc, arguments, answer, most, waits)
         return method
 
     return declare
@@ -141,7 +139,7 @@ class Shim:
         """The settings are valid, and the plugins are built now: the broker waits for that as long again."""
         self._call("starting")
 
-    @_declare(blocks=True)
+    @_declare()
     def built(self) -> None:
         """All plugins are built. A host that is to follow another one waits here until that one has ended.
 
@@ -200,11 +198,11 @@ class Shim:
 
     # ---- the loop ----
 
-    @_declare("timeout_ms: long", "[batch: long, what: bytes, closing: bool]", blocks=True)
+    @_declare("timeout_ms: long", "[batch: long, clients: long, texts: [text], closing: bool]")
     def take(self, timeout: float) -> Batch:
         """Wait for work, at most this many seconds. Renews the lease."""
-        number, what, self._closing = self._call("take", int(timeout * _MILLIS))
-        return parse(what, number)
+        number, clients, texts, self._closing = self._call("take", int(timeout * _MILLIS))
+        return batch(number, clients, texts)
 
     def closing(self) -> bool:
         """Whether the host has to end: with the batch that was taken last the shim has said so."""
@@ -252,7 +250,7 @@ class Shim:
 
     # ---- the cluster and this broker ----
 
-    @_declare("ssl: [name, value, ...: text]", "[name, value, ...: text]", most=_TEXT, blocks=True)
+    @_declare("ssl: [name, value, ...: text]", "[name, value, ...: text]", most=_TEXT)
     def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
         """What the keystores hold that properties ``ssl.*`` name (``kafka.librdkafka.Keystores``)."""
         return _pairs(self._call("keystores", _flat(ssl)))
@@ -262,7 +260,7 @@ class Shim:
         """As whom the cluster is asked: a Java client's configuration, empty if there is none."""
         self._call("connect", _flat(client))
 
-    @_declare(answer="[cluster_id: text, [[broker: long, fenced: bool]]]", blocks=True)
+    @_declare(answer="[cluster_id: text, [[broker: long, fenced: bool]]]")
     def cluster(self) -> tuple[str, dict[int, bool]]:
         """The cluster's id and what ``registered`` returns; waits for the cluster."""
         cluster_id, brokers = self._call("cluster")
@@ -272,14 +270,14 @@ class Shim:
         """Every registered broker by its id, and whether it is fenced; waits for the cluster."""
         return self.cluster()[1]
 
-    @_declare("type: text, names: [text]", "[[owner, name, source, value: text]]", most=_MANY, blocks=True)
+    @_declare("type: text, names: [text]", "[[owner, name, source, value: text]]", most=_MANY)
     def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
         """All properties of these TOPICs or BROKERs; waits for the cluster. A topic that doesn't exist has none."""
         return [ConfigRow(*row) for row in self._call("configs", type, list(names))]
 
     @_declare(
         "brokers: ints", "[[broker: long, path: text, total: long or null, usable: long or null, error: text]]",
-        most=_TEXT, blocks=True,
+        most=_TEXT,
     )  # fmt: skip
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
         """The log directories of these brokers; waits for them."""
@@ -290,7 +288,7 @@ class Shim:
         """This broker's log directories that Kafka has marked offline."""
         return tuple(self._call("offline_log_dirs"))
 
-    @_declare("words: [text]", "text", most=_TEXT, blocks=True)
+    @_declare("words: [text]", "text", most=_TEXT)
     def ask(self, *words: str) -> Any:
         """What Java answers to a question, its JSON as Python's values (``quotahost.broker.host.dump``)."""
         answer = json.loads(self._call("ask", words))
@@ -400,16 +398,15 @@ def _pairs(flat: Sequence[str]) -> dict[str, str]:
 
 def resource() -> str:
     """The declaration as Java reads it: ``NAME=BYTES`` and what the call is, in a properties file."""
-    kinds = {name: f"{' waits' * call.waits}{' blocks' * call.blocks}" for name, call in CALLS.items()}
-    return f"version={VERSION}\n" + "".join(f"call.{name}={CALLS[name].most}{kind}\n" for name, kind in kinds.items())
+    calls = (f"call.{name}={call.most}{' waits' * call.waits}\n" for name, call in CALLS.items())
+    return f"version={VERSION}\n" + "".join(calls)
 
 
 def table() -> str:
     """All calls as a Markdown table."""
-    heads = ("call", "arguments", "answer", "the caller waits", "may take long", "bytes at most", "what it does")
+    heads = ("call", "arguments", "answer", "the caller waits", "bytes at most", "what it does")
     rows = [heads, ("---",) * len(heads)]
     for name, call in CALLS.items():
         types = (f"`{types}`" if types else "" for types in (call.arguments, call.answer))
-        flags = ("yes" if flag else "no" for flag in (call.waits, call.blocks))
-        rows.append((f"`{name}`", *types, *flags, f"{call.most:,}", call.doc))
+        rows.append((f"`{name}`", *types, "yes" if call.waits else "no", f"{call.most:,}", call.doc))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

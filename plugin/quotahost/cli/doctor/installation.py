@@ -36,7 +36,8 @@ from quotahost.text import printable
 EXECUTABLE: Final = f"{PREFIX}python.executable"
 PROCESS: Final = f"{PREFIX}python.process"
 OURS: Final = f"{EXECUTABLE}={sys.executable}"  # the property by which a broker uses this environment
-#: The oldest and the newest release line that quotahost was tried with; the jar has it, too (tools/jar_resources.py).
+#: The oldest and the newest release line that quotahost was tried with, of one major version; the jar names all of them
+#: (tools/jar_resources.py).
 TRIED: Final = ((4, 0), (4, 4))
 
 # ---- the interpreter -------------------------------------------------------------------------------------------

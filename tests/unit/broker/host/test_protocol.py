@@ -12,7 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.messages import GROUP, Answers, Batch, WouldBe, decode, encode, shadow_text, tag, would_be
+from quotahost.broker.host.messages import (
+    GROUP,
+    Answers,
+    Batch,
+    Event,
+    WouldBe,
+    decode,
+    encode,
+    shadow_text,
+    tag,
+    would_be,
+)
 from quotahost.broker.host.protocol import CALLS, VERSION, Shim
 from quotahost.model import QUOTA_TYPES, Client, ScopeKind
 from quotahost.settings.broker import Settings
@@ -67,6 +78,23 @@ def test_java_reads_and_writes_the_same_bytes() -> None:
     assert decode(bytes.fromhex(GOLDEN_HEX)) == GOLDEN
 
 
+def test_texts_that_java_writes_at_once_are_a_list() -> None:
+    # The same in WireTest.java.
+    message = bytes.fromhex("74000000030000000300000000000000010000000ac3a9e5aea2f09d849e61")
+    assert decode(message) == ["é客𝄞", "", "a"]
+    for length in range(len(message)):
+        with pytest.raises(ValueError, match="no message"):
+            decode(message[:length])
+
+
+def test_work_comes_as_clients_and_events() -> None:
+    texts = ["alice", "a\n", "", "", "cluster", "2", "id", "1", "closing", "0"]
+    shim = Shim(Java(take=[7, 2, texts, True]))
+    events = [Event("cluster", ("id", "1")), Event("closing", ())]
+    assert shim.take(1) == Batch([Client("alice", "a\n"), Client("", "")], events, 7)
+    assert shim.closing()
+
+
 def test_the_first_call_tells_the_version() -> None:
     java = Java()
     Shim(java)
@@ -97,7 +125,7 @@ def test_rows_of_the_cluster_become_values() -> None:
         "configs": [["t", "retention.ms", "DEFAULT_CONFIG", "1"]],
         "log_dirs": [[1, "/data\t1", 10, None, ""]],
         "factor": [0.5, "full"],
-        "take": [7, bytes.fromhex("0000000100000001") + b"0", True],
+        "take": [7, 0, [], True],
     }
     shim = Shim(Java(**answers))
     assert shim.cluster() == ("id", {1: False, 2: True})

@@ -1,5 +1,6 @@
 package org.quotahost.host;
 
+import com.sun.security.auth.module.UnixSystem;
 import java.io.BufferedInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.Closeable;
@@ -75,7 +76,7 @@ final class AdminSocket implements AutoCloseable {
             Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rw-------"));
             schedule.every(LOOK_MS, "the look at the admin socket", this::look);
             LOG.info("quotahost explain and top reach this broker by {}", path);
-        } catch (IOException | RuntimeException e) {
+        } catch (IOException | RuntimeException | LinkageError e) {
             LOG.warn("quotahost explain and top can't reach this broker: its socket can't be made ({}). Give the broker a"
                     + " directory of its own by -D{}=DIR", e.getMessage() == null ? e : e.getMessage(), DIRECTORY);
             close();
@@ -102,7 +103,8 @@ final class AdminSocket implements AutoCloseable {
     private static Path directory() throws IOException {
         String set = System.getProperty(DIRECTORY, "");
         Path temporary = Path.of(System.getProperty("java.io.tmpdir"));
-        Path directory = set.isEmpty() ? temporary.resolve("quotahost-" + uid(temporary)) : Path.of(set);
+        Object uid = (int) new UnixSystem().getUid();
+        Path directory = set.isEmpty() ? temporary.resolve("quotahost-" + uid) : Path.of(set);
         var ours = PosixFilePermissions.fromString("rwx------");
         try {
             Files.createDirectory(directory, PosixFilePermissions.asFileAttribute(ours));
@@ -112,22 +114,12 @@ final class AdminSocket implements AutoCloseable {
         var attributes = Files.readAttributes(directory, PosixFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
         if (!attributes.isDirectory()) throw new IOException(directory + " is no directory");
         Object owner = Files.getAttribute(directory, "unix:uid", LinkOption.NOFOLLOW_LINKS);
-        if (!owner.equals(uid(directory))) throw new IOException(directory + " belongs to user " + owner);
+        if (!owner.equals(uid)) throw new IOException(directory + " belongs to user " + owner);
         if (!ours.containsAll(attributes.permissions())) {
             String open = PosixFilePermissions.toString(attributes.permissions());
             throw new IOException(directory + " is open to others: " + open + ", and not rwx------");
         }
         return directory;
-    }
-
-    /** The id of this process's user, for which Java has no call: that of a file that we make. */
-    private static Object uid(Path directory) throws IOException {
-        Path file = Files.createTempFile(directory, "quotahost", "");
-        try {
-            return Files.getAttribute(file, "unix:uid");
-        } finally {
-            Files.delete(file);
-        }
     }
 
     /** Removes the sockets of brokers that have ended without closing theirs: nobody listens there. */

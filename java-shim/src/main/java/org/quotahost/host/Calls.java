@@ -13,7 +13,7 @@ import java.util.Set;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
-import org.quotahost.inbox.Batch;
+import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Keystores;
 import org.quotahost.table.FactorInForce;
@@ -31,8 +31,8 @@ import org.slf4j.LoggerFactory;
  * shutting down at that moment, this crashes it. Python raises an error of its own instead.
  */
 final class Calls {
-    /** What the declaration says of a call: its size in bytes at most, whether anybody waits, whether it may take long. */
-    record Declared(int most, boolean waits, boolean blocks) {}
+    /** What the declaration says of a call: its size in bytes at most, and whether anybody waits. */
+    record Declared(int most, boolean waits) {}
 
     static final int VERSION;
     static final Map<String, Declared> DECLARED;
@@ -51,7 +51,7 @@ final class Calls {
         for (String key : declared.stringPropertyNames()) {
             if (!key.startsWith("call.")) continue;
             List<String> words = List.of(declared.getProperty(key).split(" "));
-            calls.put(key.substring(5), new Declared(Integer.parseInt(words.get(0)), words.contains("waits"), words.contains("blocks")));
+            calls.put(key.substring(5), new Declared(Integer.parseInt(words.get(0)), words.contains("waits")));
         }
         DECLARED = Map.copyOf(calls);
     }
@@ -94,7 +94,7 @@ final class Calls {
         QuotaTable table = host.table;
         handlers = Map.ofEntries(
                 entry("hello", a -> hello(a.get(0), a.get(1))),
-                entry("properties", a -> BrokerConfigs.flat(life.properties)),
+                entry("properties", a -> BrokerConfigs.flat(life.config.properties())),
                 entry("broker", a -> BrokerConfigs.flat(host.config().broker())),
                 entry("starting", a -> life.starting.complete(null)),
                 entry("built", a -> done(life::awaitTurn)),
@@ -191,7 +191,7 @@ final class Calls {
         host.lease.renew();
         Batch batch = life.closing() ? Batch.EMPTY : host.inbox.take(timeoutMs);
         host.lease.renew();
-        return new Object[] {life.take(batch), batch.bytes(), life.closing()};
+        return new Object[] {life.take(batch), batch.clients().size(), batch.texts(), life.closing()};
     }
 
     private Object configure(Arguments a) {

@@ -12,12 +12,14 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import org.quotahost.python.Interpreter;
 import org.quotahost.python.PythonEnvironment;
+import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.LineLimit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -27,47 +29,48 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Calls come by its standard output and answers go to its standard input, as frames: a length (4 bytes), a number by which
  * the answer finds its call (8 bytes; 0 where nobody waits), and a message (Calls). One thread reads the frames and makes
- * the calls that are quick; those that may take long have threads of their own, which all children share. What is no
- * frame ends the process. What it writes to its standard error, and so what plugins print, goes to the broker's log.
+ * the calls that nobody waits for; the others, which may take long, have threads of their own, which all children share. What
+ * is no frame ends the process. What it writes to its standard error, and so what plugins print, goes to the broker's log.
  *
  * <p>No request thread, and no turn of Watch, ever writes to a process: one that does not read stops nobody but itself.
  */
 final class Child extends Life {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.python");
     private static final int MOST = Calls.DECLARED.values().stream().mapToInt(Calls.Declared::most).max().orElseThrow();
-    /** How many calls that may take long go on at once, of one child; beside the one by which it waits for work. */
-    private static final int SLOW_CALLS = 8;
+    /** How many calls that somebody waits for go on at once, of one child. */
+    private static final int MOST_CALLS = 32;
     /** How many calls of a child that waits for its turn are kept. */
     private static final int MOST_HELD = 10_000;
     private static final int LONGEST_LINE = 4_096;
     private static final int LINES_PER_MINUTE = 100;
     private static final Map<Integer, String> SIGNALS = Map.of(4, "SIGILL", 6, "SIGABRT", 7, "SIGBUS", 8, "SIGFPE",
             9, "SIGKILL", 11, "SIGSEGV", 15, "SIGTERM");
-    private static final ThreadPoolExecutor SLOW = new ThreadPoolExecutor(0, Integer.MAX_VALUE, 10, TimeUnit.SECONDS,
+    private static final ThreadPoolExecutor CALLS = new ThreadPoolExecutor(0, Integer.MAX_VALUE, 10, TimeUnit.SECONDS,
             new SynchronousQueue<>(), work -> daemon(work, "quotahost-call"));
 
     private volatile Process process;
     private InputStream errors;
     private DataOutputStream out;
-    private final Semaphore slow = new Semaphore(SLOW_CALLS);
+    private final Semaphore places = new Semaphore(MOST_CALLS);
     /** Calls that nobody waits for, until it has its turn; then null. */
     private List<Calls.Request> held = new ArrayList<>();
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();
     private final LineLimit lines = new LineLimit(LINES_PER_MINUTE);
     private volatile String problem;
 
-    Child(PythonHost host, Map<String, String> properties, boolean waits) {
-        super(host, properties, waits);
+    Child(PythonHost host, BrokerConfigs config, CompletableFuture<PythonEnvironment> environment, boolean waits) {
+        super(host, config, environment, waits);
     }
 
     /** The process ends with the calling thread, or when this JVM ends (prctl in child.py). */
     @Override
-    void begin(PythonEnvironment environment) throws IOException {
+    void begin() throws IOException {
         since = System.nanoTime();
-        String code = Interpreter.resource("child.py").replace("{path}", Interpreter.literal(environment.path()))
+        PythonEnvironment python = environment.join();
+        String code = Interpreter.resource("child.py").replace("{path}", Interpreter.literal(python.path()))
                 .replace("{parent}", Long.toString(ProcessHandle.current().pid()));
         // Isolated: it must not run what lies in the working directory, nor start as PYTHON* variables say.
-        process = new ProcessBuilder(environment.executable(), "-I", "-c", code).start();
+        process = new ProcessBuilder(python.executable(), "-I", "-c", code).start();
         errors = process.getErrorStream();
         out = new DataOutputStream(new BufferedOutputStream(process.getOutputStream(), 1 << 16));
         daemon(this::read, "quotahost-child").start();
@@ -104,23 +107,19 @@ final class Child extends Life {
     }
 
     private void take(long number, Calls.Request request) {
-        if (!request.declared().waits() && holds(request)) return;
-        if (!request.declared().blocks()) {
-            answer(number, calls.answer(request));
-            return;
+        if (!request.declared().waits()) {
+            if (!holds(request)) calls.answer(request);
+        } else if (!places.tryAcquire()) {
+            answer(number, Calls.refusal("too many calls go on (" + MOST_CALLS + ")"));
+        } else {
+            CALLS.execute(() -> {
+                try {
+                    answer(number, calls.answer(request));
+                } finally {
+                    places.release();
+                }
+            });
         }
-        boolean counts = !request.name().equals("take") && !request.name().equals("built");
-        if (counts && !slow.tryAcquire()) {
-            answer(number, Calls.refusal("too many such calls go on (" + SLOW_CALLS + ")"));
-            return;
-        }
-        SLOW.execute(() -> {
-            try {
-                answer(number, calls.answer(request));
-            } finally {
-                if (counts) slow.release();
-            }
-        });
     }
 
     /** Keeps what nobody waits for until the process has its turn: another one still serves. Only its log is written. */
@@ -203,7 +202,7 @@ final class Child extends Life {
         log();
         if (line.size() > 0) endLine();
         // Not here: if a process that it has started holds a pipe open, whoever writes to it may wait.
-        SLOW.execute(() -> {
+        CALLS.execute(() -> {
             try (var first = errors; var second = out) {
                 LOG.debug("{} has ended", this);
             } catch (IOException e) {

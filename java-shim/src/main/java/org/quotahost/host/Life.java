@@ -2,15 +2,15 @@ package org.quotahost.host;
 
 import java.io.IOException;
 import java.util.List;
-import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import org.apache.kafka.common.config.ConfigException;
-import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.python.Interpreter;
 import org.quotahost.python.PythonEnvironment;
+import org.quotahost.util.BrokerConfigs;
 
 /**
  * One life of the Python host: in this process (InBroker), or in a process of its own (Child).
@@ -23,18 +23,21 @@ abstract class Life {
     /** How many batches with clients a host may have taken and not answered; it has one at a time. */
     private static final int MOST_TAKEN = 16;
 
-    /** With which it starts, those of quotahost. */
-    final Map<String, String> properties;
+    /** With whose properties it starts. */
+    final BrokerConfigs config;
+    /** The interpreter that it runs in; a ConfigException if that cannot work. */
+    final CompletableFuture<PythonEnvironment> environment;
     final Calls calls;
-    /** How many ms its plugins may take, once it has read the settings. */
     final CompletableFuture<Void> starting = new CompletableFuture<>();
     final CompletableFuture<Void> built = new CompletableFuture<>();
     final CompletableFuture<Void> ready = new CompletableFuture<>();
     private final CountDownLatch turn;
     /** When it began, or had its turn. */
     volatile long since = System.nanoTime();
-    private volatile boolean closing;
-    private volatile long closedAt;
+    /** Whether begin() has started Python; the host thread's. */
+    boolean begun;
+    /** When it was told to end; null until then. */
+    private volatile Long closedAt;
     /** Why it cannot use its configuration, null if it can. */
     private volatile String refusal;
     /** Batches whose clients have no answer yet, by their numbers. */
@@ -42,16 +45,17 @@ abstract class Life {
     private long batches;
 
     /** @param waits whether it waits for its turn, because another one serves */
-    Life(PythonHost host, Map<String, String> properties, boolean waits) {
-        this.properties = properties;
+    Life(PythonHost host, BrokerConfigs config, CompletableFuture<PythonEnvironment> environment, boolean waits) {
+        this.config = config;
+        this.environment = environment;
         calls = new Calls(host, this);
         turn = new CountDownLatch(waits ? 1 : 0);
     }
 
     // ---- what differs between the two forms; on the host thread, but for kill ---------------------------------
 
-    /** Starts Python. */
-    abstract void begin(PythonEnvironment environment) throws IOException;
+    /** Starts Python, once its environment is known; CompletionException or ConfigException if that can't work. */
+    abstract void begin() throws IOException;
 
     /** Runs Python, or looks after it for so many ms. Answers whether it has ended. */
     abstract boolean ended(long waitMs) throws InterruptedException;
@@ -66,14 +70,14 @@ abstract class Life {
     static final class InBroker extends Life {
         private String problem;
 
-        InBroker(PythonHost host, Map<String, String> properties) {
-            super(host, properties, false);
+        InBroker(PythonHost host, BrokerConfigs config, CompletableFuture<PythonEnvironment> environment) {
+            super(host, config, environment, false);
         }
 
         @Override
-        void begin(PythonEnvironment environment) {
+        void begin() {
             PythonHost.answerBy(calls);
-            Interpreter.start(environment);
+            Interpreter.start(environment.join());
         }
 
         @Override
@@ -96,6 +100,10 @@ abstract class Life {
     /** For how many seconds it has run, or had its turn. */
     double seconds() {
         return (System.nanoTime() - since) / 1e9;
+    }
+
+    boolean isFor(BrokerConfigs other) {
+        return config.properties().equals(other.properties());
     }
 
     boolean waits() {
@@ -138,16 +146,16 @@ abstract class Life {
     /** Tells it to end, with the batch that it takes next. */
     void close() {
         closedAt = System.nanoTime();
-        closing = true;
     }
 
     boolean closing() {
-        return closing;
+        return closedAt != null;
     }
 
     /** Whether it goes on though it was told to end so many seconds ago. */
     boolean closingFor(double seconds) {
-        return closing && (System.nanoTime() - closedAt) / 1e9 > seconds;
+        Long told = closedAt;
+        return told != null && (System.nanoTime() - told) / 1e9 > seconds;
     }
 
     // ---- its batches ------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ import static org.quotahost.python.PythonEnvironment.START_SECONDS;
 
 import java.io.IOException;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CountDownLatch;
@@ -50,34 +49,15 @@ final class Lives {
     private static final double END_SECONDS = 4;
     private static final long KILL_MS = 500;
 
-    /** A new Python that is built beside the one that serves, for these properties. */
-    private static final class Upgrade {
-        final BrokerConfigs config;
-        final CompletableFuture<PythonEnvironment> environment;
-        final Child life;
-        boolean begun;
-
-        Upgrade(PythonHost host, BrokerConfigs config) {
-            this.config = config;
-            environment = CompletableFuture.supplyAsync(() -> PythonEnvironment.of(config.executable(), true));
-            life = new Child(host, config.properties(), true);
-        }
-
-        boolean isFor(BrokerConfigs other) {
-            return config.properties().equals(other.properties());
-        }
-    }
-
     private final PythonHost host;
     private final CountDownLatch closing = new CountDownLatch(1);
     private boolean inChild;
     private Thread thread;
-    private PythonEnvironment environment;
     private volatile Life serving;
     private volatile boolean started;
     private volatile long restarts;
-    /** Under the lock, as are changes of what serves. */
-    private Upgrade upgrade;
+    /** A new Python that is built beside the one that serves, or null. Under the lock, as are changes of what serves. */
+    private Child upgrade;
     /** The generation that serves, and the one that Kafka has applied and that could not be built. */
     private volatile String generation, refused;
     /** Whether Kafka has applied all that it had stored when this broker started. */
@@ -93,8 +73,7 @@ final class Lives {
     void start(BrokerConfigs config) {
         inChild = config.inChild();
         generation = config.generation();
-        environment = PythonEnvironment.of(config.executable(), inChild);
-        Life first = life(config.properties());
+        Life first = life(config, CompletableFuture.completedFuture(PythonEnvironment.of(config.executable(), inChild)));
         serving = first;
         thread = new Thread(null, this::run, "quotahost-host", STACK_BYTES);
         thread.setDaemon(true);
@@ -107,8 +86,13 @@ final class Lives {
         started = true;
     }
 
-    private Life life(Map<String, String> properties) {
-        return inChild ? new Child(host, properties, false) : new Life.InBroker(host, properties);
+    private Life life(BrokerConfigs config, CompletableFuture<PythonEnvironment> environment) {
+        return inChild ? new Child(host, config, environment, false) : new Life.InBroker(host, config, environment);
+    }
+
+    /** Asks the interpreter that these properties name about itself. */
+    private CompletableFuture<PythonEnvironment> environment(BrokerConfigs config) {
+        return CompletableFuture.supplyAsync(() -> PythonEnvironment.of(config.executable(), inChild));
     }
 
     private static void await(CompletableFuture<?> step, long timeoutMs, String problem) {
@@ -171,12 +155,12 @@ final class Lives {
         Life first = serving;
         int shortLives = 0;
         try {
-            String problem = begin();
+            String problem = begin(first);
             while (true) {
                 while (problem == null) problem = look();
                 problem = serving.end(problem);
                 if (closing() || !first.isReady()) return;
-                Upgrade next = followed();
+                Child next = followed();
                 if (next == null) {
                     restarts = restarts + 1;
                     shortLives = serving.seconds() < LONG_LIFE_SECONDS ? shortLives + 1 : 1;
@@ -191,9 +175,9 @@ final class Lives {
                     problem = null;
                 } else {
                     // One that did not come up may have been upgraded in a way that does not work.
-                    if (inChild && !serving.isReady()) environment = null;
-                    serving = life(host.questions.confirmed());
-                    problem = begin();
+                    boolean asksAgain = inChild && !serving.isReady();
+                    serving = life(host.questions.confirmed(), asksAgain ? environment(host.config()) : serving.environment);
+                    problem = begin(serving);
                 }
                 if (closing()) close(serving);
             }
@@ -204,13 +188,15 @@ final class Lives {
     }
 
     /** Begins a life. Answers why that can't be, or null. */
-    private String begin() {
+    private static String begin(Life life) {
         try {
-            if (environment == null) environment = PythonEnvironment.of(host.config().executable(), inChild);
-            serving.begin(environment);
+            life.begin();
+            life.begun = true;
             return null;
         } catch (ConfigException | IOException e) {
             return e.getMessage();
+        } catch (CompletionException e) {
+            return e.getCause().getMessage();
         }
     }
 
@@ -248,7 +234,7 @@ final class Lives {
         storedIsApplied = true;
         if (!upgrades(next)) host.questions.check(next);
         else if (!inChild) throw new ConfigException(NO_CHILD);
-        else await(stage(next).life.built, CHECK_MS, "the new Python host was not built within " + CHECK_MS / 1_000
+        else await(stage(next).built, CHECK_MS, "the new Python host was not built within " + CHECK_MS / 1_000
                     + " s; the old one stays. Try again");
     }
 
@@ -267,11 +253,11 @@ final class Lives {
         if (!upgrades || !inChild) host.questions.apply(next);
     }
 
-    private synchronized Upgrade stage(BrokerConfigs config) {
+    private synchronized Child stage(BrokerConfigs config) {
         if (serving.closing()) throw new ConfigException("an upgrade takes place; try again");
         if (upgrade == null || !upgrade.isFor(config)) {
             drop();
-            upgrade = new Upgrade(host, config);
+            upgrade = new Child(host, config, environment(config), true);
         }
         return upgrade;
     }
@@ -281,36 +267,30 @@ final class Lives {
         if (serving.closing()) return;
         BrokerConfigs applied = host.config();
         if (upgrades(applied) && (upgrade == null || !upgrade.isFor(applied))) stage(applied);
-        Upgrade next = upgrade;
+        Child next = upgrade;
         if (next == null || !next.begun && !next.environment.isDone()) return;
-        try {
-            if (!next.begun) next.life.begin(next.environment.join());
-            next.begun = true;
-        } catch (CompletionException | IOException e) {
-            fail(next, e.getCause() == null ? e.getMessage() : e.getCause().getMessage());
-            return;
-        }
-        if (next.life.ended(0)) fail(next, next.life.cause());
-        else if (!next.life.isBuilt()) killOverdue(next.life);
+        String problem = next.begun ? null : begin(next);
+        if (problem != null) fail(next, problem);
+        else if (next.ended(0)) fail(next, next.cause());
+        else if (!next.isBuilt()) killOverdue(next);
         else if (next.isFor(applied)) close(serving);
-        else if (next.life.seconds() > STAGED_SECONDS) drop();
+        else if (next.seconds() > STAGED_SECONDS) drop();
     }
 
     /** The upgrade that follows the life which has ended; null if there is none, or none yet. */
-    private synchronized Upgrade followed() {
-        Upgrade next = upgrade;
-        boolean follows = next != null && (serving.closing() || next.life.isBuilt() && next.isFor(host.config()));
+    private synchronized Child followed() {
+        Child next = upgrade;
+        boolean follows = next != null && (serving.closing() || next.isBuilt() && next.isFor(host.config()));
         if (follows) upgrade = null;
         return follows ? next : null;
     }
 
-    private synchronized void takeTurn(Upgrade next) {
-        LOG.info("{}={}: {} of {} takes the place of {}", GENERATION, next.config.generation(), next.life,
+    private synchronized void takeTurn(Life next) {
+        LOG.info("{}={}: {} of {} takes the place of {}", GENERATION, next.config.generation(), next,
                 next.environment.join().executable(), serving);
-        serving = next.life;
-        environment = next.environment.join();
+        serving = next;
         generation = next.config.generation();
-        host.questions.confirm(next.config.properties());
+        host.questions.confirm(next.config);
         host.gauges.set("Host", "", "ConfigRefused", 0);
         host.lease.renew();
         serving.takeTurn();
@@ -318,8 +298,8 @@ final class Lives {
         if (!next.isFor(host.config()) && !upgrades(host.config())) host.questions.apply(host.config());
     }
 
-    private void fail(Upgrade failed, String problem) {
-        String why = failed.life.end(problem);
+    private void fail(Life failed, String problem) {
+        String why = failed.end(problem);
         upgrade = null;
         if (!failed.isFor(host.config())) return;
         refused = failed.config.generation();
@@ -329,7 +309,7 @@ final class Lives {
 
     private synchronized void drop() {
         if (upgrade == null) return;
-        upgrade.life.discard("another change has taken the place of this one");
+        upgrade.discard("another change has taken the place of this one");
         upgrade = null;
     }
 }

@@ -52,7 +52,7 @@ public final class PythonHost {
     PythonHost(BrokerConfigs config) {
         this.config = config;
         String node = config.broker().getOrDefault("node.id", "-1");
-        questions = new Questions(this, config.properties());
+        questions = new Questions(this, config);
         admin = new ClusterAdmin("quotahost-" + node);
         socket = new AdminSocket(node, questions::answer, AdminSocket.IDLE_MS);
     }

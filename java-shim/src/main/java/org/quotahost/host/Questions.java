@@ -28,7 +28,7 @@ import org.quotahost.util.Json;
  * Who asks about this broker, and who answers.
  *
  * <p>Operators (AdminSocket) and Python ask for {@code state}, {@code client USER CLIENT-ID}, {@code uses MOST}, {@code usage
- * MOST}, {@code holders}, {@code marks MOST} and {@code gauges}. Java answers these in JSON, also while Python hangs: it tells
+ * MOST}, {@code holders TYPE}, {@code marks MOST} and {@code gauges}. Java answers these in JSON, also while Python hangs: it tells
  * what it has, and Python words it (quotahost.broker.host.dump).
  *
  * <p>All else only Python can answer: an operator's other questions, JMX's table of clients, and whether new properties are
@@ -47,17 +47,17 @@ final class Questions {
     /** The questions that somebody waits for, by ticket. */
     private final Map<Long, CompletableFuture<String>> open = new ConcurrentHashMap<>();
     /** The properties that Kafka has applied and Python has not judged yet, by ticket. */
-    private final ConcurrentSkipListMap<Long, Map<String, String>> applied = new ConcurrentSkipListMap<>();
+    private final ConcurrentSkipListMap<Long, BrokerConfigs> applied = new ConcurrentSkipListMap<>();
     /** The properties that Python has taken over last. */
-    private volatile Map<String, String> confirmed;
+    private volatile BrokerConfigs confirmed;
     /** By which rule in shadow scopes would be held back, as Python has told last. */
     private volatile String held = "{}";
 
-    /** @param properties those of the start */
-    Questions(PythonHost host, Map<String, String> properties) {
+    /** @param start the properties of the start */
+    Questions(PythonHost host, BrokerConfigs start) {
         this.host = host;
         this.dump = new Dump(host.table);
-        this.confirmed = properties;
+        this.confirmed = start;
     }
 
     // ---- what Python answers ----------------------------------------------------------------------------------
@@ -91,13 +91,9 @@ final class Questions {
         host.inbox.postEvent(kind, Stream.concat(Stream.of(ticket.toString()), fields.stream()).toList());
     }
 
-    private static List<String> fields(BrokerConfigs config) {
-        return List.of(BrokerConfigs.flat(config.properties()));
-    }
-
     /** For an administrator's request: ConfigException if Python refuses the properties or doesn't answer in time. */
     void check(BrokerConfigs config) {
-        String problem = ask("validate", fields(config), CHECK_MS);
+        String problem = ask("validate", BrokerConfigs.flat(config.properties()), CHECK_MS);
         if (problem == null) {
             problem = "the Python host did not check the change within " + CHECK_MS + " ms; the old properties stay. Try again";
         }
@@ -107,18 +103,18 @@ final class Questions {
     /** Has Python take over what Kafka applies. It waits for nothing. */
     void apply(BrokerConfigs config) {
         Long ticket = tickets.incrementAndGet();
-        applied.put(ticket, config.properties());
-        post("reconfigure", ticket, fields(config));
+        applied.put(ticket, config);
+        post("reconfigure", ticket, BrokerConfigs.flat(config.properties()));
     }
 
     /** The properties with which the next life of Python starts. */
-    Map<String, String> confirmed() {
+    BrokerConfigs confirmed() {
         return confirmed;
     }
 
     /** A host that has started with these properties serves. */
-    void confirm(Map<String, String> properties) {
-        confirmed = properties;
+    void confirm(BrokerConfigs config) {
+        confirmed = config;
     }
 
     /**
@@ -130,10 +126,10 @@ final class Questions {
         Long number = Long.valueOf(ticket);
         CompletableFuture<String> waiting = open.get(number);
         if (waiting != null) waiting.complete(text);
-        Map<String, String> properties = applied.get(number);
-        if (properties == null) return;
+        BrokerConfigs judged = applied.get(number);
+        if (judged == null) return;
         applied.headMap(number, true).clear(); // Python takes events in order, so earlier ones are settled, too
-        if (text.isEmpty()) confirmed = properties;
+        if (text.isEmpty()) confirmed = judged;
     }
 
     // ---- what Java answers ------------------------------------------------------------------------------------
@@ -146,7 +142,7 @@ final class Questions {
                 case "client" -> withState("client", dump.client(words[1], words[2]));
                 case "uses" -> withState("uses", dump.uses(Integer.parseInt(words[1])));
                 case "usage" -> withState("usage", dump.usage(Integer.parseInt(words[1])));
-                case "holders" -> withState("holders", dump.holders(words.length > 1 ? words[1] : ""));
+                case "holders" -> withState("holders", dump.holders(words[1]));
                 case "marks" -> Json.text(dump.marks(Integer.parseInt(words[1])));
                 case "gauges" -> Json.text(host.gauges.all().stream().map(gauge -> new Object[] {
                         gauge.type(), gauge.name(), gauge.attribute(), Double.toString(gauge.value().getAsDouble())}).toList());

@@ -15,8 +15,6 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.metrics.Metrics;
@@ -78,7 +76,6 @@ public final class Internals {
     private static final List<String> OURS = List.of("org.quotahost.PythonQuotaCallback", "org.quotahost.QuotaFence",
             "org.quotahost.MonitoredPythonQuotaCallback", "org.quotahost.MonitoredQuotaFence");
 
-    private static final Pattern LINE = Pattern.compile("(\\d+)\\.(\\d+)");
     private static boolean started;
 
     private Internals() {}
@@ -144,18 +141,12 @@ public final class Internals {
     /**
      * What to say of a version of Kafka's; null if it was tested, or if nothing is known.
      *
-     * @param range the oldest and the newest line that was tested, such as "4.0 4.4"
+     * @param lines the lines that were tested, such as "4.0 4.1"
      */
-    static String untested(String version, String range) {
-        if (version.isEmpty() || range.isEmpty()) return null;
-        String[] lines = range.split(" ");
-        if (number(version) >= number(lines[0]) && number(version) <= number(lines[1])) return null;
-        return "quotahost was never tested with Kafka " + version + ", only with " + lines[0] + " to " + lines[1];
-    }
-
-    private static int number(String version) {
-        Matcher line = LINE.matcher(version);
-        return line.lookingAt() ? Integer.parseInt(line.group(1)) * 1_000 + Integer.parseInt(line.group(2)) : 0;
+    static String untested(String version, String lines) {
+        boolean known = !version.isEmpty() && !lines.isEmpty();
+        if (!known || Arrays.stream(lines.split(" ")).anyMatch(line -> version.startsWith(line + "."))) return null;
+        return "quotahost was never tested with Kafka " + version + ", only with " + lines.replaceFirst(" .* ", " to ");
     }
 
     private static String property(Class<?> beside, String resource, String name) {
@@ -183,6 +174,7 @@ public final class Internals {
         return "This Kafka demands " + String.join("; ", unserved) + " of " + ours.getName()
                 + ", which quotahost cannot answer; look for a quotahost that was made for this Kafka";
     }
+
     // ---- one use ----------------------------------------------------------------------------------------------
 
     /**

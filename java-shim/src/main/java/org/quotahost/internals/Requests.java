@@ -7,6 +7,7 @@ import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.util.Collection;
 import java.util.List;
+import java.util.function.Function;
 import org.apache.kafka.common.message.ProduceRequestData.PartitionProduceData;
 import org.apache.kafka.common.message.ProduceRequestData.TopicProduceData;
 import org.apache.kafka.common.requests.AbstractRequest;
@@ -33,8 +34,8 @@ public final class Requests {
 
     Requests(ThreadLocal<?> current, Class<?> request) throws ReflectiveOperationException {
         this.current = current;
-        size = generic(request.getMethod("sizeInBytes"), int.class);
-        body = generic(request.getMethod("loggableRequest"), AbstractRequest.class);
+        size = generic(request.getMethod("sizeInBytes"));
+        body = generic(request.getMethod("loggableRequest"));
         ProduceRequest.class.getMethod("clearPartitionRecords");
     }
 
@@ -55,32 +56,30 @@ public final class Requests {
         }
     }
 
-    private static MethodHandle generic(Method method, Class<?> result) throws IllegalAccessException {
-        return MethodHandles.publicLookup().unreflect(method).asType(MethodType.methodType(result, Object.class));
+    private static MethodHandle generic(Method method) throws IllegalAccessException {
+        return MethodHandles.publicLookup().unreflect(method).asType(MethodType.methodType(Object.class, Object.class));
     }
 
-    /** The bytes of the whole request, as Kafka's produce quota counts them; UNKNOWN if this Kafka doesn't tell. */
-    public static long bytes() {
+    /** What a method of this thread's request answers; null if this Kafka doesn't tell. */
+    private static Object ask(Function<Requests, MethodHandle> method) {
         Requests kafkas = Internals.REQUESTS.get();
         try {
             Object request = kafkas == null ? null : kafkas.current.get();
-            return request == null ? UNKNOWN : (int) kafkas.size.invokeExact(request);
-        } catch (Throwable e) {
-            Internals.REQUESTS.failed(e.toString());
-            return UNKNOWN;
-        }
-    }
-
-    /** The request itself, which may be an envelope around a client's; null if this Kafka doesn't tell. */
-    private static AbstractRequest body() {
-        Requests kafkas = Internals.REQUESTS.get();
-        try {
-            Object request = kafkas == null ? null : kafkas.current.get();
-            return request == null ? null : (AbstractRequest) kafkas.body.invokeExact(request);
+            return request == null ? null : (Object) method.apply(kafkas).invokeExact(request);
         } catch (Throwable e) {
             Internals.REQUESTS.failed(e.toString());
             return null;
         }
+    }
+
+    /** The bytes of the whole request, as Kafka's produce quota counts them; UNKNOWN if this Kafka doesn't tell. */
+    public static long bytes() {
+        return ask(kafkas -> kafkas.size) instanceof Integer bytes ? bytes : UNKNOWN;
+    }
+
+    /** The request itself, which may be an envelope around a client's; null if this Kafka doesn't tell. */
+    private static AbstractRequest body() {
+        return (AbstractRequest) ask(kafkas -> kafkas.body);
     }
 
     // ---- produce requests ------------------------------------------------------------------------------------
@@ -108,8 +107,7 @@ public final class Requests {
     record Records(MethodHandle ofPartition, MethodHandle bytes) {
         static Records ofKafka() throws ReflectiveOperationException {
             Method records = PartitionProduceData.class.getMethod("records");
-            return new Records(generic(records, Object.class),
-                    generic(records.getReturnType().getMethod("sizeInBytes"), int.class));
+            return new Records(generic(records), generic(records.getReturnType().getMethod("sizeInBytes")));
         }
     }
 
@@ -121,7 +119,7 @@ public final class Requests {
             long bytes = 0;
             for (PartitionProduceData partition : topic.partitionData()) {
                 Object records = (Object) kafkas.ofPartition.invokeExact((Object) partition);
-                if (records != null) bytes += (int) kafkas.bytes.invokeExact(records);
+                if (records != null) bytes += (Integer) (Object) kafkas.bytes.invokeExact(records);
             }
             return bytes;
         } catch (Throwable e) {
@@ -147,12 +145,12 @@ public final class Requests {
             // A broker forwards its clients' requests in an envelope.
             if (body instanceof EnvelopeRequest envelope) body = forwarded(envelope, context);
             if (body instanceof CreateTopicsRequest request) {
-                var topics = request.data().topics().stream().map(topic -> topic.name()).toList();
-                return new ToCreate(topics, request.data().validateOnly());
+                var asked = request.data();
+                return new ToCreate(asked.topics().stream().map(topic -> topic.name()).toList(), asked.validateOnly());
             }
             if (body instanceof CreatePartitionsRequest request) {
-                var topics = request.data().topics().stream().map(topic -> topic.name()).toList();
-                return new ToCreate(topics, request.data().validateOnly());
+                var asked = request.data();
+                return new ToCreate(asked.topics().stream().map(topic -> topic.name()).toList(), asked.validateOnly());
             }
         } catch (RuntimeException | LinkageError e) {
             Internals.REQUESTS.failed(e.toString());

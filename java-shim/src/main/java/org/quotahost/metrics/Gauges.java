@@ -3,6 +3,8 @@ package org.quotahost.metrics;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BinaryOperator;
 import java.util.function.DoubleSupplier;
 import java.util.function.Supplier;
 import javax.management.openmbean.TabularData;
@@ -26,6 +28,8 @@ public final class Gauges {
     private final Metrics metrics = new Metrics(new MetricConfig(), List.of(new JmxReporter()), Time.SYSTEM,
             new KafkaMetricsContext("quotahost"));
     private final Map<MetricName, Gauge> gauges = new LinkedHashMap<>();
+    /** Python's numbers, as it has set them last. */
+    private final Map<MetricName, Double> told = new ConcurrentHashMap<>();
 
     /** One number: type and name ("" for none) of its MBean, its attribute there, and the function that reads it. */
     public record Gauge(String type, String name, String attribute, DoubleSupplier value) {}
@@ -52,27 +56,38 @@ public final class Gauges {
      *
      * @param instead what is shown then, or NaN to show what Python has set last
      */
-    public synchronized void overrule(String type, String name, String attribute, DoubleSupplier instead) {
-        number(type, name, attribute).instead = instead;
+    public void overrule(String type, String name, String attribute, DoubleSupplier instead) {
+        MetricName metric = metric(type, name, attribute);
+        add(type, name, attribute, () -> {
+            double now = instead.getAsDouble();
+            return Double.isNaN(now) ? told.getOrDefault(metric, 0.0) : now;
+        });
     }
 
     /** Sets a number of Python's; the first call makes its gauge. */
-    public synchronized void set(String type, String name, String attribute, double value) {
-        number(type, name, attribute).value = value;
+    public void set(String type, String name, String attribute, double value) {
+        tell(type, name, attribute, value, (before, now) -> now);
     }
 
     /** Adds to a number of Python's, which begins at 0. */
-    public synchronized void count(String type, String name, String attribute, double by) {
-        number(type, name, attribute).value += by;
+    public void count(String type, String name, String attribute, double by) {
+        tell(type, name, attribute, by, Double::sum);
+    }
+
+    private synchronized void tell(String type, String name, String attribute, double value, BinaryOperator<Double> next) {
+        MetricName metric = metric(type, name, attribute);
+        told.merge(metric, value, next);
+        if (!gauges.containsKey(metric)) add(type, name, attribute, () -> told.getOrDefault(metric, 0.0));
     }
 
     /** Takes away one MBean with all its numbers, unless Python has set none of them. */
     public synchronized void forget(String type, String name) {
-        List<Gauge> all = gauges.values().stream().filter(each -> each.type.equals(type) && each.name.equals(name)).toList();
-        if (all.stream().noneMatch(each -> each.value instanceof Number)) return;
-        for (Gauge each : all) {
-            MetricName metric = metric(type, name, each.attribute);
+        List<MetricName> all = gauges.keySet().stream()
+                .filter(metric -> metric.group().equals(type) && metric.tags().getOrDefault("name", "").equals(name)).toList();
+        if (all.stream().noneMatch(told::containsKey)) return;
+        for (MetricName metric : all) {
             gauges.remove(metric);
+            told.remove(metric);
             metrics.removeMetric(metric);
         }
     }
@@ -95,25 +110,5 @@ public final class Gauges {
 
     private static MetricName metric(String type, String name, String attribute) {
         return new MetricName(attribute, type, "", name.isEmpty() ? Map.of() : Map.of("name", name));
-    }
-
-    private Number number(String type, String name, String attribute) {
-        Gauge known = gauges.get(metric(type, name, attribute));
-        if (known != null && known.value instanceof Number number) return number;
-        Number number = new Number();
-        add(type, name, attribute, number);
-        return number;
-    }
-
-    /** A number that Python sets. */
-    private static final class Number implements DoubleSupplier {
-        private volatile double value;
-        private volatile DoubleSupplier instead = () -> Double.NaN;
-
-        @Override
-        public double getAsDouble() {
-            double now = instead.getAsDouble();
-            return Double.isNaN(now) ? value : now;
-        }
     }
 }

@@ -28,7 +28,6 @@ public final class Dump {
     private static final int MOST_SCOPES = 20_000;
     private static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
     private static final int FETCH = ClientQuotaType.FETCH.ordinal();
-    private static final int REQUEST = ClientQuotaType.REQUEST.ordinal();
     private static final ClientQuotaType[] TYPES = ClientQuotaType.values();
 
     private final QuotaTable table;
@@ -106,27 +105,24 @@ public final class Dump {
     }
 
     /**
-     * Every principal and client that was seen lately and that Kafka measures, for the types that rules in shadow are about:
+     * Every principal and client that was seen lately and that Kafka measures, for one type:
      * principal, client-id, whether it stands for all client-ids of the principal, type, the two tags, base rate, stand-in,
      * rate, whether exempt, whether a newcomer, supplier, what suppliers in shadow would give, whether marked, whether a
      * closed fence lets it pass.
      *
-     * @param only the name of one type, or "" for all
+     * @param name the type's
      */
-    public List<Object[]> holders(String only) {
+    public List<Object[]> holders(String name) {
+        int type = ClientQuotaType.valueOf(name).ordinal();
+        Map<Scope, Double> rates = new IdentityHashMap<>();
+        for (Scope scope : recent()) rates.put(scope, scope.rate(type));
         List<Object[]> holders = new ArrayList<>();
-        for (int type = PRODUCE; type <= REQUEST; type++) {
-            if (!only.isEmpty() && !TYPES[type].name().equals(only)) continue;
-            int of = type;
-            Map<Scope, Double> rates = new IdentityHashMap<>();
-            for (Scope scope : recent()) rates.put(scope, scope.rate(type));
-            table.principals.forEach(entry -> {
-                addHolder(holders, rates, entry, entry.sample, entry.all[of], of);
-                for (TagHolder client : entry.clients.values()) {
-                    addHolder(holders, rates, client, client.clientId, client.tags(of).scope, of);
-                }
-            });
-        }
+        table.principals.forEach(entry -> {
+            addHolder(holders, rates, entry, entry.sample, entry.all[type], type);
+            for (TagHolder client : entry.clients.values()) {
+                addHolder(holders, rates, client, client.clientId, client.tags(type).scope, type);
+            }
+        });
         return holders;
     }
 

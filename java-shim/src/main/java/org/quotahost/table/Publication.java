@@ -5,7 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
-import org.quotahost.inbox.Batch;
+import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.TagHolder;
 

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
+import java.util.stream.Stream;
 import org.apache.kafka.common.config.types.Password;
 
 /**
@@ -59,8 +60,8 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
     }
 
     /** A map as Python gets it: names and values alternate. */
-    public static String[] flat(Map<String, String> map) {
-        return map.entrySet().stream().flatMap(e -> List.of(e.getKey(), e.getValue()).stream()).toArray(String[]::new);
+    public static List<String> flat(Map<String, String> map) {
+        return map.entrySet().stream().flatMap(e -> Stream.of(e.getKey(), e.getValue())).toList();
     }
 
     /** Only the names, since values may be secrets. */

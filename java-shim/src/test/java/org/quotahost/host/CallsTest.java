@@ -1,20 +1,23 @@
 package org.quotahost.host;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
-import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.util.BrokerConfigs;
 
 /** What Python may call; broker tests see what the calls do. */
 class CallsTest {
     private final PythonHost host = new PythonHost(new BrokerConfigs(Map.of(), Map.of("node.id", "7")));
-    private final Life life = new Life.InBroker(host, Map.of("client.quota.callback.static.produce", "1M"));
+    private final Life life = new Life.InBroker(host,
+            new BrokerConfigs(Map.of("client.quota.callback.static.produce", "1M"), Map.of()), new CompletableFuture<>());
     private final Calls calls = life.calls;
 
     private List<?> call(Object... call) {
@@ -50,14 +53,17 @@ class CallsTest {
         assertThrows(IllegalArgumentException.class, () -> Calls.read(large));
     }
 
+    private void assertTaken(long timeoutMs, Object... expected) {
+        assertArrayEquals(Wire.encode(new Object[] {null, expected}), calls.call(Wire.encode(List.of("take", timeoutMs))));
+    }
+
     @Test
     void aBatchIsKnownByItsNumberUntilItIsAnswered() {
         host.inbox.postClient("alice", "app");
-        List<?> taken = (List<?>) call("take", 0).get(1);
-        assertEquals(List.of(1L, false), List.of(taken.get(0), taken.get(2)));
+        assertTaken(0, 1L, 1, new String[] {"alice", "app"}, false);
 
         life.close();
-        assertEquals(true, ((List<?>) call("take", 60_000).get(1)).get(2));
+        assertTaken(60_000, 2L, 0, new String[0], true);
         life.giveBack(host.inbox);
 
         Batch again = host.inbox.take(0);

@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.apache.kafka.common.config.ConfigException;
@@ -37,8 +38,9 @@ class ChildTest {
             assertTrue(file.toFile().setExecutable(true));
         }
         var environment = new PythonEnvironment(file.toString(), "", "3.11.2", List.of("/a"));
-        Child child = new Child(host, properties, waits);
-        child.begin(environment);
+        var config = new BrokerConfigs(properties, Map.of());
+        Child child = new Child(host, config, CompletableFuture.completedFuture(environment), waits);
+        child.begin();
         return child;
     }
 

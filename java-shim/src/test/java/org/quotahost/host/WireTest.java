@@ -1,14 +1,19 @@
 package org.quotahost.host;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
+import net.jqwik.api.Arbitraries;
+import net.jqwik.api.Arbitrary;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
 import org.junit.jupiter.api.Test;
 
 /** The form of calls and answers on the way between Java and Python. */
@@ -35,6 +40,31 @@ class WireTest {
         String hex = HexFormat.of().formatHex(written);
         assertEquals(GOLDEN.substring(10, 108), hex.substring(10, 108));
         assertEquals("4c0000000253000000004c00000000", hex.substring(108));
+    }
+
+    /** The same in test_protocol.py. */
+    @Test
+    void textsAreWrittenAtOnceAsPythonReadsThem() {
+        byte[] written = Wire.encode(new String[] {"é客𝄞", "", "a"});
+
+        assertEquals("74000000030000000300000000000000010000000ac3a9e5aea2f09d849e61", HexFormat.of().formatHex(written));
+    }
+
+    /** Half a surrogate pair, as a principal builder may make it, becomes a question mark, also next to its other half. */
+    @Property
+    void eachTextStaysInItsPlace(@ForAll("names") List<String> names) {
+        ByteBuffer in = ByteBuffer.wrap(Wire.encode(names.toArray(String[]::new)), 5, 4 * names.size());
+        String[] expected = names.stream().map(name -> new String(name.getBytes(UTF_8), UTF_8)).toArray(String[]::new);
+
+        for (String name : expected) assertEquals(name.codePointCount(0, name.length()), in.getInt());
+        byte[] written = Wire.encode(names.toArray(String[]::new));
+        int begin = 9 + 4 * names.size();
+        assertEquals(String.join("", expected), new String(written, begin, written.length - begin, UTF_8));
+    }
+
+    @Provide
+    Arbitrary<List<String>> names() {
+        return Arbitraries.strings().withChars("a:\0é客\ud834\udd1e").ofMaxLength(4).list().ofMaxSize(6);
     }
 
     @Property

@@ -7,6 +7,7 @@ import java.util.List;
 import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntityType;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.Test;
+import org.quotahost.inbox.Inbox.Batch;
 
 /** The order of clients and events, and which of them the host gets once or again. */
 class InboxEventsTest {

@@ -13,6 +13,7 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.quotahost.inbox.Inbox.Batch;
 
 /** Many threads post while one takes. */
 @Timeout(60)

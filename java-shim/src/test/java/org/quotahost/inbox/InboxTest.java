@@ -9,6 +9,7 @@ import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntityType;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.quotahost.inbox.Inbox.Batch;
 
 /** Posts of unknown clients, and what Kafka tells. */
 class InboxTest {

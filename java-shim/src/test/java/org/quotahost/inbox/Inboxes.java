@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntityType;
+import org.quotahost.inbox.Inbox.Batch;
 
 /** Reads inboxes in tests. */
 public final class Inboxes {

@@ -149,7 +149,7 @@ class DumpTest {
     @Test
     void oneClientHasSupplierAndStateOfEachType() {
         int[] codes = {Scopes.CLIENT, Scopes.NEWCOMER, Scopes.CLIENT, Scopes.EXEMPT};
-        var batch = new org.quotahost.inbox.Batch(List.of(new org.quotahost.inbox.Batch.Lookup("alice", "app", 0)), List.of());
+        var batch = new org.quotahost.inbox.Inbox.Batch(List.of(new org.quotahost.inbox.Inbox.Batch.Lookup("alice", "app", 0)), List.of());
         publish(table, batch, codes, new double[] {1_000, Double.NaN, 5, Double.NaN}, new String[0]);
 
         List<?> quotas = (List<?>) dump.client("alice", "app").get("quotas");
@@ -172,7 +172,7 @@ class DumpTest {
         kafka.show("Produce", ",user=alice", 70, 0);
         kafka.show("Produce", ",user=bob,client-id=app", 60, 0);
 
-        List<String> holders = dump.holders("").stream().map(each -> Json.text(each)).sorted().toList();
+        List<String> holders = dump.holders("PRODUCE").stream().map(each -> Json.text(each)).sorted().toList();
         assertEquals(List.of("[\"alice\",\"app\",true,\"PRODUCE\",\"alice\",\"\",1000.0,null,70.0,false,false,\"static\",\"\",false,false]",
                 "[\"bob\",\"app\",false,\"PRODUCE\",\"bob\",\"app\",500.0,null,60.0,false,false,\"static\",\"\",false,false]"), holders);
     }

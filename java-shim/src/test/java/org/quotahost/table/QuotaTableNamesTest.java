@@ -23,8 +23,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.Proves;
 import org.quotahost.fence.Exemptions;
-import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.inbox.Inboxes;
 
 /** A client-id is only a claim: what it gains and what it costs, whatever and however many are claimed. */

@@ -6,8 +6,8 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.IntStream;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
-import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.inbox.Inbox.Batch;
 
 /** Quota tables for tests, filled as the host fills them. */
 public final class Tables {
