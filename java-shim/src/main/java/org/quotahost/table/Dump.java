@@ -137,7 +137,7 @@ public final class Dump {
         String principal = holder.principal;
         holders.add(new Object[] {principal, clientId, holder.clientId == null, TYPES[type].name(), scope.own.user,
             scope.own.clientId, scope.base(type), scope.standIn(type), rate, scope.exempt, Scopes.isOfNewcomers(scope),
-            holder.answer.suppliers()[type], holder.answer.shadow(), table.marks.has(principal, clientId),
+            holder.answer.suppliers()[type], holder.answer.shadow(), table.marks.topic(principal, clientId) != null,
             Exemptions.passes(principal, clientId)});
     }
 
@@ -152,7 +152,7 @@ public final class Dump {
         Scope scope = row.scope;
         int type = row.type;
         Rule rule = table.rule;
-        Tags ofSlowed = rule.slowed() == null ? scope.own : scope.slowed();
+        Tags ofSlowed = scope.slowedLast(rule);
         Reading own = row.own, slowed = row.slowed;
         Map<String, Object> fields = Json.object("type", TYPES[type].name(), "user", scope.own.user,
                 "client_id", scope.own.clientId, "base", scope.base(type), "stand_in", scope.standIn(type),
@@ -181,8 +181,9 @@ public final class Dump {
     private Map<String, Object> mark(String principal, String clientId) {
         Marks.Affected affected = table.factorInForce().affected();
         String topic = affected == null ? null : table.marks.topic(principal, clientId);
-        return topic == null ? null : Json.object("topic", topic, "place", affected.places().getOrDefault(topic, ""),
-                "held", affected.held().contains(topic));
+        Marks.AffectedTopic of = topic == null ? null : affected.topics().get(topic);
+        return of == null ? null : Json.object("topic", topic, "place", of.place(), "held", of.held(),
+                "budget", of.group().name(), "factor", of.group().factor());
     }
 
     /** The scope of a client, as a request thread finds it. */
