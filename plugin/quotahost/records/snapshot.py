@@ -12,7 +12,6 @@ out, it stands for all topics.
 
 import reprlib
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, NotRequired
 
@@ -62,7 +61,8 @@ class Snapshot(Record):
         cluster: the id of the broker's cluster; "" while it is unknown.
         age_ms: how long before the record was written the volumes were read, in ms by the broker's monotonic clock;
             None if the record doesn't state it.
-        budgets: by name the bytes on this broker that count for a budget of storage.
+        budgets: the budgets of storage of which this broker has replicas, each with the bytes here that count for it;
+            None if there is none.
 
     Raises:
         ValueError: ``captured_at`` has no time zone or is not in UTC's range, or a volume is another broker's.
@@ -80,14 +80,7 @@ class Snapshot(Record):
     offline: Annotated[tuple[Name, ...], Field(alias="offlineLogDirs", max_length=MAX_VOLUMES)] = ()
     cluster: Annotated[Name, Field(alias="clusterId")] = ""
     age_ms: Long | None = None
-    budgets: Annotated[
-        Mapping[str, int],
-        As(
-            Annotated[list[tuple[Name, Long]], Field(max_length=MAX_BUDGETS)],
-            lambda listed, _: dict(listed),
-            lambda budgets: list(budgets.items()),
-        ),
-    ] = field(default_factory=dict)
+    budgets: Annotated[tuple[tuple[Name, Long], ...], Field(max_length=MAX_BUDGETS)] | None = None
     schema_version: Annotated[Whole, Field(ge=VERSION, le=VERSION), NullIs(VERSION)] = field(
         default=VERSION, kw_only=True, compare=False, repr=False
     )

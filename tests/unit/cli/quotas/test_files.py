@@ -57,7 +57,7 @@ def test_every_level_of_kafkas_quotas_can_be_declared(file: Path) -> None:
         Entity(ip="10.0.0.7"): {"connection_creation_rate": 5},
         Entity(ip=DEFAULT): {"connection_creation_rate": 100},
     }
-    assert declared.sections == {False}
+    assert declared.sections == {"quotas"}
     assert not declared.prune
 
 
@@ -75,7 +75,7 @@ def test_quotas_of_the_cluster_are_a_section_of_their_own(file: Path) -> None:
         Entity(DEFAULT, in_cluster=True): {"produce": 3e6},
         Entity("alice", "app", in_cluster=True): {"produce": math.inf, "fetch": 1e6},
     }
-    assert declared.sections == {True}
+    assert declared.sections == {"cluster-quotas"}
     assert declared.prune
 
 
@@ -135,7 +135,7 @@ def test_an_entry_without_rates_says_that_there_are_none(file: Path) -> None:
         ("quotas: 5", "FILE:1: quotas: 5 Input should be a valid list"),
         ("prune: perhaps", "FILE:1: prune: perhaps Input should be a valid boolean"),
         ("cluster-quotas:\n- client-id: <default>\n  produce: 3", "FILE:2: cluster-quotas[0]: has a default that"),
-        ("- user: a", "FILE:1: is no mapping; write prune, quotas, cluster-quotas, or a KafkaUser"),
+        ("- user: a", "FILE:1: is no mapping; write prune, quotas, cluster-quotas, budgets, or a KafkaUser"),
         ("quotas: [", "is no YAML: "),
         ("quotas: &a [*a]", "FILE:1: quotas: has an alias or anchor (* or &); write out what it stands for"),
         ("quotas:\n- user: *a", "FILE:2: quotas[0].user: has an alias or anchor"),
@@ -248,7 +248,7 @@ client.quota.callback.plugin.cluster-quota.fetch.users=alice:9M
 def test_the_properties_of_earlier_versions_are_read(file: Path) -> None:
     file.write_text(PROPERTIES)
     declared = read_properties(file)
-    assert declared.sections == {True}
+    assert declared.sections == {"cluster-quotas"}
     assert declared.quotas == {
         Entity(DEFAULT, in_cluster=True): {"produce": math.inf},
         Entity("alice", in_cluster=True): {"produce": 3e6, "fetch": 9e6},

@@ -305,7 +305,7 @@ class Snapshots:
         parts = look.parts
         own = {name: part.used for name, part in parts.items()}
         # What a silent broker had counts on, whatever becomes of its volumes: its replicas are still there.
-        used = in_cluster([own, *(snapshot.budgets for snapshot in self._roster.latest(self._node))])
+        used = in_cluster([own, *(dict(snapshot.budgets or ()) for snapshot in self._roster.latest(self._node))])
         nowhere = Part(0, frozenset())
         return tuple(
             as_volume(budget, used.get(name, 0), parts.get(name, nowhere).topics, settings.budget_soft_share)

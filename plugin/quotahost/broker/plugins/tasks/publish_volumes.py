@@ -74,18 +74,18 @@ class PublishVolumes:
         return Snapshot(
             str(self._context.node_id), self._captured_at(age), disks.volumes, settings.storage_soft,
             settings.storage_hard, disks.offline, self._disks.cluster_id, round(age * 1000),
-            {name: part.used for name, part in self._disks.budgets.parts.items()},
+            tuple((name, part.used) for name, part in self._disks.budgets.parts.items()) or None,
         )  # fmt: skip
 
     def _has_changed(self, before: Snapshot, now: Snapshot) -> bool:
         """As :func:`has_changed`, or a budget came, went, or moved by a thousandth of its bytes."""
-        if before.budgets == now.budgets or before.budgets.keys() != now.budgets.keys():
-            return has_changed(before, now) or before.budgets != now.budgets
-        wanted = self._disks.budgets.wanted
-        return has_changed(before, now) or any(
-            abs(used - before.budgets[name]) * _CHANGE >= wanted[name].bytes
-            for name, used in now.budgets.items()
-            if name in wanted and used != before.budgets[name]
+        if has_changed(before, now):
+            return True
+        wanted, old, new = self._disks.budgets.wanted, dict(before.budgets or ()), dict(now.budgets or ())
+        return old.keys() != new.keys() or any(
+            used != old[name] and abs(used - old[name]) * _CHANGE >= wanted[name].bytes
+            for name, used in new.items()
+            if name in wanted
         )
 
     def _captured_at(self, age: float) -> datetime:
