@@ -323,3 +323,34 @@ def test_an_exported_file_declares_what_there_was(quotas: dict[Entity, dict[str,
         file = Path(folder, "quotas.yaml")
         file.write_text(in_yaml(quotas), encoding="utf-8")
         assert read_declared([file]).quotas == quotas
+
+
+def test_budgets_are_read_and_written_again(tmp_path: Path) -> None:
+    file = tmp_path / "budgets.yaml"
+    text = (
+        "budgets:\n- topics: [orders.*]\n  bytes: 500G\n- name: team\n  topics: [b, a.*]\n  bytes: 2T\n  of: replicas\n"
+    )
+    declared = read(file, text)
+    assert declared.sections == {"budgets"}
+    assert declared.quotas == {
+        Entity(budget="orders.*"): {"topics": "orders.*", "bytes": 500 * 10**9, "of": "leaders"},
+        Entity(budget="team"): {"topics": "a.*, b", "bytes": 2 * 10**12, "of": "replicas"},
+    }
+    assert read(file, in_yaml(declared.quotas)).quotas == declared.quotas
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("{topics: [a, b], bytes: 1G}", "has several topics and no name"),
+        ("{topics: ['a*b'], bytes: 1G}", "names no topics"),
+        ("{topics: [a], bytes: }", "is empty; write a size"),
+        ("{topics: [a]}", "required"),
+        ("{topics: [], bytes: 1G}", "at least 1 item"),
+        ("{name: 'a b', topics: [a], bytes: 1G}", "has a name with other characters"),
+        ("{topics: [a], bytes: 1G, of: both}", "'leaders' or 'replicas'"),
+    ],
+)
+def test_a_mistake_in_a_budget_is_told(tmp_path: Path, entry: str, words: str) -> None:
+    with pytest.raises(DeclarationError, match=words):
+        read(tmp_path / "budgets.yaml", f"budgets:\n- {entry}\n")
