@@ -288,7 +288,7 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
         single = client if client is not None else row if whose(user, row["client_id"])[2] == "client" else None
         mark = single["mark"] if single else None
         more = _slowed_more(row)
-        of_budget = bool(mark) and mark["budget"] != "" and not state.factor_in_shadow
+        of_budget = mark is not None and mark["budget"] != "" and not state.factor_in_shadow
         slowed = factored and (of_budget or (state.slows_some and (mark is not None if single else more)))
         base, limit = row["base"], row["slowed_limit" if slowed else "limit"]
         stands = base is None and limit is not None and factored
@@ -306,7 +306,7 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
             tokens=row["tokens"], slowed=slowed,
             affected_topic=mark["topic"] if mark and slowed else "",
             affected_place=mark["place"] if mark and slowed else "",
-            budget_factor=float(mark["factor"]) if of_budget else None,
+            budget_factor=float(mark["factor"]) if mark and of_budget else None,
             idle=row["idle_ms"] / _MILLIS, shadow=row.get("shadow") or "",
             others=tuple((name, _rate(rate)) for name, _, rate in (other.partition("=") for other in others)),
         )  # fmt: skip

@@ -383,10 +383,10 @@ class Shim:
             return
         # The largest factor first: of a topic of several groups the smallest one is left.
         of = {topic: at for at, g in sorted(enumerate(groups), key=lambda one: -one[1].factor) for topic in g.topics}
-        places = affected.places if affected is not None else {}
+        places, held = (affected.places, affected.held) if affected is not None else ({}, frozenset())
         whom = [
             list(of), [groups[at].place or places[topic] for topic, at in of.items()],
-            [groups[at].factor <= 0 if groups[at].name else topic in affected.held for topic, at in of.items()],
+            [groups[at].factor <= 0 if groups[at].name else topic in held for topic, at in of.items()],
             array("i", of.values()), [group.name for group in groups],
             array("d", (group.factor for group in groups)), [group.error for group in groups],
         ]  # fmt: skip

@@ -237,7 +237,8 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     look.parts = {"orders": Part(7, frozenset({"orders.eu"}))}
 
     (volume,) = world.read().budgets
-    assert (volume.name, volume.consumed, volume.capacity, volume.topics) == ("orders", 42, 100, {"orders.eu"})
+    assert (volume.name, volume.consumed, volume.capacity) == ("orders", 42, 100)
+    assert volume.topics == frozenset({"orders.eu"})
     world.passes(1000)
     assert world.read().budgets[0].consumed == 42, "what a silent broker has takes space on"
 
