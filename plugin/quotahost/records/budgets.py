@@ -22,8 +22,8 @@ MAX_BUDGETS: Final = 1000
 MAX_PATTERNS: Final = 100  # of one budget
 _MAX_BYTES: Final = 64 * 1024
 _KEY: Final = b"budgets/"
-#: The name stands in error texts and in metric tags of Kafka's.
-NAME: Final = re.compile(r"[A-Za-z0-9._*-]{1,249}")
+#: The name stands in error texts and in metric tags of Kafka's. Its length bounds what budgets take of a snapshot.
+NAME: Final = re.compile(r"[A-Za-z0-9._*-]{1,64}")
 #: A topic, or the beginning of topics with a star at its end; the star alone is every topic.
 PATTERN: Final = re.compile(r"[A-Za-z0-9._-]{1,249}|[A-Za-z0-9._-]{0,248}[*]")
 
@@ -70,7 +70,7 @@ def key_of(name: str) -> bytes:
         Refused: key: no budget may have this name.
     """
     if NAME.fullmatch(name) is None:
-        raise Refused("key", "the name of a budget has 1 to 249 letters, digits, dots, dashes, underscores or stars")
+        raise Refused("key", "the name of a budget has 1 to 64 letters, digits, dots, dashes, underscores or stars")
     return _KEY + name.encode()
 
 

@@ -15,7 +15,16 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, NotRequired
 
-from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, field_serializer, with_config
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_serializer,
+    with_config,
+)
 
 from quotahost.model import Volume
 from quotahost.records.budgets import MAX_BUDGETS
@@ -42,6 +51,18 @@ def _volumes(listed: list[VolumeJson], info: ValidationInfo) -> tuple[Volume, ..
     # The broker is absent where its id was refused: pydantic goes on to the other fields, to find all faults.
     broker = info.data.get("broker", "")
     return tuple(Volume(broker, **volume) for volume in listed)
+
+
+_Budgets = Annotated[tuple[tuple[Name, Long], ...], Field(max_length=MAX_BUDGETS)]
+
+
+def _or_none(value: object, read: ValidatorFunctionWrapHandler) -> Any:
+    """A list of budgets that is wrong counts as none: the pipeline doesn't read it, and takes such a record."""
+    try:
+        # JSON has lists alone; what a function hands on is read as Python's values, of which a list is no tuple.
+        return read(tuple(map(tuple, value)) if isinstance(value, list) else value)
+    except (ValidationError, TypeError):
+        return None
 
 
 @with_config(RECORD)
@@ -80,7 +101,7 @@ class Snapshot(Record):
     offline: Annotated[tuple[Name, ...], Field(alias="offlineLogDirs", max_length=MAX_VOLUMES)] = ()
     cluster: Annotated[Name, Field(alias="clusterId")] = ""
     age_ms: Long | None = None
-    budgets: Annotated[tuple[tuple[Name, Long], ...], Field(max_length=MAX_BUDGETS)] | None = None
+    budgets: Annotated[_Budgets | None, WrapValidator(_or_none)] = None
     schema_version: Annotated[Whole, Field(ge=VERSION, le=VERSION), NullIs(VERSION)] = field(
         default=VERSION, kw_only=True, compare=False, repr=False
     )

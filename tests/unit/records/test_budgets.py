@@ -54,7 +54,7 @@ def test_a_record_that_is_none_is_refused_and_what_was_there_stays(change: dict[
     assert again.by_name == latest.by_name, "also when the topic is read again"
 
 
-@pytest.mark.parametrize("name", [b"", b"a b", b"a>", b"<a", b"a\n", b"\xff", b"a" * 250])
+@pytest.mark.parametrize("name", [b"", b"a b", b"a>", b"<a", b"a\n", b"\xff", b"a" * 65])
 def test_a_name_that_could_not_stand_in_kafkas_tags_is_refused(name: bytes) -> None:
     for value in (json.dumps(GOOD).encode(), None):
         with pytest.raises(Refused):

@@ -311,8 +311,8 @@ class _BudgetEntry(_Entry):
     def _named(self) -> Self:
         if self.name is None and len(self.topics) > 1:
             raise ValueError("has several topics and no name; write one, by which errors and metrics call it")
-        if self.name is not None and NAME.fullmatch(self.name) is None:
-            raise ValueError("has a name with other characters than letters, digits, dots, dashes, underscores, stars")
+        if NAME.fullmatch(str(self.entity().budget)) is None:
+            raise ValueError("needs a name of 1 to 64 letters, digits, dots, dashes, underscores or stars; write one")
         return self
 
 

@@ -347,7 +347,7 @@ def test_budgets_are_read_and_written_again(tmp_path: Path) -> None:
         ("{topics: [a], bytes: }", "is empty; write a size"),
         ("{topics: [a]}", "required"),
         ("{topics: [], bytes: 1G}", "at least 1 item"),
-        ("{name: 'a b', topics: [a], bytes: 1G}", "has a name with other characters"),
+        ("{name: 'a b', topics: [a], bytes: 1G}", "needs a name of 1 to 64 letters"),
         ("{topics: [a], bytes: 1G, of: both}", "'leaders' or 'replicas'"),
     ],
 )

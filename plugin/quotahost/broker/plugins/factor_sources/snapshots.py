@@ -27,6 +27,7 @@ from quotahost.records.snapshot import Snapshot, decode
 from quotahost.settings.broker import Settings
 from quotahost.text import printable
 
+_NO_BUDGETS: Final[Mapping[str, Budget]] = {}
 _SILENCE: Final = 3600.0  # seconds without a record of a quota after which that topic is read again
 
 
@@ -297,7 +298,7 @@ class Snapshots:
         elif settings.budgets == "off" and self._budgets is not None:
             self._budgets.close()
             self._budgets = None
-        budgets = self._budgets.by_name if self._budgets else {}
+        budgets = self._budgets.by_name if self._budgets else _NO_BUDGETS
         if look.wanted is not budgets:
             look.wanted = budgets
         if not budgets:

@@ -221,7 +221,8 @@ def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:
 
 
 def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: World) -> None:
-    world.context.settings = settings(budgets="on", budget__soft__share="0.5", validity="60s", startup__grace="30s")
+    given = {"budgets": "on", "budget__soft__share": "0.5", "validity": "60s", "startup__grace": "30s"}
+    world.context.settings = settings(factor__source="snapshots", **given)
     world.knows("1", "2", "3")
     world.publishes("2", budgets=(("orders", 30), ("gone", 9)))
     world.publishes("3", budgets=(("orders", 5),))
@@ -249,7 +250,7 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     assert world.read().budgets == ()
 
 
-def test_without_the_property_no_topic_of_budgets_is_read(world: World) -> None:
+def test_without_the_property_it_reads_no_budgets(world: World) -> None:
     world.knows("1")
     world.read()
     assert world.source._budgets is None
