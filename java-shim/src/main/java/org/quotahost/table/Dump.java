@@ -152,7 +152,11 @@ public final class Dump {
         Scope scope = row.scope;
         int type = row.type;
         Rule rule = table.rule;
-        Tags ofSlowed = scope.slowedLast(rule);
+        String user = isOfOneClient(scope) ? URLDecoder.decode(scope.own.user, StandardCharsets.UTF_8) : null;
+        String group = user == null ? null
+                : table.marks.group(user, scope.own.clientId, table.factorInForce().affected());
+        // Who is marked may not have asked for its tags yet.
+        Tags ofSlowed = group == null ? scope.slowedLast(rule) : scope.slowed(group);
         Reading own = row.own, slowed = row.slowed;
         Map<String, Object> fields = Json.object("type", TYPES[type].name(), "user", scope.own.user,
                 "client_id", scope.own.clientId, "base", scope.base(type), "stand_in", scope.standIn(type),
@@ -162,10 +166,9 @@ public final class Dump {
                 "tokens", Double.isNaN(own.tokens()) ? slowed.tokens() : own.tokens(),
                 "idle_ms", Math.max(0, table.now - scope.seen()) * QuotaTable.BEAT_MS, "turned_back", row.turnedBack);
         fields.put("address", address(scope));
-        if (isOfOneClient(scope)) {
-            String principal = URLDecoder.decode(scope.own.user, StandardCharsets.UTF_8);
-            fields.put("mark", mark(principal, scope.own.clientId));
-            fields.put("passes", Exemptions.passes(principal, scope.own.clientId));
+        if (user != null) {
+            fields.put("mark", mark(user, scope.own.clientId));
+            fields.put("passes", Exemptions.passes(user, scope.own.clientId));
         }
         return fields;
     }

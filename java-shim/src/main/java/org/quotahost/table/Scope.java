@@ -76,11 +76,12 @@ final class Scope {
         return made;
     }
 
-    /** The slowed tags of a group of this rule that somebody had last; the own ones if nobody had any. */
+    /** The slowed tags of a group of this rule that somebody had last; the own ones if it slows no group that is known here. */
     Tags slowedLast(Rule rule) {
+        if (rule.slowed() != null && rule.slowed().containsKey(Marks.Group.VOLUMES)) slowed(Marks.Group.VOLUMES);
         Tags last = own;
         for (Tags tags : slowed.values()) {
-            if (rule.slows(tags) && tags.wasHad() && (last == own || tags.seen() > last.seen())) last = tags;
+            if (rule.slows(tags) && (last == own || tags.seen() > last.seen())) last = tags;
         }
         return last;
     }
