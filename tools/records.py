@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from quotahost.model import Look
-from quotahost.records import cluster_volumes, look, quotas, shares, snapshot, topics, usage, watch
+from quotahost.records import budgets, cluster_volumes, look, quotas, shares, snapshot, topics, usage, watch
 from quotahost.records.codec import Codec
 
 #: By topic: the module of its records.
@@ -30,13 +30,15 @@ _VERSION: Final = "1; a reader refuses any other"
 
 def reference() -> str:
     """A section for each kind of record: its topic, and a table of the fields of its JSON."""
-    return "\n".join(line for topic, module in RECORDS.items() for line in _section(topic, module))
+    sections = [*RECORDS.items(), (topics.QUOTAS, budgets)]
+    return "\n".join(line for topic, module in sections for line in _section(topic, module))
 
 
 def _section(topic: topics.Topic, module: ModuleType) -> Iterator[str]:
     codec: Codec[Any] = module.CODEC
     schema, meanings = codec.schema(), _meanings(Look) | _meanings(codec.record)
-    yield f"## `{topic.name}`\n\n{topic.carries[0].upper()}{topic.carries[1:]}.\n"
+    of_budgets = ", of budgets of storage" if module is budgets else ""
+    yield f"## `{topic.name}`{of_budgets}\n\n{topic.carries[0].upper()}{topic.carries[1:]}.\n"
     yield "| field | JSON | must be there | meaning |\n|---|---|---|---|"
     # pydantic puts the version last, as it is no positional argument.
     attributes = sorted((field.name for field in dataclasses.fields(codec.record)), key=lambda name: "version" in name)
@@ -72,7 +74,9 @@ def _kind(form: Mapping[str, Any], named: Mapping[str, Any]) -> str:
         return ", ".join(f"`{value}`" for value in form["enum"])
     if form.get("type") == "array":
         most = f", {form['maxItems']} at most" if "maxItems" in form else ""
-        return f"list{most}, of {_kind(form['items'], named)}"
+        # A list of a fixed length has a form for each of its items.
+        items = form.get("prefixItems") or [form["items"]]
+        return f"list{most}, of {' and '.join(_kind(item, named) for item in items)}"
     if form.get("type") == "object":
         fields = (f"`{name}`: {_kind(inner, named)}" for name, inner in form["properties"].items())
         return f"{{{'; '.join(fields)}}}"

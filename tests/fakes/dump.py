@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any, Final
 
-MARK: Final = {"topic": "orders", "place": "broker 3, volume /dev/sdb", "held": False}
+MARK: Final = {"topic": "orders", "place": "broker 3, volume /dev/sdb", "held": False, "budget": "", "factor": 0.5}
 
 _STATE: Final[dict[str, Any]] = {
     "pid": 42, "node": "1", "version": "0.1.0",

@@ -63,7 +63,7 @@ class FakeThread:
         again: how often the follower was asked to read the topic again.
     """
 
-    def __init__(self, context: Any, argument: Any, *more: Any) -> None:
+    def __init__(self, context: Any, argument: Any, *more: Any, **named: Any) -> None:
         self.argument = argument
         self.answered = False
         self.again = 0

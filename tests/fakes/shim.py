@@ -11,7 +11,7 @@ from typing import Any
 from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, Gauge
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QUOTA_TYPES, Client, Factor, LogDir, QuotaType
-from quotahost.model.volumes import Affected
+from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.fakes import dump
@@ -49,6 +49,7 @@ class FakeShim(Shim):
         measured: the types for which clients without a quota are measured.
         factors, causes: every factor and every cause that the host has set.
         full: what the host has set last.
+        budgets: those with factors of their own, as they were set each time.
         exempted: the arguments of every ``exempt``.
         verdicts: for each ticket why the properties are refused, None if they are not.
         failed: the plugin of every counted failure.
@@ -85,6 +86,7 @@ class FakeShim(Shim):
     second_life: bool = False
     last_factor: Factor = field(default_factory=lambda: Factor(1.0))
     full: bool = False
+    budgets: list[tuple[SlowedBudget, ...]] = field(default_factory=list)
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
     again: list[Client] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=lambda: {"state": dump.state(), "uses": dump.uses(), "marks": []})
@@ -221,7 +223,18 @@ class FakeShim(Shim):
     def factor(self) -> Factor:
         return self.last_factor
 
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
+    def replicas(self, replicas: Sequence[tuple[str, int]]) -> list[tuple[int, bool] | None]:
+        return [None] * len(replicas)
+
+    def set_factor(
+        self,
+        value: float,
+        cause: str,
+        affected: Affected | None = None,
+        full: bool = False,
+        budgets: Sequence[SlowedBudget] = (),
+    ) -> None:
+        self.budgets.append(tuple(budgets))
         self.affected.append(affected)
         self.full = full
         if cause != (self.causes or [""])[-1]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quotahost.model import Client, ClientUsage, ClusterVolumes, LogDir, Look, Volume
+from quotahost.model.budgets import Budget, Part
 
 
 class Broker(Protocol):
@@ -49,6 +50,12 @@ class Broker(Protocol):
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         """The log directories of this broker that Kafka has marked offline."""
+
+    def replicas(self, replicas: Sequence[tuple[str, int]]) -> list[tuple[int, bool] | None]:
+        """For each topic and partition the bytes of this broker's replica, and whether it leads; None if it has none.
+
+        Kafka has the sizes in memory. A call takes some microseconds for each replica.
+        """
 
     def usage(self, most: int) -> list[ClientUsage]:
         """At most ``most`` clients of the last two minutes that have a quota of their own, busiest first.
@@ -117,12 +124,29 @@ class DiskState:
     places: tuple[tuple[str, str], ...] = ()
 
 
+class BudgetLook(Protocol):
+    """The budgets of storage that are looked for on this broker, and what was found last; for quotahost's own plugins.
+
+    Attributes:
+        wanted: the budgets of the cluster by name; the factor source sets them.
+        parts: by name what was found last.
+    """
+
+    wanted: Mapping[str, Budget]
+    parts: Mapping[str, Part]
+
+
 class Disks(Protocol):
     """The newest look at this broker's disks. Any thread may call; no call waits for a disk."""
 
     @property
     def cluster_id(self) -> str:
         """The id of the cluster, from the log directories' ``meta.properties``; "" until one was read."""
+        ...
+
+    @property
+    def budgets(self) -> "BudgetLook":
+        """What this broker's replicas take of the budgets of storage."""
         ...
 
     def latest(self) -> tuple[float, DiskState | None]:

@@ -115,18 +115,22 @@ class ClusterVolumes:
         unknown: one sentence for each broker or volume whose state is unknown; empty if everything is known.
         waiting: what a source that has just started still waits for, "" if nothing. Until ``startup.grace`` is over
             this is no failure.
+        budgets: the budgets of storage, each as the volume that stands for it (``quotahost.model.budgets``); only
+            quotahost's own sources tell them.
 
     Raises:
-        ValueError: volumes are not all Volumes, unknown is no tuple of strings, or waiting no string.
+        ValueError: volumes or budgets are not all Volumes, unknown is no tuple of strings, or waiting no string.
     """
 
     volumes: tuple[Volume, ...]
     unknown: tuple[str, ...] = ()
     waiting: str = ""
+    budgets: tuple[Volume, ...] = ()
 
     def __post_init__(self) -> None:
         # Here, in the plugin's own call, and not where the host reads them: what is wrong is the plugin's failure.
-        for what, kind, values in (("volumes", Volume, self.volumes), ("unknown", str, self.unknown)):
+        listed = ("volumes", Volume, self.volumes), ("unknown", str, self.unknown), ("budgets", Volume, self.budgets)
+        for what, kind, values in listed:
             # By the set of types: a source may make such an object of 20,000 volumes.
             if not isinstance(values, tuple) or not all(issubclass(t, kind) for t in {*map(type, values)}):
                 raise ValueError(f"{what} of ClusterVolumes must be a tuple of {kind.__name__}, not {values!r:.200}")
@@ -223,6 +227,25 @@ def byte_limits(volume: Volume, soft: Limit | None, hard: Limit | None) -> ByteL
 MAX_TOPICS: Final = 1000
 #: Topics of all volumes together that a broker hands on to its request threads; beyond that it is all clients.
 MAX_AFFECTED: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class SlowedBudget:
+    """A budget of storage whose factor is below 1.
+
+    Attributes:
+        name: the budget's.
+        factor: for those who write to its topics, 0.0 to 1.0; at 0 requests to these are turned back.
+        topics: those with a replica on this broker.
+        place: which budget it is, in words for an operator.
+        error: what a client is told whose request is turned back.
+    """
+
+    name: str
+    factor: float
+    topics: frozenset[str]
+    place: str = ""
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

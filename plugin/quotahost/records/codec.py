@@ -209,7 +209,8 @@ class Codec(Generic[_T]):
         raise Refused(_reason(first), _text(first))
 
     def encode(self, record: _T, **instead: Any) -> bytes:
-        """A record's value as JSON. The id of its cluster is left out while it is unknown (""), as is an unknown age.
+        """A record's value as JSON. The id of its cluster is left out while it is unknown (""), as is an unknown age,
+        and a list of budgets where there are none.
 
         ``instead`` holds fields, by their JSON names, that are written otherwise than the declaration says.
 
@@ -219,7 +220,7 @@ class Codec(Generic[_T]):
         """
         # pydantic's warnings of values that don't fit are of no use: the decode below refuses these.
         fields: dict[str, Any] = self._adapter.dump_python(record, by_alias=True, warnings=False) | instead
-        for name, unknown in (("clusterId", ""), ("ageMs", None)):
+        for name, unknown in (("clusterId", ""), ("ageMs", None), ("budgets", None)):
             if name in fields and fields[name] == unknown:
                 del fields[name]
         # Not pydantic's JSON: it writes NaN as null, and fails for a lone surrogate instead of refusing it below.

@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 from pydantic import Field, with_config
 
 from quotahost.model import QuotaType
+from quotahost.records.budgets import is_key as is_budget
 from quotahost.records.codec import RECORD, As, Codec, Refused, Versioned
 
 #: Bytes of both names of an entity in UTF-8. A client with longer names has no share of its own, either
@@ -180,11 +181,13 @@ class LatestQuotas:
         """Take a record; None for its value removes the quota.
 
         Returns:
-            The entity whose quota has changed; None if the record changes nothing.
+            The entity whose quota has changed; None if the record changes nothing, or is a budget's.
 
         Raises:
             Refused: no reader takes it. What was taken of its entity before stays.
         """
+        if is_budget(key):
+            return None
         entity = entity_of(key)
         latest = self.by_entity.get(entity)
         if value is None:

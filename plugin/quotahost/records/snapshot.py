@@ -4,9 +4,10 @@ The task ``publish-volumes`` of each broker writes it to the compacted topic ``_
 broker's id; the factor source ``snapshots`` of the other brokers and the pipeline read it. The form is
 ``schemas/snapshot.json``, the proposal's JSON schema word for word. The schema allows more fields; quotahost's own are
 ``schemaVersion`` (1), ``clusterId`` (left out while it is unknown), ``offlineLogDirs``, ``ageMs`` (how old the look at
-the disks was when it was published; :mod:`quotahost.records.fields`), and of a volume ``softLimit`` and ``hardLimit``,
-which override the broker's (the proposal's note 2), and ``topics``, those with a replica on it; left out, it stands for
-all topics.
+the disks was when it was published; :mod:`quotahost.records.fields`), ``budgets`` (what the broker's replicas take of
+the budgets of storage: lists of a name and bytes, which the pipeline doesn't read), and of a volume ``softLimit`` and
+``hardLimit``, which override the broker's (the proposal's note 2), and ``topics``, those with a replica on it; left
+out, it stands for all topics.
 """
 
 import reprlib
@@ -14,9 +15,19 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, NotRequired
 
-from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, field_serializer, with_config
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_serializer,
+    with_config,
+)
 
 from quotahost.model import Volume
+from quotahost.records.budgets import MAX_BUDGETS
 from quotahost.records.codec import IS_KEY, RECORD, VERSION, As, Codec, Needed, NullIs, Record, Refused, Whole
 from quotahost.records.fields import Long, Name, OwnLimit, SizesJson, Time, Topics, exact_for, in_utc
 
@@ -42,6 +53,18 @@ def _volumes(listed: list[VolumeJson], info: ValidationInfo) -> tuple[Volume, ..
     return tuple(Volume(broker, **volume) for volume in listed)
 
 
+_Budgets = Annotated[tuple[tuple[Name, Long], ...], Field(max_length=MAX_BUDGETS)]
+
+
+def _or_none(value: object, read: ValidatorFunctionWrapHandler) -> Any:
+    """A list of budgets that is wrong counts as none: the pipeline doesn't read it, and takes such a record."""
+    try:
+        # JSON has lists alone; what a function hands on is read as Python's values, of which a list is no tuple.
+        return read(tuple(map(tuple, value)) if isinstance(value, list) else value)
+    except (ValidationError, TypeError):
+        return None
+
+
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Snapshot(Record):
@@ -59,6 +82,8 @@ class Snapshot(Record):
         cluster: the id of the broker's cluster; "" while it is unknown.
         age_ms: how long before the record was written the volumes were read, in ms by the broker's monotonic clock;
             None if the record doesn't state it.
+        budgets: the budgets of storage of which this broker has replicas, each with the bytes here that count for it;
+            None if there is none.
 
     Raises:
         ValueError: ``captured_at`` has no time zone or is not in UTC's range, or a volume is another broker's.
@@ -76,6 +101,7 @@ class Snapshot(Record):
     offline: Annotated[tuple[Name, ...], Field(alias="offlineLogDirs", max_length=MAX_VOLUMES)] = ()
     cluster: Annotated[Name, Field(alias="clusterId")] = ""
     age_ms: Long | None = None
+    budgets: Annotated[_Budgets | None, WrapValidator(_or_none)] = None
     schema_version: Annotated[Whole, Field(ge=VERSION, le=VERSION), NullIs(VERSION)] = field(
         default=VERSION, kw_only=True, compare=False, repr=False
     )

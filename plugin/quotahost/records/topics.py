@@ -134,8 +134,8 @@ LOOKS: Final = Topic(
 )  # fmt: skip
 QUOTAS: Final = Topic(
     "__quotahost_quotas", "",
-    "the cluster-wide client quotas, by `quotahost quotas apply`",
-    "sets or removes every cluster-wide quota",
+    "the cluster-wide client quotas and the budgets of storage, by `quotahost quotas apply`",
+    "sets or removes every cluster-wide quota and every budget",
     (*_READS, *_MAKES), operators=(*_READS, *_WRITES),
 )  # fmt: skip
 TOPICS: Final = (SNAPSHOTS, CLUSTER_VOLUMES, USAGE, SHARES, REFUSED, TICKS, WATCH, LOOKS, QUOTAS)

@@ -106,6 +106,11 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
         like = nearest(name, settings.supplier)
         hint = f"did you mean {SUPPLIER}{like}?" if like else f"remove it, or name the supplier in {PREFIX}supplier"
         yield Problem(f"{PREFIX}shadow", f"no supplier is named {name!r}; {hint}", f"{SUPPLIER}{name}")
+    if settings.budgets == "on" and "snapshots" not in (settings.factor_source or ()):
+        wrong = (
+            f"on needs {PREFIX}factor.source=snapshots, by which brokers know what the others hold; set that, or off"
+        )
+        yield Problem(f"{PREFIX}budgets", wrong)
     period, validity = settings.snapshots_period, settings.validity
     concerned = settings.factor_source in SNAPSHOT_READERS or "publish-volumes" in settings.tasks
     if concerned and _PERIODS * period > validity:

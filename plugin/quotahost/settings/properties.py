@@ -296,6 +296,13 @@ class EnforcementSettings(Frozen):
     """Which clients a factor of volumes applies to. `cluster`: all clients, as proposal 035 says. `topics`: only
     clients that write to topics with a replica on a volume above its soft limit. `topics` needs the fence, which sees
     who writes where. Without the fence, and where a source doesn't know the topics, all clients are slowed."""
+    budgets: Annotated[Literal["off", "on"], ONE_OF] = declare("budgets", default="off")
+    """Whether this broker slows, and turns back, who writes to topics that use up a budget of storage (`quotahost
+    quotas apply`). Needs the fence and `factor.source=snapshots`. The plugins' client then reads the topic of the
+    cluster-wide quotas, and the pipeline isn't needed."""
+    budget_soft_share: Part = declare("budget.soft.share", default="0.9")
+    """From which part of a budget's bytes, 0.0 to 1.0, those who write to its topics are slowed. At all of them their
+    requests are turned back."""
     # By default ACLs stay in force where there are some; behind `none` everybody may do everything.
     fence_authorizer: Text = declare(
         "fence.authorizer", default="org.apache.kafka.metadata.authorizer.StandardAuthorizer", live=False

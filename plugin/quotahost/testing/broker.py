@@ -24,6 +24,7 @@ class FakeBroker:
         looked: what ``look()`` answers, with ``most`` of its uses, or raises.
         explained: what ``explain()`` answers, by client.
         offline: what ``offline_log_dirs()`` answers.
+        sizes: what ``replicas()`` answers, by topic and partition.
         shown: every gauge and counter by type, name and attribute, as it is now.
     """
 
@@ -32,6 +33,7 @@ class FakeBroker:
     brokers: dict[int, bool] | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
     directories: list[LogDir] | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
     offline: tuple[str, ...] = ()
+    sizes: dict[tuple[str, int], tuple[int, bool]] = field(default_factory=dict)
     usages: list[ClientUsage] | Exception = field(default_factory=list)
     looked: Look | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
     explained: dict[Client, list[str]] = field(default_factory=dict)
@@ -58,6 +60,9 @@ class FakeBroker:
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         return self.offline
+
+    def replicas(self, replicas: Sequence[tuple[str, int]]) -> list[tuple[int, bool] | None]:
+        return [self.sizes.get(replica) for replica in replicas]
 
     def usage(self, most: int) -> list[ClientUsage]:
         return _answer(self.usages)[:most]

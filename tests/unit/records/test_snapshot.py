@@ -358,3 +358,10 @@ def test_a_snapshot_is_kept_in_utc_and_needs_a_time_zone() -> None:
 def test_a_snapshot_takes_volumes_of_its_own_broker_only() -> None:
     with pytest.raises(ValueError, match="volumes of"):
         Snapshot("0", NOW, (Volume("1", "/data", 1, 1),))
+
+
+@pytest.mark.parametrize("odd", ['"a"', "[1]", '[["a"]]', '[["a",-1]]', '[["a","1"]]', '{"a":1}', "[[1,1]]"])
+def test_a_list_of_budgets_that_is_wrong_counts_as_none_as_the_pipeline_does_not_read_it(odd: str) -> None:
+    good = encode(Snapshot("0", NOW, (), budgets=(("a", 3),)))
+    assert decode(b"0", good).budgets == (("a", 3),)
+    assert decode(b"0", good.replace(b'[["a",3]]', odd.encode())).budgets is None

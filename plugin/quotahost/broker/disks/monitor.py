@@ -16,6 +16,7 @@ from typing import Final, Self
 
 from quotahost.api import Broker, DiskState, Metrics
 from quotahost.background import LoggedOnce, Periodic, start_daemon
+from quotahost.broker.disks.budgets import BudgetSizes, NoBudgets
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs, out_of_inodes, read_disks, unreadable
 from quotahost.broker.disks.topics import TopicsByVolume
 from quotahost.model import ClusterVolumes, Volume
@@ -35,6 +36,7 @@ class DiskMonitor:
 
     Attributes:
         cluster_id: see Disks.
+        budgets: see Disks.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class DiskMonitor:
         self._known: ClusterVolumes | None = None
         self._read_at, self._unreadable = -math.inf, dict[str, str]()  # log directories whose disk fails, and why
         self._topics = TopicsByVolume(clock)
+        self.budgets = BudgetSizes(broker, self._directories, clock)
         self._failure = LoggedOnce(log, logging.ERROR)
         self._inodes = LoggedOnce(log)
         self._logged = set[str]()
@@ -104,6 +107,7 @@ class DiskMonitor:
         # After the time was taken: a listing that takes long must not make the numbers younger than they are.
         disks = self._with_topics(self._with_limits(disks))
         self.cluster_id = self.cluster_id or cluster_id(self._directories)
+        self.budgets.look(frozenset(self._directories) - {place for place, _ in disks.places})
         before = self._newest[1]
         self._newest = (looked_at, before if disks == before else disks)
         if disks != before:
@@ -208,11 +212,13 @@ class NoDisks:
 
     Attributes:
         cluster_id: see Disks. The storage of a node is formatted before it starts, so it is read once.
+        budgets: see Disks. Nobody writes to a controller.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         """``properties`` are the node's own, with ``log.dirs``."""
         self.cluster_id = cluster_id(log_dirs(properties))
+        self.budgets = NoBudgets()
 
     def latest(self) -> tuple[float, DiskState | None]:
         return 0.0, DiskState(())

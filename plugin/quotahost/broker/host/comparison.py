@@ -157,7 +157,7 @@ def _factor(use: _Use, state: BrokerState, stand_in: StandIn, comparison: Compar
     if use.exempt or (state.is_for_topics and not use.marked):
         return
     quota_type = use.key[0]
-    if quota_type is QuotaType.PRODUCE and state.fence_closed and not state.is_for_topics:
+    if quota_type is QuotaType.PRODUCE and state.stops_all:
         most = None if use.passes else 0.0  # the fence would turn it back
     else:
         floor, instead = state.floors[quota_type], use.stand_in

@@ -108,6 +108,11 @@ class BrokerState:
         return self.is_for_topics and not self.factor_in_shadow
 
     @property
+    def stops_all(self) -> bool:
+        """Whether the closed fence turns back the requests of all clients, and not only those to held topics."""
+        return self.fence_closed and self.factor <= 0 and not self.is_for_topics
+
+    @property
     def is_active_controller(self) -> bool:
         """Whether partition mutations are counted on this node."""
         return self.controller == self.node != ""
@@ -181,7 +186,8 @@ class QuotaState:
     #: rate and delay are those of all in the scope.
     slowed: bool = False
     affected_topic: str = ""  # for whose sake one client is slowed; "" if it is not, or for several clients
-    affected_place: str = ""  # where that topic has its replica: "broker 3, volume /dev/sdb"
+    affected_place: str = ""  # where that topic has its replica: "broker 3, volume /dev/sdb"; or which budget it uses
+    budget_factor: float | None = None  # the factor of the budget that it uses; None if it is a volume
     bound: LimitedBy = LimitedBy.NOTHING  # by what the clients are held back now
     idle: float = 0.0  # seconds since Kafka asked for it last
     shadow: str = ""  # what suppliers in shadow would give, as the host wrote it (``shadow_text``); "" for nothing
@@ -211,7 +217,8 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
         single = client if client is not None else row if whose(user, row["client_id"])[2] == "client" else None
         mark = single["mark"] if single else None
         more = _slowed_more(row)
-        slowed = state.slows_some and factored and (mark is not None if single else more)
+        of_budget = mark is not None and mark["budget"] != "" and not state.factor_in_shadow
+        slowed = factored and (of_budget or (state.slows_some and (mark is not None if single else more)))
         base, limit, stand_in = row["base"], row["slowed_limit" if slowed else "limit"], row["stand_in"]
         stands = base is None and limit is not None and factored
         own, of_slowed = row["rate"], row["slowed_rate"]
@@ -227,6 +234,7 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
             tokens=row["tokens"], slowed=slowed,
             affected_topic=mark["topic"] if mark and slowed else "",
             affected_place=mark["place"] if mark and slowed else "",
+            budget_factor=float(mark["factor"]) if mark and of_budget else None,
             idle=row["idle_ms"] / _MILLIS, shadow=row.get("shadow") or "",
             others=tuple((name, _rate(rate)) for name, _, rate in (other.partition("=") for other in others)),
         )  # fmt: skip
@@ -261,7 +269,7 @@ def _turned_back(state: BrokerState, row: Row, alone: bool) -> LimitedBy | None:
     """
     lately, mark = row["turned_back"], row.get("mark")  # of a scope of several clients there is no one mark
     if state.fence_closed and not state.fence_counts_only:
-        concerned = not state.is_for_topics or (mark is not None and mark["held"])
+        concerned = state.stops_all or (mark is not None and mark["held"])
         if concerned and not row["passes"] if alone else lately == "fence":
             return LimitedBy.FENCE
     return LimitedBy.TOPIC_QUOTA if lately == "topics" else None

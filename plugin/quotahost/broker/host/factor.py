@@ -30,13 +30,14 @@ from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.volume_evaluation import (
     LAST_FACTOR_HOLDS,
     OPEN,
+    BudgetNumbers,
     Policy,
     Scoped,
     VolumeEvaluation,
     VolumeLimits,
 )
 from quotahost.model import ClusterVolumes, Factor, State
-from quotahost.model.volumes import MAX_AFFECTED, Affected, as_answer
+from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, as_answer
 from quotahost.settings.broker import Settings
 from quotahost.text import escaped
 
@@ -76,7 +77,8 @@ class FactorLoop:
         """``clock`` in seconds, monotonic; ``memory`` tells the state in which the broker stopped."""
         self._shim, self._guard, self._clock, self._memory = shim, guard, clock, memory
         limits = VolumeLimits(shim, guard)
-        self._volumes = VolumeEvaluation(guard, clock, limits.broker, limits.show)
+        self._volumes = VolumeEvaluation(guard, clock, limits.broker, limits.show, BudgetNumbers(shim).show)
+        self._budgets: tuple[SlowedBudget, ...] = ()  # as they were known last
         self._in_force = FactorInForce(shim, clock)
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
@@ -100,6 +102,7 @@ class FactorLoop:
         source = plugins.factor_source()
         if source is None:
             self._volumes.hide()
+            self._budgets = ()
             # A source that is configured later starts then, and is waited for from then on.
             self._started, self._known_at, self._known = now, None, Scoped(OPEN)
             self._show(lacking=False, unknown=False)
@@ -117,12 +120,14 @@ class FactorLoop:
         patience = grace if self._known_at is None else validity
         if isinstance(answer, Factor):
             self._volumes.hide()
+            self._budgets = ()
             return Reading(Factor(answer.value, _line(answer.cause)))
         if not isinstance(answer, ClusterVolumes):
             return Reading(OPEN, f"factor source {name} doesn't know", patience)
         # In shadow no factor has any effect.
         in_force = 1.0 if settings.shadow.factor else self._in_force.value
         scoped, failed = self._volumes.evaluate(answer, policy, settings.pause_resume_free_share, in_force)
+        self._budgets = scoped.budgets
         if answer.unknown:
             # No patience: a source names as unknown only what it has waited for itself (validity, startup.grace).
             more = " ..." if len(answer.unknown) > _MOST_UNKNOWN else ""
@@ -167,12 +172,14 @@ class FactorLoop:
 
     def _put(self, new: Scoped, settings: Settings) -> None:
         """Put a factor into the table, for the writers of its topics if it may be for them alone, else for all."""
-        if new is self._found and settings.factor_scope == "topics":
+        if new is self._found and settings.factor_scope == "topics" and not self._budgets:
             return  # it is in the table with its topics, and would be for all if it were put there again
         self._found = None
-        factor, affected = new.factor, new.affected
+        fence = self._shim.fence()
         # Without the fence nobody sees who writes where. Asked each time: a broker makes it after its callback.
-        if factor.value >= 1 or affected is None or settings.factor_scope != "topics" or not self._shim.fence():
+        new = replace(new, budgets=self._budgets if fence else ())
+        factor, affected = new.factor, new.affected
+        if factor.value >= 1 or affected is None or settings.factor_scope != "topics" or not fence:
             self._in_force.replace(replace(new, affected=None))
             return
         count = len(affected.places)
@@ -208,6 +215,17 @@ def smaller(one: Scoped, other: Scoped) -> Scoped:
     return Scoped(factor, Affected(places, held), full)
 
 
+def _is_step(last: float, new: float) -> bool:
+    """Whether a factor differs enough from the one in force to be handed on.
+
+    A change of state is, however small it is: the fence closes at exactly 0 and opens above it. The new factor is
+    compared with the one in force, so slow changes add up to a step.
+    """
+    change = abs(new - last)
+    # An equal factor has a case of its own, since no change is below a tenth of 0.
+    return Factor(new).state is not Factor(last).state or not (change < STEP and (change == 0 or change < SHARE * last))
+
+
 # ---- what Java has ---------------------------------------------------------------------------------------------
 
 
@@ -237,20 +255,26 @@ class FactorInForce:
         Else at most its cause, the topics whose writers it is for, and whether a volume is known to be full.
         """
         last = self._factor
-        # A change of state is taken however small it is: the fence closes at exactly 0 and opens above it.
         transition = new.factor.state is not last.state
-        change = abs(new.factor.value - last.value)
-        # The new factor is compared with the one in force, so slow changes add up to a step. An equal factor has a case
-        # of its own, since no change is below a tenth of 0.
-        if not transition and change < STEP and (change == 0 or change < SHARE * last.value):
+        if not _is_step(last.value, new.factor.value):
             # Another volume may be the cause now, which explain and the metrics have to show.
             new = replace(new, factor=Factor(last.value, new.factor.cause))
+        before = {budget.name: budget.factor for budget in self._last.budgets} if self._last else {}
+        new = replace(
+            new,
+            budgets=tuple(
+                budget
+                if budget.name not in before or _is_step(before[budget.name], budget.factor)
+                else replace(budget, factor=before[budget.name])
+                for budget in new.budgets
+            ),
+        )
         # The first one always: nobody else would take back what is in the table from before.
         if new == self._last:
             self._log_state()
             return
         self._factor, self._last = new.factor, new
-        self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full)
+        self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full, new.budgets)
         self._show_cause()
         if transition:
             self._shim.count("Factor", "", "Transitions", 1)

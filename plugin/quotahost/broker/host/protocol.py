@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from quotahost.broker.host.messages import Answers, Batch, ConfigRow, batch, decode, encode
 from quotahost.model import Factor, LogDir, QuotaType
-from quotahost.model.volumes import Affected
+from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
 from quotahost.throttling import quota_windows
 
@@ -288,6 +288,13 @@ class Shim:
         """This broker's log directories that Kafka has marked offline."""
         return tuple(self._call("offline_log_dirs"))
 
+    @_declare("topics: [text], partitions: ints", "[twice the bytes, and 1 more of a leader: long]", most=_MANY)
+    def replicas(self, replicas: Sequence[tuple[str, int]]) -> list[tuple[int, bool] | None]:
+        """The bytes of each replica of this broker, and whether it leads; below 0 of one that it doesn't have."""
+        partitions = array("i", (partition for _, partition in replicas))
+        sizes = self._call("replicas", [topic for topic, _ in replicas], partitions)
+        return [None if size < 0 else (size >> 1, bool(size & 1)) for size in sizes]
+
     @_declare("words: [text]", "text", most=_TEXT)
     def ask(self, *words: str) -> Any:
         """What Java answers to a question, its JSON as Python's values (``quotahost.broker.host.dump``)."""
@@ -344,19 +351,39 @@ class Shim:
         return Factor(*self._call("factor"))
 
     @_declare(
-        "value: double, cause: text, affected: null or [topics: [text], places: [text], held: [bool]], full: bool",
+        "value: double, cause: text, affected: null or [topics: [text], places: [text], held: [bool], groups: ints, "
+        "names: [text], factors: doubles, errors: [text]], full: bool",
         most=_MANY,
     )
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
+    def set_factor(
+        self,
+        value: float,
+        cause: str,
+        affected: Affected | None = None,
+        full: bool = False,
+        budgets: Sequence[SlowedBudget] = (),
+    ) -> None:
         """The factor from 0 to 1 that applies from now on, its cause in words for an operator, and whom it is for.
 
         ``affected``: only clients that write to these topics; None: all clients. ``full``: a volume is known to be at
-        its hard limit, so topics and partitions may be refused, too.
+        its hard limit, so topics and partitions may be refused, too. ``budgets``: their factors are for those who write
+        to their topics, beside the other one. In Java the topics with one factor are a group: the volumes' has the name
+        "", and is absent where their factor is for all clients.
         """
-        whom = None
-        if affected is not None:
-            topics = list(affected.places)
-            whom = [topics, list(affected.places.values()), [topic in affected.held for topic in topics]]
+        groups = [SlowedBudget("", float(value), frozenset(affected.places))] if affected is not None else []
+        groups += budgets
+        if not groups:
+            self._call("set_factor", float(value), cause, None, full)
+            return
+        # The largest factor first: of a topic of several groups the smallest one is left.
+        of = {topic: at for at, g in sorted(enumerate(groups), key=lambda one: -one[1].factor) for topic in g.topics}
+        places, held = (affected.places, affected.held) if affected is not None else ({}, frozenset())
+        whom = [
+            list(of), [groups[at].place or places[topic] for topic, at in of.items()],
+            [groups[at].factor <= 0 if groups[at].name else topic in held for topic, at in of.items()],
+            array("i", of.values()), [group.name for group in groups],
+            array("d", (group.factor for group in groups)), [group.error for group in groups],
+        ]  # fmt: skip
         self._call("set_factor", float(value), cause, whom, full)
 
     @_declare("principals: [text], client_ids: [text], internal_client_ids: text", most=_MANY)

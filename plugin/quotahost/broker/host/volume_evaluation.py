@@ -7,7 +7,9 @@
 3. A volume that reached its hard limit keeps the factor 0 until some of the way back is free (``Pauses``).
 4. The smallest factor applies. With ``factor.scope=topics`` it is for those who write to the topics on the volumes with
    factors below 1 (``affected``).
-5. The factors and limits of this broker's own volumes go to the metrics (``VolumeLimits``).
+5. The budgets of storage are judged in the same way, each for the writers of its own topics (``slowed_budgets``).
+6. The factors and limits of this broker's own volumes go to the metrics (``VolumeLimits``), and those of all budgets
+   (``BudgetNumbers``).
 """
 
 from collections import OrderedDict
@@ -21,8 +23,9 @@ from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.plugins import Failed, Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClusterVolumes, Factor, Limit, Volume
-from quotahost.model.volumes import MAX_AFFECTED, Affected, ByteLimits, byte_limits
+from quotahost.model.volumes import MAX_AFFECTED, Affected, ByteLimits, SlowedBudget, byte_limits
 from quotahost.text import printable
+from quotahost.units.show import show_number
 
 OPEN: Final = Factor(1.0)
 LAST_FACTOR_HOLDS: Final = "its last factor holds for validity"  # the consequence of a failure
@@ -41,24 +44,33 @@ Show: TypeAlias = Callable[[Policy | None, Factors], None]
 class Scoped:
     """A factor and whom it is for: the writers of these topics, or all clients where ``affected`` is None.
 
-    ``full`` says that the factor is 0 by what is known, and not only because something is unknown.
+    ``full`` says that the factor is 0 by what is known, and not only because something is unknown. ``budgets`` are
+    those with factors below 1 of their own.
     """
 
     factor: Factor
     affected: Affected | None = None
     full: bool = False
+    budgets: tuple[SlowedBudget, ...] = ()
 
 
 class VolumeEvaluation:
     """Asks the policy about the volumes of the newest answer of the factor source."""
 
-    def __init__(self, guard: Guard, clock: Callable[[], float], broker: str | None, show: Show) -> None:
-        """``clock`` in seconds, monotonic.
+    def __init__(
+        self,
+        guard: Guard,
+        clock: Callable[[], float],
+        broker: str | None,
+        show: Show,
+        show_budgets: Callable[[Factors], None] = lambda judged: None,
+    ) -> None:
+        """``clock`` in seconds, monotonic; ``show_budgets`` takes the factors of all budgets.
 
         ``show`` takes the policy and the factors of the volumes of ``broker``, or of all volumes if that is None.
         """
         self._guard, self._broker, self._show = guard, broker, show
-        self._pauses = Pauses(guard, clock)
+        self._pauses, self._show_budgets = Pauses(guard, clock), show_budgets
         self._last: tuple[ClusterVolumes, Scoped] | None = None
 
     def forget(self) -> None:
@@ -69,6 +81,7 @@ class VolumeEvaluation:
         """No volumes are evaluated any more: their limits and factors leave the metrics."""
         self._last = None
         self._show(None, [])
+        self._show_budgets([])
 
     def evaluate(
         self, answer: ClusterVolumes, policy: Policy | None, share: float, in_force: float
@@ -95,8 +108,11 @@ class VolumeEvaluation:
         self._pauses.begin()
         hold = partial(self._pauses.held, policy, share)
         factor, failure, own, lowered = evaluated(plugin, answer.volumes, self._broker, hold)
-        scoped = Scoped(factor, affected(lowered))
+        _, of_budgets, budgets, _ = evaluated(plugin, answer.budgets, None, hold)
+        failure = failure or of_budgets
+        scoped = Scoped(factor, affected(lowered), budgets=slowed_budgets(budgets))
         self._show(policy, own)
+        self._show_budgets(budgets)
         if failure is None:
             # evaluated() calls the policy without the guard, so the guard has to hear of the success here.
             self._guard.heal(name, "quota_factor()")
@@ -178,6 +194,27 @@ def affected(lowered: Iterable[tuple[Volume, float]]) -> Affected | None:
         if len(places) > MAX_AFFECTED:
             return None
     return Affected(places, frozenset(held))
+
+
+def slowed_budgets(judged: Factors) -> tuple[SlowedBudget, ...]:
+    """The budgets with factors below 1, without those of more than MAX_AFFECTED topics together.
+
+    What is said of a budget names no bytes used: the host would hand on each change of them.
+    """
+    slowed: list[SlowedBudget] = []
+    left = MAX_AFFECTED
+    # The smallest factor first, so that one that stops its writers is never left out before one that slows them.
+    for volume, value in sorted(judged, key=lambda one: (one[1], one[0].name)):
+        left -= len(volume.topics or ())
+        if value < 1 and volume.topics and left >= 0:
+            size = f"{volume.name} of {show_number(volume.capacity)} bytes"
+            error = f"the budget of storage {size} is used up: delete data or shorten the retention of its topics"
+            slowed.append(
+                SlowedBudget(
+                    volume.name, value, volume.topics, f"budget {size}", f"quotahost: {error}; try again later"
+                )
+            )
+    return tuple(slowed)
 
 
 # ---- how long a PAUSE lasts ------------------------------------------------------------------------------------
@@ -262,6 +299,29 @@ class Pauses:
             self._policy = plugin
         aware = self._aware
         return byte_limits(volume, aware.soft_limit(volume), aware.hard_limit(volume)) if aware else None
+
+
+# ---- budgets in the metrics --------------------------------------------------------------------------------------
+
+
+class BudgetNumbers:
+    """Shows every budget: its bytes, how many are used in the cluster, and its factor."""
+
+    def __init__(self, shim: Shim) -> None:
+        """Nothing is shown yet."""
+        self._shim = shim
+        self._shown: dict[str, tuple[int, int, float]] = {}
+
+    def show(self, judged: Factors) -> None:
+        """Show these, and no others."""
+        new = {volume.name: (volume.capacity, volume.consumed, factor) for volume, factor in judged}
+        for gone in self._shown.keys() - new.keys():
+            self._shim.forget("Budget", gone)
+        for name, numbers in new.items():
+            if self._shown.get(name) != numbers:
+                for attribute, value in zip(("Bytes", "Used", "Factor"), numbers, strict=True):
+                    self._shim.gauge("Budget", name, attribute, float(value))
+        self._shown = new
 
 
 # ---- this broker's volumes in the metrics ----------------------------------------------------------------------

@@ -123,7 +123,13 @@ def _creation(settings: Settings, roles: str) -> Iterator[Finding]:
 
 
 def _scope(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    """Why a factor is for all clients, though its scope is said to be topics."""
+    """Why a factor is for all clients, though its scope is said to be topics, and why budgets hold nobody."""
+    if settings.budgets == "on" and broker.get(AUTHORIZER) not in FENCES:
+        yield weak(
+            f"budgets is on, but {AUTHORIZER} is not the fence, which alone sees who writes to which topic: budgets of "
+            "storage slow and stop nobody",
+            f"{AUTHORIZER}={FENCES[0]}",
+        )
     if settings.factor_scope != "topics":
         return
     if broker.get(AUTHORIZER) not in FENCES:

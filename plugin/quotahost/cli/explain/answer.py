@@ -104,6 +104,7 @@ def common_facts(answer: Answer) -> Facts:
         ("cause", printable(answer.cause) if answer.cause and has_cause else ""),
         ("source", _source(answer) if answer.source else ""),
         ("scope", _scope(answer) if answer.is_for_topics else ""),
+        ("budget", _budget(answer)),
         ("fence", _fence(answer)),
         ("topics", _topics(answer) if answer.topics_threshold else ""),
         ("mode", _mode(answer)),
@@ -137,15 +138,24 @@ def _scope(answer: Answer) -> str:
     text = f"the factor is for those who write to {answer.affected_topics:,} affected topics"
     if answer.factor_in_shadow:
         return f"{text}; it is in shadow, so nobody is slowed"
-    slowed = next((quota for quota in answer.quotas if quota.affected_topic), None)
+    slowed = next((quota for quota in answer.quotas if quota.affected_topic and quota.budget_factor is None), None)
     if slowed is not None:
         return f"{text}; this client is slowed, since it {_writes(slowed)}"
     return f"{text}; this client keeps its full quota: it has not written to an affected topic"
 
 
+def _budget(answer: Answer) -> str:
+    """The budget of storage by which the client is slowed or turned back, "" for none."""
+    quota = next((quota for quota in answer.quotas if quota.budget_factor is not None), None)
+    if quota is None or quota.budget_factor is None:
+        return ""
+    what = "turned back" if quota.budget_factor <= 0 else f"slowed by the factor {quota.budget_factor:.4g}"
+    return f"this client {_writes(quota)}: {what}"
+
+
 def _writes(quota: QuotaState) -> str:
     topic, place = printable(quota.affected_topic), printable(quota.affected_place)
-    return f"writes to {topic}, which has a replica on {place}"
+    return f"writes to {topic}, which {'has a replica on' if quota.budget_factor is None else 'uses the'} {place}"
 
 
 def _fence(answer: Answer) -> str:
@@ -159,6 +169,8 @@ def _fence(answer: Answer) -> str:
         of_topics = "requests to affected topics on full volumes"
         requests = of_topics if answer.is_for_topics else "this client's produce requests"
         return f"open, as the factor is in shadow; else {requests} would be turned back"
+    if answer.factor > 0:
+        return "closed for the topics of budgets of storage that are used up: requests to these are turned back"
     if answer.is_for_topics:
         return "closed for affected topics on volumes at their hard limit: requests to these are turned back"
     return "closed: this client's produce requests are turned back"
@@ -272,12 +284,18 @@ def _limit(answer: Answer, quota: QuotaState) -> str:
         return text + ", as shadow=all enforces nothing"
     if quota.floored:
         return text + ", the floor"
-    return text + (f", by the factor {answer.limit_factor:.4g}" if _is_lowered(answer, quota) else "")
+    return text + (f", by the factor {_factor_of(answer, quota):.4g}" if _is_lowered(answer, quota) else "")
+
+
+def _factor_of(answer: Answer, quota: QuotaState) -> float:
+    """What the limit is multiplied by now; of a budget what that is on its way to."""
+    return answer.limit_factor if quota.budget_factor is None else quota.budget_factor
 
 
 def _is_lowered(answer: Answer, quota: QuotaState) -> bool:
     """Whether the factor lowers this limit now. A quota below the floor stays whole under any factor."""
-    if quota.type not in answer.factor_types or answer.limit_factor >= 1 or quota.limit is None:
+    is_one = answer.limit_factor >= 1 and quota.budget_factor is None
+    if quota.type not in answer.factor_types or is_one or quota.limit is None:
         return False
     return quota.whole is None or quota.limit < quota.whole
 
@@ -327,7 +345,7 @@ def _factor_in_shadow(answer: Answer, quota: QuotaState) -> str:
     limit = _lowered(answer, quota, quota.base, answer.factor, quota.stand_in)
     if limit is None:
         return ""
-    if quota.type is QuotaType.PRODUCE and answer.fence_closed and not answer.is_for_topics:
+    if quota.type is QuotaType.PRODUCE and answer.stops_all:
         text = f"the fence would turn back its produce requests ({printable(answer.cause)})"
         return "" if answer.fence_passes else text
     would = f"the factor {answer.factor:.4g} would make the limit {_rate(quota, limit)}"
@@ -446,8 +464,8 @@ def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
             LimitedBy.FLOOR if quota.floored else LimitedBy.FACTOR if _is_lowered(answer, quota) else LimitedBy.QUOTA
         )
     if bound is LimitedBy.FLOOR:
-        return f"the floor, which the factor {answer.limit_factor:.4g} has come down to{because}"
+        return f"the floor, which the factor {_factor_of(answer, quota):.4g} has come down to{because}"
     if bound is LimitedBy.FACTOR:
-        return f"the factor {answer.limit_factor:.4g}{because}"
+        return f"the factor {_factor_of(answer, quota):.4g}{because}"
     given_by = "" if quota.newcomer else f" of {printable(quota.supplier)}"
     return f"the {_sharers(quota)[1]} quota{given_by}"

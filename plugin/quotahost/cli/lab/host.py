@@ -58,7 +58,10 @@ class SmallShim:
         """A new broker begins open."""
         return Factor(1.0)
 
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
+    def set_factor(
+        self, value: float, cause: str, affected: Affected | None = None, full: bool = False, budgets: object = ()
+    ) -> None:
+        """From now on; nothing played has a budget of storage."""
         self._put(value, cause, affected)
 
     def plugin_failed(self, name: str, by: float = 1.0) -> None:

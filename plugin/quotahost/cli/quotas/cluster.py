@@ -2,13 +2,14 @@
 
 1. :func:`cluster_at` connects. Kafka's controller has the client quotas (``client_quotas``); the cluster-wide ones are
    records of ``__quotahost_quotas``, one for each entity, which are read here as brokers read them.
+   Budgets of storage are records of the same topic.
 2. :meth:`Cluster.compare` asks for the sections that the files have, and makes the plan.
 3. :meth:`Cluster.change` has the plan validated, or makes it, and tells what was refused.
 4. :meth:`Cluster.not_made` waits until brokers have what the controller has taken.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -17,18 +18,34 @@ from quotahost.cli.property_files import read_client_config
 from quotahost.cli.quotas import client_quotas
 from quotahost.cli.quotas.client_quotas import CLIENT_ID, Connection
 from quotahost.cli.quotas.files import Declared
-from quotahost.cli.quotas.plan import Change, DeclarationError, Entity, Plan, Quotas, Refusal, compare
+from quotahost.cli.quotas.plan import (
+    BUDGETS,
+    CLIENTS,
+    CLUSTER,
+    Amount,
+    Change,
+    DeclarationError,
+    Entity,
+    Plan,
+    Quotas,
+    Refusal,
+    compare,
+)
 from quotahost.errors import QuotahostError
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.kafka.rights import ask as ask_rights
 from quotahost.model import DEFAULT
+from quotahost.model.budgets import Budget
+from quotahost.records import budgets
 from quotahost.records import quotas as records
+from quotahost.records.budgets import LatestBudgets
 from quotahost.records.codec import Refused
 
 _WAIT: Final = 10.0  # seconds until brokers have what the controller has taken
 _POLL: Final = 0.1
 _MOST_WARNINGS: Final = 5  # about records that are refused
-_SUPPLIERS: Final = {False: "client-quotas", True: "cluster-quota"}  # by section: what enforces it on brokers
+#: By section: what enforces it on brokers.
+_ENFORCERS: Final = {CLIENTS: "client-quotas", CLUSTER: "cluster-quota", BUDGETS: "budgets"}
 
 
 @contextmanager
@@ -64,7 +81,7 @@ class Cluster:
         """Nothing is asked yet; ``config`` is librdkafka's, with secrets of which nothing is shown."""
         self._connection, self._config = connection, config
         self._topic = CompactedTopic(config, topic, CLIENT_ID)
-        self._latest = records.LatestQuotas()
+        self._latest, self._budgets, self._is_read = records.LatestQuotas(), LatestBudgets(), False
         self.warnings: list[str] = []
 
     def client_quotas(self) -> Quotas:
@@ -72,20 +89,8 @@ class Cluster:
         return client_quotas.describe(self._connection)
 
     def cluster_quotas(self) -> Quotas:
-        """The cluster-wide quotas; a warning names each record that no broker takes."""
-        refused = []
-        self._latest = records.LatestQuotas()
-        try:
-            for key, value in self._topic.read():
-                try:
-                    self._latest.take(key, value)
-                except Refused as problem:
-                    refused.append(f"brokers refuse the record {(key or b'')[:200]!r} of {self._topic.name}: {problem}")
-        except QuotahostError as error:
-            raise DeclarationError(str(error)) from None
-        self.warnings += refused[:_MOST_WARNINGS]
-        if len(refused) > _MOST_WARNINGS:
-            self.warnings.append(f"... and {len(refused) - _MOST_WARNINGS} more records of {self._topic.name}")
+        """The cluster-wide quotas, as :meth:`_read` finds them."""
+        self._read()
         return {
             Entity(DEFAULT if entity == records.DEFAULT else entity.user, entity.client_id, in_cluster=True): {
                 kind: rate for kind, rate in (("produce", quota.produce), ("fetch", quota.fetch)) if rate is not None
@@ -93,12 +98,43 @@ class Cluster:
             for entity, quota in self._latest.by_entity.items()
         }
 
+    def budgets(self) -> Quotas:
+        """The budgets of storage, as :meth:`_read` finds them."""
+        self._read()
+        return {
+            Entity(budget=name): {
+                "topics": ", ".join(sorted(set(budget.topics))),
+                "bytes": budget.bytes,
+                "of": "replicas" if budget.replicas else "leaders",
+            }
+            for name, budget in self._budgets.by_name.items()
+        }
+
+    def _read(self) -> None:
+        """Read the topic, once; a warning names each record that no broker takes."""
+        if self._is_read:
+            return
+        refused = []
+        try:
+            for key, value in self._topic.read():
+                try:
+                    self._latest.take(key, value)
+                    self._budgets.take(key, value)
+                except Refused as problem:
+                    refused.append(f"brokers refuse the record {(key or b'')[:200]!r} of {self._topic.name}: {problem}")
+        except QuotahostError as error:
+            raise DeclarationError(str(error)) from None
+        self.warnings += refused[:_MOST_WARNINGS]
+        if len(refused) > _MOST_WARNINGS:
+            self.warnings.append(f"... and {len(refused) - _MOST_WARNINGS} more records of {self._topic.name}")
+        self._is_read = True
+
     def compare(self, declared: Declared, prune: bool) -> Plan:
         """What differs in the sections that the files have."""
-        sections = {False: self.client_quotas, True: self.cluster_quotas}
-        asked = sorted(declared.sections)
+        sections = {CLIENTS: self.client_quotas, CLUSTER: self.cluster_quotas, BUDGETS: self.budgets}
+        asked = [section for section in sections if section in declared.sections]
         present = {entity: rates for section in asked for entity, rates in sections[section]().items()}
-        self.warnings += client_quotas.not_enforced(self._connection, [_SUPPLIERS[section] for section in asked])
+        self.warnings += client_quotas.not_enforced(self._connection, [_ENFORCERS[section] for section in asked])
         return compare(declared.quotas, present, prune=prune or declared.prune)
 
     def change(self, plan: Plan, *, validate_only: bool = False) -> list[Refusal]:
@@ -107,13 +143,13 @@ class Cluster:
         entities: dict[bytes, Entity] = {}
         values: dict[bytes, bytes | None] = {}
         for entity, rates in plan.wanted.items():
-            if not entity.in_cluster:
+            if entity.section == CLIENTS:
                 continue
-            quota = records.ClusterQuota(_recorded(entity), rates.get("produce"), rates.get("fetch"))
             try:
-                key, value = records.key_of(quota.entity), records.encode(quota) if rates else None
-                if validate_only:
-                    self._latest.take(key, value)  # as brokers will: they keep so many entities at most
+                key, value = _record(entity, rates)
+                if validate_only:  # as brokers will: they keep so many at most
+                    self._latest.take(key, value)
+                    self._budgets.take(key, value)
             except Refused as problem:
                 refusals.append(Refusal(entity, f"brokers would refuse it: {problem}"))
             else:
@@ -157,7 +193,23 @@ class Cluster:
 
 
 def _of_kafka(plan: Plan) -> list[Change]:
-    return [change for change in plan.changes if not change.entity.in_cluster]
+    return [change for change in plan.changes if change.entity.section == CLIENTS]
+
+
+def _record(entity: Entity, amounts: Mapping[str, Amount]) -> tuple[bytes, bytes | None]:
+    """Key and value of the record of an entity, without a value if it has nothing.
+
+    Raises:
+        Refused: no broker would take it.
+    """
+    if entity.budget is not None:
+        key = budgets.key_of(entity.budget)
+        if not amounts:
+            return key, None
+        topics = tuple(amounts["topics"].split(", "))
+        return key, budgets.encode(Budget(entity.budget, topics, amounts["bytes"], amounts["of"] == "replicas"))
+    quota = records.ClusterQuota(_recorded(entity), amounts.get("produce"), amounts.get("fetch"))
+    return records.key_of(quota.entity), records.encode(quota) if amounts else None
 
 
 def _recorded(entity: Entity) -> records.Entity:

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 from quotahost.cli.console import console, one_line, say, table, writing
-from quotahost.cli.quotas.plan import UNITS, Change, DeclarationError, Plan, Refusal
+from quotahost.cli.quotas.plan import UNITS, Amount, Change, DeclarationError, Plan, Refusal
 from quotahost.records.topics import QUOTAS
 from quotahost.units.show import show_limit
 
@@ -114,9 +114,9 @@ def export(
 
         present = dict(cluster.client_quotas())
         try:
-            present |= cluster.cluster_quotas()
+            present |= {**cluster.cluster_quotas(), **cluster.budgets()}
         except DeclarationError as error:  # a cluster may have none, and nobody but its operators the right to see that
-            missing.append(f"left out: all cluster-wide quotas: {error}")
+            missing.append(f"left out: all cluster-wide quotas and budgets: {error}")
     missing += [
         f"left out: {entity} has {key} {rate}, by which Kafka limits nobody"
         for entity, rates in present.items()
@@ -176,7 +176,7 @@ def _declared(files: Sequence[Path]) -> "Declared":
         names = ", ".join(declared.left_out[:5]) + (", ..." if len(declared.left_out) > 5 else "")
         say(f"Left out {len(declared.left_out)}, which are no KafkaUser: {names}")
     if not declared.sections:
-        raise DeclarationError("the files declare nothing; write quotas, cluster-quotas, or a KafkaUser")
+        raise DeclarationError("the files declare nothing; write quotas, cluster-quotas, budgets, or a KafkaUser")
     return declared
 
 
@@ -243,8 +243,8 @@ def _counted(planned: Plan) -> str:
     return ", ".join(f"{kinds.count(kind)} to {kind}" for kind in _STYLES)
 
 
-def _rate(key: str, rate: float | None) -> str:
+def _rate(key: str, rate: Amount | None) -> str:
     """With its unit; ``none`` where there is no quota."""
-    if rate is None:
-        return "none"
+    if rate is None or isinstance(rate, str):
+        return "none" if rate is None else rate
     return show_limit(None if math.isinf(rate) else rate, UNITS.get(key, ""))

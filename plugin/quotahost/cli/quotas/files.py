@@ -20,22 +20,44 @@ from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias, TypeVar
 
 import javaproperties
 import yaml
-from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from quotahost.cli.quotas.plan import (
+    BUDGETS,
+    CLIENTS,
+    CLUSTER,
     DEFAULT_NAME,
     OF_ADDRESSES,
     OF_CLIENTS,
     OF_CLUSTER,
+    Amount,
     DeclarationError,
     Entity,
     Quotas,
 )
 from quotahost.model import DEFAULT, Default
+from quotahost.records.budgets import MAX_PATTERNS, NAME, PATTERN, Of
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.rate_lists import parse_client_rates, parse_rates
 from quotahost.text import nearest, printable
-from quotahost.units.parse import MAX_COUNT, MAX_SIZE, UNLIMITED, parse_limit, parse_percent, parse_quantity
+from quotahost.units.parse import (
+    MAX_COUNT,
+    MAX_SIZE,
+    UNLIMITED,
+    parse_limit,
+    parse_percent,
+    parse_quantity,
+    parse_space,
+)
 from quotahost.units.show import shorthand
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -176,6 +198,18 @@ def _whole(value: object, most: int = MAX_SIZE) -> float:
     return number
 
 
+def _bytes(value: object) -> int | None:
+    if value is None:
+        raise ValueError("is empty; write a size such as 500G")
+    return parse_space(value)
+
+
+def _topics(value: str) -> str:
+    if PATTERN.fullmatch(value) is None:
+        raise ValueError("names no topics; write the name of one, or the begin of names with a * at its end: orders.*")
+    return value
+
+
 # None only where the key is left out: a key without a value is a mistake.
 _Name = Annotated[str | Default | None, BeforeValidator(_name)]
 # Of clients without a client-id: the empty one beside a user.
@@ -194,7 +228,7 @@ class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
     keys: ClassVar[Iterable[str]] = ()  # of its quotas
 
-    def quotas(self) -> dict[str, float]:
+    def quotas(self) -> dict[str, Amount]:
         return {key: value for key in self.keys if (value := getattr(self, key)) is not None}
 
 
@@ -259,12 +293,36 @@ class _ClusterEntry(_Entry):
         return self
 
 
+class _BudgetEntry(_Entry):
+    """A budget of storage."""
+
+    name: str | None = None
+    topics: Annotated[list[Annotated[str, AfterValidator(_topics)]], Field(min_length=1, max_length=MAX_PATTERNS)]
+    size: Annotated[int | None, BeforeValidator(_bytes)] = Field(alias="bytes")
+    of: Of = "leaders"
+
+    def entity(self) -> Entity:
+        return Entity(budget=self.topics[0] if self.name is None else self.name)
+
+    def quotas(self) -> dict[str, Amount]:
+        return {"topics": ", ".join(sorted(set(self.topics))), "bytes": self.size, "of": self.of}
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if self.name is None and len(self.topics) > 1:
+            raise ValueError("has several topics and no name; write one, by which errors and metrics call it")
+        if NAME.fullmatch(str(self.entity().budget)) is None:
+            raise ValueError("needs a name of 1 to 64 letters, digits, dots, dashes, underscores or stars; write one")
+        return self
+
+
 class _OwnDocument(_Form):
     """The whole of a document of quotahost's own."""
 
     prune: bool = False
     client_quotas: list[_ClientEntry] | None = Field(None, alias="quotas")
     cluster_quotas: list[_ClusterEntry] | None = Field(None, alias="cluster-quotas")
+    budgets: list[_BudgetEntry] | None = None
 
 
 class _StrimziQuotas(_Form):
@@ -294,7 +352,7 @@ class _KafkaUser(BaseModel):
         return self.given.quotas() if self.given else {}
 
 
-_OWN: Final = (_OwnDocument, _ClientEntry, _ClusterEntry)
+_OWN: Final = (_OwnDocument, _ClientEntry, _ClusterEntry, _BudgetEntry)
 
 # ---- what the files declare ------------------------------------------------------------------------------------
 
@@ -305,13 +363,13 @@ class Declared:
 
     Attributes:
         quotas: by entity and key.
-        sections: what is managed at all: False for Kafka's client quotas, True for cluster-wide ones.
+        sections: what is managed at all, by the names of a file's sections.
         prune: whether a file asks for the removal of what no file names.
         left_out: resources of Kubernetes that are no KafkaUser: kind and name.
     """
 
-    quotas: dict[Entity, dict[str, float]] = field(default_factory=dict)
-    sections: set[bool] = field(default_factory=set)
+    quotas: dict[Entity, dict[str, Amount]] = field(default_factory=dict)
+    sections: set[str] = field(default_factory=set)
     prune: bool = False
     left_out: list[str] = field(default_factory=list)
 
@@ -343,20 +401,19 @@ class _Reading:
 
     def document(self, document: _Document) -> None:
         if not isinstance(document.content, dict):
-            self._problem(document, (), "is no mapping; write prune, quotas, cluster-quotas, or a KafkaUser")
+            self._problem(document, (), "is no mapping; write prune, quotas, cluster-quotas, budgets, or a KafkaUser")
         elif "kind" in document.content:
             self._resource(document, (), document.content)
         elif own := self._checked(document, (), document.content, _OwnDocument):
             self.declared.prune |= own.prune
-            sections: tuple[tuple[Sequence[_Entry] | None, bool], ...]
-            sections = ((own.client_quotas, False), (own.cluster_quotas, True))
-            for entries, in_cluster in sections:
+            sections: tuple[tuple[Sequence[_Entry] | None, str], ...]
+            sections = ((own.client_quotas, CLIENTS), (own.cluster_quotas, CLUSTER), (own.budgets, BUDGETS))
+            for entries, section in sections:
                 if entries is None:
                     continue
-                self.declared.sections.add(in_cluster)
+                self.declared.sections.add(section)
                 for number, entry in enumerate(entries):
-                    way = ("cluster-quotas" if in_cluster else "quotas", number)
-                    self._add(document, way, entry.entity(), entry.quotas())
+                    self._add(document, (section, number), entry.entity(), entry.quotas())
 
     def _resource(self, document: _Document, way: _Way, resource: Any) -> None:
         """A resource of Kubernetes, or a list of them as ``kubectl get -o yaml`` prints it."""
@@ -367,7 +424,7 @@ class _Reading:
             for number, item in enumerate(items if isinstance(items, list) else ()):
                 self._resource(document, (*way, "items", number), item)
         elif kind == "KafkaUser":
-            self.declared.sections.add(False)
+            self.declared.sections.add(CLIENTS)
             if user := self._checked(document, way, content, _KafkaUser):
                 self._add(document, way, user.entity(), user.quotas())
         else:
@@ -375,7 +432,7 @@ class _Reading:
             name = metadata.get("name") if isinstance(metadata, dict) else None
             self.declared.left_out.append(printable(f"{kind} {name or ''}".strip()))
 
-    def _add(self, document: _Document, way: _Way, entity: Entity, quotas: dict[str, float]) -> None:
+    def _add(self, document: _Document, way: _Way, entity: Entity, quotas: dict[str, Amount]) -> None:
         if other := self._places.get(entity):
             self._problem(document, way, f"{entity} is declared in {other}, too; keep one of both")
         self._places[entity] = document.place(way)
@@ -435,7 +492,7 @@ def read_properties(file: Path) -> Declared:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no properties file"
         raise DeclarationError(f"{file} can't be read: {reason}; name a server.properties") from None
-    declared = Declared(sections={True})
+    declared = Declared(sections={CLUSTER})
     problems = []
     for name, text in properties.items():
         kind, _, names = name.removeprefix(_OLD).partition(".")
@@ -470,27 +527,32 @@ def _old_rates(kind: str, names: str, text: str) -> dict[tuple[str | Default | N
 
 def in_yaml(quotas: Quotas) -> str:
     """The text of a file that declares these quotas; entities as in tables, rates in the shortest exact form."""
-    content: dict[str, list[dict[str, Any]]] = {"quotas": [], "cluster-quotas": []}
+    content: dict[str, list[dict[str, Any]]] = {CLIENTS: [], CLUSTER: [], BUDGETS: []}
     for entity in sorted(quotas, key=Entity.order):
         rates = {key: _written_rate(rate) for key, rate in sorted(quotas[entity].items()) if declarable(entity, rate)}
         names = {kind: _written_name(name) for kind, name in entity.parts().items()}
-        content["cluster-quotas" if entity.in_cluster else "quotas"].append(names | rates)
-    if not content["cluster-quotas"]:
-        del content["cluster-quotas"]
+        if entity.budget is not None:
+            names, rates["topics"] = {"name": entity.budget}, rates["topics"].split(", ")
+        content[entity.section].append(names | rates)
+    for section in (CLUSTER, BUDGETS):
+        if not content[section]:
+            del content[section]
     dumped: str = yaml.dump(content, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=1_000_000)
     return _HEAD + dumped
 
 
-def declarable(entity: Entity, rate: float) -> bool:
+def declarable(entity: Entity, rate: Amount) -> bool:
     """Whether a file can say it: Kafka's controller lets NaN and infinity pass for two keys, and limits nobody then."""
-    return not math.isnan(rate) and (entity.in_cluster or not math.isinf(rate))
+    return entity.budget is not None or (not math.isnan(rate) and (entity.in_cluster or not math.isinf(rate)))
 
 
-def _written_rate(rate: float) -> str | int | float:
-    """``10M``, ``unlimited``, or the number."""
+def _written_rate(rate: Amount) -> Any:
+    """``10M``, ``unlimited``, the number, or a text of a budget."""
+    if isinstance(rate, str):
+        return rate
     if math.isinf(rate):
         return UNLIMITED
-    return shorthand(rate) or (int(rate) if rate.is_integer() else rate)
+    return shorthand(rate) or (int(rate) if float(rate).is_integer() else rate)
 
 
 def _written_name(name: str | Default) -> Any:

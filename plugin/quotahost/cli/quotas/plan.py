@@ -1,13 +1,14 @@
 """Whom a quota is for and how much, and the plan: what must change so that a cluster has what files declare.
 
 Files (``files``) and clusters (``cluster``) both give :data:`Quotas`, rates by entity and key, of Kafka's own client
-quotas and of cluster-wide ones alike. :func:`compare` makes the plan of the two: an entity that is declared shall have
-the declared quotas and no others; one that no file names stays as it is, or loses its quotas with ``--prune``.
+quotas, of cluster-wide ones and of budgets of storage alike. :func:`compare` makes the plan of the two: an entity that
+is declared shall have the declared quotas and no others; one that no file names stays as it is, or loses its quotas
+with ``--prune``.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from quotahost.errors import QuotahostError
 from quotahost.model import DEFAULT, Default
@@ -24,7 +25,10 @@ OF_CLIENTS: Final = {
 }
 OF_ADDRESSES: Final = {"connection_creation_rate": "connections/s"}
 OF_CLUSTER: Final = {"produce": "bytes/s", "fetch": "bytes/s"}
-UNITS: Final = OF_CLIENTS | OF_ADDRESSES | OF_CLUSTER
+OF_BUDGET: Final = {"topics": "", "bytes": "bytes", "of": ""}
+UNITS: Final = OF_CLIENTS | OF_ADDRESSES | OF_CLUSTER | OF_BUDGET
+#: The sections of a file that are managed or not, and what an entity belongs to.
+CLIENTS, CLUSTER, BUDGETS = "quotas", "cluster-quotas", "budgets"
 
 Name: TypeAlias = str | Default | None  # None: not part of the entity
 
@@ -42,20 +46,29 @@ class Entity:
     Attributes:
         in_cluster: it is about a cluster-wide quota, not about Kafka's own client quotas. Its default, for every
             client that no other entity names, is the user DEFAULT.
+        budget: the name of a budget of storage, which has no other names.
     """
 
     user: Name = None
     client_id: Name = None
     ip: Name = None
     in_cluster: bool = False
+    budget: str | None = None
+
+    @property
+    def section(self) -> str:
+        """CLIENTS, CLUSTER or BUDGETS."""
+        return CLUSTER if self.in_cluster else CLIENTS if self.budget is None else BUDGETS
 
     def parts(self) -> dict[str, str | Default]:
         """The names that it has, by Kafka's words for their kinds."""
-        names = {"user": self.user, "client-id": self.client_id, "ip": self.ip}
+        names = {"user": self.user, "client-id": self.client_id, "ip": self.ip, "budget": self.budget}
         return {kind: name for kind, name in names.items() if name is not None}
 
     def units(self) -> Mapping[str, str]:
         """The keys that it may have quotas for, each with its unit."""
+        if self.budget is not None:
+            return OF_BUDGET
         return OF_CLUSTER if self.in_cluster else OF_CLIENTS if self.ip is None else OF_ADDRESSES
 
     def __str__(self) -> str:
@@ -67,7 +80,7 @@ class Entity:
         """Sorts as people look for it: by kind, the defaults first."""
         kinds = tuple(self.parts())
         names = tuple((name is not DEFAULT, "" if name is DEFAULT else name) for name in self.parts().values())
-        return (self.in_cluster, "ip" in kinds, "user" not in kinds, names)
+        return (self.budget is not None, self.in_cluster, "ip" in kinds, "user" not in kinds, names)
 
 
 def _shown(name: str | Default) -> str:
@@ -76,8 +89,10 @@ def _shown(name: str | Default) -> str:
     return repr(name) if name == DEFAULT_NAME else printable(str(name))
 
 
+#: What a key has: a rate or bytes; for two keys of budgets a text.
+Amount: TypeAlias = Any
 #: Quotas by entity, and by Kafka's key or the type of a cluster-wide quota, whose "unlimited" is infinity.
-Quotas: TypeAlias = Mapping[Entity, Mapping[str, float]]
+Quotas: TypeAlias = Mapping[Entity, Mapping[str, Amount]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +101,8 @@ class Change:
 
     entity: Entity
     key: str
-    before: float | None
-    after: float | None
+    before: Amount | None
+    after: Amount | None
 
     @property
     def what(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.volume_evaluation import Scoped
 from quotahost.model import ClusterVolumes, Factor, Volume
+from quotahost.model.budgets import Budget, as_volume
 from quotahost.model.volumes import Affected
 from tests.fakes.plugin_context import Clock, context, settings
 from tests.fakes.shim import FakeShim
@@ -614,3 +616,49 @@ def test_a_host_that_starts_again_slows_all_for_what_it_never_learns() -> None:
     it.step(ClusterVolumes((), waiting="the disks have not answered yet"))
     assert seen(it, Volume("2", "/silent", 100, 90)) is None
     assert it.factor == pytest.approx(0.1)
+
+
+def budget(used: int, name: str = "orders") -> Volume:
+    return as_volume(Budget(name, (f"{name}.*",), 100), used, frozenset({f"{name}.eu"}), 0.5)
+
+
+def budgets(world: World, *used: int) -> dict[str, float]:
+    """Names and factors of the budgets that Java has, after these were read."""
+    names = ("orders", "logs")
+    answer = ClusterVolumes((EMPTY,), budgets=tuple(budget(*one) for one in zip(used, names, strict=False)))
+    world.step(answer)
+    return {slowed.name: slowed.factor for slowed in world.shim.budgets[-1]}
+
+
+def test_each_budget_has_a_factor_of_its_own_beside_that_of_the_volumes() -> None:
+    world = World(fence=True)
+    assert budgets(world, 0, 0) == {}
+    assert budgets(world, 60, 0) == {"orders": 0.4}
+    assert world.factor == 1
+    assert world.shim.budgets[-1][0].topics == {"orders.eu"}
+    assert budgets(world, 60, 100) == {"logs": 0, "orders": 0.4}
+    assert "the budget of storage logs of 100 bytes is used up" in world.shim.budgets[-1][0].error
+    assert world.shim.shown["Budget", "logs", "Used"] == 100
+    assert budgets(world, 0) == {}
+    assert ("Budget", "logs", "Used") not in world.shim.shown
+
+
+def test_a_small_change_of_a_budget_is_not_handed_on_and_one_of_its_state_is() -> None:
+    world = World(fence=True)
+    budgets(world, 60)
+    handed_on = len(world.shim.budgets)
+    world.step(ClusterVolumes((EMPTY,), budgets=(replace(budget(60), capacity=100),)))
+    assert len(world.shim.budgets) == handed_on
+    budgets(world, 61)
+    assert len(world.shim.budgets) == handed_on + 1
+
+
+def test_while_the_source_is_silent_a_budget_keeps_its_factor() -> None:
+    world = World(fence=True)
+    budgets(world, 100)
+    world.step(fails, VALIDITY + 5)
+    assert [slowed.name for slowed in world.shim.budgets[-1]] == ["orders"]
+
+
+def test_without_a_fence_nobody_knows_who_uses_a_budget() -> None:
+    assert budgets(World(), 100) == {}

@@ -26,6 +26,7 @@ from quotahost.broker.host.messages import (
 )
 from quotahost.broker.host.protocol import CALLS, VERSION, Shim
 from quotahost.model import QUOTA_TYPES, Client, ScopeKind
+from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
 
 TEXTS = st.text(st.characters(codec="utf-8"))
@@ -152,6 +153,25 @@ def test_a_text_of_a_plugin_that_is_no_unicode_reaches_java_escaped(hand_over: C
     java = Java()
     hand_over(Shim(java))
     assert r"/data/\udcff is full" in java.calls[-1]
+
+
+def test_topics_of_several_groups_go_with_the_smallest_factor_of_theirs() -> None:
+    java = Java()
+    affected = Affected({"both": "broker 1, volume /d", "disk": "broker 1, volume /d"}, frozenset({"disk"}))
+    orders = SlowedBudget("orders", 0.0, frozenset({"both", "eu"}), "budget orders", "used up")
+    logs = SlowedBudget("logs", 0.7, frozenset({"both", "log"}), "budget logs", "used up")
+    Shim(java).set_factor(0.5, "full", affected, True, (orders, logs))
+    topics, places, held, groups, names, factors, errors = java.calls[-1][3]
+    assert dict(zip(topics, zip(places, held, groups, strict=True), strict=True)) == {
+        "both": ("budget orders", True, 1),
+        "eu": ("budget orders", True, 1),
+        "disk": ("broker 1, volume /d", True, 0),
+        "log": ("budget logs", False, 2),
+    }
+    assert (names, list(factors), errors) == (["", "orders", "logs"], [0.5, 0.0, 0.7], ["", "used up", "used up"])
+
+    Shim(java).set_factor(0.5, "full", None, False, (logs,))
+    assert java.calls[-1][3][4] == ["logs"], "the factor of the volumes is for all"
 
 
 def test_a_call_that_is_too_large_fails_alone_and_is_not_sent() -> None:

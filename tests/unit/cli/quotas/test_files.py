@@ -57,7 +57,7 @@ def test_every_level_of_kafkas_quotas_can_be_declared(file: Path) -> None:
         Entity(ip="10.0.0.7"): {"connection_creation_rate": 5},
         Entity(ip=DEFAULT): {"connection_creation_rate": 100},
     }
-    assert declared.sections == {False}
+    assert declared.sections == {"quotas"}
     assert not declared.prune
 
 
@@ -75,7 +75,7 @@ def test_quotas_of_the_cluster_are_a_section_of_their_own(file: Path) -> None:
         Entity(DEFAULT, in_cluster=True): {"produce": 3e6},
         Entity("alice", "app", in_cluster=True): {"produce": math.inf, "fetch": 1e6},
     }
-    assert declared.sections == {True}
+    assert declared.sections == {"cluster-quotas"}
     assert declared.prune
 
 
@@ -135,7 +135,7 @@ def test_an_entry_without_rates_says_that_there_are_none(file: Path) -> None:
         ("quotas: 5", "FILE:1: quotas: 5 Input should be a valid list"),
         ("prune: perhaps", "FILE:1: prune: perhaps Input should be a valid boolean"),
         ("cluster-quotas:\n- client-id: <default>\n  produce: 3", "FILE:2: cluster-quotas[0]: has a default that"),
-        ("- user: a", "FILE:1: is no mapping; write prune, quotas, cluster-quotas, or a KafkaUser"),
+        ("- user: a", "FILE:1: is no mapping; write prune, quotas, cluster-quotas, budgets, or a KafkaUser"),
         ("quotas: [", "is no YAML: "),
         ("quotas: &a [*a]", "FILE:1: quotas: has an alias or anchor (* or &); write out what it stands for"),
         ("quotas:\n- user: *a", "FILE:2: quotas[0].user: has an alias or anchor"),
@@ -248,7 +248,7 @@ client.quota.callback.plugin.cluster-quota.fetch.users=alice:9M
 def test_the_properties_of_earlier_versions_are_read(file: Path) -> None:
     file.write_text(PROPERTIES)
     declared = read_properties(file)
-    assert declared.sections == {True}
+    assert declared.sections == {"cluster-quotas"}
     assert declared.quotas == {
         Entity(DEFAULT, in_cluster=True): {"produce": math.inf},
         Entity("alice", in_cluster=True): {"produce": 3e6, "fetch": 9e6},
@@ -323,3 +323,34 @@ def test_an_exported_file_declares_what_there_was(quotas: dict[Entity, dict[str,
         file = Path(folder, "quotas.yaml")
         file.write_text(in_yaml(quotas), encoding="utf-8")
         assert read_declared([file]).quotas == quotas
+
+
+def test_budgets_are_read_and_written_again(tmp_path: Path) -> None:
+    file = tmp_path / "budgets.yaml"
+    text = (
+        "budgets:\n- topics: [orders.*]\n  bytes: 500G\n- name: team\n  topics: [b, a.*]\n  bytes: 2T\n  of: replicas\n"
+    )
+    declared = read(file, text)
+    assert declared.sections == {"budgets"}
+    assert declared.quotas == {
+        Entity(budget="orders.*"): {"topics": "orders.*", "bytes": 500 * 10**9, "of": "leaders"},
+        Entity(budget="team"): {"topics": "a.*, b", "bytes": 2 * 10**12, "of": "replicas"},
+    }
+    assert read(file, in_yaml(declared.quotas)).quotas == declared.quotas
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("{topics: [a, b], bytes: 1G}", "has several topics and no name"),
+        ("{topics: ['a*b'], bytes: 1G}", "names no topics"),
+        ("{topics: [a], bytes: }", "is empty; write a size"),
+        ("{topics: [a]}", "required"),
+        ("{topics: [], bytes: 1G}", "at least 1 item"),
+        ("{name: 'a b', topics: [a], bytes: 1G}", "needs a name of 1 to 64 letters"),
+        ("{topics: [a], bytes: 1G, of: both}", "'leaders' or 'replicas'"),
+    ],
+)
+def test_a_mistake_in_a_budget_is_told(tmp_path: Path, entry: str, words: str) -> None:
+    with pytest.raises(DeclarationError, match=words):
+        read(tmp_path / "budgets.yaml", f"budgets:\n- {entry}\n")

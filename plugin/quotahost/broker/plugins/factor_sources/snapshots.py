@@ -11,17 +11,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from quotahost.api import Context
+from quotahost.background import LoggedOnce
 from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Liveness, show_brokers
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import Arrival, ArrivalClock, Stamps
 from quotahost.kafka.registered_brokers import RegisteredBrokers
-from quotahost.model import ClusterVolumes
+from quotahost.model import ClusterVolumes, Volume
+from quotahost.model.budgets import Budget, Part, as_volume, in_cluster
+from quotahost.records.budgets import LatestBudgets, is_key
 from quotahost.records.codec import Refused
 from quotahost.records.snapshot import Snapshot, decode
 from quotahost.settings.broker import Settings
 from quotahost.text import printable
+
+_NO_BUDGETS: Final[Mapping[str, Budget]] = {}
+_SILENCE: Final = 3600.0  # seconds without a record of a quota after which that topic is read again
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,11 @@ class Roster:
             # A list, because a generator would run after the lock was released.
             return list(self._known(settings))
 
+    def latest(self, but: str) -> list[Snapshot]:
+        """The newest snapshot of each registered broker but one, however old it is."""
+        with self._lock:
+            return [kept.record for broker, kept in self._newest.items() if broker != but]
+
     def _known(self, settings: Settings) -> Iterator[KnownBroker]:
         validity = settings.validity.total_seconds()
         for broker in self._expected.brokers or ():
@@ -136,6 +148,52 @@ def _silent(broker: str, record: Snapshot, age: float | None, liveness: Liveness
     return KnownBroker(broker, last if awaited else None, age, problem, awaited)
 
 
+class Budgets:
+    """The budgets of storage, as the topic of the cluster-wide quotas has them; it follows the topic.
+
+    Attributes:
+        by_name: replaced as a whole when one has changed.
+    """
+
+    def __init__(self, context: Context) -> None:
+        """Begin to read."""
+        self._context, self._topic = context, context.settings.quotas_topic
+        self.by_name: Mapping[str, Budget] = {}
+        self._latest, self._refused = LatestBudgets(), LoggedOnce(context.log)
+        self._reading: LatestBudgets | None = LatestBudgets()
+        self._follower = Follower(context, self._topic, self, _SILENCE, connection=f"{context.name}-budgets")
+
+    def close(self) -> None:
+        """End the thread and its client."""
+        self._follower.close()
+
+    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
+        """See quotahost.kafka.follower.Reader."""
+        if not is_key(key):
+            return
+        if not live:
+            self._reading = self._reading or LatestBudgets(self._latest.by_name)
+        try:
+            (self._latest if live or self._reading is None else self._reading).take(key, value)
+        except Refused as problem:
+            self._context.metrics.count("Refused", problem.reason, "Records")
+            self._refused.report("a budget in %s was refused, the one before stays: %s", self._topic, problem)
+        else:
+            self._refused.healed()
+        if live:
+            self._put()
+
+    def caught_up(self) -> None:
+        """See quotahost.kafka.follower.Reader: from now on the budgets are those that were read."""
+        self._latest, self._reading = self._reading or LatestBudgets(), None
+        self._put()
+
+    def _put(self) -> None:
+        # The same object as long as nothing has changed: the disk monitor looks at once for other ones.
+        if self.by_name != self._latest.by_name:
+            self.by_name = dict(self._latest.by_name)
+
+
 class Snapshots:
     """Reads the whole topic as soon as the cluster has listed its brokers, and then follows it.
 
@@ -155,6 +213,7 @@ class Snapshots:
         self._show_at = 0.0
         self._disks = context.disks
         self._follower: Follower | None = None
+        self._budgets: Budgets | None = None
         self._registered_brokers = RegisteredBrokers(context, self._register)
         self._follow()
 
@@ -215,6 +274,7 @@ class Snapshots:
             own.volumes + tuple(volume for other in others if other.snapshot for volume in other.snapshot.volumes),
             own.unknown + tuple(text for other in others for text in other.unknown()),
             self._waits_for(others) or own.waiting,
+            self._budgeted(),
         )
         self._show(others)
         # The host judges all volumes again only for another object; with 20,000 volumes the policy takes 44 ms.
@@ -226,7 +286,32 @@ class Snapshots:
         """End the threads and the client."""
         if self._follower:
             self._follower.close()
+        if self._budgets:
+            self._budgets.close()
         self._registered_brokers.close()
+
+    def _budgeted(self) -> tuple[Volume, ...]:
+        """The budgets of storage, each as a volume: what all brokers take of it, and its topics on this one."""
+        look, settings = self._disks.budgets, self._context.settings
+        if settings.budgets == "on" and self._budgets is None:
+            self._budgets = Budgets(self._context)
+        elif settings.budgets == "off" and self._budgets is not None:
+            self._budgets.close()
+            self._budgets = None
+        budgets = self._budgets.by_name if self._budgets else _NO_BUDGETS
+        if look.wanted is not budgets:
+            look.wanted = budgets
+        if not budgets:
+            return ()
+        parts = look.parts
+        own = {name: part.used for name, part in parts.items()}
+        # What a silent broker had counts on, whatever becomes of its volumes: its replicas are still there.
+        used = in_cluster([own, *(dict(snapshot.budgets or ()) for snapshot in self._roster.latest(self._node))])
+        nowhere = Part(0, frozenset())
+        return tuple(
+            as_volume(budget, used.get(name, 0), parts.get(name, nowhere).topics, settings.budget_soft_share)
+            for name, budget in budgets.items()
+        )
 
     def _waits_for(self, others: list[KnownBroker]) -> str:
         if not self._registered_brokers.answered:

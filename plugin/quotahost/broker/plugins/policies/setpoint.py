@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from quotahost.api import Context
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Volume
+from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import ByteLimits
 from quotahost.units import Duration
 
@@ -171,12 +172,14 @@ class Setpoint(Limits):
         # Keeps the longest unseen first, where _forget looks.
         self._histories.move_to_end((volume.broker, volume.name))
         # Measured below soft and above hard, too, so that the policy knows the demand once it has to throttle.
-        passed = history.add(now, volume.consumed, self._factor_over(history), self._memory)
+        passed = history.add(now, volume.consumed, self._factor_over(volume, history), self._memory)
         history.factor = history.next(bounds, ramp, passed) if 0.0 < ramp < 1.0 else ramp
         return history.factor
 
-    def _factor_over(self, history: _History) -> float:
+    def _factor_over(self, volume: Volume, history: _History) -> float:
         """The factor under which the volume filled: with ``factor.scope=topics`` none if it had no part in it."""
+        if volume.broker == BUDGET:  # whose factor alone is for those who write there
+            return history.factor
         # As far as is known here: a client that writes to this volume and to a fuller one is slowed all the same.
         spared = history.factor >= 1 and self._context.settings.factor_scope == "topics"
         return 1.0 if spared else self._in_force

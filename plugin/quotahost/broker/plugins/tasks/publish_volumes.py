@@ -42,7 +42,9 @@ class PublishVolumes:
         self.period: timedelta = context.settings.volumes_period
         self._disks = context.disks
         topic = context.settings.snapshots_topic
-        self._publisher: ChangePublisher[Snapshot] = ChangePublisher(context, topic, "volumes", has_changed, clock)
+        self._publisher: ChangePublisher[Snapshot] = ChangePublisher(
+            context, topic, "volumes", self._has_changed, clock
+        )
         self._silence = LoggedOnce(context.log)
         self._look = (-math.inf, datetime.now(UTC))  # when the newest look was, by the monotonic and the wall clock
 
@@ -70,7 +72,19 @@ class PublishVolumes:
         return Snapshot(
             str(self._context.node_id), self._captured_at(age), disks.volumes, settings.storage_soft,
             settings.storage_hard, disks.offline, self._disks.cluster_id, round(age * 1000),
+            tuple((name, part.used) for name, part in self._disks.budgets.parts.items()) or None,
         )  # fmt: skip
+
+    def _has_changed(self, before: Snapshot, now: Snapshot) -> bool:
+        """As :func:`has_changed`, or a budget came, went, or moved by a thousandth of its bytes."""
+        if has_changed(before, now):
+            return True
+        wanted, old, new = self._disks.budgets.wanted, dict(before.budgets or ()), dict(now.budgets or ())
+        return old.keys() != new.keys() or any(
+            used != old[name] and abs(used - old[name]) * _CHANGE >= wanted[name].bytes
+            for name, used in new.items()
+            if name in wanted
+        )
 
     def _captured_at(self, age: float) -> datetime:
         """The time of a look that is ``age`` seconds old: the same for each record of it, also if the clock is set."""

@@ -11,10 +11,12 @@ from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.plugins.factor_sources import snapshots as module
 from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
+from quotahost.model.budgets import Budget, Part
+from quotahost.records.budgets import encode as encode_budget
 from quotahost.records.snapshot import Snapshot, encode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.kafka import FakeThread
-from tests.fakes.plugin_context import Clock, context, monitor
+from tests.fakes.plugin_context import Clock, context, monitor, settings
 
 WALL = 1_700_000_000.0
 OWN = Volume("1", "/own", 100, 10)
@@ -216,3 +218,39 @@ def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:
     world.read()
     assert number("Snapshot", "Age", "2") is None
     assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (0, 0)
+
+
+def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: World) -> None:
+    given = {"budgets": "on", "budget__soft__share": "0.5", "validity": "60s", "startup__grace": "30s"}
+    world.context.settings = settings(factor__source="snapshots", **given)
+    world.knows("1", "2", "3")
+    world.publishes("2", budgets=(("orders", 30), ("gone", 9)))
+    world.publishes("3", budgets=(("orders", 5),))
+    world.read()
+    source: Any = world.source._budgets
+    source.record(b"users/alice", b"no budget", False)
+    source.record(b"budgets/orders", encode_budget(Budget("orders", ("orders.*",), 100)), False)
+    assert world.read().budgets == (), "until the topic is read to its end"
+    source.caught_up()
+    world.read()
+    look = world.context.disks.budgets
+    assert list(look.wanted) == ["orders"]
+    look.parts = {"orders": Part(7, frozenset({"orders.eu"}))}
+
+    (volume,) = world.read().budgets
+    assert (volume.name, volume.consumed, volume.capacity) == ("orders", 42, 100)
+    assert volume.topics == frozenset({"orders.eu"})
+    world.passes(1000)
+    assert world.read().budgets[0].consumed == 42, "what a silent broker has takes space on"
+
+    source.record(b"budgets/orders", b"{}", True)
+    assert world.read().budgets[0].capacity == 100, "a refused record leaves what was there"
+    assert world.broker.number("Refused", "Records", "schema") or world.broker.number("Refused", "Records", "version")
+    source.record(b"budgets/orders", None, True)
+    assert world.read().budgets == ()
+
+
+def test_without_the_property_it_reads_no_budgets(world: World) -> None:
+    world.knows("1")
+    world.read()
+    assert world.source._budgets is None

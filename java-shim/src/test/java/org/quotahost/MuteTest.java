@@ -36,7 +36,7 @@ class MuteTest {
 
     @BeforeEach
     void close() {
-        Fence.state(true, null);
+        Fence.state(true, true, null);
         InternalsFixture.handles(request);
     }
 

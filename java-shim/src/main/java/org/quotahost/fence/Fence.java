@@ -43,8 +43,8 @@ public final class Fence {
     /** A volume at its hard limit may close the fence four times a second. */
     static final int LINES_PER_MINUTE = 20;
     /** Every client sends the request again; THROTTLING_QUOTA_EXCEEDED would be fatal to librdkafka. */
-    private static final RuntimeException CLOSED = Errors.NOT_ENOUGH_REPLICAS.exception("quotahost has paused writing,"
-            + " since disks of this cluster are full or their state is unknown; try again");
+    public static final RuntimeException CLOSED = closed("quotahost has paused writing, since disks of this cluster are full"
+            + " or their state is unknown; try again");
     /** Kafka's clients give this to their caller at once and don't try again: a PAUSE may last for hours. */
     private static final RuntimeException NOT_CREATED = Errors.POLICY_VIOLATION.exception(
             "quotahost creates no topics and partitions in a PAUSE, since a disk of this cluster is full; delete topics or"
@@ -72,14 +72,14 @@ public final class Fence {
 
     private Fence() {}
 
-    /** The topics with a replica on a volume above its soft limit. Request threads ask: no lock. */
+    /** The topics on volumes above their soft limits, or of budgets that are nearly used up. Request threads ask: no lock. */
     public interface Affected {
         /**
          * Marks a client that is not exempt, asks to write to the topic, and may, if the topic is affected.
          *
-         * @return whether requests to the topic are turned back while the fence is closed
+         * @return the error with which requests to the topic are turned back while the fence is closed, or null
          */
-        boolean mark(KafkaPrincipal principal, String clientId, String topic);
+        RuntimeException mark(KafkaPrincipal principal, String clientId, String topic);
     }
 
     /** Keeps from where clients write and read: only an authorizer sees addresses. Request threads call: no lock. */
@@ -103,7 +103,7 @@ public final class Fence {
      * Which requests are turned back; replaced as a whole.
      *
      * @param paused the state is PAUSE; a controller knows it, too, where no fence is installed
-     * @param closed the produce requests of all clients but the exempt, or only those to held topics
+     * @param closed the produce requests of all clients but the exempt are turned back, or only those to held topics
      * @param affected the topics whose writers are marked, and which of them are held; null if a closed fence holds all
      * @param topics otherwise the requests to these topics; null for none
      */
@@ -132,21 +132,23 @@ public final class Fence {
         Mute.unmark();
         if (request != PRODUCE || Exemptions.exempt(context.principal(), context.clientId())) return null;
         boolean writes = false;
-        boolean held = false;
+        RuntimeException held = null;
         // One topic that the fence protects holds the whole request up.
         for (int i = 0; i < results.size(); i++) {
             String topic = writable(actions.get(i), results.get(i));
             if (topic == null || Exemptions.spares(topic)) continue;
             writes = true;
-            held |= now.affected == null || now.affected.mark(context.principal(), context.clientId(), topic);
+            RuntimeException error = now.affected == null ? CLOSED
+                    : now.affected.mark(context.principal(), context.clientId(), topic);
+            if (held == null) held = error;
         }
         if (!writes) return null;
         // Super users keep their quotas, those of topics, too.
-        if (now.closed && held && !Exemptions.isSuperUser(context.principal())) {
+        if (now.closed && held != null && !Exemptions.isSuperUser(context.principal())) {
             if (!shadow) {
                 rejections.increment();
                 TurnedBack.note(context, actions, results, "", allowance, rejectedBytes);
-                return CLOSED;
+                return held;
             }
             shadowed.increment();
         }
@@ -196,9 +198,18 @@ public final class Fence {
 
     // ---- the table, the topic quotas and the host ------------------------------------------------------------
 
-    /** A PAUSE begins or ends, for those who write to these topics; null for all clients. */
-    public static synchronized void state(boolean paused, Affected affected) {
-        boolean closed = paused && installed();
+    /** The error with which produce requests are turned back, in these words. */
+    public static RuntimeException closed(String why) {
+        return Errors.NOT_ENOUGH_REPLICAS.exception(why);
+    }
+
+    /**
+     * A PAUSE begins or ends, or requests to held topics are turned back from now on or no longer.
+     *
+     * @param affected whose writers are marked, and which of them are held; null for all clients
+     */
+    public static synchronized void state(boolean paused, boolean turnsBack, Affected affected) {
+        boolean closed = turnsBack && installed();
         Rules now = rules;
         if (now.paused != paused || now.closed != closed || now.affected != affected) {
             rules = new Rules(paused, closed, affected, now.topics);
@@ -208,7 +219,7 @@ public final class Fence {
         loggedClosed = closed;
         if (!closed) LOG.info("The fence is open: produce requests go on");
         else LOG.warn("The fence is closed: produce requests{} are {}",
-                affected != null ? " to topics on full volumes" : "", shadow ? "only counted, since the factor is in shadow"
+                affected != null ? " to held topics" : "", shadow ? "only counted, since the factor is in shadow"
                         : "answered with NOT_ENOUGH_REPLICAS, and nothing of them is appended");
     }
 

@@ -113,6 +113,7 @@ final class Calls {
                 entry("configs", a -> host.admin.configs(a.get(0), a.texts(1))),
                 entry("log_dirs", a -> host.admin.logDirs(a.get(0))),
                 entry("offline_log_dirs", a -> KafkaBeans.offlineLogDirs()),
+                entry("replicas", a -> KafkaBeans.replicas(a.texts(0), a.get(1))),
                 entry("ask", a -> host.questions.answer(a.texts(0))),
                 entry("answer", a -> done(() -> host.questions.answer(a.get(0), a.get(1)))),
                 entry("held", a -> done(() -> host.questions.held(a.get(0)))),
@@ -236,7 +237,8 @@ final class Calls {
         List<?> held = affected.list(2).all;
         boolean[] isHeld = new boolean[held.size()];
         for (int i = 0; i < isHeld.length; i++) isHeld[i] = (Boolean) held.get(i);
-        host.table.factor(a.get(0), a.get(1), affected.texts(0), affected.texts(1), isHeld);
+        host.table.factor(a.get(0), a.get(1), affected.texts(0), affected.texts(1), isHeld, affected.get(3), affected.texts(4),
+                affected.get(5), affected.texts(6));
         return null;
     }
 

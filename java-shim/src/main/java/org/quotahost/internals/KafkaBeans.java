@@ -152,6 +152,23 @@ public final class KafkaBeans {
                 .map(directory -> directory.startsWith("\"") ? ObjectName.unquote(directory) : directory).toArray(String[]::new);
     }
 
+    /**
+     * The bytes of each of these replicas that this broker has, below 0 if it has no such replica. Of a replica that leads
+     * its partition the lowest bit is 1, else 0; its bytes are the rest.
+     */
+    public static Long[] replicas(String[] topics, int[] partitions) {
+        Long[] sizes = new Long[topics.length];
+        for (int i = 0; i < sizes.length; i++) {
+            // Names of topics need no quotes in an MBean's name.
+            String of = ",topic=" + topics[i] + ",partition=" + partitions[i];
+            Object size = attribute(name("kafka.log:type=Log,name=Size" + of), "Value");
+            Object count = attribute(name("kafka.cluster:type=Partition,name=ReplicasCount" + of), "Value"); // 0 of a follower
+            boolean leads = count instanceof Number replicas && replicas.intValue() > 0;
+            sizes[i] = size instanceof Number bytes ? bytes.longValue() << 1 | (leads ? 1 : 0) : Long.valueOf(-1);
+        }
+        return sizes;
+    }
+
     private static void missing(Internals.Internal<?> use, String what) {
         if (System.nanoTime() - LOADED > START_NANOS) use.failed(what);
     }

@@ -133,7 +133,7 @@ public final class Dump {
         String principal = holder.principal;
         holders.add(new Object[] {principal, clientId, holder.clientId == null, TYPES[type].name(), scope.own.user,
             scope.own.clientId, scope.base(type), scope.standIn(type), rate, scope.exempt, Scopes.isOfNewcomers(scope),
-            holder.answer.suppliers()[type], holder.answer.shadow(), table.marks.has(principal, clientId),
+            holder.answer.suppliers()[type], holder.answer.shadow(), table.marks.topic(principal, clientId) != null,
             Exemptions.passes(principal, clientId)});
     }
 
@@ -148,7 +148,11 @@ public final class Dump {
         Scope scope = row.scope;
         int type = row.type;
         Rule rule = table.rule;
-        Tags ofSlowed = rule.slowed() == null ? scope.own : scope.slowed();
+        String user = isOfOneClient(scope) ? URLDecoder.decode(scope.own.user, StandardCharsets.UTF_8) : null;
+        String group = user == null ? null
+                : table.marks.group(user, scope.own.clientId, table.factorInForce().affected());
+        // Who is marked may not have asked for its tags yet.
+        Tags ofSlowed = group == null ? scope.slowedLast(rule) : scope.slowed(group);
         Reading own = row.own, slowed = row.slowed;
         Map<String, Object> fields = Json.object("type", TYPES[type].name(), "user", scope.own.user,
                 "client_id", scope.own.clientId, "base", scope.base(type), "stand_in", scope.standIn(type),
@@ -158,10 +162,9 @@ public final class Dump {
                 "tokens", Double.isNaN(own.tokens()) ? slowed.tokens() : own.tokens(),
                 "idle_ms", Math.max(0, table.now - scope.seen()) * QuotaTable.BEAT_MS, "turned_back", row.turnedBack);
         fields.put("address", address(scope));
-        if (isOfOneClient(scope)) {
-            String principal = URLDecoder.decode(scope.own.user, StandardCharsets.UTF_8);
-            fields.put("mark", mark(principal, scope.own.clientId));
-            fields.put("passes", Exemptions.passes(principal, scope.own.clientId));
+        if (user != null) {
+            fields.put("mark", mark(user, scope.own.clientId));
+            fields.put("passes", Exemptions.passes(user, scope.own.clientId));
         }
         return fields;
     }
@@ -177,8 +180,9 @@ public final class Dump {
     private Map<String, Object> mark(String principal, String clientId) {
         Marks.Affected affected = table.factorInForce().affected();
         String topic = affected == null ? null : table.marks.topic(principal, clientId);
-        return topic == null ? null : Json.object("topic", topic, "place", affected.places().getOrDefault(topic, ""),
-                "held", affected.held().contains(topic));
+        Marks.AffectedTopic of = topic == null ? null : affected.topics().get(topic);
+        return of == null ? null : Json.object("topic", topic, "place", of.place(), "held", of.held(),
+                "budget", of.group().name(), "factor", of.group().factor());
     }
 
     /** The scope of a client, as a request thread finds it. */

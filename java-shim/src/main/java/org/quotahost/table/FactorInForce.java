@@ -1,10 +1,13 @@
 package org.quotahost.table;
 
 import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Set;
 import java.util.function.BooleanSupplier;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.table.Marks.Affected;
+import org.quotahost.table.Marks.Group;
 import org.quotahost.table.Rule.Course;
 import org.quotahost.table.Rule.Windows;
 
@@ -21,10 +24,6 @@ public final class FactorInForce {
     static final double FLOOR_REQUEST = 1.0, FLOOR_MUTATION = 0.1;
 
     private final BooleanSupplier fenceInstalled;
-    /** Of all clients: for PRODUCE, which a fence may hold, and for the other types. */
-    private final Tap produceTap = new Tap(), tap = new Tap();
-    /** Of those who write to affected topics; they are followed while there are none, too, so that a turn finds them. */
-    private final Tap slowedProduceTap = new Tap(), slowedTap = new Tap();
     private volatile Factor hostFactor = new Factor(1, "");
     /** Whom the host's factor is for: who writes to these topics, or null for all clients. */
     private Affected hostAffected;
@@ -35,9 +34,15 @@ public final class FactorInForce {
     private volatile Set<ClientQuotaType> factored = EnumSet.of(ClientQuotaType.PRODUCE);
     private volatile double floorBytes = 35_000;
     private Windows windows = new Windows(11, 1_000, 0.286);
+    private long maxMuteMs = 30_000;
+    /** Of all clients, or of those who don't write to affected topics. */
+    private final Taps allTaps = new Taps();
+    /**
+     * Of those who write to affected topics, by group. Those of the volumes are followed while there are none, too, so that
+     * a turn finds them; those of a budget until they are back at 1.
+     */
+    private final Map<String, Taps> slowedTaps = new HashMap<>(Map.of(Group.VOLUMES, new Taps()));
     private double[] newcomers = {Double.NaN, Double.NaN, Double.NaN, Double.NaN};
-    /** Whether clients without a quota were unlimited before a PAUSE that the fence holds, which may have begun without one. */
-    private boolean openBeforePause = true;
     private volatile Affected affected;
     private volatile double limitFactor = 1;
 
@@ -89,6 +94,12 @@ public final class FactorInForce {
         return affected != null && !inShadow;
     }
 
+    /** Whether the fence is to turn requests back: all in a PAUSE, or those to held topics. */
+    boolean turnsBack() {
+        boolean holds = affected == null ? value() <= 0 : affected.holds();
+        return holds && factored.contains(ClientQuotaType.PRODUCE);
+    }
+
     /** Whether it is a PAUSE: produce requests stop, and so do new topics and partitions. */
     boolean paused() {
         return value() <= 0 && factored.contains(ClientQuotaType.PRODUCE);
@@ -112,8 +123,10 @@ public final class FactorInForce {
 
     /** Sets how quickly limits may move: by Kafka's windows and the longest mute that a step may cause (Tap). */
     void windows(int number, long windowMs, long maxMuteMs) {
-        for (Tap each : new Tap[] {produceTap, tap, slowedProduceTap, slowedTap}) each.configure(number, windowMs, maxMuteMs);
         windows = new Windows(number, windowMs, Tap.stepShare(number, windowMs, maxMuteMs));
+        this.maxMuteMs = maxMuteMs;
+        allTaps.configure();
+        slowedTaps.values().forEach(Taps::configure);
     }
 
     void configure(double floor, Set<ClientQuotaType> types, boolean shadowOfAll, double[] newcomerRates) {
@@ -144,36 +157,71 @@ public final class FactorInForce {
      * @param nowMs monotonic
      */
     Rule rule(long nowMs, int beat) {
-        double factor = value();
         boolean fence = fenceInstalled.getAsBoolean();
-        affected = factor < 1 && fallback == null && fence ? hostAffected : null;
-        double enforced = inShadow ? 1 : factor;
-        boolean holdsAll = affected == null || affected.held().size() == affected.places().size();
-        // Whether the fence turns back all that the limits would slow.
-        boolean held = paused() && fence && !inShadow && holdsAll;
+        affected = fallback == null && fence ? hostAffected : null;
+        double enforced = inShadow ? 1 : value();
+        Group volumes = affected == null ? null : affected.groups().get(Group.VOLUMES);
         boolean some = slows();
-        slowedProduceTap.step(enforced, held, nowMs);
-        slowedTap.step(enforced, false, nowMs);
-        produceTap.step(some ? 1 : enforced, held && !some, nowMs);
-        tap.step(some ? 1 : enforced, false, nowMs);
-        if (enforced > 0) openBeforePause = enforced >= 1;
-        limitFactor = (some ? slowedProduceTap : produceTap).value();
-        boolean openProduce = held ? openBeforePause : enforced >= 1;
-        double aim = some && paused() ? 1 : enforced; // a factor of 0 is the fence's and not the limits'
-        Course[] slowed = some ? courses(slowedProduceTap, slowedTap, aim, held, openProduce, enforced >= 1) : null;
-        Course[] all = some ? courses(produceTap, tap, 1, false, true, true)
-                : courses(produceTap, tap, enforced, held, openProduce, enforced >= 1);
+        boolean forAll = volumes == null;
+        // Whether the fence turns back all that the limits would slow.
+        boolean holds = fence && !inShadow && factored.contains(ClientQuotaType.PRODUCE);
+        boolean held = holds && enforced <= 0 && (forAll || volumes.held());
+        Course[] all = allTaps.step(forAll ? enforced : 1, held && forAll, forAll ? enforced : 1, nowMs);
+        Map<String, Course[]> slowed = some ? new HashMap<>() : null;
+        Course[] ofVolumes = slowedTaps.get(Group.VOLUMES).step(enforced, held, aim(enforced), nowMs);
+        if (some && volumes != null) slowed.put(Group.VOLUMES, ofVolumes);
+        if (some) affected.groups().keySet().forEach(name -> slowedTaps.computeIfAbsent(name, any -> new Taps()));
+        slowedTaps.forEach((name, taps) -> {
+            if (name.equals(Group.VOLUMES)) return;
+            Group budget = some ? affected.groups().get(name) : null;
+            double factor = Math.min(budget == null ? 1 : budget.factor(), forAll ? enforced : 1);
+            boolean heldBudget = holds && budget != null && factor <= 0 && (budget.held() || held && forAll);
+            Course[] courses = taps.step(factor, heldBudget, aim(factor), nowMs);
+            if (budget != null) slowed.put(name, courses);
+        });
+        slowedTaps.entrySet().removeIf(group -> !group.getKey().equals(Group.VOLUMES) && group.getValue().isOpen()
+                && (!some || !affected.groups().containsKey(group.getKey())));
+        limitFactor = (some && !forAll ? slowedTaps.get(Group.VOLUMES) : allTaps).produce.value();
         return new Rule(all, slowed, everythingInShadow, newcomers, windows, beat);
     }
 
-    private Course[] courses(Tap produce, Tap others, double aim, boolean held, boolean openProduce, boolean open) {
-        Course[] courses = new Course[QuotaTable.TYPES];
-        for (int at = 0; at < QuotaTable.TYPES; at++) {
-            ClientQuotaType type = ClientQuotaType.values()[at];
-            courses[at] = !factored.contains(type) ? Course.NONE
-                    : at == PRODUCE ? new Course(produce.value(), held ? produce.value() : aim, openProduce, floor(type))
-                    : new Course(others.value(), aim, open, floor(type));
+    /** A factor of 0 is the fence's and not the limits'. */
+    private double aim(double factor) {
+        return factor <= 0 && factored.contains(ClientQuotaType.PRODUCE) ? 1 : factor;
+    }
+
+    /** The taps of those who share a factor: for PRODUCE, which a fence may hold, and for the other types. */
+    private final class Taps {
+        private final Tap produce = new Tap(), others = new Tap();
+        /** Whether clients without a quota were unlimited before a PAUSE that the fence holds, which may have begun without one. */
+        private boolean openBeforePause = true;
+
+        Taps() {
+            configure();
         }
-        return courses;
+
+        void configure() {
+            for (Tap tap : new Tap[] {produce, others}) tap.configure(windows.number(), windows.ms(), maxMuteMs);
+        }
+
+        boolean isOpen() {
+            return produce.value() >= 1 && others.value() >= 1;
+        }
+
+        /** Moves towards a factor, and answers how limits are made by quota type. */
+        Course[] step(double factor, boolean held, double aim, long nowMs) {
+            produce.step(factor, held, nowMs);
+            others.step(factor, false, nowMs);
+            if (factor > 0) openBeforePause = factor >= 1;
+            boolean open = factor >= 1;
+            Course[] courses = new Course[QuotaTable.TYPES];
+            for (int at = 0; at < QuotaTable.TYPES; at++) {
+                ClientQuotaType type = ClientQuotaType.values()[at];
+                courses[at] = !factored.contains(type) ? Course.NONE
+                        : at != PRODUCE ? new Course(others.value(), aim, open, floor(type))
+                        : new Course(produce.value(), held ? produce.value() : aim, held ? openBeforePause : open, floor(type));
+            }
+            return courses;
+        }
     }
 }

@@ -1,11 +1,10 @@
 package org.quotahost.table;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BiConsumer;
@@ -18,7 +17,8 @@ import org.quotahost.fence.Fence;
  * Who asked to write to an affected topic lately, and to which one last.
  *
  * <p>A mark is a client's, by principal and client-id. It lives LIFE_BEATS after the last such request, and ends with its
- * topic. A client-id is only a claim, so there are bounds: a principal with MOST_CLIENT_IDS marked ones, or one for which
+ * topic, by which the client belongs to a group. Of a client that writes to topics of several groups the smallest factor
+ * holds: only the topic of a group with at most the same factor takes the place of the marked one while that lives. A client-id is only a claim, so there are bounds: a principal with MOST_CLIENT_IDS marked ones, or one for which
  * there is no place, is marked as a whole; if there is no place for another principal, everybody is. Names that are too
  * long to be kept (Principals) share one mark.
  *
@@ -56,8 +56,11 @@ final class Marks {
         }
 
         /** It doesn't write on each request: that moves the cache line away from the other request threads. */
-        void renew(String asked, int beat) {
-            if (!topic.equals(asked)) topic = asked;
+        void renew(String asked, int beat, Affected affected) {
+            if (!topic.equals(asked)) {
+                if (beat - at < LIFE_BEATS && affected.slowsMore(topic, asked)) return;
+                topic = asked;
+            }
             if (at != beat) at = beat;
         }
 
@@ -67,17 +70,50 @@ final class Marks {
     }
 
     /**
+     * The topics whose writers share a factor: those on volumes above their soft limits, or those of one budget.
+     *
+     * @param name the budget's; VOLUMES for the former
+     * @param error with which a closed fence turns back requests to its held topics; made beforehand
+     * @param held whether all its topics are held
+     */
+    record Group(String name, double factor, RuntimeException error, boolean held) {
+        static final String VOLUMES = "";
+    }
+
+    /** An affected topic: where it has its replica or which budget it uses, in words for an operator; whether it is held. */
+    record AffectedTopic(String place, Group group, boolean held) {}
+
+    /**
      * The affected topics; never changed once it is made.
      *
-     * @param places where each has its replica, in words for an operator
-     * @param held those of them to which a closed fence turns requests back
+     * @param groups by name; without VOLUMES the factor of the volumes is for all clients
+     * @param others the error for all other topics while the fence is closed, or null
      */
-    record Affected(Map<String, String> places, Set<String> held, Marks marks) implements Fence.Affected {
+    record Affected(Map<String, AffectedTopic> topics, Map<String, Group> groups, RuntimeException others, Marks marks)
+            implements Fence.Affected {
         @Override
-        public boolean mark(KafkaPrincipal principal, String clientId, String topic) {
-            if (!places.containsKey(topic)) return false;
-            marks.mark(principal.getName(), clientId == null ? "" : clientId, topic);
-            return held.contains(topic);
+        public RuntimeException mark(KafkaPrincipal principal, String clientId, String topic) {
+            AffectedTopic asked = topics.get(topic);
+            if (asked == null) return others;
+            marks.mark(principal.getName(), clientId == null ? "" : clientId, topic, this);
+            return asked.held ? asked.group.error : others;
+        }
+
+        /** Whether requests to some topic are turned back. */
+        boolean holds() {
+            return others != null || topics.values().stream().anyMatch(AffectedTopic::held);
+        }
+
+        /** The topics on volumes above their soft limits; -1 while the factor of the volumes is for all clients. */
+        int ofVolumes() {
+            Group volumes = groups.get(Group.VOLUMES);
+            return volumes == null ? -1 : (int) topics.values().stream().filter(topic -> topic.group == volumes).count();
+        }
+
+        /** Whether the first topic's factor is smaller than that of the second one. */
+        private boolean slowsMore(String topic, String other) {
+            AffectedTopic one = topics.get(topic), two = topics.get(other);
+            return one != null && two != null && one.group.factor < two.group.factor;
         }
     }
 
@@ -87,19 +123,25 @@ final class Marks {
     }
 
     /** The affected topics, from the arrays of QuotaTable.factor; who asks to write to them is marked here. */
-    Affected affected(String[] topics, String[] places, boolean[] held) {
-        Map<String, String> placeOf = new HashMap<>();
-        Set<String> heldTopics = new HashSet<>();
-        for (int i = 0; i < topics.length; i++) {
-            placeOf.put(topics[i], places[i]);
-            if (held[i]) heldTopics.add(topics[i]);
+    Affected affected(String[] topics, String[] places, boolean[] held, int[] groupOf, Group[] groups, RuntimeException others) {
+        boolean[] whole = new boolean[groups.length];
+        Arrays.fill(whole, true);
+        for (int i = 0; i < topics.length; i++) whole[groupOf[i]] &= held[i];
+        Map<String, Group> byName = new HashMap<>();
+        for (int g = 0; g < groups.length; g++) {
+            groups[g] = new Group(groups[g].name, groups[g].factor, groups[g].error, whole[g] && groups[g].factor <= 0);
+            byName.put(groups[g].name, groups[g]);
         }
-        return new Affected(placeOf, heldTopics, this);
+        Map<String, AffectedTopic> byTopic = new HashMap<>();
+        for (int i = 0; i < topics.length; i++) {
+            byTopic.put(topics[i], new AffectedTopic(places[i], groups[groupOf[i]], held[i]));
+        }
+        return new Affected(byTopic, byName, others, this);
     }
 
     // ---- request threads -------------------------------------------------------------------------------------
 
-    void mark(String principal, String clientId, String topic) {
+    void mark(String principal, String clientId, String topic, Affected affected) {
         String name = principal(principal);
         String id = clientId(clientId);
         Map<String, Mark> ofPrincipal = marks.get(name);
@@ -109,7 +151,7 @@ final class Marks {
             if (isFull) mark = ofPrincipal == null ? everybody : ofPrincipal.get(WHOLE);
         }
         if (mark == null) add(name, id, topic);
-        else mark.renew(topic, now);
+        else mark.renew(topic, now, affected);
     }
 
     private static String principal(String name) {
@@ -139,8 +181,11 @@ final class Marks {
         return false;
     }
 
-    boolean has(String principal, String clientId) {
-        return find(principal, clientId) != null;
+    /** The name of the group for which a client is marked, or null. */
+    String group(String principal, String clientId, Affected affected) {
+        Mark mark = affected == null ? null : find(principal, clientId);
+        AffectedTopic topic = mark == null ? null : affected.topics.get(mark.topic);
+        return topic == null ? null : topic.group.name;
     }
 
     /** The affected topic for which a client is marked, or null. */

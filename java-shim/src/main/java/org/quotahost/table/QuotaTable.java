@@ -131,8 +131,9 @@ public final class QuotaTable {
             if (isFirst) own.note(beat, current);
             return own;
         }
-        boolean slowed = own != exempt && current.factors(type) && marks.has(name, clientId);
-        Tags tags = slowed ? own.scope.slowed() : own;
+        boolean factored = own != exempt && current.factors(type);
+        String group = factored ? marks.group(name, clientId, factorInForce.affected()) : null;
+        Tags tags = group == null ? own : own.scope.slowed(group);
         tags.note(beat, current);
         return tags;
     }
@@ -257,21 +258,43 @@ public final class QuotaTable {
 
     /** Sets the host's factor (0..1) and its cause, for all clients; it is in force until the lease runs out. */
     public void factor(double value, String cause) {
-        factor(value, cause, null, null, null);
+        factor(value, cause, (Marks.Affected) null);
+    }
+
+    private synchronized void factor(double value, String cause, Marks.Affected affected) {
+        if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
+        factorInForce.host(new FactorInForce.Factor(value, cause), affected);
+        follow();
     }
 
     /**
-     * Sets the host's factor (0..1), its cause, and whom it is for: clients that write to these topics.
+     * Sets the host's factor (0..1) of the volumes, its cause, and whom it and the factors of budgets are for: clients that
+     * write to these topics.
      *
-     * @param topics the affected topics; null for all clients
-     * @param places where each topic has its replica on a volume above its soft limit, in words for an operator
+     * @param places where each topic has its replica on a volume above its soft limit, or which budget it uses, in words
+     *     for an operator
      * @param held whether requests to the topic are turned back
+     * @param groupOf the group of each topic, as an index into the next three
+     * @param names of the groups: of budgets, "" for the volumes'; without that the factor of the volumes is for all clients
+     * @param factors of the groups; the volumes' is that above
+     * @param errors in words why requests to a held topic of the group are turned back; "" for the volumes'
      */
-    public synchronized void factor(double value, String cause, String[] topics, String[] places, boolean[] held) {
-        if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
-        Marks.Affected affected = topics == null ? null : marks.affected(topics, places, held);
-        factorInForce.host(new FactorInForce.Factor(value, cause), affected);
-        follow();
+    public void factor(double value, String cause, String[] topics, String[] places, boolean[] held, int[] groupOf,
+            String[] names, double[] factors, String[] errors) {
+        Marks.Group[] groups = new Marks.Group[names.length];
+        for (int g = 0; g < names.length; g++) {
+            RuntimeException error = errors[g].isEmpty() ? Fence.CLOSED : Fence.closed(errors[g]);
+            groups[g] = new Marks.Group(names[g], factors[g], error, false);
+        }
+        boolean forAll = !List.of(names).contains(Marks.Group.VOLUMES);
+        RuntimeException others = forAll && value <= 0 ? Fence.CLOSED : null;
+        factor(value, cause, marks.affected(topics, places, held, groupOf, groups, others));
+    }
+
+    /** The same for clients that write to topics on volumes alone. */
+    public void factor(double value, String cause, String[] topics, String[] places, boolean[] held) {
+        String[] one = {Marks.Group.VOLUMES};
+        factor(value, cause, topics, places, held, new int[topics.length], one, new double[] {value}, new String[] {""});
     }
 
     /** Puts the fallback's factor in force, while the host is silent; null gives the host's back. */
@@ -370,7 +393,7 @@ public final class QuotaTable {
         Marks.Affected before = factorInForce.affected();
         Rule next = factorInForce.rule(clock.getAsLong(), now);
         Fence.shadow(factorInForce.inShadow());
-        Fence.state(factorInForce.paused(), factorInForce.affected());
+        Fence.state(factorInForce.paused(), factorInForce.turnsBack(), factorInForce.affected());
         Fence.addresses(addresses);
         if (slowed && !factorInForce.slows()) marks.sweep(any -> false, this::markEnded);
         else if (before != factorInForce.affected()) endMarks();
@@ -415,7 +438,7 @@ public final class QuotaTable {
     private void endMarks() {
         sweptAt = now;
         Marks.Affected topics = factorInForce.affected();
-        marks.sweep(topic -> topics != null && topics.places().containsKey(topic), this::markEnded);
+        marks.sweep(topic -> topics != null && topics.topics().containsKey(topic), this::markEnded);
     }
 
     /** A mark has ended: of a client or, with null for the client-id, of a principal. */
@@ -453,10 +476,10 @@ public final class QuotaTable {
         return marks.size();
     }
 
-    /** How many topics are affected; -1 while the factor is for all clients. */
+    /** How many topics are affected by volumes; -1 while the factor of the volumes is for all clients. */
     public int affectedTopics() {
         Marks.Affected topics = factorInForce.affected();
-        return topics == null ? -1 : topics.places().size();
+        return topics == null ? -1 : topics.ofVolumes();
     }
 
     /** How many places are taken (Principals). */

@@ -1,7 +1,7 @@
 package org.quotahost.table;
 
 import java.util.Arrays;
-import java.util.Objects;
+import java.util.Map;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
@@ -13,13 +13,13 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * itself below the floor stays as the operator set it.
  *
  * @param all by quota type, how limits are made of all clients, or of those who don't write to affected topics
- * @param slowed the same of those who do, while a factor is for them only; else null
+ * @param slowed the same of those who do, by the group of the topics, while a factor is for them only; else null
  * @param shadow nothing is enforced: every limit is null (shadow=all)
  * @param newcomers by quota type, the rate of newcomers, by which the factor goes for who has no quota and isn't measured
  * @param now the beat of the table's clock from which on the rule holds; with it the limits rise of who began with empty
  *     windows
  */
-record Rule(Course[] all, Course[] slowed, boolean shadow, double[] newcomers, Windows windows, int now) {
+record Rule(Course[] all, Map<String, Course[]> slowed, boolean shadow, double[] newcomers, Windows windows, int now) {
     private static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
 
     /**
@@ -61,12 +61,23 @@ record Rule(Course[] all, Course[] slowed, boolean shadow, double[] newcomers, W
     /** Whether this rule and another one make the same limits of a type. */
     boolean isSame(Rule other, int type) {
         return shadow == other.shadow && all[type].equals(other.all[type])
-                && Objects.equals(slowed == null ? null : slowed[type], other.slowed == null ? null : other.slowed[type])
+                && isSame(slowed, other.slowed, type)
                 && Double.compare(newcomers[type], other.newcomers[type]) == 0 && windows.equals(other.windows);
     }
 
+    private static boolean isSame(Map<String, Course[]> one, Map<String, Course[]> other, int type) {
+        if (one == null || other == null) return one == other;
+        return one.keySet().equals(other.keySet())
+                && one.entrySet().stream().allMatch(group -> group.getValue()[type].equals(other.get(group.getKey())[type]));
+    }
+
+    /** Whether these are tags of a group for which there is a factor of its own. */
+    boolean slows(Tags tags) {
+        return tags.group != null && slowed != null && slowed.containsKey(tags.group);
+    }
+
     private Course course(Tags tags, int type) {
-        return tags.slowed && slowed != null ? slowed[type] : all[type];
+        return slows(tags) ? slowed.get(tags.group)[type] : all[type];
     }
 
     /** The limit of a scope's own tags or of its slowed ones. */
@@ -76,7 +87,7 @@ record Rule(Course[] all, Course[] slowed, boolean shadow, double[] newcomers, W
         Course course = course(tags, type);
         double base = scope.base(type);
         boolean unlimited = Double.isNaN(base);
-        boolean rises = tags.slowed ? slowed != null : type == PRODUCE && !unlimited;
+        boolean rises = tags.group != null ? slows(tags) : type == PRODUCE && !unlimited;
         double share = rises ? Tap.rise(tags.fill(this) * QuotaTable.BEAT_MS, windows.number, windows.ms) : 1;
         // Who rises gets no more than the others of its kind, which may be on their way up themselves.
         double factor = share < 1 ? Math.min(course.factor, course.aim * share) : course.factor;
@@ -91,7 +102,7 @@ record Rule(Course[] all, Course[] slowed, boolean shadow, double[] newcomers, W
     /** Whether limits are made of what clients without a quota use. */
     boolean usesStandIns() {
         return Arrays.stream(all).anyMatch(course -> !course.open)
-                || slowed != null && Arrays.stream(slowed).anyMatch(course -> !course.open);
+                || slowed != null && slowed.values().stream().flatMap(Arrays::stream).anyMatch(course -> !course.open);
     }
 
     /** Whether this limit is. */

@@ -1,6 +1,8 @@
 package org.quotahost.table;
 
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
 import org.quotahost.internals.KafkaBeans;
 
 /**
@@ -19,8 +21,8 @@ final class Scope {
 
     final Tags own;
     final boolean exempt;
-    /** Made when it is asked for first; equal ones that two threads make at once do no harm. */
-    private volatile Tags slowed;
+    /** By group, made when they are asked for first; equal ones that two threads make at once do no harm. */
+    private volatile Map<String, Tags> slowed = Map.of();
     /** Base rates by quota type, NaN for unlimited; replaced as a whole. */
     private volatile double[] base = UNKNOWN;
     /** What clients without a quota used when the factor fell, by quota type, NaN where nothing was measured. */
@@ -29,7 +31,7 @@ final class Scope {
     volatile boolean asksForStandIn;
 
     Scope(String user, String clientId, boolean exempt) {
-        own = new Tags(this, user, clientId, false);
+        own = new Tags(this, user, clientId, null);
         this.exempt = exempt;
     }
 
@@ -64,26 +66,43 @@ final class Scope {
         asksForStandIn = false;
     }
 
-    /** The tags of those who write to affected topics. */
-    Tags slowed() {
-        Tags made = slowed;
-        if (made == null) slowed = made = new Tags(this, Tags.slowedUser(own.user), own.clientId, true);
+    /** The tags of those who write to affected topics of a group. */
+    Tags slowed(String group) {
+        Tags made = slowed.get(group);
+        if (made != null) return made;
+        Map<String, Tags> more = new HashMap<>(slowed);
+        more.put(group, made = new Tags(this, Tags.slowedUser(own.user, group), own.clientId, group));
+        slowed = more;
         return made;
+    }
+
+    /** The slowed tags of a group of this rule that somebody had last; the own ones if it slows no group that is known here. */
+    Tags slowedLast(Rule rule) {
+        if (rule.slowed() != null && rule.slowed().containsKey(Marks.Group.VOLUMES)) slowed(Marks.Group.VOLUMES);
+        Tags last = own;
+        for (Tags tags : slowed.values()) {
+            if (rule.slows(tags) && (last == own || tags.seen() > last.seen())) last = tags;
+        }
+        return last;
     }
 
     /** For how many beats somebody has been in the scope, with no pause as long as Kafka looks back. */
     int inUse(int now, int back) {
-        int longest = 0;
-        for (Tags tags : new Tags[] {own, slowed}) {
-            if (tags != null && now - tags.seen() < back) longest = Math.max(longest, tags.inUse(now));
-        }
+        int longest = now - own.seen() < back ? own.inUse(now) : 0;
+        for (Tags tags : slowed.values()) if (now - tags.seen() < back) longest = Math.max(longest, tags.inUse(now));
         return longest;
     }
 
-    /** What Kafka measures of a type by the own tags or by the slowed ones. It reads MBeans. */
+    /** What Kafka measures of a type by the own tags, or by all slowed ones together. It reads MBeans. */
     KafkaBeans.Reading read(int type, boolean ofSlowed) {
-        Tags tags = ofSlowed ? slowed : own;
-        return tags == null ? KafkaBeans.Reading.NOTHING : KafkaBeans.read(type, tags.user, tags.clientId);
+        if (!ofSlowed) return KafkaBeans.read(type, own.user, own.clientId);
+        KafkaBeans.Reading all = KafkaBeans.Reading.NOTHING;
+        for (Tags tags : slowed.values()) {
+            KafkaBeans.Reading more = KafkaBeans.read(type, tags.user, tags.clientId);
+            all = all == KafkaBeans.Reading.NOTHING ? more : more == KafkaBeans.Reading.NOTHING ? all : new KafkaBeans.Reading(
+                    sum(all.rate(), more.rate()), Math.max(all.delayMs(), more.delayMs()), Math.min(all.tokens(), more.tokens()));
+        }
+        return all;
     }
 
     /** What Kafka measures for the scope, its slowed tags too, in the type's unit; NaN for nothing. It reads MBeans. */
@@ -98,18 +117,20 @@ final class Scope {
 
     /** Whether Kafka may have a sensor for the own tags or the slowed ones. */
     boolean wasHad() {
-        return own.wasHad() || slowed != null && slowed.wasHad();
+        return own.wasHad() || slowed.values().stream().anyMatch(Tags::wasHad);
     }
 
     /** The beat at which somebody was in the scope last. */
     int seen() {
-        return slowed == null ? own.seen() : Math.max(own.seen(), slowed.seen());
+        int last = own.seen();
+        for (Tags tags : slowed.values()) last = Math.max(last, tags.seen());
+        return last;
     }
 
     /** A mark has ended: who had the slowed tags has the scope's own ones again. */
     void markEnded(int now, Rule rule) {
-        if (slowed == null || !slowed.wasHad()) return;
-        slowed.leave(now);
+        if (slowed.values().stream().noneMatch(Tags::wasHad)) return;
+        for (Tags tags : slowed.values()) tags.leave(now);
         own.comeBack(now, rule);
     }
 }

@@ -51,10 +51,10 @@ final class Scopes {
         if (user == null || clientId == null) return null;
         Tags tags = quick.getAcquire(place(user, clientId));
         if (tags != null && tags.user.equals(user) && tags.clientId.equals(clientId)) return tags;
-        String own = Tags.ownUser(user);
-        Map<String, Scope> ofUser = byUser.get(own == null ? user : own);
+        String group = Tags.group(user);
+        Map<String, Scope> ofUser = byUser.get(group == null ? user : Tags.ownUser(user, group));
         Scope scope = ofUser == null ? null : ofUser.get(clientId);
-        return scope == null ? null : own == null ? scope.own : scope.slowed();
+        return scope == null ? null : group == null ? scope.own : scope.slowed(group);
     }
 
     /**

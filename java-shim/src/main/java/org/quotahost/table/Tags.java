@@ -24,7 +24,7 @@ import java.util.concurrent.atomic.AtomicLongFieldUpdater;
  */
 final class Tags extends AbstractMap<String, String> {
     static final String USER = "user", CLIENT_ID = "client-id";
-    private static final String SLOWED = "<slowed";
+    private static final String SLOWED = "<slowed", BUDGET = "<budget ";
     /** Before the first beat, by more than any age that is asked for. */
     private static final int NEVER = Integer.MIN_VALUE / 2;
     private static final AtomicLongFieldUpdater<Tags> TIMES = AtomicLongFieldUpdater.newUpdater(Tags.class, "times");
@@ -32,8 +32,8 @@ final class Tags extends AbstractMap<String, String> {
     final String user;
     final String clientId;
     final Scope scope;
-    /** Whether these are of those in the scope who write to affected topics. */
-    final boolean slowed;
+    /** Of those in the scope who write to affected topics the name of the topics' group; of the own tags null. */
+    final String group;
     private final List<String> values;
     /** Request threads race for the place; each limit is complete, and right for its type and rule. */
     private Limit last;
@@ -50,26 +50,38 @@ final class Tags extends AbstractMap<String, String> {
      */
     private record Limit(Rule rule, int type, Double value) {}
 
-    Tags(Scope scope, String user, String clientId, boolean slowed) {
+    Tags(Scope scope, String user, String clientId, String group) {
         this.scope = scope;
         this.user = user;
         this.clientId = clientId;
-        this.slowed = slowed;
+        this.group = group;
         values = List.of(user, clientId);
     }
 
     /**
      * The user tag of those in a scope who are slowed. Sanitizing replaces '<' and ' ', so no real user gets one, and a
-     * scope's own name in brackets stays in brackets.
+     * scope's own name in brackets stays in brackets. The name of a budget has neither ' ' nor '>'.
      */
-    static String slowedUser(String own) {
-        return own.isEmpty() ? SLOWED + ">" : SLOWED + " " + own + ">";
+    static String slowedUser(String own, String group) {
+        return begin(group) + (own.isEmpty() ? ">" : " " + own + ">");
     }
 
-    /** The user tag of the scope that such a user tag belongs to; null for another user tag. */
-    static String ownUser(String user) {
-        if (!user.startsWith(SLOWED)) return null;
-        return user.length() == SLOWED.length() + 1 ? "" : user.substring(SLOWED.length() + 1, user.length() - 1);
+    private static String begin(String group) {
+        return group.isEmpty() ? SLOWED : BUDGET + group;
+    }
+
+    /** The group of such a user tag; null for another user tag. */
+    static String group(String user) {
+        if (user.startsWith(SLOWED)) return Marks.Group.VOLUMES;
+        if (!user.startsWith(BUDGET)) return null;
+        int end = user.indexOf(' ', BUDGET.length());
+        return user.substring(BUDGET.length(), end < 0 ? user.length() - 1 : end);
+    }
+
+    /** The user tag of the scope that such a user tag of a group belongs to. */
+    static String ownUser(String user, String group) {
+        int begin = begin(group).length() + 1;
+        return user.length() <= begin ? "" : user.substring(begin, user.length() - 1);
     }
 
     /** The limit of a quota type by a rule, null for unlimited. Any thread. */
@@ -139,7 +151,7 @@ final class Tags extends AbstractMap<String, String> {
         long at = times;
         int now = Math.max(0, rule.now() - (int) at) + (int) at; // a use may be noted later than the rule was made
         int back = rule.windows().backBeats();
-        if (slowed) return byUse(at, now, rule);
+        if (group != null) return byUse(at, now, rule);
         return now - backAt >= back ? back : Math.max(byUse(at, now, rule), now - backAt);
     }
 

@@ -48,7 +48,7 @@ class CreationTest {
 
     @BeforeEach
     void paused() {
-        Fence.state(true, null);
+        Fence.state(true, true, null);
         Fence.diskFull(true);
     }
 
@@ -71,7 +71,7 @@ class CreationTest {
         refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         refusal(ApiKeys.CREATE_TOPICS, "alice", TOPIC);
         refusal(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
-        Fence.state(false, null);
+        Fence.state(false, false, null);
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         passes(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
     }

@@ -96,7 +96,7 @@ public final class FenceFixture {
         TurnedBack.clients.clear();
         for (QuotaFence fence : MADE) Utils.closeQuietly(fence, "fence");
         MADE.clear();
-        Fence.state(false, null);
+        Fence.state(false, false, null);
         Fence.addresses(null);
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE);
         Fence.diskFull(false);

@@ -45,7 +45,7 @@ class FenceTest {
 
     @BeforeEach
     void closed() {
-        Fence.state(true, null);
+        Fence.state(true, true, null);
     }
 
     @AfterEach
@@ -72,9 +72,9 @@ class FenceTest {
     @Test
     void aProduceRequestIsTurnedBackUntilTheFenceOpens() {
         assertTurnedBack("alice", "app");
-        Fence.state(false, null);
+        Fence.state(false, false, null);
         assertEquals(ALLOWED, produce("alice", "app"));
-        Fence.state(true, null);
+        Fence.state(true, true, null);
         assertTurnedBack("alice", "app");
     }
 
@@ -193,7 +193,7 @@ class FenceTest {
         Fence.turnBack((context, actions, results) -> over);
         try (QuotaFence secured = FenceFixture.fence("none", Map.of("process.roles", "broker", "super.users", "User:root"))) {
             assertSame(over, assertThrows(IllegalStateException.class, () -> produce("root", "x")));
-            Fence.state(false, null);
+            Fence.state(false, false, null);
             assertSame(over, assertThrows(IllegalStateException.class, () -> produce("root", "x")));
         }
     }
@@ -229,7 +229,7 @@ class FenceTest {
         assertThrows(FenceFixture.PAUSED, () -> produceTo("t", "__remote_log_metadata"));
         Exemptions.spare(new String[0]);
         assertThrows(FenceFixture.PAUSED, () -> produceTo("__remote_log_metadata"));
-        Fence.state(false, null);
+        Fence.state(false, false, null);
         assertEquals(both, produceTo("__remote_log_metadata", "t"));
     }
 
@@ -269,11 +269,11 @@ class FenceTest {
     @Test
     void eachChangeIsLoggedOnce() {
         String log = LogCapture.during(() -> {
-            Fence.state(true, null);
-            Fence.state(false, null);
-            Fence.state(false, null);
-            Fence.state(true, null);
-            Fence.state(true, null);
+            Fence.state(true, true, null);
+            Fence.state(false, false, null);
+            Fence.state(false, false, null);
+            Fence.state(true, true, null);
+            Fence.state(true, true, null);
         });
 
         assertEquals(1, LogCapture.lines(log, "The fence is open"));
@@ -285,12 +285,12 @@ class FenceTest {
         long[] now = {0};
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE, () -> now[0]);
         assertEquals(Fence.LINES_PER_MINUTE, LogCapture.during(() -> {
-            for (int i = 0; i < 10_000; i++) Fence.state(i % 2 == 1, null);
+            for (int i = 0; i < 10_000; i++) Fence.state(i % 2 == 1, i % 2 == 1, null);
         }).lines().count());
         now[0] += 60_000_000_000L;
-        Fence.state(false, null);
-        assertEquals(1, LogCapture.lines(LogCapture.during(() -> Fence.state(true, null)), "The fence is closed"));
-        assertEquals(0, LogCapture.during(() -> Fence.state(true, null)).lines().count());
+        Fence.state(false, false, null);
+        assertEquals(1, LogCapture.lines(LogCapture.during(() -> Fence.state(true, true, null)), "The fence is closed"));
+        assertEquals(0, LogCapture.during(() -> Fence.state(true, true, null)).lines().count());
     }
 
     @Test

@@ -96,7 +96,7 @@ class DumpTest {
         assertEquals(List.of(1_000.0, 1_000.0, 500.0, 100.0, 20.0, 30.0, 250.0, 2_400L), Arrays.asList(row.get("base"),
                 row.get("limit"), row.get("slowed_limit"), row.get("rate"), row.get("delay_ms"), row.get("slowed_rate"),
                 row.get("slowed_delay_ms"), row.get("idle_ms")));
-        assertEquals(Map.of("topic", "orders", "place", "broker 3", "held", false), row.get("mark"));
+        assertEquals(Map.of("topic", "orders", "place", "broker 3", "held", false, "budget", "", "factor", 0.5), row.get("mark"));
         assertEquals(1, dump.marks(10).size());
     }
 

@@ -2,6 +2,7 @@ package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -17,6 +18,10 @@ class MarksTest {
     private static final int MOST = 5_000;
 
     private final Marks marks = new Marks(() -> MOST);
+    /** Each topic has the factor of its group: that of small is smaller. */
+    private final Marks.Affected affected = marks.affected(new String[] {"small", "large"}, new String[] {"a budget", "another"},
+            new boolean[2], new int[] {0, 1}, new Marks.Group[] {new Marks.Group("one", 0.2, null, false),
+                    new Marks.Group("other", 0.8, null, false)}, null);
     private final List<String> ended = new ArrayList<>();
 
     private void sweep(int beat, String... affected) {
@@ -26,74 +31,89 @@ class MarksTest {
 
     @Test
     void aMarkIsAClientsAndNamesTheTopicThatItAskedForLast() {
-        marks.mark("alice", "a", "t");
-        marks.mark("alice", "a", "u");
+        marks.mark("alice", "a", "t", affected);
+        marks.mark("alice", "a", "u", affected);
 
         assertEquals("u", marks.topic("alice", "a"));
         assertNull(marks.topic("alice", "b"));
         assertNull(marks.topic("bob", "a"));
         assertEquals(2, marks.size()); // the principal and the client-id
-        marks.mark("bob", "b\tc", "t");
+        marks.mark("bob", "b\tc", "t", affected);
         assertEquals(Set.of(List.of("alice", "a", "u"), List.of("bob", "b\tc", "t")),
                 marks.list(10).stream().map(List::of).collect(Collectors.toSet()));
         assertEquals(1, marks.list(1).size());
     }
 
     @Test
+    void ofTopicsOfSeveralGroupsThatWithTheSmallestFactorCountsAsLongAsTheClientWritesThere() {
+        marks.mark("alice", "a", "large", affected);
+        assertEquals("other", marks.group("alice", "a", affected));
+        marks.mark("alice", "a", "small", affected);
+        marks.mark("alice", "a", "large", affected);
+        assertEquals("one", marks.group("alice", "a", affected));
+
+        marks.now(Marks.LIFE_BEATS); // it has written to the other topic alone since
+        marks.mark("alice", "a", "large", affected);
+        assertEquals("other", marks.group("alice", "a", affected));
+        assertNull(marks.group("bob", "a", affected));
+        assertNull(marks.group("alice", "a", null));
+    }
+
+    @Test
     void itEndsWithItsTopicOrWhenNobodyRenewsIt() {
-        marks.mark("alice", "a", "t");
-        marks.mark("alice", "b", "u");
+        marks.mark("alice", "a", "t", affected);
+        marks.mark("alice", "b", "u", affected);
         sweep(1, "t");
         assertEquals(List.of("alice b"), ended);
 
-        marks.mark("alice", "a", "t");
+        marks.mark("alice", "a", "t", affected);
         sweep(1 + Marks.LIFE_BEATS, "t");
-        assertTrue(marks.has("alice", "a"));
+        assertNotNull(marks.topic("alice", "a"));
         sweep(2 + Marks.LIFE_BEATS, "t");
-        assertFalse(marks.has("alice", "a"));
+        assertNull(marks.topic("alice", "a"));
         assertEquals(0, marks.size());
     }
 
     @Test
     void aPrincipalWithTooManyClientIdsIsMarkedAsAWholeUntilTheseEnd() {
-        for (int i = 0; i <= Marks.MOST_CLIENT_IDS; i++) marks.mark("alice", "id-" + i, "t");
+        for (int i = 0; i <= Marks.MOST_CLIENT_IDS; i++) marks.mark("alice", "id-" + i, "t", affected);
 
-        assertTrue(marks.has("alice", "another"));
-        assertFalse(marks.has("bob", "another"));
+        assertNotNull(marks.topic("alice", "another"));
+        assertNull(marks.topic("bob", "another"));
         assertEquals(1 + Marks.MOST_CLIENT_IDS, marks.size());
         sweep(Marks.LIFE_BEATS + 1, "t");
-        assertFalse(marks.has("alice", "another"));
+        assertNull(marks.topic("alice", "another"));
         assertTrue(ended.contains("alice null"));
     }
 
     @Test
     void withoutAPlaceForAnotherPrincipalEverybodyIsMarked() {
-        for (int i = 0; i < MOST; i++) marks.mark("user-" + i, "c", "t");
+        for (int i = 0; i < MOST; i++) marks.mark("user-" + i, "c", "t", affected);
 
-        assertTrue(marks.has("bob", "b"));
+        assertNotNull(marks.topic("bob", "b"));
         assertTrue(marks.size() <= MOST);
         sweep(Marks.LIFE_BEATS + 1, "t");
-        assertFalse(marks.has("bob", "b"));
+        assertNull(marks.topic("bob", "b"));
         assertEquals(0, marks.size());
     }
 
     @Test
     void namesThatAreTooLongShareOneMark() {
         String longId = "x".repeat(Principals.LONGEST_CLIENT_ID + 1);
-        for (int i = 0; i < 10_000; i++) marks.mark("alice", longId + i, "t");
-        for (int i = 0; i < 10_000; i++) marks.mark("p".repeat(Principals.LONGEST_PRINCIPAL + 1) + i, longId, "t");
+        for (int i = 0; i < 10_000; i++) marks.mark("alice", longId + i, "t", affected);
+        for (int i = 0; i < 10_000; i++) marks.mark("p".repeat(Principals.LONGEST_PRINCIPAL + 1) + i, longId, "t", affected);
 
-        assertTrue(marks.has("alice", longId + "never seen"));
-        assertFalse(marks.has("alice", "short"));
+        assertNotNull(marks.topic("alice", longId + "never seen"));
+        assertNull(marks.topic("alice", "short"));
         assertEquals(4, marks.size());
     }
 
     @Test
     void threeHundredThousandNamesTakeNoMoreThanTheirPlaces() {
-        for (int i = 0; i < 300_000; i++) marks.mark("user-" + i % 300, "id-" + i, "t");
+        for (int i = 0; i < 300_000; i++) marks.mark("user-" + i % 300, "id-" + i, "t", affected);
 
         assertTrue(marks.size() <= MOST);
-        assertTrue(marks.has("user-7", "id-7"));
+        assertNotNull(marks.topic("user-7", "id-7"));
         sweep(Marks.LIFE_BEATS + 1, "t");
         assertEquals(0, marks.size());
     }
@@ -107,9 +127,9 @@ class MarksTest {
             String name = "user-" + n;
             threads.add(new Thread(() -> {
                 for (int i = 0; i < 50_000; i++) {
-                    marks.mark(name, "id-" + i % 2_000, "t");
-                    if (!marks.has(name, "id-" + i % 2_000)) lost.set(true);
-                    marks.mark("common", "id-" + i % 100, "t");
+                    marks.mark(name, "id-" + i % 2_000, "t", affected);
+                    if (marks.topic(name, "id-" + i % 2_000) == null) lost.set(true);
+                    marks.mark("common", "id-" + i % 100, "t", affected);
                 }
             }));
         }
@@ -129,7 +149,7 @@ class MarksTest {
         List<Thread> threads = new ArrayList<>();
         for (int n = 0; n < 2; n++) {
             threads.add(new Thread(() -> {
-                for (int i = 0; i < 200_000; i++) marks.mark("user-" + i % 3, "id-" + i % 7, "t");
+                for (int i = 0; i < 200_000; i++) marks.mark("user-" + i % 3, "id-" + i % 7, "t", affected);
             }));
         }
         threads.forEach(Thread::start);
@@ -140,6 +160,6 @@ class MarksTest {
 
         sweep(0, "none");
         assertEquals(0, marks.size());
-        assertFalse(marks.has("user-1", "id-1"));
+        assertNull(marks.topic("user-1", "id-1"));
     }
 }

@@ -355,7 +355,7 @@ class SlowingTest {
         write("alice", "a", "orders");
 
         Map<String, Object> alice = new Dump(table).client("alice", "a");
-        assertEquals(Map.of("topic", "orders", "place", "broker 3, volume /dev/sdb", "held", false), alice.get("mark"));
+        assertEquals(Map.of("topic", "orders", "place", "broker 3, volume /dev/sdb", "held", false, "budget", "", "factor", 0.5), alice.get("mark"));
         Map<?, ?> produce = (Map<?, ?>) ((List<?>) alice.get("quotas")).get(PRODUCE);
         assertEquals(List.of("alice", "a", 1_000.0, 1_000.0, 500.0), List.of(produce.get("user"), produce.get("client_id"),
                 produce.get("base"), produce.get("limit"), produce.get("slowed_limit")));

@@ -114,7 +114,7 @@ class StandInsTest {
     @Test
     void theSlowedTagsCountWithTheOwnOnes() throws JMException {
         Scope scope = table.scopes.find("alice", "app").scope;
-        scope.slowed();
+        scope.slowed(Marks.Group.VOLUMES);
         kafka.show("Produce", ",user=alice,client-id=app", 100, 0);
         kafka.show("Produce", ",user=\"<slowed alice>\",client-id=app", 30, 0);
 

@@ -295,9 +295,9 @@ class TopicQuotasTest {
     void aPauseGoesBeforeTopicQuotasAndLeavesThemBehind() {
         configure(TOTAL, Map.of());
         exceed("greedy");
-        Fence.state(true, null);
+        Fence.state(true, true, null);
         assertFalse(passes("other"));
-        Fence.state(false, null);
+        Fence.state(false, false, null);
         assertTrue(passes("other"));
         assertFalse(passes("greedy"));
     }

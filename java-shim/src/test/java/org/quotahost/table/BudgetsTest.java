@@ -1,0 +1,205 @@
+package org.quotahost.table;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.quotahost.table.Tables.PRODUCE;
+
+import java.util.Map;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.constraints.DoubleRange;
+import net.jqwik.api.lifecycle.AfterTry;
+import net.jqwik.api.lifecycle.BeforeTry;
+import org.apache.kafka.common.errors.NotEnoughReplicasException;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.quotahost.QuotaFence;
+import org.quotahost.fence.Fence;
+import org.quotahost.fence.FenceFixture;
+
+/** Budgets of storage: each slows or stops those alone who write to its topics. */
+class BudgetsTest {
+    private static final String[] NAMES = {"orders.*", "logs"};
+    private final QuotaTable table = Tables.table();
+    private QuotaFence fence;
+    private long ms;
+
+    @BeforeEach
+    @BeforeTry
+    void install() {
+        fence = FenceFixture.fence("none", Map.of("super.users", "User:admin"));
+        for (String name : new String[] {"alice", "bob", "carol"}) Tables.publish(table, name, "c", Tables.CLIENT, 1_000);
+        budgets(1, 1, 1, false);
+        for (String name : new String[] {"alice", "bob", "carol"}) tags(name);
+        pass(15); // Kafka's windows are full of them
+    }
+
+    @AfterEach
+    @AfterTry
+    void reset() {
+        FenceFixture.reset();
+    }
+
+    /** The factor of the volumes, for all clients or for those who write to the topic disk, and those of both budgets. */
+    private void budgets(double ofVolumes, double orders, double logs, boolean volumesByTopics) {
+        String[] names = volumesByTopics ? new String[] {NAMES[0], NAMES[1], ""} : NAMES;
+        double[] factors = volumesByTopics ? new double[] {orders, logs, ofVolumes} : new double[] {orders, logs};
+        String[] errors = {"the budget orders.* is used up", "the budget logs is used up", ""};
+        String[] topics = {"orders.eu", "orders.us", "logs", "disk"};
+        boolean[] held = {orders <= 0, orders <= 0, logs <= 0, ofVolumes <= 0};
+        int count = volumesByTopics ? 4 : 3;
+        table.factor(ofVolumes, "cause", java.util.Arrays.copyOf(topics, count), java.util.Arrays.copyOf(topics, count),
+                java.util.Arrays.copyOf(held, count), java.util.Arrays.copyOf(new int[] {0, 0, 1, 2}, count), names, factors, errors);
+    }
+
+    private void write(String principal, String... topics) {
+        fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, principal, "c"), FenceFixture.write(topics));
+    }
+
+    private Map<String, String> tags(String principal) {
+        return table.tags(PRODUCE, new KafkaPrincipal(KafkaPrincipal.USER_TYPE, principal), "c");
+    }
+
+    private double limit(String principal) {
+        Double limit = table.limit(PRODUCE, tags(principal));
+        return limit == null ? Double.POSITIVE_INFINITY : limit;
+    }
+
+    /** Each of them writes on, alice to orders, bob to logs, carol elsewhere. */
+    private void pass(int seconds) {
+        for (int i = 0; i < 5 * seconds; i++) {
+            table.beat(ms += QuotaTable.BEAT_MS);
+            if (i % 5 == 0) write("carol", "other");
+            tags("alice");
+            tags("bob");
+            tags("carol");
+        }
+    }
+
+    private void writing(int seconds) {
+        for (int i = 0; i < seconds; i++) {
+            write("alice", "orders.eu");
+            write("bob", "logs");
+            pass(1);
+        }
+    }
+
+    @Test
+    void eachSlowsItsOwnWritersByItsOwnFactorAndNobodyElse() {
+        budgets(1, 0.5, 0.25, false);
+        writing(40);
+
+        assertEquals(500, limit("alice"), 1);
+        assertEquals(250, limit("bob"), 1);
+        assertEquals(1_000, limit("carol"));
+        assertEquals("<budget orders.* alice>", tags("alice").get("user"));
+        assertEquals("<budget logs bob>", tags("bob").get("user"));
+        assertEquals("carol", tags("carol").get("user"));
+        assertEquals(-1, table.affectedTopics());
+        // Kafka may hand a copy of the tags back.
+        assertEquals(limit("alice"), table.limit(PRODUCE, Map.copyOf(tags("alice"))));
+    }
+
+    @Test
+    void whoWritesToTopicsOfSeveralHasTheSmallestFactor() {
+        budgets(1, 0.5, 0.25, false);
+        for (int i = 0; i < 40; i++) {
+            write("alice", "orders.eu", "logs");
+            write("alice", "orders.us");
+            pass(1);
+        }
+
+        assertEquals("<budget logs alice>", tags("alice").get("user"));
+        assertEquals(250, limit("alice"), 1);
+    }
+
+    @Test
+    void atZeroRequestsToItsTopicsAreTurnedBackWithItsNameAndOthersPass() {
+        budgets(1, 0, 0.5, false);
+
+        var error = assertThrows(NotEnoughReplicasException.class, () -> write("alice", "orders.eu"));
+        assertTrue(error.getMessage().contains("the budget orders.* is used up"), error.getMessage());
+        assertSame(error, assertThrows(NotEnoughReplicasException.class, () -> write("alice", "other", "orders.us")));
+        write("bob", "logs");
+        write("carol", "other");
+        write("admin", "orders.eu");
+        assertEquals(false, table.factorInForce().paused());
+
+        budgets(1, 1, 0.5, false);
+        write("alice", "orders.eu");
+    }
+
+    @Test
+    void withAFactorOfTheVolumesForAllTheSmallerOneHolds() {
+        budgets(0.5, 0.75, 0.25, false);
+        writing(40);
+
+        assertEquals(500, limit("alice"), 1);
+        assertEquals(250, limit("bob"), 1);
+        assertEquals(500, limit("carol"), 1);
+
+        budgets(0, 0.75, 0.25, false);
+        for (String topic : new String[] {"orders.eu", "logs", "other"}) {
+            var error = assertThrows(NotEnoughReplicasException.class, () -> write("alice", topic));
+            assertSame(Fence.CLOSED, error);
+        }
+    }
+
+    @Test
+    void besideTopicsOnVolumesEachHasTheFactorOfItsGroup() {
+        budgets(0, 0.75, 1, true);
+
+        assertSame(Fence.CLOSED, assertThrows(NotEnoughReplicasException.class, () -> write("bob", "disk")));
+        writing(40);
+        assertEquals(750, limit("alice"), 1);
+        assertEquals(1_000, limit("carol"));
+        assertEquals(1, table.affectedTopics());
+    }
+
+    @Test
+    void whenTheLastOneHasRoomAllHaveTheirOwnTagsAndWholeLimitsAgain() {
+        budgets(1, 0.5, 1, false);
+        writing(20);
+        assertNotEquals("alice", tags("alice").get("user"));
+
+        table.factor(1, "");
+        pass(20);
+        assertEquals("alice", tags("alice").get("user"));
+        assertEquals(1_000, limit("alice"));
+    }
+
+    @Test
+    void whileTheFallbackIsInForceNoBudgetIs() {
+        budgets(1, 0, 1, false);
+        table.fallback(1.0);
+
+        write("alice", "orders.eu");
+        table.fallback(null);
+        assertThrows(NotEnoughReplicasException.class, () -> write("alice", "orders.eu"));
+    }
+
+    @Property(tries = 60)
+    void whatevertheFactorsAreNobodyHasMoreThanItsGroupAllowsAndNoOtherIsTouched(
+            @ForAll @DoubleRange(min = 0.05, max = 1) double orders, @ForAll @DoubleRange(min = 0.05, max = 1) double logs,
+            @ForAll @DoubleRange(min = 0.05, max = 1) double volumes, @ForAll boolean byTopics) {
+        budgets(volumes, orders, logs, byTopics);
+        writing(40);
+
+        double ofAll = byTopics ? 1 : volumes;
+        assertEquals(1_000 * Math.min(ofAll, orders), limit("alice"), 25);
+        assertEquals(1_000 * Math.min(ofAll, logs), limit("bob"), 25);
+        assertEquals(1_000 * ofAll, limit("carol"), 25);
+        assertNull(Tags.group(tags("carol").get("user")));
+        for (String name : new String[] {"alice", "bob"}) {
+            String group = Tags.group(tags(name).get("user"));
+            assertEquals(name, Tags.ownUser(tags(name).get("user"), group));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+"""Budgets of storage: how many bytes some topics may take in the whole cluster, and which topics belong to which.
+
+1. A :class:`Budget` names topics, and bytes of leaders or of all replicas.
+2. Each broker sums the bytes of its own replicas by budget (:func:`sums`); :func:`in_cluster` adds these sums up.
+3. The host has the policy judge a budget as if it were a volume (:func:`as_volume`): so thresholds, policy and the end
+   of a PAUSE are those of volumes. Its factor is for those alone who write to its topics.
+
+Private; it imports nothing else of quotahost but volumes and limits.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from quotahost.model.limits import Limit, LimitType, exact
+from quotahost.model.volumes import Volume
+
+#: In place of a broker's id in the volume that stands for a budget; ids of brokers are numbers.
+BUDGET: Final = "budget"
+PREFIX_SIGN: Final = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much some topics may take.
+
+    Attributes:
+        name: it stands in errors, metrics and metric tags of Kafka's.
+        topics: names of topics, or their beginnings with ``*`` at the end.
+        bytes: so much they may take in the whole cluster, by the records' bytes as ``retention.bytes`` counts them.
+        replicas: whether the bytes of all replicas count; else those of leaders.
+    """
+
+    name: str
+    topics: tuple[str, ...]
+    bytes: int
+    replicas: bool = False
+
+
+class Replica(NamedTuple):
+    """A replica on this broker: its topic, the bytes of its records, and whether it leads its partition."""
+
+    topic: str
+    bytes: int
+    leads: bool
+
+
+class Part(NamedTuple):
+    """What a budget's topics take on one broker: the bytes that count, and the topics with a replica there."""
+
+    used: int
+    topics: frozenset[str]
+
+
+class Topics:
+    """Finds the budgets of a topic. With 1,000 budgets it takes as many look-ups as prefixes have lengths."""
+
+    def __init__(self, budgets: Iterable[Budget]) -> None:
+        """Of these budgets."""
+        self._whole: dict[str, list[Budget]] = defaultdict(list)
+        self._begins: dict[str, list[Budget]] = defaultdict(list)
+        for budget in budgets:
+            for pattern in dict.fromkeys(budget.topics):
+                begins = pattern.endswith(PREFIX_SIGN)
+                (self._begins if begins else self._whole)[pattern.removesuffix(PREFIX_SIGN)].append(budget)
+        self._lengths = sorted({len(begin) for begin in self._begins})
+
+    def budgets(self, topic: str) -> list[Budget]:
+        """Those that the topic belongs to, each once."""
+        of = [*self._whole.get(topic, ())]
+        for length in self._lengths:
+            of += self._begins.get(topic[:length], ()) if length <= len(topic) else ()
+        return list({budget.name: budget for budget in of}.values())
+
+
+def sums(budgets: Collection[Budget], replicas: Iterable[Replica]) -> dict[str, Part]:
+    """By budget what these replicas take of it, and their topics; a topic of several budgets counts in each."""
+    known = Topics(budgets)
+    used: dict[str, int] = {budget.name: 0 for budget in budgets}
+    topics: dict[str, set[str]] = {budget.name: set() for budget in budgets}
+    of: dict[str, list[Budget]] = {}
+    for replica in replicas:
+        if replica.topic not in of:
+            of[replica.topic] = known.budgets(replica.topic)
+        for budget in of[replica.topic]:
+            topics[budget.name].add(replica.topic)
+            if replica.leads or budget.replicas:
+                used[budget.name] += replica.bytes
+    return {name: Part(used[name], frozenset(topics[name])) for name in used}
+
+
+def in_cluster(brokers: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """By budget the bytes used in the whole cluster, from those on each broker."""
+    used: dict[str, int] = defaultdict(int)
+    for parts in brokers:
+        for name, part in parts.items():
+            used[name] += part
+    return dict(used)
+
+
+def as_volume(budget: Budget, used: int, topics: frozenset[str], soft_share: float) -> Volume:
+    """A budget as a volume, whose soft limit is this share (0.0 to 1.0) of its bytes, and its hard limit all of them.
+
+    ``topics`` are those of this broker: it is asked to write to no others.
+    """
+    soft = Limit(LimitType.CONSUMED_BYTES, int(budget.bytes * exact(soft_share)))
+    return Volume(BUDGET, budget.name, budget.bytes, used, soft, Limit(LimitType.CONSUMED_BYTES, budget.bytes), topics)

@@ -1,0 +1,114 @@
+"""Budgets of storage on a real broker: who writes to a budget's topics is slowed and stopped, and nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from typer.testing import CliRunner
+
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.producer import ProducerLoad
+from harness.java.jmx import Jmx
+from harness.kafka.admin import create_topic, delete_topics
+from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE
+from harness.system.waiting import eventually
+from quotahost.cli.main import app
+from tests.broker.support.explain import explain_client
+from tests.broker.support.node import OPEN, callback_node, gauge, state, wait_for_rate
+from tests.broker.support.numbers import attempt, end_offset
+
+pytestmark = pytest.mark.broker
+
+QUOTA: Final = 1e6  # bytes/s of each user
+SETTINGS: Final = {
+    "factor.source": "snapshots",
+    "fence.authorizer": "none",
+    "static.scope": "user",
+    "static.produce": "1M",
+    "budgets": "on",
+    "budget.soft.share": "0.2",
+}
+BUDGET: Final = "orders"
+FULL_RATE: Final = pytest.approx(QUOTA, rel=0.15)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    users = {"alice": "a", "bob": "b", "root": "s3cret"}
+    directory = tmp_path_factory.mktemp("node")
+    with callback_node(directory, SETTINGS, users=users, properties=QUICK_QUOTAS | FENCE) as node:
+        for topic in ("orders.eu", "orders.us", "other"):
+            create_topic(node, topic)
+        yield node
+
+
+@pytest.fixture(scope="module")
+def client(node: KafkaNode, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    config = node.client_config("root")
+    file = tmp_path_factory.mktemp("client") / "client.properties"
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="root" password="s3cret";'
+    file.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n")
+    return ["--bootstrap", config["bootstrap.servers"], "--client-config", str(file)]
+
+
+def apply(client: list[str], file: Path, size: str) -> str:
+    file.write_text(f"budgets:\n- name: {BUDGET}\n  topics: [orders.*]\n  bytes: {size}\n")
+    result = CliRunner().invoke(app, ["quotas", "apply", "--yes", str(file), *client])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def factor(node: KafkaNode) -> float:
+    return gauge(node, f"Budget,name={BUDGET}", "Factor")
+
+
+def explained(node: KafkaNode) -> str:
+    return explain_client(node, "alice", "there")[1]
+
+
+def is_shown(node: KafkaNode) -> bool:
+    """Whether a broker has read the budget."""
+    return bool(Jmx(node).query("quotahost:type=Budget,*"))
+
+
+def test_its_writers_alone_are_slowed_stopped_and_let_go_on_when_topics_are_deleted(
+    node: KafkaNode, client: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "budgets.yaml"
+    apply(client, file, "20M")
+    eventually(lambda: is_shown(node))
+    there = ProducerLoad(node.client_config("alice", "there"), "orders.eu")
+    beside = ProducerLoad(node.client_config("alice", "beside"), "other")  # shares alice's quota
+    elsewhere = ProducerLoad(node.client_config("bob", "elsewhere"), "other")
+    with there, beside, elsewhere:
+        wait_for_rate(FULL_RATE, elsewhere)
+        eventually(lambda: 0 < factor(node) < 0.7, timeout=60)
+        assert state(node) == OPEN  # that of the volumes
+        eventually(lambda: f"uses the budget {BUDGET} of 20,000,000 bytes" in explained(node))
+        wait_for_rate(FULL_RATE, elsewhere)
+
+        apply(client, file, "2M")  # less than there is already
+        eventually(lambda: factor(node) == 0)
+        eventually(lambda: gauge(node, "Fence", "Closed") == 1)
+        stopped_at = end_offset(node, "orders.eu")
+        wait_for_rate(FULL_RATE, elsewhere)
+        assert end_offset(node, "orders.eu") == stopped_at
+        assert attempt(node.client_config("alice", "new"), "orders.us") == "NOT_ENOUGH_REPLICAS"
+        assert attempt(node.client_config("alice", "new"), "other") is None
+        assert "turned back" in explained(node)
+
+    delete_topics(node, "orders.eu")
+    eventually(lambda: factor(node) == 1)
+    eventually(lambda: attempt(node.client_config("alice", "new"), "orders.us") is None)
+    assert gauge(node, "Fence", "Closed") == 0
+
+    # What the cluster has is what the file says; without it nobody is slowed.
+    exported = CliRunner().invoke(app, ["quotas", "export", *client]).output
+    assert f"- name: {BUDGET}\n  bytes: 2M\n  of: leaders\n  topics:\n  - orders.*\n" in exported
+    file.write_text("budgets: []\nprune: true\n")
+    assert "remove" in CliRunner().invoke(app, ["quotas", "apply", "--yes", str(file), *client]).output
+    eventually(lambda: not is_shown(node))
