@@ -221,7 +221,7 @@ def test_a_broker_leaves_no_process_behind(tmp_path: Path, current: Path, fault:
         # again.
         eventually(lambda: [alter_broker_config(other, {PREFIX + "static.produce": "5M"})], 120)
         other.wait_for_log("reconfigured", start=start)
-        last = eventually(lambda: len(now := children(other.pid)) == 1 and now)
+        last = eventually(lambda: now if len(now := children(other.pid)) == 1 else None)
         assert other.stop() == 143
         assert (other.data_dirs[0] / ".kafka_cleanshutdown").exists()
         assert not runs(last[0])
