@@ -44,6 +44,7 @@ _RENEW: Final = MOST_SECONDS / 3  # seconds
 _AGAIN: Final = 2.0  # seconds, while nobody answers, or not yet what was asked
 _STALE: Final = 15.0  # seconds after which a broker counts as silent: it publishes every 2 s, later if it is busy
 _PATIENCE: Final = 10.0  # seconds to wait for all brokers' first looks, or their answers to a question
+_LONGEST: Final = 30.0  # seconds to wait for the first of them: a busy broker that has just made the topics takes long
 _STEP: Final = 0.1  # seconds
 _MOST_KEYS: Final = 9  # that open a volume
 _ELSEWHERE: Final = "What a shorter retention would free: quotahost explain --volume on the broker's machine."
@@ -158,7 +159,7 @@ class Cluster:
 
     def _read(self, enough: Callable[[], bool]) -> None:
         """Read what there is; until there is enough, but not longer than patience lasts."""
-        end = time.monotonic() + _PATIENCE
+        began = time.monotonic()
         while True:
             self._renew()
             for key, value in self._watching.read(_STEP):
@@ -170,7 +171,7 @@ class Cluster:
                     # Without this watch it names no client: the last watcher has left, or the broker has just started.
                     if look.broker in self._alive and look.watched:
                         self._known[look.broker] = time.monotonic(), look
-            if enough() or time.monotonic() >= end:
+            if enough() or time.monotonic() - began >= (_PATIENCE if self._known or self._refused else _LONGEST):
                 return
 
     def _renew(self) -> None:

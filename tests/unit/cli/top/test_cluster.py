@@ -49,6 +49,7 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     made = Brokers()
     monkeypatch.setattr(module, "Watching", lambda *_: made)
     monkeypatch.setattr(module, "_PATIENCE", 0.05)
+    monkeypatch.setattr(module, "_LONGEST", 0.05)
     return made
 
 
