@@ -1,0 +1,179 @@
+"""The factor source ``load``: a broker whose threads have no time left slows its clients until they have.
+
+1. Every ``plugin.load.interval`` it reads what Kafka counts of the idle time of request handlers and of network threads
+   (``Broker.load``), and takes the difference from the last time.
+2. The *pressure* is the busy share divided by the busy share that the target leaves, of whichever of the two is nearer
+   to its target: 1 at the target, above 1 beyond it.
+3. ``Law`` makes a factor of the pressure. It is for PRODUCE and FETCH of this broker alone, and never 0. It multiplies
+   the quotas, so that greedy clients are slowed in proportion to them, and who uses a small part of a quota isn't.
+
+**How clients answer to a factor.** Kafka holds a client to the *mean* over its windows, W seconds in all, and mutes it
+until that fits. When the limit falls, a client is silent until the mean is at the new limit, and then sends at the old
+rate again, as its windows lose a second of the old rate with each second: bursts come back every W seconds and fade
+slowly. So what the threads do in one second says little of the factor. But the mean over the same W seconds is what
+Kafka holds to the limit: it is proportional to the factor, and follows it within a moment. So the law looks at the mean
+of the pressure over W, and has no lag of the windows in its loop, whatever ``quota.window.num`` is.
+
+**The law.** With a mean pressure p the factor x becomes x / p^K. In logarithms that is an integral controller: log x
+sums up -K log p. Where p is proportional to x and is shown one interval late, the error obeys z^2 - z + K = 0, whose
+roots lie within the unit circle for 0 < K < 1. K = 1/2 has |z| = 0.71: a thirtieth of an error is left after ten
+intervals. Clients that the factor doesn't slow make p answer less than proportionally, which lowers K and never changes
+its sign. Busy threads can't be busier than always, so p doesn't tell how large an overload is, and the factor falls by
+a sixth an interval until p answers.
+
+**The beginning** (the idea of CoDel, RFC 8289: a standing queue, not a burst). From factor 1 the law begins once the
+pressure has been above 1 for three intervals in a row. The mean begins with these: what was before is no overload.
+
+**The end.** Idle threads may mean that clients are muted, or that they have gone. Once the pressure has been below 1
+for some intervals and nobody is held back by a limit below its quota (``Broker.look``), the factor does nothing any
+more, and is 1 at once. ``harness/loop/load.py`` plays all that against Kafka's own arithmetic.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from datetime import timedelta
+from typing import ClassVar, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from quotahost.api import Context
+from quotahost.model import Factor, LimitedBy, QuotaType
+from quotahost.model.load import Load
+from quotahost.throttling import quota_window
+from quotahost.units import Duration
+
+GAIN: Final = 0.5
+FASTEST: Final = 1.5  # by which the factor may change in an interval
+STANDING: Final = 3  # intervals with a pressure above 1, before the law begins
+FREE: Final = 2  # intervals at whose ends nobody is held back, before it ends
+_LOOKED_AT: Final = 50  # scopes of clients; those that are held back come first
+_NS: Final = 1_000_000_000
+
+
+class Law:
+    """From the pressure to the factor, one step for each interval."""
+
+    def __init__(self, window: float, least: float) -> None:
+        """``window`` is how far back Kafka's quotas look, in seconds; ``least`` the smallest factor, above 0."""
+        self._window, self._least = window, least
+        self.factor = 1.0
+        self._past: deque[tuple[float, float]] = deque()  # pressure and seconds of intervals since the overload began
+        self._below = 0  # intervals in a row with a pressure below 1
+        self._free = 0  # those of them, but for the first, at whose ends nobody was held back
+
+    def step(self, pressure: float, seconds: float, held: Callable[[], bool]) -> float:
+        """The factor from now on.
+
+        Args:
+            pressure: of the last interval.
+            seconds: how long that was.
+            held: whether the factor holds anybody back now; asked only where the overload may have ended.
+        """
+        self._below = self._below + 1 if pressure < 1 else 0
+        self._free = self._free + 1 if self.factor < 1 and self._below > 1 and not held() else 0
+        if self._free >= FREE or (self.factor == 1 and self._below):
+            self._past.clear()
+            self.factor = 1.0
+            return 1.0
+        self._past.append((pressure, seconds))
+        while len(self._past) > 1 and sum(length for _, length in self._past) > self._window:
+            self._past.popleft()
+        if self.factor < 1 or len(self._past) >= STANDING:
+            mean = sum(p * length for p, length in self._past) / sum(length for _, length in self._past)
+            times = min(FASTEST, max(mean, 1e-3) ** -GAIN)
+            self.factor = min(1.0, max(self._least, self.factor * times))
+        return self.factor
+
+
+class LoadSource:
+    """Answers the factor, and which threads lack time.
+
+    Attributes:
+        quota_types: those that the factor is for.
+    """
+
+    class Section(BaseModel):
+        """The properties under ``plugin.load.``."""
+
+        model_config = ConfigDict(extra="forbid", frozen=True)
+
+        handlers_idle: float = Field(
+            30.0, ge=0, le=90, allow_inf_nan=False,
+            description="percent of their time that the request handlers (num.io.threads) shall wait; 0 ignores them",
+        )  # fmt: skip
+        network_idle: float = Field(
+            30.0, ge=0, le=90, allow_inf_nan=False,
+            description="the same for the network threads (num.network.threads)",
+        )  # fmt: skip
+        least: float = Field(
+            0.05, ge=0.01, le=1, allow_inf_nan=False, description="the smallest factor, whatever the load"
+        )
+        interval: Duration = Field(
+            timedelta(seconds=1), ge=timedelta(milliseconds=250), le=timedelta(seconds=10),
+            description="over which time the load is measured",
+        )  # fmt: skip
+
+    quota_types: ClassVar = (QuotaType.PRODUCE, QuotaType.FETCH)
+
+    def __init__(self, context: Context[Section]) -> None:
+        """Begin at factor 1."""
+        self._context = context
+        self.reconfigure(context.section)
+
+    def reconfigure(self, section: Section) -> None:
+        """Begin at factor 1 again, with the new targets."""
+        self._section, self._interval_ns = section, int(section.interval.total_seconds() * _NS)
+        self._law = Law(quota_window(self._context.broker.properties()), section.least)
+        self._last: Load | None = None
+        self._factor = Factor(1.0)
+
+    def read(self) -> Factor:
+        """The factor by the last interval that is over.
+
+        Raises:
+            Exception: Kafka's counters can't be read, or are not there. The next factor begins at 1 again.
+        """
+        try:
+            load = self._context.broker.load()
+            if self._last is None:
+                self._last = load
+            elif load.at_ns - self._last.at_ns >= self._interval_ns:
+                before, self._last = self._last, load
+                self._factor = self._judge(before, load)
+        except BaseException:
+            self.reconfigure(self._section)
+            raise
+        return self._factor
+
+    def close(self) -> None:
+        """Take the numbers of this source out of the metrics."""
+        self._context.metrics.forget("Load", "")
+
+    def _judge(self, before: Load, now: Load) -> Factor:
+        elapsed, section, metrics = now.at_ns - before.at_ns, self._section, self._context.metrics
+        pressures: list[tuple[float, str]] = []
+        for threads, attribute, target, then_ns, now_ns in (
+            ("request handlers", "HandlersIdle", section.handlers_idle, before.handlers_idle_ns, now.handlers_idle_ns),
+            ("network threads", "NetworkIdle", section.network_idle, before.network_idle_ns, now.network_idle_ns),
+        ):
+            if then_ns < 0 or now_ns < 0:
+                continue
+            idle = min(1.0, max(0.0, (now_ns - then_ns) / elapsed))
+            metrics.gauge("Load", "", attribute, idle)
+            if target:
+                cause = f"this broker's {threads} are {idle * 100:.0f} % idle (target {target:g} %)"
+                pressures.append(((1 - idle) / (1 - target / 100), cause))
+        metrics.gauge("Load", "", "Queued", now.queued)
+        if not pressures:
+            raise LookupError("this Kafka doesn't tell how busy its request handlers and network threads are")
+        pressure, cause = max(pressures)
+        factor = self._law.step(pressure, elapsed / _NS, self._holds_back)
+        return Factor(factor, cause if factor < 1 else "")
+
+    def _holds_back(self) -> bool:
+        """Whether anybody who produces or fetches is held back by less than the quota."""
+        return any(
+            use.quota_type in self.quota_types and use.bound is not LimitedBy.NOTHING
+            and use.limit is not None and (use.quota is None or use.limit < use.quota)
+            for use in self._context.broker.look(_LOOKED_AT).uses
+        )  # fmt: skip
