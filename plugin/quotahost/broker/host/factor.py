@@ -5,7 +5,9 @@
 2. A known volume at its hard limit leads to PAUSE, whatever else is unknown. While a source is silent or fails, the
    last factor stays for ``validity``; for a source that has just started ``startup.grace`` applies instead. After that
    ``fallback.action`` applies to the rest, and at once where the source itself reports a broker or volume as unknown.
-3. A new factor goes through the shim to Java's QuotaTable only if it differs by a step or in its state
+3. Sources that are for single quota types (``TypedSources``) are read at the same time. They only slow: what they don't
+   know is factor 1.
+4. A new factor goes through the shim to Java's QuotaTable only if it differs by a step or in its state
    (``FactorInForce``). Java multiplies the quotas by it and closes the fence at 0. Its cause goes to the metrics.
 
 **At a start** the factor is decided once before the broker serves anybody. A full disk of its own is known by then and
@@ -16,16 +18,17 @@ volume is known to be at its hard limit.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Final
+from types import MappingProxyType
+from typing import ClassVar, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from quotahost.api import QuotaFactorSource
 from quotahost.background import LineLimit
-from quotahost.broker.host.plugins import Guard, PluginSet
+from quotahost.broker.host.plugins import Failed, Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.volume_evaluation import (
     LAST_FACTOR_HOLDS,
@@ -36,8 +39,8 @@ from quotahost.broker.host.volume_evaluation import (
     VolumeEvaluation,
     VolumeLimits,
 )
-from quotahost.model import ClusterVolumes, Factor, State
-from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, as_answer
+from quotahost.model import ClusterVolumes, Factor, QuotaType, State
+from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, as_answer, as_typed_answer
 from quotahost.settings.broker import Settings
 from quotahost.text import escaped
 
@@ -50,6 +53,8 @@ SHARE: Final = 0.1
 _LINES: Final = 20  # a minute, about changes of state
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
 _LONGEST: Final = 1000  # characters of such a sentence
+#: By quota type the smallest factor of the sources that are for single types, where that is below 1.
+ByType: TypeAlias = Mapping[QuotaType, Factor]
 _MOST_STORED: Final = 8_000_000  # bytes of PauseMemory's file: 10,000 topics with the longest names and places
 
 
@@ -71,7 +76,7 @@ class Reading:
 
 
 class FactorLoop:
-    """Reads the factor source when it is due, and decides."""
+    """Reads the factor sources when they are due, and decides."""
 
     def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float], memory: "PauseMemory") -> None:
         """``clock`` in seconds, monotonic; ``memory`` tells the state in which the broker stopped."""
@@ -80,6 +85,8 @@ class FactorLoop:
         self._volumes = VolumeEvaluation(guard, clock, limits.broker, limits.show, BudgetNumbers(shim).show)
         self._budgets: tuple[SlowedBudget, ...] = ()  # as they were known last
         self._in_force = FactorInForce(shim, clock)
+        self._typed = TypedSources(shim, guard, clock)
+        self._by_type: ByType = {}
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
         # What a host before this one knew last, whose topics only Java still has; OPEN after the start of a broker.
@@ -94,11 +101,12 @@ class FactorLoop:
         self._volumes.forget()
 
     def step(self, plugins: PluginSet, settings: Settings) -> None:
-        """Read the source, if there is one and it is due."""
+        """Read the sources, if there are any and they are due."""
         now = self._clock()
         if now < self._due:
             return
         self._due = now + settings.factor_interval.total_seconds()
+        self._by_type = self._typed.read(plugins.typed_sources())
         source = plugins.factor_source()
         if source is None:
             self._volumes.hide()
@@ -107,7 +115,7 @@ class FactorLoop:
             self._started, self._known_at, self._known = now, None, Scoped(OPEN)
             self._show(lacking=False, unknown=False)
             self._memory.keep(None)
-            self._in_force.replace(Scoped(OPEN))
+            self._in_force.replace(Scoped(OPEN), self._by_type)
         else:
             self._put(self._decide(self._read(source, plugins.policy(), settings), now, settings), settings)
 
@@ -180,11 +188,12 @@ class FactorLoop:
         new = replace(new, budgets=self._budgets if fence else ())
         factor, affected = new.factor, new.affected
         if factor.value >= 1 or affected is None or settings.factor_scope != "topics" or not fence:
-            self._in_force.replace(replace(new, affected=None))
+            self._in_force.replace(replace(new, affected=None), self._by_type)
             return
         count = len(affected.places)
         topics = "1 topic" if count == 1 else f"{count:,} topics"
-        self._in_force.replace(replace(new, factor=Factor(factor.value, f"{factor.cause}; for writers of {topics}")))
+        slowed = replace(new, factor=Factor(factor.value, f"{factor.cause}; for writers of {topics}"))
+        self._in_force.replace(slowed, self._by_type)
 
     def _show(self, lacking: bool, unknown: bool) -> None:
         """Show whether lack of data lowers the factor in force, and whether anything is unknown."""
@@ -226,6 +235,57 @@ def _is_step(last: float, new: float) -> bool:
     return Factor(new).state is not Factor(last).state or not (change < STEP and (change == 0 or change < SHARE * last))
 
 
+# ---- factors of single quota types -----------------------------------------------------------------------------
+
+
+class TypedSources:
+    """Reads the factor sources that are for single quota types (contract, sentence 14), such as ``load``."""
+
+    def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float]) -> None:
+        """``clock`` in seconds, monotonic."""
+        self._shim, self._guard = shim, guard
+        self._shown: dict[str, float] = {}  # factors by source
+        self._slowing: set[str] = set()  # sources whose factors were below 1 when that was logged last
+        self._limit = LineLimit(_LINES, clock)
+
+    def read(self, sources: Sequence[tuple[str, QuotaFactorSource]]) -> ByType:
+        """For each quota type the smallest factor below 1, with its cause; of two equal ones the first."""
+        smallest: dict[QuotaType, Factor] = {}
+        for name, plugin in sources:
+            factor = self._ask(name, plugin)
+            self._show(name, factor)
+            for quota_type in getattr(plugin, "quota_types", ()):
+                if factor.value < smallest.get(quota_type, OPEN).value:
+                    smallest[quota_type] = factor
+        for gone in self._shown.keys() - {name for name, _ in sources}:
+            del self._shown[gone]
+            self._slowing.discard(gone)
+            self._shim.forget("TypedFactor", gone)
+        return smallest
+
+    def _ask(self, name: str, plugin: QuotaFactorSource) -> Factor:
+        # A load that isn't known must slow nobody, while an unknown disk may be full: so neither validity nor
+        # fallback.action applies here.
+        answer = self._guard.call(
+            name, "read()", "its factor is 1", lambda: as_typed_answer(plugin.read(), f"factor source {name}")
+        )
+        return OPEN if isinstance(answer, Failed) else Factor(answer.value, _line(answer.cause))
+
+    def _show(self, name: str, factor: Factor) -> None:
+        if self._shown.get(name) != factor.value:
+            self._shown[name] = factor.value
+            self._shim.gauge("TypedFactor", name, "Factor", factor.value)
+        is_slowing = factor.value < 1
+        if is_slowing is (name in self._slowing) or not self._limit.passes():
+            return
+        if is_slowing:
+            self._slowing.add(name)
+            log.warning("%s slows clients: factor %.2f (%s)", name, factor.value, factor.cause)
+        else:
+            self._slowing.discard(name)
+            log.info("%s no longer slows clients", name)
+
+
 # ---- what Java has ---------------------------------------------------------------------------------------------
 
 
@@ -239,6 +299,7 @@ class FactorInForce:
         self._factor = shim.factor()
         self._shown = self._factor.cause if self._factor.value < 1 else ""
         self._last: Scoped | None = None  # handed on by this host
+        self._by_type: ByType = {}
         self._limit = LineLimit(_LINES, clock)
         self._logged = self._factor.state
         self._transitions = 0  # since the last line
@@ -249,10 +310,11 @@ class FactorInForce:
         """The factor in the table, 0.0 to 1.0."""
         return self._factor.value
 
-    def replace(self, new: Scoped) -> None:
+    def replace(self, new: Scoped, by_type: ByType = MappingProxyType({})) -> None:
         """Put a factor into the table, if it is the first or differs by a step or in state.
 
-        Else at most its cause, the topics whose writers it is for, and whether a volume is known to be full.
+        Else at most its cause, the topics whose writers it is for, and whether a volume is known to be full. The same
+        for the factors of single quota types, whose causes stay with them: these tell a load, which is never at rest.
         """
         last = self._factor
         transition = new.factor.state is not last.state
@@ -269,12 +331,18 @@ class FactorInForce:
                 for budget in new.budgets
             ),
         )
+        before_by = self._by_type
+        by_type = {
+            kind: before_by[kind] if kind in before_by and not _is_step(before_by[kind].value, factor.value) else factor
+            for kind, factor in by_type.items()
+        }
         # The first one always: nobody else would take back what is in the table from before.
-        if new == self._last:
+        if new == self._last and by_type == self._by_type:
             self._log_state()
             return
-        self._factor, self._last = new.factor, new
-        self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full, new.budgets)
+        self._factor, self._last, self._by_type = new.factor, new, by_type
+        rows = [(kind, factor.value, factor.cause) for kind, factor in by_type.items()]
+        self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full, new.budgets, rows)
         self._show_cause()
         if transition:
             self._shim.count("Factor", "", "Transitions", 1)

@@ -71,6 +71,7 @@ def test_what_was_built_before_a_plugin_that_fails_is_closed_and_what_was_there_
 
 BROKERS: Final = {"static.kafka.admin.bootstrap.servers": "b:9092"}
 CONTROLLER: Final = NodeRoles({"process.roles": "controller"})
+NAMES: Final = {Role.POLICY: "limits"}
 BROKER: Final = NodeRoles({"process.roles": "broker,controller"})
 
 
@@ -82,16 +83,17 @@ def settings(source: str, more: dict[str, str] | None = None) -> Settings:
 @pytest.mark.parametrize("source", ["snapshots", "cluster-volumes"])
 def test_it_judges_the_volumes_if_it_knows_where_the_brokers_are(source: str) -> None:
     told = settings(source, BROKERS)
-    assert {role for role in Role if CONTROLLER.needs(role, told)} == set(Role) - {Role.TASK}
+    assert {role for role in Role if CONTROLLER.needs(role, NAMES.get(role, source), told)} == set(Role) - {Role.TASK}
+    assert not CONTROLLER.needs(Role.FACTOR_SOURCE, "load", told), "it serves no client"
     assert CONTROLLER.applied(told).fallback_action is State.PAUSE
 
 
 @pytest.mark.parametrize(("source", "more"), [("snapshots", {}), ("local", BROKERS), ("log-dirs", BROKERS)])
 def test_otherwise_it_has_suppliers_alone_and_a_silent_host_is_no_full_disk(source: str, more: dict[str, str]) -> None:
     given = settings(source, more)
-    assert [role for role in Role if CONTROLLER.needs(role, given)] == [Role.SUPPLIER]
+    assert [role for role in Role if CONTROLLER.needs(role, NAMES.get(role, source), given)] == [Role.SUPPLIER]
     assert CONTROLLER.applied(given).fallback_action is State.OPEN
-    assert all(BROKER.needs(role, given) for role in Role)
+    assert all(BROKER.needs(role, NAMES.get(role, source), given) for role in Role)
     assert BROKER.applied(given) is given
 
 
