@@ -38,7 +38,7 @@ class FakeBroker:
     sizes: dict[tuple[str, int], tuple[int, bool]] = field(default_factory=dict)
     usages: list[ClientUsage] | Exception = field(default_factory=list)
     looked: Look | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
-    loaded: Load | Exception = field(default_factory=lambda: Load(0, 0, 0, 0))
+    loaded: Load | Exception = field(default_factory=lambda: Load(0, 0, {}, 0))
     explained: dict[Client, list[str]] = field(default_factory=dict)
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
 

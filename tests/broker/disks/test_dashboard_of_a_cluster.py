@@ -42,8 +42,8 @@ SETTINGS: Final = {
     "static.storage.hard": "1000T",
     "tasks": "publish-volumes,publish-usage,cordon",
 }
-#: What a full disk does: test_prometheus_in_a_broker.py fills one.
-NOT_SHOWN: Final = {"cause", "turned_back_bytes_total"}
+#: What a full disk does: test_prometheus_in_a_broker.py fills one. Budgets: tests/broker/quotas/test_budgets.py.
+NOT_SHOWN: Final = {"cause", "turned_back_bytes_total", "budget_bytes", "budget_used_bytes", "budget_factor"}
 
 
 @pytest.fixture(scope="module")

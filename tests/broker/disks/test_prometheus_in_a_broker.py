@@ -34,6 +34,7 @@ SOFT, HARD, FULL = 600 * MEGA, 900 * MEGA, 950 * MEGA  # bytes used of a file sy
 _CLUSTER: Final = "shown by the factor sources that follow brokers' snapshots or the pipeline's records"
 _SHARES: Final = "shown by publish-usage and cluster-quota"
 _SHADOW: Final = "no rule is in shadow"
+_BUDGETS: Final = "no budget of storage; tests/broker/quotas/test_budgets.py has one"
 #: The metrics that this broker does not show, and why. Brokers that do are in test_dashboard_of_a_cluster.py.
 MAY_BE_EMPTY: Final = {
     "cordoned_log_dirs": "shown by the task cordon, which needs a Kafka that can cordon (KIP-1066)",
@@ -54,6 +55,9 @@ MAY_BE_EMPTY: Final = {
     "shares_brokers": _SHARES,
     "shares_stale": _SHARES,
     "shares_age_seconds": _SHARES,
+    "budget_bytes": _BUDGETS,
+    "budget_used_bytes": _BUDGETS,
+    "budget_factor": _BUDGETS,
     "shadow_over": _SHADOW,
     "shadow_unmeasured": _SHADOW,
     "shadow_bytes_total": _SHADOW,

@@ -66,7 +66,7 @@ def test_rotating_client_ids_share_the_quota_of_their_user(node: KafkaNode) -> N
 @pytest.mark.proves("faults.names")
 def test_client_ids_of_32_kb_cost_the_broker_nothing_that_stays(node: KafkaNode) -> None:
     assert introduce_clients(node, (f"{number:032000}" for number in range(1_500))) == 1_500
-    assert gauge(node, "QuotaTable", "Clients") == 1
+    assert gauge(node, "QuotaTable", "Clients") <= 2, "all of them are one; the broker's own may be there, too"
     assert "OutOfMemoryError" not in node.log_text()
 
 

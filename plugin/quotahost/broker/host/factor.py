@@ -18,11 +18,10 @@ volume is known to be at its hard limit.
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -53,8 +52,6 @@ SHARE: Final = 0.1
 _LINES: Final = 20  # a minute, about changes of state
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
 _LONGEST: Final = 1000  # characters of such a sentence
-#: By quota type the smallest factor of the sources that are for single types, where that is below 1.
-ByType: TypeAlias = Mapping[QuotaType, Factor]
 _MOST_STORED: Final = 8_000_000  # bytes of PauseMemory's file: 10,000 topics with the longest names and places
 
 
@@ -86,7 +83,6 @@ class FactorLoop:
         self._budgets: tuple[SlowedBudget, ...] = ()  # as they were known last
         self._in_force = FactorInForce(shim, clock)
         self._typed = TypedSources(shim, guard, clock)
-        self._by_type: ByType = {}
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
         # What a host before this one knew last, whose topics only Java still has; OPEN after the start of a broker.
@@ -106,7 +102,7 @@ class FactorLoop:
         if now < self._due:
             return
         self._due = now + settings.factor_interval.total_seconds()
-        self._by_type = self._typed.read(plugins.typed_sources())
+        self._typed.step(plugins.typed_sources())
         source = plugins.factor_source()
         if source is None:
             self._volumes.hide()
@@ -115,7 +111,7 @@ class FactorLoop:
             self._started, self._known_at, self._known = now, None, Scoped(OPEN)
             self._show(lacking=False, unknown=False)
             self._memory.keep(None)
-            self._in_force.replace(Scoped(OPEN), self._by_type)
+            self._in_force.replace(Scoped(OPEN))
         else:
             self._put(self._decide(self._read(source, plugins.policy(), settings), now, settings), settings)
 
@@ -188,12 +184,11 @@ class FactorLoop:
         new = replace(new, budgets=self._budgets if fence else ())
         factor, affected = new.factor, new.affected
         if factor.value >= 1 or affected is None or settings.factor_scope != "topics" or not fence:
-            self._in_force.replace(replace(new, affected=None), self._by_type)
+            self._in_force.replace(replace(new, affected=None))
             return
         count = len(affected.places)
         topics = "1 topic" if count == 1 else f"{count:,} topics"
-        slowed = replace(new, factor=Factor(factor.value, f"{factor.cause}; for writers of {topics}"))
-        self._in_force.replace(slowed, self._by_type)
+        self._in_force.replace(replace(new, factor=Factor(factor.value, f"{factor.cause}; for writers of {topics}")))
 
     def _show(self, lacking: bool, unknown: bool) -> None:
         """Show whether lack of data lowers the factor in force, and whether anything is unknown."""
@@ -244,12 +239,18 @@ class TypedSources:
     def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float]) -> None:
         """``clock`` in seconds, monotonic."""
         self._shim, self._guard = shim, guard
+        # Below 1, by quota type; None: a host before this one may have set some.
+        self._in_force: dict[QuotaType, Factor] | None = None
         self._shown: dict[str, float] = {}  # factors by source
         self._slowing: set[str] = set()  # sources whose factors were below 1 when that was logged last
         self._limit = LineLimit(_LINES, clock)
 
-    def read(self, sources: Sequence[tuple[str, QuotaFactorSource]]) -> ByType:
-        """For each quota type the smallest factor below 1, with its cause; of two equal ones the first."""
+    def step(self, sources: Sequence[tuple[str, QuotaFactorSource]]) -> None:
+        """Read the sources, and put for each quota type the smallest factor into the table; of equal ones the first.
+
+        As with the other factor, only the first and what differs by a step or in state. A cause stays with its factor,
+        since it may tell a load, which is never at rest.
+        """
         smallest: dict[QuotaType, Factor] = {}
         for name, plugin in sources:
             factor = self._ask(name, plugin)
@@ -261,7 +262,16 @@ class TypedSources:
             del self._shown[gone]
             self._slowing.discard(gone)
             self._shim.forget("TypedFactor", gone)
-        return smallest
+        last = self._in_force or {}
+        new = {
+            quota_type: last[quota_type]
+            if quota_type in last and not _is_step(last[quota_type].value, factor.value)
+            else factor
+            for quota_type, factor in smallest.items()
+        }
+        if new != self._in_force:
+            self._in_force = new
+            self._shim.set_factors_of_types(new)
 
     def _ask(self, name: str, plugin: QuotaFactorSource) -> Factor:
         # A load that isn't known must slow nobody, while an unknown disk may be full: so neither validity nor
@@ -299,7 +309,6 @@ class FactorInForce:
         self._factor = shim.factor()
         self._shown = self._factor.cause if self._factor.value < 1 else ""
         self._last: Scoped | None = None  # handed on by this host
-        self._by_type: ByType = {}
         self._limit = LineLimit(_LINES, clock)
         self._logged = self._factor.state
         self._transitions = 0  # since the last line
@@ -310,11 +319,10 @@ class FactorInForce:
         """The factor in the table, 0.0 to 1.0."""
         return self._factor.value
 
-    def replace(self, new: Scoped, by_type: ByType = MappingProxyType({})) -> None:
+    def replace(self, new: Scoped) -> None:
         """Put a factor into the table, if it is the first or differs by a step or in state.
 
-        Else at most its cause, the topics whose writers it is for, and whether a volume is known to be full. The same
-        for the factors of single quota types, whose causes stay with them: these tell a load, which is never at rest.
+        Else at most its cause, the topics whose writers it is for, and whether a volume is known to be full.
         """
         last = self._factor
         transition = new.factor.state is not last.state
@@ -331,18 +339,12 @@ class FactorInForce:
                 for budget in new.budgets
             ),
         )
-        before_by = self._by_type
-        by_type = {
-            kind: before_by[kind] if kind in before_by and not _is_step(before_by[kind].value, factor.value) else factor
-            for kind, factor in by_type.items()
-        }
         # The first one always: nobody else would take back what is in the table from before.
-        if new == self._last and by_type == self._by_type:
+        if new == self._last:
             self._log_state()
             return
-        self._factor, self._last, self._by_type = new.factor, new, by_type
-        rows = [(kind, factor.value, factor.cause) for kind, factor in by_type.items()]
-        self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full, new.budgets, rows)
+        self._factor, self._last = new.factor, new
+        self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full, new.budgets)
         self._show_cause()
         if transition:
             self._shim.count("Factor", "", "Transitions", 1)

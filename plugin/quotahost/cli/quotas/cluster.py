@@ -111,9 +111,10 @@ class Cluster:
         }
 
     def _read(self) -> None:
-        """Read the topic, once; a warning names each record that no broker takes."""
+        """Read the topic, once until it is changed; a warning names each record that no broker takes."""
         if self._is_read:
             return
+        self._latest, self._budgets = records.LatestQuotas(), LatestBudgets()
         refused = []
         try:
             for key, value in self._topic.read():
@@ -157,6 +158,7 @@ class Cluster:
         if validate_only:
             lacking = self._lacking() if values else ""
             return refusals + [Refusal(entity, lacking) for entity in entities.values() if lacking]
+        self._is_read = False
         try:
             return refusals + [Refusal(entities[key], why) for key, why in self._topic.write(values).items()]
         except QuotahostError as error:  # the client quotas are changed, and what became of them must be told

@@ -151,19 +151,26 @@ class LoadSource:
 
     def _judge(self, before: Load, now: Load) -> Factor:
         elapsed, section, metrics = now.at_ns - before.at_ns, self._section, self._context.metrics
+        listeners = before.network_idle_ns.keys() & now.network_idle_ns.keys()
+        network = [
+            (_share(before.network_idle_ns[name], now.network_idle_ns[name], elapsed), f"network threads of {name}")
+            for name in sorted(listeners)
+        ]
+        has_handlers = min(before.handlers_idle_ns, now.handlers_idle_ns) >= 0
+        handlers = [(_share(before.handlers_idle_ns, now.handlers_idle_ns, elapsed), "request handlers")]
         pressures: list[tuple[float, str]] = []
-        for threads, attribute, target, then_ns, now_ns in (
-            ("request handlers", "HandlersIdle", section.handlers_idle, before.handlers_idle_ns, now.handlers_idle_ns),
-            ("network threads", "NetworkIdle", section.network_idle, before.network_idle_ns, now.network_idle_ns),
+        for attribute, target, threads in (
+            ("HandlersIdle", section.handlers_idle, handlers if has_handlers else []),
+            ("NetworkIdle", section.network_idle, network),
         ):
-            if then_ns < 0 or now_ns < 0:
-                continue
-            idle = min(1.0, max(0.0, (now_ns - then_ns) / elapsed))
-            metrics.gauge("Load", "", attribute, idle)
-            if target:
-                cause = f"this broker's {threads} are {idle * 100:.0f} % idle (target {target:g} %)"
-                pressures.append(((1 - idle) / (1 - target / 100), cause))
-        metrics.gauge("Load", "", "Queued", now.queued)
+            if threads:
+                idle, name = min(threads)
+                metrics.gauge("Load", "", attribute, idle)
+                if target:
+                    cause = f"this broker's {name} are {idle * 100:.0f} % idle (target {target:g} %)"
+                    pressures.append(((1 - idle) / (1 - target / 100), cause))
+        if now.queued >= 0:
+            metrics.gauge("Load", "", "Queued", now.queued)
         if not pressures:
             raise LookupError("this Kafka doesn't tell how busy its request handlers and network threads are")
         pressure, cause = max(pressures)
@@ -177,3 +184,8 @@ class LoadSource:
             and use.limit is not None and (use.quota is None or use.limit < use.quota)
             for use in self._context.broker.look(_LOOKED_AT).uses
         )  # fmt: skip
+
+
+def _share(before_ns: int, now_ns: int, elapsed_ns: int) -> float:
+    """Which share of the time a counter of idle time has grown by: Kafka reads its clocks apart, so to 0..1."""
+    return min(1.0, max(0.0, (now_ns - before_ns) / elapsed_ns))

@@ -94,16 +94,15 @@ class Counters:
     """The counters of a broker, each second of which is read."""
 
     def __init__(self, host: FakeHost[LoadSource]) -> None:
-        self._host, self._load = host, Load(7 * S, 3 * S, 4 * S, 0)
+        self._host, self._load = host, Load(7 * S, 3 * S, {"CLIENTS": 4 * S, "BROKERS": 0}, 0)
         host.broker.loaded = self._load
         host.plugin.read()
 
     def pass_second(self, handlers: float, network: float) -> Factor:
         """A second with these idle shares, and what the source says at its end."""
         was = self._load
-        self._load = Load(
-            was.at_ns + S, was.handlers_idle_ns + int(handlers * S), was.network_idle_ns + int(network * S), 3
-        )
+        idle_ns = {"CLIENTS": was.network_idle_ns["CLIENTS"] + int(network * S), "BROKERS": was.at_ns + S}
+        self._load = Load(was.at_ns + S, was.handlers_idle_ns + int(handlers * S), idle_ns, 3)
         self._host.broker.loaded = self._load
         return self._host.plugin.read()
 
@@ -118,7 +117,7 @@ def test_the_cause_names_the_threads_that_lack_time(host: FakeHost[LoadSource]) 
     assert handlers.value < 1
     assert handlers.cause == "this broker's request handlers are 4 % idle (target 30 %)"
     network = counters.pass_second(0.5, 0.04)
-    assert network.cause == "this broker's network threads are 4 % idle (target 20 %)"
+    assert network.cause == "this broker's network threads of CLIENTS are 4 % idle (target 20 %)"
     shown = [host.broker.number("Load", name) for name in ("HandlersIdle", "NetworkIdle", "Queued")]
     assert shown == [0.5, pytest.approx(0.04), 3]
 
@@ -135,8 +134,8 @@ def test_the_end_is_seen_once_nobody_is_held_back(host: FakeHost[LoadSource]) ->
 
 
 def test_counters_that_are_not_there_are_a_failure_and_no_factor(host: FakeHost[LoadSource]) -> None:
-    host.broker.loaded = Load(S, -1, -1, 0)
+    host.broker.loaded = Load(S, -1, {}, -1)
     assert host.plugin.read() == Factor(1.0)
-    host.broker.loaded = Load(3 * S, -1, -1, 0)
+    host.broker.loaded = Load(3 * S, -1, {}, -1)
     with pytest.raises(LookupError, match="doesn't tell how busy"):
         host.plugin.read()
