@@ -18,7 +18,7 @@ TICK_MS: Final = 10
 LATE_MS: Final = 250  # factor.interval
 HANDLERS: Final = 2.0
 TARGET: Final = 0.3
-_NEAR: Final = 0.9  # of its limit: from there on a client counts as held back, as in quotahost.broker.host.dump
+_NEAR: Final = 0.9  # of its limit: from there on a client counts as held back, as for the source
 
 
 @dataclass(slots=True)

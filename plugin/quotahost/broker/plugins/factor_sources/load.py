@@ -37,7 +37,7 @@ from typing import ClassVar, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from quotahost.api import Context
-from quotahost.model import Factor, LimitedBy, QuotaType
+from quotahost.model import Factor, QuotaType
 from quotahost.model.load import Load
 from quotahost.throttling import quota_window
 from quotahost.units import Duration
@@ -47,6 +47,7 @@ FASTEST: Final = 1.5  # by which the factor may change in an interval
 STANDING: Final = 3  # intervals with a pressure above 1, before the law begins
 FREE: Final = 2  # intervals at whose ends nobody is held back, before it ends
 _LOOKED_AT: Final = 50  # scopes of clients; those that are held back come first
+_NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since Kafka measures in samples
 _NS: Final = 1_000_000_000
 
 
@@ -178,10 +179,11 @@ class LoadSource:
         return Factor(factor, cause if factor < 1 else "")
 
     def _holds_back(self) -> bool:
-        """Whether anybody who produces or fetches is held back by less than the quota."""
+        """Whether anybody who produces or fetches is near a limit below the quota."""
+        # Not by ``bound``: that counts delays of the last minute, too.
         return any(
-            use.quota_type in self.quota_types and use.bound is not LimitedBy.NOTHING
-            and use.limit is not None and (use.quota is None or use.limit < use.quota)
+            use.quota_type in self.quota_types and use.limit is not None and use.rate >= _NEAR * use.limit
+            and (use.quota is None or use.limit < use.quota)
             for use in self._context.broker.look(_LOOKED_AT).uses
         )  # fmt: skip
 

@@ -126,10 +126,10 @@ def test_the_end_is_seen_once_nobody_is_held_back(host: FakeHost[LoadSource]) ->
     counters = Counters(host)
     for _ in range(10):
         counters.pass_second(0.0, 0.5)
-    host.broker.looked = look(uses=[use(bound=LimitedBy.FACTOR)])
+    host.broker.looked = look(uses=[use(rate=480.0)])
     assert [counters.pass_second(0.9, 0.9).value < 1 for _ in range(4)] == [True] * 4
-    # One who is at the own quota isn't held back by a factor.
-    host.broker.looked = look(uses=[use(limit=1000.0, bound=LimitedBy.QUOTA)])
+    # Neither who is at the own quota, nor who has gone and was delayed lately, is held back by the factor now.
+    host.broker.looked = look(uses=[use(rate=990.0, limit=1000.0), use(rate=300.0, bound=LimitedBy.FACTOR)])
     assert [counters.pass_second(0.9, 0.9) for _ in range(2)][-1] == Factor(1.0)
 
 
