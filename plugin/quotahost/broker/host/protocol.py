@@ -393,7 +393,7 @@ class Shim:
         each = [factors.get(quota_type, Factor(1.0)) for quota_type in QuotaType]
         self._call("set_factors_of_types", array("d", (of.value for of in each)), [of.cause for of in each])
 
-    @_declare("", "[at_ns: long, handlers_idle_ns: long, queued: long, listeners: [text], network_idle_ns: doubles]")
+    @_declare("", "[at_ns: long, handlers_idle_ns: long, queued: long, listeners: [text], network_idle_ns: [double]]")
     def load(self) -> Load:
         """For how long this broker's threads have been idle, by Kafka's own counters."""
         at_ns, handlers, queued, listeners, waited = self._call("load")

@@ -192,7 +192,7 @@ public final class KafkaBeans {
         waited.values().removeIf(mean -> mean.isNaN());
         return new Object[] {System.nanoTime(), handlers instanceof Number idle ? idle.longValue() : -1L,
             queued instanceof Number requests ? requests.longValue() : -1L, waited.keySet().toArray(String[]::new),
-            waited.values().stream().mapToDouble(mean -> mean).toArray()};
+            waited.values().toArray(Double[]::new)};
     }
 
     private static void missing(Internals.Internal<?> use, String what) {
