@@ -7,19 +7,18 @@
 3. ``Law`` makes a factor of the pressure. It is for PRODUCE and FETCH of this broker alone, and never 0. It multiplies
    the quotas, so that greedy clients are slowed in proportion to them, and who uses a small part of a quota isn't.
 
-**How clients answer to a factor.** Kafka holds a client to the *mean* over its windows, W seconds in all, and mutes it
-until that fits. When the limit falls, a client is silent until the mean is at the new limit, and then sends at the old
-rate again, as its windows lose a second of the old rate with each second: bursts come back every W seconds and fade
-slowly. So what the threads do in one second says little of the factor. But the mean over the same W seconds is what
-Kafka holds to the limit: it is proportional to the factor, and follows it within a moment. So the law looks at the mean
-of the pressure over W, and has no lag of the windows in its loop, whatever ``quota.window.num`` is.
+**How clients answer to a factor.** Java leads limits to a factor by the tap: the limit l is the mean of the factor x
+over about Kafka's windows, W seconds in all. Kafka holds a client to the limit by the mean over W of what it sends, and
+mutes it until that fits. So what the threads do in one second says little: clients that have just come may send a whole
+window's bytes and are silent then, and their bursts come back every W seconds and fade slowly. But the *mean* of the
+pressure over W, p, is proportional to l, and follows it within a moment. So l / p is the limit at which p would be 1.
 
-**The law.** With a mean pressure p the factor x becomes x / p^K. In logarithms that is an integral controller: log x
-sums up -K log p. Where p is proportional to x and is shown one interval late, the error obeys z^2 - z + K = 0, whose
-roots lie within the unit circle for 0 < K < 1. K = 1/2 has |z| = 0.71: a thirtieth of an error is left after ten
-intervals. Clients that the factor doesn't slow make p answer less than proportionally, which lowers K and never changes
-its sign. Busy threads can't be busier than always, so p doesn't tell how large an overload is, and the factor falls by
-a sixth an interval until p answers.
+**The law** is x = l / p^2, an interval: beyond that limit by as much as l lacks, since the mean lags. In logarithms,
+with l* where p = 1: x = 2 l* - l, and l is the mean A of x over W. So the loop is l = A (2 l* - l), and its gain |A| is
+below 1 for every frequency but 0, where it is -1: by the small-gain theorem it is stable with any windows, and however
+late p is shown. Clients that the factor doesn't slow make p answer less than proportionally, which lowers the gain.
+Busy threads can't be busier than always, so p doesn't tell how large an overload is: x is then about half of l, and l
+falls by that until p answers. Since x goes by l, nothing winds up while l is on its way.
 
 **The beginning** (the idea of CoDel, RFC 8289: a standing queue, not a burst). From factor 1 the law begins once the
 pressure has been above 1 for three intervals in a row. The mean begins with these: what was before is no overload.
@@ -39,37 +38,45 @@ from pydantic import BaseModel, ConfigDict, Field
 from quotahost.api import Context
 from quotahost.model import Factor, QuotaType
 from quotahost.model.load import Load
-from quotahost.throttling import quota_window
+from quotahost.throttling import QuotaWindows, Tap, quota_windows
 from quotahost.units import Duration
 
-GAIN: Final = 0.5
-FASTEST: Final = 1.5  # by which the factor may change in an interval
+POWER: Final = 2.0
 STANDING: Final = 3  # intervals with a pressure above 1, before the law begins
 FREE: Final = 2  # intervals at whose ends nobody is held back, before it ends
 _LOOKED_AT: Final = 50  # scopes of clients; those that are held back come first
 _NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since Kafka measures in samples
-_NS: Final = 1_000_000_000
+_SOME: Final = 1e-3  # a mean pressure of 0 can't be divided by
+_MS, _NS = 1000, 1_000_000_000  # in a second
 
 
 class Law:
-    """From the pressure to the factor, one step for each interval."""
+    """From the pressure to the factor, one step for each interval.
 
-    def __init__(self, window: float, least: float) -> None:
-        """``window`` is how far back Kafka's quotas look, in seconds; ``least`` the smallest factor, above 0."""
-        self._window, self._least = window, least
+    Attributes:
+        factor: what it was last.
+    """
+
+    def __init__(self, windows: QuotaWindows, max_mute_ms: int, least: float) -> None:
+        """``least`` is the smallest factor, above 0; the others are as for the tap, which is played here, too."""
+        self._tap = Tap(windows.number, windows.size * _MS, max_mute_ms)
+        self._window, self._least = (windows.number + 1) * windows.size, least
         self.factor = 1.0
         self._past: deque[tuple[float, float]] = deque()  # pressure and seconds of intervals since the overload began
         self._below = 0  # intervals in a row with a pressure below 1
         self._free = 0  # those of them, but for the first, at whose ends nobody was held back
 
-    def step(self, pressure: float, seconds: float, held: Callable[[], bool]) -> float:
+    def step(self, pressure: float, seconds: float, now_ms: int, held: Callable[[], bool]) -> float:
         """The factor from now on.
 
         Args:
             pressure: of the last interval.
             seconds: how long that was.
+            now_ms: its end, monotonic.
             held: whether the factor holds anybody back now; asked only where the overload may have ended.
         """
+        self._tap.step(self.factor, False, now_ms)
+        limit = self._tap.value
         self._below = self._below + 1 if pressure < 1 else 0
         self._free = self._free + 1 if self.factor < 1 and self._below > 1 and not held() else 0
         if self._free >= FREE or (self.factor == 1 and self._below):
@@ -79,10 +86,9 @@ class Law:
         self._past.append((pressure, seconds))
         while len(self._past) > 1 and sum(length for _, length in self._past) > self._window:
             self._past.popleft()
-        if self.factor < 1 or len(self._past) >= STANDING:
+        if limit < 1 or self.factor < 1 or len(self._past) >= STANDING:
             mean = sum(p * length for p, length in self._past) / sum(length for _, length in self._past)
-            times = min(FASTEST, max(mean, 1e-3) ** -GAIN)
-            self.factor = min(1.0, max(self._least, self.factor * times))
+            self.factor = min(1.0, max(self._least, limit * max(mean, _SOME) ** -POWER))
         return self.factor
 
 
@@ -124,7 +130,8 @@ class LoadSource:
     def reconfigure(self, section: Section) -> None:
         """Begin at factor 1 again, with the new targets."""
         self._section, self._interval_ns = section, int(section.interval.total_seconds() * _NS)
-        self._law = Law(quota_window(self._context.broker.properties()), section.least)
+        max_mute_ms = int(self._context.settings.max_mute.total_seconds() * _MS)
+        self._law = Law(quota_windows(self._context.broker.properties()), max_mute_ms, section.least)
         self._last: Load | None = None
         self._factor = Factor(1.0)
 
@@ -175,7 +182,7 @@ class LoadSource:
         if not pressures:
             raise LookupError("this Kafka doesn't tell how busy its request handlers and network threads are")
         pressure, cause = max(pressures)
-        factor = self._law.step(pressure, elapsed / _NS, self._holds_back)
+        factor = self._law.step(pressure, elapsed / _NS, now.at_ns * _MS // _NS, self._holds_back)
         return Factor(factor, cause if factor < 1 else "")
 
     def _holds_back(self) -> bool:
