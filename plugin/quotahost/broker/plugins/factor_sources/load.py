@@ -47,6 +47,7 @@ FREE: Final = 2  # intervals at whose ends nobody is held back, before it ends
 _LOOKED_AT: Final = 50  # scopes of clients; those that are held back come first
 _NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since Kafka measures in samples
 _SOME: Final = 1e-3  # a mean pressure of 0 can't be divided by
+_START: Final = 120  # seconds for which Kafka may have no counters yet: it makes them after its callback
 _MS, _NS = 1000, 1_000_000_000  # in a second
 
 
@@ -125,6 +126,7 @@ class LoadSource:
     def __init__(self, context: Context[Section]) -> None:
         """Begin at factor 1."""
         self._context = context
+        self._began_ns = -1  # at the first read
         self.reconfigure(context.section)
 
     def reconfigure(self, section: Section) -> None:
@@ -143,6 +145,7 @@ class LoadSource:
         """
         try:
             load = self._context.broker.load()
+            self._began_ns = load.at_ns if self._began_ns < 0 else self._began_ns
             if self._last is None:
                 self._last = load
             elif load.at_ns - self._last.at_ns >= self._interval_ns:
@@ -180,6 +183,8 @@ class LoadSource:
         if now.queued >= 0:
             metrics.gauge("Load", "", "Queued", now.queued)
         if not pressures:
+            if not section.handlers_idle and not section.network_idle or now.at_ns - self._began_ns < _START * _NS:
+                return Factor(1.0)
             raise LookupError("this Kafka doesn't tell how busy its request handlers and network threads are")
         pressure, cause = max(pressures)
         factor = self._law.step(pressure, elapsed / _NS, now.at_ns * _MS // _NS, self._holds_back)

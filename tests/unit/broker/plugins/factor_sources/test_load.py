@@ -137,5 +137,7 @@ def test_counters_that_are_not_there_are_a_failure_and_no_factor(host: FakeHost[
     host.broker.loaded = Load(S, -1, {}, -1)
     assert host.plugin.read() == Factor(1.0)
     host.broker.loaded = Load(3 * S, -1, {}, -1)
+    assert host.plugin.read() == Factor(1.0), "a broker that starts makes them later"
+    host.broker.loaded = Load(200 * S, -1, {}, -1)
     with pytest.raises(LookupError, match="doesn't tell how busy"):
         host.plugin.read()
