@@ -31,9 +31,9 @@ more, and is 1 at once. ``harness/loop/load.py`` plays all that against Kafka's 
 from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from quotahost.api import Context
 from quotahost.model import Factor, QuotaType
@@ -120,6 +120,12 @@ class LoadSource:
             timedelta(seconds=1), ge=timedelta(milliseconds=250), le=timedelta(seconds=10),
             description="over which time the load is measured",
         )  # fmt: skip
+
+        @model_validator(mode="after")
+        def _has_a_target(self) -> Self:
+            if not self.handlers_idle and not self.network_idle:
+                raise ValueError("set handlers-idle or network-idle above 0, or take load out of factor.source")
+            return self
 
     quota_types: ClassVar = (QuotaType.PRODUCE, QuotaType.FETCH)
 

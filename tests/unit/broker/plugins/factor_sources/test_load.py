@@ -13,6 +13,7 @@ from quotahost.api import Role
 from quotahost.broker.plugins.factor_sources.load import Law, LoadSource
 from quotahost.model import Factor, LimitedBy
 from quotahost.model.load import Load
+from quotahost.settings.declaration import SettingsError
 from quotahost.testing import FakeHost, check_factor_source
 from quotahost.throttling import QuotaWindows
 from tests.fakes.client_use import use
@@ -141,3 +142,11 @@ def test_counters_that_are_not_there_are_a_failure_and_no_factor(host: FakeHost[
     host.broker.loaded = Load(200 * S, -1, {}, -1)
     with pytest.raises(LookupError, match="doesn't tell how busy"):
         host.plugin.read()
+
+
+def test_without_any_target_it_is_refused() -> None:
+    with pytest.raises(SettingsError, match="above 0, or take load out"):
+        FakeHost(
+            Role.FACTOR_SOURCE, LoadSource, {"plugin.load.handlers-idle": "0", "plugin.load.network-idle": "0"},
+            name="load",
+        )  # fmt: skip
