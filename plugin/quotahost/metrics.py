@@ -210,6 +210,16 @@ CATALOGUE: Final = (
         ("Factor", "cause", GAUGE,
          "The factor, while it is below 1, by its cause: broker and volume, or what is unknown."),
     )),
+    *_bean("TypedFactor", label="source", shown_by="a factor source for single quota types, such as `load`", rows=(
+        ("Factor", "typed_factor", GAUGE,
+         "The factor of this source for its quota types, 0..1; for each type the smallest of all factors applies."),
+    )),
+    *_bean("Load", shown_by="`load`", rows=(
+        ("HandlersIdle", "load_handlers_idle", GAUGE,
+         "The share of the last interval, 0..1, in which this broker's request handlers were idle."),
+        ("NetworkIdle", "load_network_idle", GAUGE, "The same of its network threads."),
+        ("Queued", "load_queued_requests", GAUGE, "Requests that wait for a handler."),
+    )),
     *_bean("Volume", label="volume", shown_by=_DISKS, rows=(
         ("Capacity", "volume_capacity_bytes", GAUGE, "The size of a volume of this broker."),
         ("Consumed", "volume_consumed_bytes", GAUGE, "The bytes of it that are used."),

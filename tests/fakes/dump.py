@@ -11,6 +11,7 @@ _STATE: Final[dict[str, Any]] = {
     "pid": 42, "node": "1", "version": "0.1.0",
     "enforced": True, "shadow": [], "factor": 1.0, "cause": "", "host_factor": 1.0, "limit_factor": 1.0,
     "fallback": False, "silent_ms": 12, "validity_ms": 60000, "fallback_action": "OPEN", "factor_types": ["PRODUCE"],
+    "type_factors": {},
     "floors": {"PRODUCE": 35000.0, "FETCH": 35000.0, "REQUEST": 1.0, "CONTROLLER_MUTATION": 0.1},
     "fence": {"installed": True, "closed": False, "counts_only": False}, "creation_refused": False,
     "topics": {"threshold": 0.0, "rate": 0.0, "over": [], "in_shadow": []},

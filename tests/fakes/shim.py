@@ -11,6 +11,7 @@ from typing import Any
 from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, Gauge
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QUOTA_TYPES, Client, Factor, LogDir, QuotaType
+from quotahost.model.load import Load
 from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -50,6 +51,8 @@ class FakeShim(Shim):
         factors, causes: every factor and every cause that the host has set.
         full: what the host has set last.
         budgets: those with factors of their own, as they were set each time.
+        of_types: the factors of single quota types, as they were set each time.
+        loads: what ``load()`` answers, the next one first.
         exempted: the arguments of every ``exempt``.
         verdicts: for each ticket why the properties are refused, None if they are not.
         failed: the plugin of every counted failure.
@@ -87,6 +90,8 @@ class FakeShim(Shim):
     last_factor: Factor = field(default_factory=lambda: Factor(1.0))
     full: bool = False
     budgets: list[tuple[SlowedBudget, ...]] = field(default_factory=list)
+    of_types: list[dict[QuotaType, Factor]] = field(default_factory=list)
+    loads: list[Load] = field(default_factory=list)
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
     again: list[Client] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=lambda: {"state": dump.state(), "uses": dump.uses(), "marks": []})
@@ -225,6 +230,12 @@ class FakeShim(Shim):
 
     def replicas(self, replicas: Sequence[tuple[str, int]]) -> list[tuple[int, bool] | None]:
         return [None] * len(replicas)
+
+    def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
+        self.of_types.append(dict(factors))
+
+    def load(self) -> Load:
+        return self.loads.pop(0) if self.loads else Load(-1, -1, {}, -1)
 
     def set_factor(
         self,

@@ -60,6 +60,10 @@ it and names the number of the sentence that the plugin breaks:
     applies.
 13. The factor in force. A policy may have a method ``factor_in_force(factor)``. The host calls it before it asks about
     the volumes, with the factor that has applied since the last time, whatever it came from; 1 in shadow mode.
+14. Single quota types. A factor source may have an attribute ``quota_types``, the quota types that its factor is for.
+    Any number of such sources stand beside one that has none, and for each quota type the smallest factor applies.
+    Its ``read`` answers a factor above 0, or None for factor 1; anything else is an exception (6). After an exception
+    its factor is 1 at once, and ``fallback.action`` never applies to it.
 """
 
 from quotahost.api.broker import Broker, Disks, DiskState, Metrics
@@ -70,6 +74,7 @@ from quotahost.api.roles import (
     ClusterListener,
     DataSourceTask,
     FactorListener,
+    ForQuotaTypes,
     LimitAware,
     QuotaFactorSource,
     QuotaPolicy,
@@ -88,6 +93,7 @@ __all__ = [
     "DiskState",
     "Disks",
     "FactorListener",
+    "ForQuotaTypes",
     "LimitAware",
     "Metrics",
     "QuotaFactorSource",

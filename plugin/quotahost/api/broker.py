@@ -15,6 +15,7 @@ from typing import Protocol
 
 from quotahost.model import Client, ClientUsage, ClusterVolumes, LogDir, Look, Volume
 from quotahost.model.budgets import Budget, Part
+from quotahost.model.load import Load
 
 
 class Broker(Protocol):
@@ -84,6 +85,15 @@ class Broker(Protocol):
 
         Raises:
             Exception: Java fails to read its sensors.
+        """
+
+    def load(self) -> Load:
+        """What Kafka counts of how long this broker's request handlers and network threads have been idle.
+
+        A call takes some microseconds.
+
+        Raises:
+            Exception: Java fails to read the counters.
         """
 
     def thread_ends(self) -> None:

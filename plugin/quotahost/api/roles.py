@@ -95,6 +95,18 @@ class QuotaFactorSource(Protocol):
 
 
 @runtime_checkable
+class ForQuotaTypes(Protocol):
+    """A factor source whose factor is for single quota types of this broker, whatever its disks are like.
+
+    It stands beside a source that watches the disks, and beside others of its kind: for each quota type the smallest
+    factor applies. Its ``read`` answers a factor above 0, since nothing that it knows of may stop clients. None, and
+    any failure, is factor 1. ``fallback.action`` and ``factor.quota.types`` don't concern it.
+    """
+
+    quota_types: Collection[QuotaType]
+
+
+@runtime_checkable
 class QuotaPolicy(Protocol):
     """Decides the factor that follows from how full a volume is (proposal 035, QuotaPolicy)."""
 

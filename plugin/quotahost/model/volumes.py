@@ -153,6 +153,18 @@ def as_answer(answer: object, cause: str) -> ClusterVolumes | Factor | None:
         raise TypeError(f"{expected}, not {answer!r:.200}: {error}") from None
 
 
+def as_typed_answer(answer: object, cause: str) -> Factor:
+    """What a factor source for single quota types answered (contract, sentence 14); None is factor 1.
+
+    Raises:
+        TypeError: it is no answer of such a source.
+    """
+    factor = Factor(1.0) if answer is None else as_answer(answer, cause)
+    if not isinstance(factor, Factor) or factor.value == 0:
+        raise TypeError(f"a factor source for single quota types answers a factor above 0, not {answer!r:.200}")
+    return factor
+
+
 # ---- from limits to a factor ----
 
 _SWITCH: Final = 20  # a switch lets go over a twentieth of the bytes at which it stops: it has no way of its own

@@ -86,7 +86,7 @@ def configured_names(settings: PluginSettings) -> dict[str, list[str]]:
     """The names of the plugins that these settings name, by the property that names them."""
     named: dict[str, Iterable[str | None]] = {
         "supplier": settings.supplier,
-        "factor.source": (settings.factor_source,),
+        "factor.source": settings.factor_sources,
         "policy": (settings.policy,),
         "tasks": settings.tasks,
     }

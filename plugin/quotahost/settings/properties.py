@@ -33,6 +33,7 @@ from quotahost.settings.types import (
     Thresholds,
     TopicPrefix,
     Topics,
+    of_volumes,
 )  # fmt: skip
 from quotahost.units import BytesLimit, BytesPerSecond, Count, Duration, MutationsLimit, PercentLimit
 from quotahost.units.show import show_number
@@ -46,25 +47,29 @@ _TOTAL: Final = "topics.total.bytes.in.per.sec.threshold"
 # The defaults that depend on properties above them. A field that was refused is absent from ``fields``.
 
 
-def _source(fields: dict[str, Any]) -> str | None:
+def _sources(fields: dict[str, Any]) -> str:
     """This broker's own volumes where a limit is set: the least that protects them."""
     static = fields.get("static")
-    return "local" if static and static.storage.any_limit else None
+    return "local" if static and static.storage.any_limit else ""
+
+
+def _of_volumes(fields: dict[str, Any]) -> str | None:
+    return of_volumes(fields.get("factor_sources", ()))
 
 
 def _policy(fields: dict[str, Any]) -> str | None:
-    return "limits" if fields.get("factor_source") else None
+    return "limits" if _of_volumes(fields) else None
 
 
 def _tasks(fields: dict[str, Any]) -> str:
     """The tasks that publish what the other brokers, or the pipeline, need of this one."""
-    volumes = ["publish-volumes"] * (fields.get("factor_source") in SNAPSHOT_READERS)
+    volumes = ["publish-volumes"] * (_of_volumes(fields) in SNAPSHOT_READERS)
     return ",".join(volumes + ["publish-usage"] * ("cluster-quota" in fields.get("supplier", ())))
 
 
 def _fallback(fields: dict[str, Any]) -> str:
-    """PAUSE only where a factor source exists: without one nothing about disks is unknown."""
-    return State.PAUSE if fields.get("factor_source") else State.OPEN
+    """PAUSE only where a factor source watches disks: without one nothing about disks is unknown."""
+    return State.PAUSE if _of_volumes(fields) else State.OPEN
 
 
 class StaticSettings(Frozen):
@@ -106,14 +111,15 @@ class PluginSettings(Frozen):
     `most-constraining`: the smallest rate of all, so that a supplier can only lower what another one gives; unlimited
     is the largest."""
     static: StaticSettings = Field(default_factory=StaticSettings)
-    factor_source: Name = declare(
-        "factor.source", default=_source, words="local if a static.storage limit is set, else none"
+    factor_sources: Names = declare(
+        "factor.source", default=_sources, words="local if a static.storage limit is set, else none"
     )
-    """Where the state of the disks, and so the factor, comes from. While no records reach `cluster-volumes`,
+    """Where the state of the disks, and so the factor, comes from; beside it sources that are for single quota types,
+    such as `load`. One source watches the disks, and is named first. While no records reach `cluster-volumes`,
     `snapshots` answers in its place."""
     factor_interval: Duration = declare("factor.interval", default="250ms")
-    """How often the factor source is read."""
-    policy: Name = declare("policy", default=_policy, words="limits with a factor.source, else none")
+    """How often the factor sources are read."""
+    policy: Name = declare("policy", default=_policy, words="limits with a factor.source for disks, else none")
     """Makes a factor of each volume that the factor source reports."""
     tasks: Names = declare(
         "tasks",
@@ -121,6 +127,11 @@ class PluginSettings(Frozen):
         words="publish-volumes where factor.source reads snapshots, publish-usage with the supplier cluster-quota",
     )
     """Periodic tasks that the broker runs."""
+
+    @property
+    def factor_source(self) -> str | None:
+        """The factor source that watches the disks."""
+        return of_volumes(self.factor_sources)
 
 
 # ---- records ----
@@ -269,7 +280,7 @@ class EnforcementSettings(Frozen):
     """The fallback and the times until it applies, the bounds of a factor's effect, the fence, rules in shadow."""
 
     fallback_action: Action = declare(
-        "fallback.action", default=_fallback, words="PAUSE with a factor.source, else OPEN"
+        "fallback.action", default=_fallback, words="PAUSE with a factor.source for disks, else OPEN"
     )
     """What applies while the state of the disks is unknown or the host does not answer. With OPEN, the quotas that the
     broker remembers stay in force."""

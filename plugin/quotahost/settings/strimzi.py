@@ -19,6 +19,7 @@ from typing import Final
 
 from quotahost.model import State
 from quotahost.settings.declaration import PREFIX, Problem
+from quotahost.settings.types import of_volumes, split
 from quotahost.text import printable
 from quotahost.units.parse import parse_duration
 
@@ -269,7 +270,8 @@ class _Translator:
         return bool(self._source())
 
     def _source(self) -> str:
-        return self._made.properties.get(PREFIX + _SOURCE, "local" if self._limit_of_035() else "").strip()
+        text = self._made.properties.get(PREFIX + _SOURCE, "local" if self._limit_of_035() else "")
+        return of_volumes(split(text, ",")) or ""
 
     def _interval(self, with_default: bool) -> None:
         source = self._source()

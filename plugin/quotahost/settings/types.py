@@ -36,6 +36,15 @@ def split(value: object, separator: str) -> list[str]:
     return [part.strip() for part in text.split(separator)] if text else []
 
 
+#: The factor source that is for single quota types, and knows no disks.
+LOAD: Final = "load"
+
+
+def of_volumes(sources: Iterable[str]) -> str | None:
+    """The factor source among these that watches the disks: the first one but for LOAD."""
+    return next((name for name in sources if name != LOAD), None)
+
+
 def distinct(items: list[_T]) -> tuple[_T, ...]:
     """The items. Raises ValueError if one is there twice."""
     twice = [item for item in items if items.count(item) > 1]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from quotahost.model import Client, ClientUsage, LogDir, Look
+from quotahost.model.load import Load
 
 T = TypeVar("T")
 
@@ -22,6 +23,7 @@ class FakeBroker:
         directories: what ``log_dirs()`` answers, for the brokers asked for, or raises.
         usages: what ``usage()`` answers, or raises.
         looked: what ``look()`` answers, with ``most`` of its uses, or raises.
+        loaded: what ``load()`` answers, or raises.
         explained: what ``explain()`` answers, by client.
         offline: what ``offline_log_dirs()`` answers.
         sizes: what ``replicas()`` answers, by topic and partition.
@@ -36,6 +38,7 @@ class FakeBroker:
     sizes: dict[tuple[str, int], tuple[int, bool]] = field(default_factory=dict)
     usages: list[ClientUsage] | Exception = field(default_factory=list)
     looked: Look | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
+    loaded: Load | Exception = field(default_factory=lambda: Load(0, 0, {}, 0))
     explained: dict[Client, list[str]] = field(default_factory=dict)
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
@@ -72,6 +75,9 @@ class FakeBroker:
 
     def explain(self, client: Client) -> list[str]:
         return self.explained.get(client, [])
+
+    def load(self) -> Load:
+        return _answer(self.loaded)
 
     def thread_ends(self) -> None: ...
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from quotahost.api import DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier, Role
 from quotahost.broker.discovery import PluginError
 from quotahost.model import QUOTA_TYPES, Client, Factor, Limit, Quota, QuotaType, Volume
-from quotahost.model.volumes import as_answer, byte_limits
+from quotahost.model.volumes import as_answer, as_typed_answer, byte_limits
 from quotahost.settings.declaration import SettingsError
 from quotahost.testing.host import ContractBroken, Entry, FakeHost, PluginT, Properties
 from quotahost.testing.samples import CLIENT_QUOTAS, CLIENTS, VOLUMES
@@ -168,6 +168,15 @@ def _check_reading(host: FakeHost[QuotaFactorSource]) -> None:
         as_answer(answer, "")
     except TypeError as error:
         raise ContractBroken(6, f"read(): {error}") from None
+    types: object = getattr(host.plugin, "quota_types", None)
+    if types is None:
+        return
+    if isinstance(types, str) or not isinstance(types, Collection) or not set(types) <= set(QuotaType):
+        raise ContractBroken(14, f"quota_types must be a collection of QuotaType, not {types!r:.200}")
+    try:
+        as_typed_answer(answer, "")
+    except TypeError as error:
+        raise ContractBroken(14, f"read(): {error}") from None
 
 
 def _check_factors(host: FakeHost[QuotaPolicy], volumes: Sequence[Volume]) -> None:

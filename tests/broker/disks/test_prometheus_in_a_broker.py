@@ -35,6 +35,7 @@ _CLUSTER: Final = "shown by the factor sources that follow brokers' snapshots or
 _SHARES: Final = "shown by publish-usage and cluster-quota"
 _SHADOW: Final = "no rule is in shadow"
 _BUDGETS: Final = "no budget of storage; tests/broker/quotas/test_budgets.py has one"
+_LOAD: Final = "no factor source for single quota types, such as load"
 #: The metrics that this broker does not show, and why. Brokers that do are in test_dashboard_of_a_cluster.py.
 MAY_BE_EMPTY: Final = {
     "cordoned_log_dirs": "shown by the task cordon, which needs a Kafka that can cordon (KIP-1066)",
@@ -58,6 +59,10 @@ MAY_BE_EMPTY: Final = {
     "budget_bytes": _BUDGETS,
     "budget_used_bytes": _BUDGETS,
     "budget_factor": _BUDGETS,
+    "typed_factor": _LOAD,
+    "load_handlers_idle": _LOAD,
+    "load_network_idle": _LOAD,
+    "load_queued_requests": _LOAD,
     "shadow_over": _SHADOW,
     "shadow_unmeasured": _SHADOW,
     "shadow_bytes_total": _SHADOW,

@@ -97,6 +97,8 @@ def test_settings_cannot_be_changed() -> None:
         ({}, State.OPEN),
         ({"factor_source": "volumes"}, State.PAUSE),
         ({"factor_source": ""}, State.OPEN),
+        ({"factor_source": "load"}, State.OPEN),
+        ({"factor_source": "volumes,load"}, State.PAUSE),
         ({"factor_source": "volumes", "fallback_action": "open"}, State.OPEN),
         ({"fallback_action": "PAUSE"}, State.PAUSE),
     ],

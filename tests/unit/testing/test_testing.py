@@ -51,8 +51,8 @@ def supplier(quota: QuotaFunction, **more: Any) -> type:
     return type("Sample", (), {"__init__": init, "quota": quota, **more})
 
 
-def source(read: Callable[[Any], Any]) -> type:
-    return type("Sample", (), {"__init__": lambda self, context: None, "read": read})
+def source(read: Callable[[Any], Any], **more: Any) -> type:
+    return type("Sample", (), {"__init__": lambda self, context: None, "read": read, **more})
 
 
 def policy(factor: Callable[[Volume], Any]) -> type:
@@ -315,6 +315,24 @@ def test_a_plugin_that_ends_its_thread_in_close_passes() -> None:
 def test_a_wrong_factor_source_is_caught(read: Callable[[Any], Any], words: str, number: int) -> None:
     with pytest.raises(AssertionError, match=rf"{words}.*contract {number}"):
         check_factor_source(source(read))
+
+
+@pytest.mark.parametrize(
+    ("types", "answer", "words"),
+    [
+        ("PRODUCE", 0.5, "a collection of QuotaType"),
+        (("produce",), 0.5, "a collection of QuotaType"),
+        ((QuotaType.FETCH,), 0, "a factor above 0"),
+        ((QuotaType.FETCH,), ClusterVolumes(()), "a factor above 0"),
+    ],
+)
+def test_a_wrong_factor_source_for_quota_types_is_caught(types: Any, answer: Any, words: str) -> None:
+    with pytest.raises(AssertionError, match=rf"{words}.*contract 14"):
+        check_factor_source(source(lambda self: answer, quota_types=types))
+
+
+def test_a_sound_factor_source_for_quota_types_passes() -> None:
+    check_factor_source(source(lambda self: 0.5, quota_types=(QuotaType.PRODUCE,)))
 
 
 @pytest.mark.proves("proposal-035.factor-alone")

@@ -61,7 +61,7 @@ class HostBroker:
         self.refresh(settings)
         self.registered, self.log_dirs = shim.registered, shim.log_dirs
         self.offline_log_dirs, self.thread_ends = shim.offline_log_dirs, shim.detach
-        self.replicas = shim.replicas
+        self.replicas, self.load = shim.replicas, shim.load
 
     def refresh(self, settings: Settings) -> None:
         """Take over settings, and how brokers connect now: Kafka may have applied other keystores or credentials."""

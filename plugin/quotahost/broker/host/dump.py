@@ -56,6 +56,8 @@ class BrokerState:
     limit_factor: float = 1.0  # what produce limits are multiplied by at the moment
     cause: str = ""  # why the factor in force is what it is, in words for an operator
     factor_types: tuple[str, ...] = ("PRODUCE",)  # the quota types that it multiplies
+    #: By quota type the factor of sources that are for single types, and its cause; none of a type whose factor is 1.
+    type_factors: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     floors: Mapping[str, float] = field(default_factory=dict)  # by quota type, below what no factor takes a limit
     affected_topics: int = -1  # how many topics the factor is for; -1 if it is for all clients
     fence_installed: bool = False
@@ -102,6 +104,11 @@ class BrokerState:
     @property
     def is_for_topics(self) -> bool:
         return self.affected_topics >= 0
+
+    @property
+    def slows_types(self) -> frozenset[str]:
+        """The quota types whose limits a factor may lower now."""
+        return frozenset(self.factor_types) | (frozenset() if self.factor_in_shadow else self.type_factors.keys())
 
     @property
     def slows_some(self) -> bool:
@@ -213,12 +220,16 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
     """
     with of_this_version():
         quota_type, user = QuotaType(row["type"]), str(row["user"])
-        factored = quota_type.value in state.factor_types and not row["exempt"]
+        factored = quota_type.value in state.slows_types and not row["exempt"]
         single = client if client is not None else row if whose(user, row["client_id"])[2] == "client" else None
         mark = single["mark"] if single else None
         more = _slowed_more(row)
         of_budget = mark is not None and mark["budget"] != "" and not state.factor_in_shadow
-        slowed = factored and (of_budget or (state.slows_some and (mark is not None if single else more)))
+        slowed = (
+            quota_type.value in state.factor_types
+            and factored
+            and (of_budget or (state.slows_some and (mark is not None if single else more)))
+        )
         base, limit, stand_in = row["base"], row["slowed_limit" if slowed else "limit"], row["stand_in"]
         stands = base is None and limit is not None and factored
         own, of_slowed = row["rate"], row["slowed_rate"]

@@ -5,7 +5,9 @@
 2. A known volume at its hard limit leads to PAUSE, whatever else is unknown. While a source is silent or fails, the
    last factor stays for ``validity``; for a source that has just started ``startup.grace`` applies instead. After that
    ``fallback.action`` applies to the rest, and at once where the source itself reports a broker or volume as unknown.
-3. A new factor goes through the shim to Java's QuotaTable only if it differs by a step or in its state
+3. Sources that are for single quota types (``TypedSources``) are read at the same time. They only slow: what they don't
+   know is factor 1.
+4. A new factor goes through the shim to Java's QuotaTable only if it differs by a step or in its state
    (``FactorInForce``). Java multiplies the quotas by it and closes the fence at 0. Its cause goes to the metrics.
 
 **At a start** the factor is decided once before the broker serves anybody. A full disk of its own is known by then and
@@ -25,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from quotahost.api import QuotaFactorSource
 from quotahost.background import LineLimit
-from quotahost.broker.host.plugins import Guard, PluginSet
+from quotahost.broker.host.plugins import Failed, Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.volume_evaluation import (
     LAST_FACTOR_HOLDS,
@@ -36,8 +38,8 @@ from quotahost.broker.host.volume_evaluation import (
     VolumeEvaluation,
     VolumeLimits,
 )
-from quotahost.model import ClusterVolumes, Factor, State
-from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, as_answer
+from quotahost.model import ClusterVolumes, Factor, QuotaType, State
+from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, as_answer, as_typed_answer
 from quotahost.settings.broker import Settings
 from quotahost.text import escaped
 
@@ -71,7 +73,7 @@ class Reading:
 
 
 class FactorLoop:
-    """Reads the factor source when it is due, and decides."""
+    """Reads the factor sources when they are due, and decides."""
 
     def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float], memory: "PauseMemory") -> None:
         """``clock`` in seconds, monotonic; ``memory`` tells the state in which the broker stopped."""
@@ -80,6 +82,7 @@ class FactorLoop:
         self._volumes = VolumeEvaluation(guard, clock, limits.broker, limits.show, BudgetNumbers(shim).show)
         self._budgets: tuple[SlowedBudget, ...] = ()  # as they were known last
         self._in_force = FactorInForce(shim, clock)
+        self._typed = TypedSources(shim, guard, clock)
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
         # What a host before this one knew last, whose topics only Java still has; OPEN after the start of a broker.
@@ -94,11 +97,12 @@ class FactorLoop:
         self._volumes.forget()
 
     def step(self, plugins: PluginSet, settings: Settings) -> None:
-        """Read the source, if there is one and it is due."""
+        """Read the sources, if there are any and they are due."""
         now = self._clock()
         if now < self._due:
             return
         self._due = now + settings.factor_interval.total_seconds()
+        self._typed.step(plugins.typed_sources())
         source = plugins.factor_source()
         if source is None:
             self._volumes.hide()
@@ -224,6 +228,72 @@ def _is_step(last: float, new: float) -> bool:
     change = abs(new - last)
     # An equal factor has a case of its own, since no change is below a tenth of 0.
     return Factor(new).state is not Factor(last).state or not (change < STEP and (change == 0 or change < SHARE * last))
+
+
+# ---- factors of single quota types -----------------------------------------------------------------------------
+
+
+class TypedSources:
+    """Reads the factor sources that are for single quota types (contract, sentence 14), such as ``load``."""
+
+    def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float]) -> None:
+        """``clock`` in seconds, monotonic."""
+        self._shim, self._guard = shim, guard
+        # Below 1, by quota type; None: a host before this one may have set some.
+        self._in_force: dict[QuotaType, Factor] | None = None
+        self._shown: dict[str, float] = {}  # factors by source
+        self._slowing: set[str] = set()  # sources whose factors were below 1 when that was logged last
+        self._limit = LineLimit(_LINES, clock)
+
+    def step(self, sources: Sequence[tuple[str, QuotaFactorSource]]) -> None:
+        """Read the sources, and put for each quota type the smallest factor into the table; of equal ones the first.
+
+        As with the other factor, only the first and what differs by a step or in state. A cause stays with its factor,
+        since it may tell a load, which is never at rest.
+        """
+        smallest: dict[QuotaType, Factor] = {}
+        for name, plugin in sources:
+            factor = self._ask(name, plugin)
+            self._show(name, factor)
+            for quota_type in getattr(plugin, "quota_types", ()):
+                if factor.value < smallest.get(quota_type, OPEN).value:
+                    smallest[quota_type] = factor
+        for gone in self._shown.keys() - {name for name, _ in sources}:
+            del self._shown[gone]
+            self._slowing.discard(gone)
+            self._shim.forget("TypedFactor", gone)
+        last = self._in_force or {}
+        new = {
+            quota_type: last[quota_type]
+            if quota_type in last and not _is_step(last[quota_type].value, factor.value)
+            else factor
+            for quota_type, factor in smallest.items()
+        }
+        if new != self._in_force:
+            self._in_force = new
+            self._shim.set_factors_of_types(new)
+
+    def _ask(self, name: str, plugin: QuotaFactorSource) -> Factor:
+        # A load that isn't known must slow nobody, while an unknown disk may be full: so neither validity nor
+        # fallback.action applies here.
+        answer = self._guard.call(
+            name, "read()", "its factor is 1", lambda: as_typed_answer(plugin.read(), f"factor source {name}")
+        )
+        return OPEN if isinstance(answer, Failed) else Factor(answer.value, _line(answer.cause))
+
+    def _show(self, name: str, factor: Factor) -> None:
+        if self._shown.get(name) != factor.value:
+            self._shown[name] = factor.value
+            self._shim.gauge("TypedFactor", name, "Factor", factor.value)
+        is_slowing = factor.value < 1
+        if is_slowing is (name in self._slowing) or not self._limit.passes():
+            return
+        if is_slowing:
+            self._slowing.add(name)
+            log.warning("%s slows clients: factor %.2f (%s)", name, factor.value, factor.cause)
+        else:
+            self._slowing.discard(name)
+            log.info("%s no longer slows clients", name)
 
 
 # ---- what Java has ---------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
-from quotahost.api import QuotaSupplier
+from quotahost.api import QuotaSupplier, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.broker.host.exemptions import Exemptions
 from quotahost.broker.host.messages import ALONE, EACH, EXEMPT, GROUP, NEWCOMER, Answers, Batch, Reason, shadow_text
@@ -356,6 +356,9 @@ def measured(settings: Settings, plugins: Iterable[LoadedPlugin]) -> frozenset[Q
     types: set[QuotaType] = set()
     if settings.factor_source is not None or settings.fallback_action == State.PAUSE:
         types |= set(settings.factor_quota_types)
+    for loaded in plugins:
+        if loaded.role is Role.FACTOR_SOURCE:
+            types |= set(getattr(loaded.plugin, "quota_types", ()))
     if settings.shadow.suppliers:
         types |= set(QUOTA_TYPES)
     if any(getattr(loaded.plugin, "needs_usage", False) for loaded in plugins):

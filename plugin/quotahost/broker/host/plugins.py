@@ -11,7 +11,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, Generic, TypeAlias, TypeVar
@@ -29,7 +29,7 @@ from quotahost.api import (
 )
 from quotahost.api.context import LoadedPlugin
 from quotahost.background import MINUTE, LineLimit, Periodic, start_daemon
-from quotahost.broker.discovery import check_period, configured, construct, load, plugin_settings
+from quotahost.broker.discovery import PluginError, check_period, configured, construct, load, plugin_settings
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClientQuotaChange, Cluster, QuotaEntity, QuotaType, State
@@ -139,8 +139,12 @@ class PluginSet:
         return self._of(Role.SUPPLIER)
 
     def factor_source(self) -> tuple[str, QuotaFactorSource] | None:
-        """The factor source by name, if one is configured."""
-        return next(iter(self._of(Role.FACTOR_SOURCE)), None)
+        """The factor source for all quota types by name, if one is configured."""
+        return next((s for s in self._of(Role.FACTOR_SOURCE) if not hasattr(s[1], "quota_types")), None)
+
+    def typed_sources(self) -> list[tuple[str, QuotaFactorSource]]:
+        """The factor sources for single quota types, which have an attribute ``quota_types``, by name."""
+        return [source for source in self._of(Role.FACTOR_SOURCE) if hasattr(source[1], "quota_types")]
 
     def policy(self) -> tuple[str, QuotaPolicy] | None:
         """The policy by name, if one is configured."""
@@ -215,9 +219,10 @@ class NodeRoles:
         roles = properties.get("process.roles", "")
         self.broker = not roles or "broker" in roles.split(",")
 
-    def needs(self, role: Role, settings: Settings) -> bool:
-        """Whether this node has plugins of this role. A task is about a broker's own disks or clients."""
-        return self.broker or role is Role.SUPPLIER or (role in _ABOUT_VOLUMES and judges_alone(settings))
+    def needs(self, role: Role, name: str, settings: Settings) -> bool:
+        """Whether this node has this plugin. A task, or ``load``, is about a broker's own disks or clients."""
+        about_volumes = role in _ABOUT_VOLUMES and name in (settings.factor_source, settings.policy)
+        return self.broker or role is Role.SUPPLIER or (about_volumes and judges_alone(settings))
 
     def applied(self, settings: Settings) -> Settings:
         """The settings for Java: where nobody follows volumes, a host that is silent must not look like a full disk."""
@@ -247,7 +252,7 @@ class Builder:
         return {
             (role, name): plugin_settings(role, name, settings)
             for role, name in configured(settings)
-            if self._roles.needs(role, settings)
+            if self._roles.needs(role, name, settings)
         }
 
     def build(self, settings: Settings, sections: Sections, old: PluginSet) -> PluginSet:
@@ -263,6 +268,7 @@ class Builder:
                 if kept is None or not _can_stay(kept, settings):
                     kept = self._construct(role, name, settings, section)
                 plugins.append(kept)
+            _check_sources(PluginSet(plugins))
         except BaseException:
             # Nobody else would end the threads that these have started. Plugins of `old` stay as they are.
             close(reversed(PluginSet(plugins).without(old)), self._guard, tasks=True)
@@ -275,6 +281,20 @@ class Builder:
             self._answers_changed, open_disks=self._open_disks, broker=self._broker, metrics=self._metrics,
         )  # fmt: skip
         return construct(role, load(role, name), context)
+
+
+def _check_sources(plugins: PluginSet) -> None:
+    """Raise PluginError if two factor sources watch the disks, or one is for something that is no quota type."""
+    for name, source in plugins.typed_sources():
+        types: Any = getattr(source, "quota_types", ())
+        if isinstance(types, str) or not isinstance(types, Collection) or not set(types) <= set(QuotaType):
+            wrong = f"its quota_types must be a collection of QuotaType, not {types!r:.200}"
+            raise PluginError(Role.FACTOR_SOURCE, name, wrong)
+    apart = [name for name, _ in plugins.typed_sources()]
+    names = [p.context.name for p in plugins if p.role is Role.FACTOR_SOURCE and p.context.name not in apart]
+    for name in names[1:]:
+        also = f"{names[0]} already says how full the disks are; name one of the two in factor.source"
+        raise PluginError(Role.FACTOR_SOURCE, name, f"{also}, beside sources for single quota types such as load")
 
 
 def _can_stay(plugin: LoadedPlugin, settings: Settings) -> bool:

@@ -22,6 +22,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from quotahost.broker.host.messages import Answers, Batch, ConfigRow, batch, decode, encode
 from quotahost.model import Factor, LogDir, QuotaType
+from quotahost.model.load import Load
 from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
 from quotahost.throttling import quota_windows
@@ -385,6 +386,18 @@ class Shim:
             array("d", (group.factor for group in groups)), [group.error for group in groups],
         ]  # fmt: skip
         self._call("set_factor", float(value), cause, whom, full)
+
+    @_declare("factors: doubles, causes: [text]", most=_TEXT)
+    def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
+        """Further factors, above 0 to 1, for single quota types: the smallest of all holds. The others' are 1."""
+        each = [factors.get(quota_type, Factor(1.0)) for quota_type in QuotaType]
+        self._call("set_factors_of_types", array("d", (of.value for of in each)), [of.cause for of in each])
+
+    @_declare("", "[at_ns: long, handlers_idle_ns: long, queued: long, listeners: [text], network_idle_ns: [double]]")
+    def load(self) -> Load:
+        """For how long this broker's threads have been idle, by Kafka's own counters."""
+        at_ns, handlers, queued, listeners, waited = self._call("load")
+        return Load(at_ns, handlers, dict(zip(listeners, map(int, waited), strict=True)), queued)
 
     @_declare("principals: [text], client_ids: [text], internal_client_ids: text", most=_MANY)
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:

@@ -102,6 +102,7 @@ def common_facts(answer: Answer) -> Facts:
         ("state", str(answer.state)),
         ("factor", _factor(answer)),
         ("cause", printable(answer.cause) if answer.cause and has_cause else ""),
+        ("slowed", _slowed(answer)),
         ("source", _source(answer) if answer.source else ""),
         ("scope", _scope(answer) if answer.is_for_topics else ""),
         ("budget", _budget(answer)),
@@ -126,6 +127,20 @@ def _factor(answer: Answer) -> str:
     by_fence = answer.fence_closed and answer.factor <= 0
     why = "the fence keeps the PAUSE" if by_fence else "on their way there in steps that max.mute allows"
     return f"{text}; limits are multiplied by {answer.limit_factor:.4g} now, {why}"
+
+
+def _slowed(answer: Answer) -> str:
+    """Which quota types have smaller factors of their own, and why, "" for none."""
+    types: dict[tuple[float, str], list[str]] = {}
+    for quota_type, (factor, cause) in sorted(answer.type_factors.items()):
+        types.setdefault((factor, cause), []).append(quota_type)
+    told = [
+        f"since {printable(cause)}: {', '.join(map(printable, names))} by the factor {factor:.4g}"
+        for (factor, cause), names in types.items()
+    ]
+    return "; ".join(told) + (
+        "; in shadow: limits are not multiplied by it" if told and answer.factor_in_shadow else ""
+    )
 
 
 def _source(answer: Answer) -> str:
@@ -288,14 +303,27 @@ def _limit(answer: Answer, quota: QuotaState) -> str:
 
 
 def _factor_of(answer: Answer, quota: QuotaState) -> float:
-    """What the limit is multiplied by now; of a budget what that is on its way to."""
+    """What the limit is multiplied by now; of a budget, or of the quota type alone, what that is on its way to."""
+    of_type = _of_type(answer, quota)
+    return _of_all(answer, quota) if of_type is None else of_type[0]
+
+
+def _of_all(answer: Answer, quota: QuotaState) -> float:
+    """The factor that isn't for this quota type alone."""
+    if quota.type not in answer.factor_types:
+        return 1.0
     return answer.limit_factor if quota.budget_factor is None else quota.budget_factor
+
+
+def _of_type(answer: Answer, quota: QuotaState) -> tuple[float, str] | None:
+    """Factor and cause of this quota type alone, where that is the smaller factor."""
+    of_type = None if answer.factor_in_shadow else answer.type_factors.get(quota.type)
+    return of_type if of_type is not None and of_type[0] < _of_all(answer, quota) else None
 
 
 def _is_lowered(answer: Answer, quota: QuotaState) -> bool:
     """Whether the factor lowers this limit now. A quota below the floor stays whole under any factor."""
-    is_one = answer.limit_factor >= 1 and quota.budget_factor is None
-    if quota.type not in answer.factor_types or is_one or quota.limit is None:
+    if _factor_of(answer, quota) >= 1 or quota.limit is None:
         return False
     return quota.whole is None or quota.limit < quota.whole
 
@@ -458,6 +486,8 @@ def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
     because = f": {printable(answer.cause)}" if answer.cause else ""
     if quota.affected_topic:
         because = f", since it {_writes(quota)}"
+    if of_type := _of_type(answer, quota):
+        because = f", since {printable(of_type[1])}"
     bound = quota.bound
     if bound is LimitedBy.NOTHING:  # what would be first
         bound = (

@@ -16,7 +16,7 @@ from quotahost.api.context import LoadedPlugin
 from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.volume_evaluation import Scoped
-from quotahost.model import ClusterVolumes, Factor, Volume
+from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
 from quotahost.model.budgets import Budget, as_volume
 from quotahost.model.volumes import Affected
 from tests.fakes.plugin_context import Clock, context, settings
@@ -60,6 +60,7 @@ class World:
         self.policy = Policy()
         self.answer: Any = None
         self.has_source = True
+        self.typed: dict[str, Typed] = {}
 
     def read(self) -> Any:
         return self.answer() if callable(self.answer) else self.answer
@@ -71,6 +72,7 @@ class World:
         roles: list[tuple[Role, Any]] = [(Role.FACTOR_SOURCE, self)] if self.has_source else []
         plugins = PluginSet(
             [LoadedPlugin(role, plugin, context()) for role, plugin in [*roles, (Role.POLICY, self.policy)]]
+            + [LoadedPlugin(Role.FACTOR_SOURCE, plugin, context(name=name)) for name, plugin in self.typed.items()]
         )
         for _ in range(int(seconds)):
             self.clock.now += 1
@@ -662,3 +664,73 @@ def test_while_the_source_is_silent_a_budget_keeps_its_factor() -> None:
 
 def test_without_a_fence_nobody_knows_who_uses_a_budget() -> None:
     assert budgets(World(), 100) == {}
+
+
+# ---- sources for single quota types ----------------------------------------------------------------------------
+
+
+class Typed:
+    """A source for single quota types that answers what a test sets."""
+
+    def __init__(self, answer: Any, *quota_types: QuotaType) -> None:
+        self.answer, self.quota_types = answer, quota_types
+
+    def read(self) -> Any:
+        return self.answer() if callable(self.answer) else self.answer
+
+
+BYTES = (QuotaType.PRODUCE, QuotaType.FETCH)
+
+
+def test_for_each_quota_type_the_smallest_factor_applies_with_its_cause() -> None:
+    world = World()
+    busy, slow = Factor(0.5, "busy"), Factor(0.25, "slow")
+    world.typed = {"one": Typed(busy, *BYTES), "two": Typed(slow, QuotaType.FETCH), "three": Typed(1.0, *BYTES)}
+    assert world.step(cluster(HALF)) == 0.5, "what the disks say stands beside it"
+    assert world.shim.of_types == [{QuotaType.PRODUCE: busy, QuotaType.FETCH: slow}]
+    shown = {key[1]: value for key, value in world.shim.shown.items() if key[0] == "TypedFactor"}
+    assert shown == {"one": 0.5, "two": 0.25, "three": 1.0}
+
+
+def test_such_a_source_alone_needs_no_source_that_watches_disks() -> None:
+    world = World()
+    world.has_source, world.typed = False, {"load": Typed(Factor(0.5, "busy"), *BYTES)}
+    assert world.step() == 1.0
+    assert world.shim.of_types[-1] == dict.fromkeys(BYTES, Factor(0.5, "busy"))
+    world.typed = {}
+    world.step()
+    assert world.shim.of_types[-1] == {}
+    assert ("TypedFactor", "load", "Factor") not in world.shim.shown
+
+
+@pytest.mark.parametrize("answer", [fails, 0.0, cluster(FULL), "nonsense"])
+def test_such_a_source_that_fails_slows_nobody_and_never_pauses(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    world.typed = {"load": Typed(Factor(0.5, "busy"), *BYTES)}
+    world.step(cluster(EMPTY))
+    world.typed["load"].answer = answer
+    assert world.step(seconds=VALIDITY * 2) == 1.0
+    assert world.shim.of_types[-1] == {}
+    assert world.shim.failed == ["load"] * VALIDITY * 2
+    assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == 1
+
+
+def test_a_change_below_a_step_is_not_handed_on_and_the_end_always_is() -> None:
+    world = World()
+    world.typed = {"load": Typed(Factor(0.995, "30 % idle"), QuotaType.PRODUCE)}
+    for answer in (Factor(0.995, "30 % idle"), Factor(0.991, "29 % idle"), Factor(1.0)):
+        world.typed["load"].answer = answer
+        world.step(cluster(EMPTY))
+    assert world.shim.of_types == [{QuotaType.PRODUCE: Factor(0.995, "30 % idle")}, {}]
+
+
+def test_the_log_says_once_that_a_source_slows_clients_and_once_that_it_no_longer_does(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    world.typed = {"load": Typed(Factor(0.5, "busy"), *BYTES)}
+    with caplog.at_level(logging.INFO, "quotahost.factor"):
+        world.step(cluster(EMPTY), seconds=3)
+        world.typed["load"].answer = Factor(1.0)
+        world.step(seconds=3)
+    assert caplog.messages == ["load slows clients: factor 0.50 (busy)", "load no longer slows clients"]

@@ -69,8 +69,46 @@ def test_what_was_built_before_a_plugin_that_fails_is_closed_and_what_was_there_
     assert importlib.import_module("closing").CLOSED == ["task", "supplier"]
 
 
+SOURCES = """
+    from quotahost.model import QuotaType
+
+    class Disks:
+        def __init__(self, context): pass
+        def read(self): return 1.0
+
+    class Typed(Disks):
+        quota_types = (QuotaType.FETCH,)
+
+    class Wrong(Disks):
+        quota_types = "FETCH"
+"""
+
+
+def test_one_factor_source_watches_the_disks_and_others_are_for_quota_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered = {"disks": "sourced:Disks", "more": "sourced:Disks", "typed": "sourced:Typed", "wrong": "sourced:Wrong"}
+    distribute(tmp_path, "acme", {Role.FACTOR_SOURCE.group: offered}, {"sourced": SOURCES})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks, Guard(FakeShim()))
+
+    def built(sources: str) -> PluginSet:
+        named = Settings.from_properties({f"{PREFIX}factor.source": sources})
+        return builder.build(named, builder.validate(named), PluginSet(()))
+
+    plugins = built("disks,typed")
+    source = plugins.factor_source()
+    assert source is not None
+    assert (source[0], [name for name, _ in plugins.typed_sources()]) == ("disks", ["typed"])
+    with pytest.raises(PluginError, match="disks already says how full the disks are"):
+        built("disks,typed,more")
+    with pytest.raises(PluginError, match="'wrong': its quota_types must be a collection of QuotaType"):
+        built("disks,wrong")
+
+
 BROKERS: Final = {"static.kafka.admin.bootstrap.servers": "b:9092"}
 CONTROLLER: Final = NodeRoles({"process.roles": "controller"})
+NAMES: Final = {Role.POLICY: "limits"}
 BROKER: Final = NodeRoles({"process.roles": "broker,controller"})
 
 
@@ -82,16 +120,17 @@ def settings(source: str, more: dict[str, str] | None = None) -> Settings:
 @pytest.mark.parametrize("source", ["snapshots", "cluster-volumes"])
 def test_it_judges_the_volumes_if_it_knows_where_the_brokers_are(source: str) -> None:
     told = settings(source, BROKERS)
-    assert {role for role in Role if CONTROLLER.needs(role, told)} == set(Role) - {Role.TASK}
+    assert {role for role in Role if CONTROLLER.needs(role, NAMES.get(role, source), told)} == set(Role) - {Role.TASK}
+    assert not CONTROLLER.needs(Role.FACTOR_SOURCE, "load", told), "it serves no client"
     assert CONTROLLER.applied(told).fallback_action is State.PAUSE
 
 
 @pytest.mark.parametrize(("source", "more"), [("snapshots", {}), ("local", BROKERS), ("log-dirs", BROKERS)])
 def test_otherwise_it_has_suppliers_alone_and_a_silent_host_is_no_full_disk(source: str, more: dict[str, str]) -> None:
     given = settings(source, more)
-    assert [role for role in Role if CONTROLLER.needs(role, given)] == [Role.SUPPLIER]
+    assert [role for role in Role if CONTROLLER.needs(role, NAMES.get(role, source), given)] == [Role.SUPPLIER]
     assert CONTROLLER.applied(given).fallback_action is State.OPEN
-    assert all(BROKER.needs(role, given) for role in Role)
+    assert all(BROKER.needs(role, NAMES.get(role, source), given) for role in Role)
     assert BROKER.applied(given) is given
 
 

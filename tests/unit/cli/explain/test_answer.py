@@ -38,6 +38,8 @@ THROTTLE: dict[str, Any] = {
 PAUSE: dict[str, Any] = {"factor": 0.0, "limit_factor": 0.0, "cause": "disk full"}
 SHADOW: dict[str, Any] = {"shadow": ("factor",)}
 TOPICS: dict[str, Any] = THROTTLE | {"affected_topics": 3}
+LOAD = "this broker's request handlers are 4 % idle (target 30 %)"
+BUSY: dict[str, Any] = {"type_factors": {"FETCH": (0.25, LOAD), "PRODUCE": (0.25, LOAD)}}
 ORDERS: dict[str, Any] = {
     "affected_topic": "orders", "affected_place": "broker 3, volume /dev/sdb", "slowed": True, "limit": 2.5e6,
 }  # fmt: skip
@@ -150,6 +152,12 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
          "PRODUCE is limited by the user's quota of client-quotas"),
         ({"type": MUTATIONS, "limit": None}, PAUSE | {"creation_refused": True, "shadow": ("factor",)},
          "Nothing limits this client, as it has no limit for CONTROLLER_MUTATION"),
+        ({"bound": LimitedBy.FACTOR, "limit": 1.25e6}, BUSY, f"PRODUCE is limited by the factor 0.25, since {LOAD}"),
+        ({"bound": LimitedBy.FACTOR, "limit": 1.25e6, "type": FETCH}, THROTTLE | BUSY,
+         f"FETCH is limited by the factor 0.25, since {LOAD}"),
+        ({"bound": LimitedBy.FACTOR, "limit": 5e5}, BUSY | THROTTLE | {"factor": 0.1, "limit_factor": 0.1},
+         "PRODUCE is limited by the factor 0.1: broker 2, volume /dev/sdb"),
+        ({"bound": LimitedBy.QUOTA}, BUSY | SHADOW, "PRODUCE is limited by the user's quota of client-quotas"),
         (ORDERS | {"bound": LimitedBy.FACTOR}, TOPICS, f"PRODUCE is limited by the factor 0.5, {WRITES}"),
         (ORDERS | {"bound": LimitedBy.FENCE}, TOPICS | PAUSE | {"fence_closed": True},
          f"PRODUCE is limited by the fence, {WRITES}"),
@@ -267,6 +275,9 @@ NEW: dict[str, Any] = {"newcomer": True, "supplier": "", "user": "<newcomers>", 
         ({}, {"cause": "broker 2, volume /dev/sdb"}, "cause", ""),  # the fullest volume is no cause of a factor of 1
         ({}, {"cause": "fallback.action=OPEN: broker 2: no snapshot"}, "cause", "fallback.action=OPEN"),
         ({}, THROTTLE, "cause", "broker 2, volume /dev/sdb"),
+        ({}, {}, "slowed", ""),
+        ({}, BUSY, "slowed", f"since {LOAD}: FETCH, PRODUCE by the factor 0.25"),
+        ({}, BUSY | SHADOW, "slowed", "by the factor 0.25; in shadow: limits are not multiplied by it"),
         ({}, {}, "source", ""),
         ({}, {"sources": ("cluster-volumes",)}, "source", "cluster-volumes answers"),
         ({}, {"sources": ("snapshots",)}, "source",

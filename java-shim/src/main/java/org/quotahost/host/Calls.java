@@ -122,6 +122,8 @@ final class Calls {
                 entry("forget", a -> done(() -> host.gauges.forget(a.get(0), a.get(1)))),
                 entry("factor", a -> factor()),
                 entry("set_factor", this::setFactor),
+                entry("set_factors_of_types", a -> done(() -> table.factorsOfTypes(a.get(0), a.texts(1)))),
+                entry("load", a -> KafkaBeans.load()),
                 entry("exempt", a -> done(() -> Exemptions.set(a.texts(0), a.texts(1), a.get(2)))),
                 entry("spare", a -> done(() -> Exemptions.spare(a.texts(0)))),
                 entry("log", a -> done(() -> log(a.get(0), a.get(1), a.get(2)))));

@@ -177,7 +177,12 @@ final class Questions {
         Map<String, String> broker = host.config().broker();
         boolean fallback = lease.expired();
         Map<String, Double> floors = new TreeMap<>();
-        for (ClientQuotaType type : ClientQuotaType.values()) floors.put(type.name(), factor.floor(type));
+        Map<String, List<Object>> ofTypes = new TreeMap<>();
+        for (ClientQuotaType type : ClientQuotaType.values()) {
+            floors.put(type.name(), factor.floor(type));
+            FactorInForce.Factor own = factor.ofType(type.ordinal());
+            if (own.value() < 1) ofTypes.put(type.name(), List.of(own.value(), own.cause()));
+        }
         // For how long a bucket of partition mutations saves up its rate; by Kafka's defaults 11 samples of 1 s.
         long mutationSeconds = Long.parseLong(broker.getOrDefault("controller.quota.window.num", "11"))
                 * Long.parseLong(broker.getOrDefault("controller.quota.window.size.seconds", "1"));
@@ -187,7 +192,7 @@ final class Questions {
                 "cause", fallback ? lease.cause() : factor.hostFactor().cause(),
                 "host_factor", factor.hostFactor().value(), "limit_factor", factor.limitFactor(),
                 "fallback", fallback, "silent_ms", Math.round(lease.ageSeconds() * 1_000),
-                "factor_types", factor.factored().stream().map(Enum::name).sorted().toList(), "floors", floors,
+                "factor_types", factor.factored().stream().map(Enum::name).sorted().toList(), "floors", floors, "type_factors", ofTypes,
                 "fence", Map.of("installed", Fence.installed(), "closed", Fence.closed(), "counts_only", Fence.inShadow()),
                 "creation_refused", Fence.refusesCreations(),
                 "topics", Map.of("threshold", topics.threshold(), "rate", topics.rate(), "over", topics.over(),

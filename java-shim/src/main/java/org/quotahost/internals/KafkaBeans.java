@@ -5,7 +5,9 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
@@ -167,6 +169,30 @@ public final class KafkaBeans {
             sizes[i] = size instanceof Number bytes ? bytes.longValue() << 1 | (leads ? 1 : 0) : Long.valueOf(-1);
         }
         return sizes;
+    }
+
+    /** Of the pool of the broker's own request handlers (KIP-1207), and before Kafka 4.2 of all pools of the JVM. */
+    private static final String HANDLERS = "kafka.server:type=KafkaRequestHandlerPool,name=", IDLE = "RequestHandlerAvgIdlePercent";
+    private static Set<ObjectName> networkThreads = Set.of();
+
+    /**
+     * What Kafka counts of its threads' idle time: System.nanoTime() now; for how many ns request handlers have waited, in
+     * the mean, or -1; how many requests wait for one, or -1; listeners, and for how many ns the network threads of each have
+     * waited, in the mean. To find these threads searches all MBeans: so only at first, and when one has gone.
+     */
+    public static synchronized Object[] load() {
+        Object handlers = attribute(name(HANDLERS + "Broker" + IDLE), "Count");
+        if (handlers == null) handlers = attribute(name(HANDLERS + IDLE), "Count");
+        Object queued = attribute(name("kafka.network:type=RequestChannel,name=RequestQueueSize"), "Value");
+        if (networkThreads.isEmpty() || !networkThreads.stream().allMatch(SERVER::isRegistered))
+            networkThreads = SERVER.queryNames(name("kafka.server:type=socket-server-metrics,listener=*,networkProcessor=*"), null);
+        Map<String, Double> waited = networkThreads.stream().collect(Collectors.groupingBy(
+                thread -> thread.getKeyProperty("listener"), TreeMap::new,
+                Collectors.averagingDouble(thread -> number(thread, "io-wait-time-ns-total"))));
+        waited.values().removeIf(mean -> mean.isNaN());
+        return new Object[] {System.nanoTime(), handlers instanceof Number idle ? idle.longValue() : -1L,
+            queued instanceof Number requests ? requests.longValue() : -1L, waited.keySet().toArray(String[]::new),
+            waited.values().toArray(Double[]::new)};
     }
 
     private static void missing(Internals.Internal<?> use, String what) {

@@ -1,5 +1,6 @@
 package org.quotahost.table;
 
+import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.Map;
@@ -23,8 +24,12 @@ public final class FactorInForce {
     /** The floors of the types without bytes: one percent of a thread, and one mutation in ten seconds. */
     static final double FLOOR_REQUEST = 1.0, FLOOR_MUTATION = 0.1;
 
+    private static final Factor OPEN = new Factor(1, "");
+
     private final BooleanSupplier fenceInstalled;
-    private volatile Factor hostFactor = new Factor(1, "");
+    private volatile Factor hostFactor = OPEN;
+    /** The host's further factors by quota type, all above 0: for all clients, and never a PAUSE. */
+    private volatile Factor[] ofTypes = {OPEN, OPEN, OPEN, OPEN};
     /** Whom the host's factor is for: who writes to these topics, or null for all clients. */
     private Affected hostAffected;
     /** Null while the host's factor is in force. */
@@ -64,6 +69,11 @@ public final class FactorInForce {
     /** The factor that the host has set last, whether or not the fallback is in force. */
     public Factor hostFactor() {
         return hostFactor;
+    }
+
+    /** The factor in force of one quota type alone, beside the other one; 1 while the fallback is. */
+    public Factor ofType(int type) {
+        return fallback == null ? ofTypes[type] : OPEN;
     }
 
     /**
@@ -146,6 +156,11 @@ public final class FactorInForce {
         hostAffected = topics;
     }
 
+    /** By quota type. Each goes with the other factors: the smallest holds. */
+    void ofTypes(Factor[] factors) {
+        ofTypes = factors;
+    }
+
     /** Puts the fallback's factor in force, while the host is silent; null gives the host's back. */
     void fallback(Double factor) {
         fallback = factor;
@@ -181,7 +196,7 @@ public final class FactorInForce {
         });
         slowedTaps.entrySet().removeIf(group -> !group.getKey().equals(Group.VOLUMES) && group.getValue().isOpen()
                 && (!some || !affected.groups().containsKey(group.getKey())));
-        limitFactor = (some && !forAll ? slowedTaps.get(Group.VOLUMES) : allTaps).produce.value();
+        limitFactor = (some && !forAll ? slowedTaps.get(Group.VOLUMES) : allTaps).produce();
         return new Rule(all, slowed, everythingInShadow, newcomers, windows, beat);
     }
 
@@ -190,9 +205,9 @@ public final class FactorInForce {
         return factor <= 0 && factored.contains(ClientQuotaType.PRODUCE) ? 1 : factor;
     }
 
-    /** The taps of those who share a factor: for PRODUCE, which a fence may hold, and for the other types. */
+    /** The taps of those who share a factor, by quota type; a fence may hold the one for PRODUCE. */
     private final class Taps {
-        private final Tap produce = new Tap(), others = new Tap();
+        private final Tap[] taps = {new Tap(), new Tap(), new Tap(), new Tap()};
         /** Whether clients without a quota were unlimited before a PAUSE that the fence holds, which may have begun without one. */
         private boolean openBeforePause = true;
 
@@ -201,25 +216,30 @@ public final class FactorInForce {
         }
 
         void configure() {
-            for (Tap tap : new Tap[] {produce, others}) tap.configure(windows.number(), windows.ms(), maxMuteMs);
+            for (Tap tap : taps) tap.configure(windows.number(), windows.ms(), maxMuteMs);
+        }
+
+        double produce() {
+            return taps[PRODUCE].value();
         }
 
         boolean isOpen() {
-            return produce.value() >= 1 && others.value() >= 1;
+            return Arrays.stream(taps).allMatch(tap -> tap.value() >= 1);
         }
 
-        /** Moves towards a factor, and answers how limits are made by quota type. */
+        /** Moves towards a factor, or that of a type if it is smaller, and answers how limits are made by quota type. */
         Course[] step(double factor, boolean held, double aim, long nowMs) {
-            produce.step(factor, held, nowMs);
-            others.step(factor, false, nowMs);
-            if (factor > 0) openBeforePause = factor >= 1;
-            boolean open = factor >= 1;
             Course[] courses = new Course[QuotaTable.TYPES];
             for (int at = 0; at < QuotaTable.TYPES; at++) {
                 ClientQuotaType type = ClientQuotaType.values()[at];
-                courses[at] = !factored.contains(type) ? Course.NONE
-                        : at != PRODUCE ? new Course(others.value(), aim, open, floor(type))
-                        : new Course(produce.value(), held ? produce.value() : aim, held ? openBeforePause : open, floor(type));
+                boolean multiplied = factored.contains(type), isHeld = at == PRODUCE && held;
+                double own = inShadow ? 1 : ofType(at).value, towards = multiplied ? Math.min(factor, own) : own;
+                taps[at].step(towards, isHeld, nowMs);
+                double value = taps[at].value();
+                if (at == PRODUCE && factor > 0) openBeforePause = towards >= 1;
+                boolean open = isHeld ? openBeforePause : towards >= 1;
+                double next = isHeld ? value : Math.min(multiplied ? aim : 1, own);
+                courses[at] = !multiplied && own >= 1 && value >= 1 ? Course.NONE : new Course(value, next, open, floor(type));
             }
             return courses;
         }

@@ -268,6 +268,20 @@ public final class QuotaTable {
     }
 
     /**
+     * Sets the host's further factors by quota type, above 0 to 1, with their causes: beside the other factors, whatever
+     * factor.quota.types says, the smallest holds for all clients. None of them is ever a PAUSE.
+     */
+    public synchronized void factorsOfTypes(double[] factors, String[] causes) {
+        FactorInForce.Factor[] ofTypes = new FactorInForce.Factor[TYPES];
+        for (int type = 0; type < TYPES; type++) {
+            if (!(factors[type] > 0 && factors[type] <= 1)) throw new IllegalArgumentException("factor " + factors[type]);
+            ofTypes[type] = new FactorInForce.Factor(factors[type], causes[type]);
+        }
+        factorInForce.ofTypes(ofTypes);
+        follow();
+    }
+
+    /**
      * Sets the host's factor (0..1) of the volumes, its cause, and whom it and the factors of budgets are for: clients that
      * write to these topics.
      *

@@ -1,0 +1,86 @@
+"""A broker with few request handlers, as a model: whether the law of the factor source ``load`` holds it at its target.
+
+In each tick of 10 ms every client that isn't muted asks for as many seconds of the handlers' time as it would like to.
+What the handlers have is divided among them in proportion. Kafka's own rate and delay (``SampledRate``) then mute the
+clients whose quotas are used up. Once a second the law hears how long the handlers were idle, as from the source, and
+LATE_MS after that the tap begins to lead the limits to its factor.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from quotahost.broker.plugins.factor_sources.load import Law
+from quotahost.throttling import QuotaWindows, SampledRate, Tap
+
+TICK_MS: Final = 10
+LATE_MS: Final = 250  # factor.interval
+BEAT_MS: Final = 100  # how often Java moves the tap
+HANDLERS: Final = 2.0
+TARGET: Final = 0.3
+_NEAR: Final = 0.9  # of its limit: from there on a client counts as held back, as for the source
+
+
+@dataclass(slots=True)
+class Modelled:
+    """A client.
+
+    Attributes:
+        wants: how many seconds of the handlers' time it would use in a second.
+        quota: in the same unit; without a quota it is what the client uses without a factor (its stand-in).
+        sends: whether it has anything to send, by the time in ms.
+        muted_until_ms: by Kafka.
+    """
+
+    wants: float
+    quota: float
+    sends: Callable[[int], bool] = lambda now_ms: True
+    muted_until_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was in each second: the law's factor, what limits were multiplied by, the idle share of the handlers."""
+
+    factors: list[float] = field(default_factory=list)
+    limits: list[float] = field(default_factory=list)
+    idle: list[float] = field(default_factory=list)
+
+
+def play(clients: Sequence[Modelled], seconds: int, windows: QuotaWindows, law: Law, seed: int = 1) -> Outcome:
+    """Let the clients send for so long. What one wants differs from tick to tick, by a tenth at most."""
+    chance, outcome = random.Random(seed), Outcome()
+    rates = [SampledRate(windows.number, windows.size * 1000) for _ in clients]
+    tap, factor, (coming, from_ms), idle = Tap(windows.number, windows.size * 1000), 1.0, (1.0, 0), 0.0
+    capacity = HANDLERS * TICK_MS / 1000
+
+    def held() -> bool:
+        return tap.value < 1 and any(
+            rate.measure(now_ms) >= _NEAR * client.quota * tap.value
+            for client, rate in zip(clients, rates, strict=True)
+        )
+
+    for now_ms in range(0, seconds * 1000, TICK_MS):
+        wanted = [
+            client.wants * TICK_MS / 1000 * chance.uniform(0.9, 1.1)
+            if client.sends(now_ms) and now_ms >= client.muted_until_ms
+            else 0.0
+            for client in clients
+        ]
+        share = min(1.0, capacity / (sum(wanted) or capacity))
+        idle += (1 - min(1.0, sum(wanted) / capacity)) * TICK_MS / 1000
+        if now_ms % BEAT_MS == 0:
+            factor = coming if now_ms >= from_ms else factor
+            tap.step(factor, False, now_ms)
+        for client, rate, want in zip(clients, rates, wanted, strict=True):
+            if want:
+                rate.record(want * share, now_ms)
+                client.muted_until_ms = now_ms + rate.throttle_ms(client.quota * tap.value, now_ms)
+        if (now_ms + TICK_MS) % 1000 == 0:
+            outcome.factors.append(factor)
+            outcome.limits.append(tap.value)
+            outcome.idle.append(idle)
+            coming, from_ms = law.step((1 - idle) / (1 - TARGET), 1.0, now_ms, held), now_ms + LATE_MS
+            idle = 0.0
+    return outcome

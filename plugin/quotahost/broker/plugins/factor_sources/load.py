@@ -1,0 +1,211 @@
+"""The factor source ``load``: a broker whose threads have no time left slows its clients until they have.
+
+1. Every ``plugin.load.interval`` it reads what Kafka counts of the idle time of request handlers and of network threads
+   (``Broker.load``), and takes the difference from the last time.
+2. The *pressure* is the busy share divided by the busy share that the target leaves, of whichever of the two is nearer
+   to its target: 1 at the target, above 1 beyond it.
+3. ``Law`` makes a factor of the pressure. It is for PRODUCE and FETCH of this broker alone, and never 0. It multiplies
+   the quotas, so that greedy clients are slowed in proportion to them, and who uses a small part of a quota isn't.
+
+**How clients answer to a factor.** Java leads limits to a factor by the tap: the limit l is the mean of the factor x
+over about Kafka's windows, W seconds in all. Kafka holds a client to the limit by the mean over W of what it sends, and
+mutes it until that fits. So what the threads do in one second says little: clients that have just come may send a whole
+window's bytes and are silent then, and their bursts come back every W seconds and fade slowly. But the *mean* of the
+pressure over W, p, is proportional to l, and follows it within a moment. So l / p is the limit at which p would be 1.
+
+**The law** is x = l / p^2, an interval: beyond that limit by as much as l lacks, since the mean lags. In logarithms,
+with l* where p = 1: x = 2 l* - l, and l is the mean A of x over W. So the loop is l = A (2 l* - l), and its gain |A| is
+below 1 for every frequency but 0, where it is -1: by the small-gain theorem it is stable with any windows, and however
+late p is shown. Clients that the factor doesn't slow make p answer less than proportionally, which lowers the gain.
+Busy threads can't be busier than always, so p doesn't tell how large an overload is: x is then about half of l, and l
+falls by that until p answers. Since x goes by l, nothing winds up while l is on its way.
+
+**The beginning** (the idea of CoDel, RFC 8289: a standing queue, not a burst). From factor 1 the law begins once the
+pressure has been above 1 for three intervals in a row. The mean begins with these: what was before is no overload.
+
+**The end.** Idle threads may mean that clients are muted, or that they have gone. Once the pressure has been below 1
+for some intervals and nobody is held back by a limit below its quota (``Broker.look``), the factor does nothing any
+more, and is 1 at once. ``harness/loop/load.py`` plays all that against Kafka's own arithmetic.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from datetime import timedelta
+from typing import ClassVar, Final, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from quotahost.api import Context
+from quotahost.model import Factor, QuotaType
+from quotahost.model.load import Load
+from quotahost.throttling import QuotaWindows, Tap, quota_windows
+from quotahost.units import Duration
+
+POWER: Final = 2.0
+STANDING: Final = 3  # intervals with a pressure above 1, before the law begins
+FREE: Final = 2  # intervals at whose ends nobody is held back, before it ends
+_LOOKED_AT: Final = 50  # scopes of clients; those that are held back come first
+_NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since Kafka measures in samples
+_SOME: Final = 1e-3  # a mean pressure of 0 can't be divided by
+_START: Final = 120  # seconds for which Kafka may have no counters yet: it makes them after its callback
+_MS, _NS = 1000, 1_000_000_000  # in a second
+
+
+class Law:
+    """From the pressure to the factor, one step for each interval.
+
+    Attributes:
+        factor: what it was last.
+    """
+
+    def __init__(self, windows: QuotaWindows, max_mute_ms: int, least: float) -> None:
+        """``least`` is the smallest factor, above 0; the others are as for the tap, which is played here, too."""
+        self._tap = Tap(windows.number, windows.size * _MS, max_mute_ms)
+        self._window, self._least = (windows.number + 1) * windows.size, least
+        self.factor = 1.0
+        self._past: deque[tuple[float, float]] = deque()  # pressure and seconds of intervals since the overload began
+        self._below = 0  # intervals in a row with a pressure below 1
+        self._free = 0  # those of them, but for the first, at whose ends nobody was held back
+
+    def step(self, pressure: float, seconds: float, now_ms: int, held: Callable[[], bool]) -> float:
+        """The factor from now on.
+
+        Args:
+            pressure: of the last interval.
+            seconds: how long that was.
+            now_ms: its end, monotonic.
+            held: whether the factor holds anybody back now; asked only where the overload may have ended.
+        """
+        self._tap.step(self.factor, False, now_ms)
+        limit = self._tap.value
+        self._below = self._below + 1 if pressure < 1 else 0
+        self._free = self._free + 1 if self.factor < 1 and self._below > 1 and not held() else 0
+        if self._free >= FREE or (self.factor == 1 and self._below):
+            self._past.clear()
+            self.factor = 1.0
+            return 1.0
+        self._past.append((pressure, seconds))
+        while len(self._past) > 1 and sum(length for _, length in self._past) > self._window:
+            self._past.popleft()
+        if limit < 1 or self.factor < 1 or len(self._past) >= STANDING:
+            mean = sum(p * length for p, length in self._past) / sum(length for _, length in self._past)
+            self.factor = min(1.0, max(self._least, limit * max(mean, _SOME) ** -POWER))
+        return self.factor
+
+
+class LoadSource:
+    """Answers the factor, and which threads lack time.
+
+    Attributes:
+        quota_types: those that the factor is for.
+    """
+
+    class Section(BaseModel):
+        """The properties under ``plugin.load.``."""
+
+        model_config = ConfigDict(extra="forbid", frozen=True)
+
+        handlers_idle: float = Field(
+            30.0, ge=0, le=90, allow_inf_nan=False,
+            description="percent of their time that the request handlers (num.io.threads) shall wait; 0 ignores them",
+        )  # fmt: skip
+        network_idle: float = Field(
+            30.0, ge=0, le=90, allow_inf_nan=False,
+            description="the same for the network threads (num.network.threads)",
+        )  # fmt: skip
+        least: float = Field(
+            0.05, ge=0.01, le=1, allow_inf_nan=False, description="the smallest factor, whatever the load"
+        )
+        interval: Duration = Field(
+            timedelta(seconds=1), ge=timedelta(milliseconds=250), le=timedelta(seconds=10),
+            description="over which time the load is measured",
+        )  # fmt: skip
+
+        @model_validator(mode="after")
+        def _has_a_target(self) -> Self:
+            if not self.handlers_idle and not self.network_idle:
+                raise ValueError("set handlers-idle or network-idle above 0, or take load out of factor.source")
+            return self
+
+    quota_types: ClassVar = (QuotaType.PRODUCE, QuotaType.FETCH)
+
+    def __init__(self, context: Context[Section]) -> None:
+        """Begin at factor 1."""
+        self._context = context
+        self._began_ns = -1  # at the first read
+        self.reconfigure(context.section)
+
+    def reconfigure(self, section: Section) -> None:
+        """Begin at factor 1 again, with the new targets."""
+        self._section, self._interval_ns = section, int(section.interval.total_seconds() * _NS)
+        max_mute_ms = int(self._context.settings.max_mute.total_seconds() * _MS)
+        self._law = Law(quota_windows(self._context.broker.properties()), max_mute_ms, section.least)
+        self._last: Load | None = None
+        self._factor = Factor(1.0)
+
+    def read(self) -> Factor:
+        """The factor by the last interval that is over.
+
+        Raises:
+            Exception: Kafka's counters can't be read, or are not there. The next factor begins at 1 again.
+        """
+        try:
+            load = self._context.broker.load()
+            self._began_ns = load.at_ns if self._began_ns < 0 else self._began_ns
+            if self._last is None:
+                self._last = load
+            elif load.at_ns - self._last.at_ns >= self._interval_ns:
+                before, self._last = self._last, load
+                self._factor = self._judge(before, load)
+        except BaseException:
+            self.reconfigure(self._section)
+            raise
+        return self._factor
+
+    def close(self) -> None:
+        """Take the numbers of this source out of the metrics."""
+        self._context.metrics.forget("Load", "")
+
+    def _judge(self, before: Load, now: Load) -> Factor:
+        elapsed, section, metrics = now.at_ns - before.at_ns, self._section, self._context.metrics
+        listeners = before.network_idle_ns.keys() & now.network_idle_ns.keys()
+        network = [
+            (_share(before.network_idle_ns[name], now.network_idle_ns[name], elapsed), f"network threads of {name}")
+            for name in sorted(listeners)
+        ]
+        has_handlers = min(before.handlers_idle_ns, now.handlers_idle_ns) >= 0
+        handlers = [(_share(before.handlers_idle_ns, now.handlers_idle_ns, elapsed), "request handlers")]
+        pressures: list[tuple[float, str]] = []
+        for attribute, target, threads in (
+            ("HandlersIdle", section.handlers_idle, handlers if has_handlers else []),
+            ("NetworkIdle", section.network_idle, network),
+        ):
+            if threads:
+                idle, name = min(threads)
+                metrics.gauge("Load", "", attribute, idle)
+                if target:
+                    cause = f"this broker's {name} are {idle * 100:.0f} % idle (target {target:g} %)"
+                    pressures.append(((1 - idle) / (1 - target / 100), cause))
+        if now.queued >= 0:
+            metrics.gauge("Load", "", "Queued", now.queued)
+        if not pressures:
+            if (not section.handlers_idle and not section.network_idle) or now.at_ns - self._began_ns < _START * _NS:
+                return Factor(1.0)
+            raise LookupError("this Kafka doesn't tell how busy its request handlers and network threads are")
+        pressure, cause = max(pressures)
+        factor = self._law.step(pressure, elapsed / _NS, now.at_ns * _MS // _NS, self._holds_back)
+        return Factor(factor, cause if factor < 1 else "")
+
+    def _holds_back(self) -> bool:
+        """Whether anybody who produces or fetches is near a limit below the quota."""
+        # Not by ``bound``: that counts delays of the last minute, too.
+        return any(
+            use.quota_type in self.quota_types and use.limit is not None and use.rate >= _NEAR * use.limit
+            and (use.quota is None or use.limit < use.quota)
+            for use in self._context.broker.look(_LOOKED_AT).uses
+        )  # fmt: skip
+
+
+def _share(before_ns: int, now_ns: int, elapsed_ns: int) -> float:
+    """Which share of the time a counter of idle time has grown by: Kafka reads its clocks apart, so to 0..1."""
+    return min(1.0, max(0.0, (now_ns - before_ns) / elapsed_ns))

@@ -1,0 +1,152 @@
+"""The source ``load``: its law against a model of a broker and of Kafka's windows, and what it makes of counters."""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from statistics import mean
+from typing import Final
+
+import pytest
+
+from harness.loop.load import HANDLERS, TARGET, Modelled, play
+from quotahost.api import Role
+from quotahost.broker.plugins.factor_sources.load import Law, LoadSource
+from quotahost.model import Factor, LimitedBy
+from quotahost.model.load import Load
+from quotahost.settings.declaration import SettingsError
+from quotahost.testing import FakeHost, check_factor_source
+from quotahost.throttling import QuotaWindows
+from tests.fakes.client_use import use
+from tests.unit.cli.top.uses import look
+
+S: Final = 1_000_000_000  # ns
+BEGIN, END = 20, 240  # of the overload, in seconds
+LEAST = 0.05
+WINDOWS = [QuotaWindows(11, 1), QuotaWindows(2, 1)]
+QUIET = Modelled(wants=0.1, quota=2.0)  # a client that uses a small part of its quota
+
+
+def greedy(number: int, wants: float, quota: float, spread: int = 0) -> list[Modelled]:
+    """Clients that send all that they may, from BEGIN and up to ``spread`` seconds later, to END."""
+    chance = random.Random(3)
+
+    def since(begin: float) -> Callable[[int], bool]:
+        return lambda now_ms: begin * 1000 <= now_ms < END * 1000
+
+    return [Modelled(wants, quota, since(BEGIN + chance.uniform(0, spread))) for _ in range(number)]
+
+
+OVERLOADS = {
+    "quotas are what the threads can do": (4, 2.0, 0.5, 0),
+    "quotas are ten times that": (4, 2.0, 5.0, 0),
+    "clients want little more": (4, 0.45, 0.7, 0),
+    "clients could use all by one": (4, 5.0, 2.0, 0),
+    "thirty clients come in turn": (30, 0.2, 0.1, 5),
+}
+
+
+@pytest.mark.parametrize("windows", WINDOWS, ids=["11 windows", "2 windows"])
+@pytest.mark.parametrize("overload", OVERLOADS.values(), ids=OVERLOADS)
+def test_a_constant_overload_is_held_at_the_target_without_oscillation(
+    windows: QuotaWindows, overload: tuple[int, float, float, int]
+) -> None:
+    clients = [*greedy(*overload), replace(QUIET)]
+    outcome = play(clients, END + 20, windows, Law(windows, 30_000, LEAST))
+    settled = slice(BEGIN + 100 if windows.number > 2 else BEGIN + 40, END)
+    limits, idle = outcome.limits[settled], outcome.idle[settled]
+    assert mean(idle) == pytest.approx(TARGET, abs=0.02)
+    assert max(limits) <= 1.1 * min(limits)
+    if windows.number == 2:  # with 11, Kafka's own bursts come back every 12 s, whatever the factor
+        assert all(abs(share - TARGET) < 0.15 for share in idle)
+    assert set(outcome.factors[END + 5 :]) == {1.0}
+    # The tap leads the limits there over Kafka's windows, by which nobody is held back any more.
+    assert set(outcome.limits[END + 5 + windows.number :]) == {1.0}
+
+
+@pytest.mark.parametrize("windows", WINDOWS, ids=["11 windows", "2 windows"])
+def test_normal_traffic_with_bursts_is_never_slowed(windows: QuotaWindows) -> None:
+    chance = random.Random(5)
+    # Half of what the target allows, and every minute or so two seconds in which the threads have no time at all.
+    bursts = {at + chance.randrange(30) + second for at in range(0, 600, 60) for second in range(2)}
+    burst = Modelled(wants=3 * HANDLERS, quota=100.0, sends=lambda now_ms: now_ms // 1000 in bursts)
+    steady = [Modelled(0.35 * (1 - TARGET), 2.0) for _ in range(3)]
+    law = Law(windows, 30_000, LEAST)
+    assert set(play([burst, *steady], 600, windows, law).factors) == {1.0}
+
+
+def test_the_factor_never_falls_below_the_least_one() -> None:
+    law = Law(WINDOWS[1], 30_000, LEAST)
+    factors = [law.step(1 / (1 - TARGET), 1.0, 1000 * second, lambda: True) for second in range(100)]
+    assert factors[-1] == LEAST
+    assert factors[:2] == [1.0, 1.0]  # only an overload that lasts is one
+    assert factors[2] < 1
+
+
+# ---- the source ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def host() -> Iterator[FakeHost[LoadSource]]:
+    with FakeHost(Role.FACTOR_SOURCE, LoadSource, {"plugin.load.network-idle": "20"}, name="load") as made:
+        yield made
+
+
+class Counters:
+    """The counters of a broker, each second of which is read."""
+
+    def __init__(self, host: FakeHost[LoadSource]) -> None:
+        self._host, self._load = host, Load(7 * S, 3 * S, {"CLIENTS": 4 * S, "BROKERS": 0}, 0)
+        host.broker.loaded = self._load
+        host.plugin.read()
+
+    def pass_second(self, handlers: float, network: float) -> Factor:
+        """A second with these idle shares, and what the source says at its end."""
+        was = self._load
+        idle_ns = {"CLIENTS": was.network_idle_ns["CLIENTS"] + int(network * S), "BROKERS": was.at_ns + S}
+        self._load = Load(was.at_ns + S, was.handlers_idle_ns + int(handlers * S), idle_ns, 3)
+        self._host.broker.loaded = self._load
+        return self._host.plugin.read()
+
+
+def test_it_keeps_the_contract() -> None:
+    check_factor_source(LoadSource, {"plugin.load.least": "0.1"}, name="load", reconfigured={"plugin.load.least": "1"})
+
+
+def test_the_cause_names_the_threads_that_lack_time(host: FakeHost[LoadSource]) -> None:
+    counters = Counters(host)
+    handlers = [counters.pass_second(0.04, 0.5) for _ in range(4)][-1]
+    assert handlers.value < 1
+    assert handlers.cause == "this broker's request handlers are 4 % idle (target 30 %)"
+    network = counters.pass_second(0.5, 0.04)
+    assert network.cause == "this broker's network threads of CLIENTS are 4 % idle (target 20 %)"
+    shown = [host.broker.number("Load", name) for name in ("HandlersIdle", "NetworkIdle", "Queued")]
+    assert shown == [0.5, pytest.approx(0.04), 3]
+
+
+def test_the_end_is_seen_once_nobody_is_held_back(host: FakeHost[LoadSource]) -> None:
+    counters = Counters(host)
+    for _ in range(10):
+        counters.pass_second(0.0, 0.5)
+    host.broker.looked = look(uses=[use(rate=480.0)])
+    assert [counters.pass_second(0.9, 0.9).value < 1 for _ in range(4)] == [True] * 4
+    # Neither who is at the own quota, nor who has gone and was delayed lately, is held back by the factor now.
+    host.broker.looked = look(uses=[use(rate=990.0, limit=1000.0), use(rate=300.0, bound=LimitedBy.FACTOR)])
+    assert [counters.pass_second(0.9, 0.9) for _ in range(2)][-1] == Factor(1.0)
+
+
+def test_counters_that_are_not_there_are_a_failure_and_no_factor(host: FakeHost[LoadSource]) -> None:
+    host.broker.loaded = Load(S, -1, {}, -1)
+    assert host.plugin.read() == Factor(1.0)
+    host.broker.loaded = Load(3 * S, -1, {}, -1)
+    assert host.plugin.read() == Factor(1.0), "a broker that starts makes them later"
+    host.broker.loaded = Load(200 * S, -1, {}, -1)
+    with pytest.raises(LookupError, match="doesn't tell how busy"):
+        host.plugin.read()
+
+
+def test_without_any_target_it_is_refused() -> None:
+    with pytest.raises(SettingsError, match="above 0, or take load out"):
+        FakeHost(
+            Role.FACTOR_SOURCE, LoadSource, {"plugin.load.handlers-idle": "0", "plugin.load.network-idle": "0"},
+            name="load",
+        )  # fmt: skip
