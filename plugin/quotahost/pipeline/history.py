@@ -44,8 +44,8 @@ BYTES_COLUMNS: Final = (
 BUDGETS_COLUMNS: Final = "cluster STRING, broker STRING, budget STRING, at TIMESTAMP, bytes DOUBLE, day DATE"
 MINUTE: Final = timedelta(minutes=1)
 PART: Final = timedelta(minutes=10)
-# Seconds. A broker writes a record of usage whenever rates change, and at the latest every 5 s. So a mean over a minute's
-# records would count the lively seconds for more than they are; in each slot there is a record.
+# Seconds. A broker writes a record of usage whenever rates change, and at the latest every 5 s. So a mean over a
+# minute's records would count the lively seconds for more than they are; in each slot there is a record.
 _SLOT: Final = 10
 #: A record that comes later than that is left out: until then a minute is kept in memory.
 _LATE: Final = "5 minutes"

@@ -172,10 +172,10 @@ def usage(
     labels = _declared(files).labels
     if not labels:
         say("The files have no label, so all of it is in one row.", to_stderr=True)
-    with Work() as work:
-        from quotahost.cli.quotas.usage import bill, last_month, parse_month
+    from quotahost.cli.quotas.usage import bill, last_month, parse_month
 
-        chosen = parsed("--month", month or last_month(datetime.now(UTC)), parse_month)
+    chosen = parsed("--month", month or last_month(datetime.now(UTC)), parse_month)
+    with Work() as work:
         spark = work.spark("quotas usage")
         work.begin("Summing the month")
         made = bill(spark, history, chosen, tuple(clusters or ()), labels)
