@@ -98,8 +98,8 @@ def table(
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
     """A table as CSV, which commands neither a terminal nor a spreadsheet.
 
-    Every text stands in quotes, as some spreadsheets divide lines at semicolons. One that a spreadsheet would take for a
-    formula has an apostrophe before it.
+    Every text stands in quotes, as some spreadsheets divide lines at semicolons. A text that a spreadsheet would take
+    for a formula has an apostrophe before it.
     """
     file = StringIO()
     writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")

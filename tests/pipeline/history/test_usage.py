@@ -115,13 +115,13 @@ def _stream(spark: SparkSession, source: Path, rows: DataFrame, start: Callable[
 
 @pytest.fixture(scope="module")
 def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An hour of the 21st of November, written by the pipeline's own queries: three clients, two budgets, two brokers."""
+    """An hour of the 21st of November, by the pipeline's own queries: several clients, two budgets, two brokers."""
     folder = tmp_path_factory.mktemp("usage")
     clients = [used(10.0), used(20.0, client="bulk"), used(40.0, kind=READ), used(5.0, "mallory"), used(1.0, "eve")]
     told = [(float(at), "1", clients) for at in range(0, 3600, 10)]
     told += [(float(at), "2", [used(10.0)]) for at in range(0, 3600, 10)]
     # The last record moves the watermark past the hour.
-    later = [(2 * 3600.0, "1", [])]
+    later: list[tuple[float, str, list[Used]]] = [(2 * 3600.0, "1", [])]
     stored = [(60.0 * i, "1", {"orders.*": 100 if i < 30 else 300, "logs": 7}) for i in range(60)]
     stored += [(60.0 * i, "2", {"orders.*": 50}) for i in range(60)]
     place = str(folder / "history")

@@ -276,19 +276,12 @@ def _show_refusals(screen: Console, refusals: Sequence[Refusal]) -> None:
 
 def _show_bill(made: "Bill") -> None:
     """The table, and what it lacks."""
-    rows = []
-    for (cluster, label), used in sorted(made.sums.items()):
-        amounts = (used.written, used.read, used.byte_hours, made.average(cluster, label), used.newest)
-        rows.append((cluster, label or "(no label)", amounts))
-    total = tuple(map(sum, zip(*(amounts for *_, amounts in rows), strict=True)))
-    rows.append(("", "all", total))
-    shown = [
-        (cluster, label, *(show_bytes(amount) + (" h" if number == 2 else "") for number, amount in enumerate(amounts)))
-        for cluster, label, amounts in rows
-    ]
-    console().print(table(_BILL, shown))
-    say(f"\nMonth {made.since:%Y-%m}, in UTC. Only what is recorded counts: clients with a cluster-wide quota, and topics "
-        "of a budget.")  # fmt: skip
+    rows = [(cluster, label or "(no label)", *_shown_bytes(amounts)) for cluster, label, amounts in made.amounts()]
+    total = [sum(column) for column in zip(*(amounts for *_, amounts in made.amounts()), strict=True)]
+    console().print(table(_BILL, [*rows, ("", "all", *_shown_bytes(total))]))
+    say(
+        f"\nMonth {made.since:%Y-%m}, in UTC, of what is recorded: clients with cluster-wide quotas, topics of budgets."
+    )
     for words in made.missing:
         say(f"Not recorded: {words}")
     for cluster in sorted({cluster for cluster, _ in made.sums}):
@@ -298,11 +291,14 @@ def _show_bill(made: "Bill") -> None:
             say(one_line(f"Incomplete, cluster {cluster}: {named}{more}"))
 
 
+def _shown_bytes(amounts: Sequence[float]) -> list[str]:
+    return [show_bytes(amount) + (" h" if column == "stored x hours" else "")
+            for column, amount in zip(_BILL[2:], amounts, strict=True)]  # fmt: skip
+
+
 def _csv_rows(made: "Bill") -> Iterator[tuple[str | int, ...]]:
-    for (cluster, label), used in sorted(made.sums.items()):
-        amounts = (used.written, used.read, used.byte_hours, made.average(cluster, label), used.newest)
-        hours = len(made.hours[cluster]), made.length
-        yield cluster, label, f"{made.since:%Y-%m}", *hours, *map(round, amounts)
+    for cluster, label, amounts in made.amounts():
+        yield cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(round, amounts)
 
 
 def _counted(planned: Plan) -> str:

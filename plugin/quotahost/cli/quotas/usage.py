@@ -75,10 +75,13 @@ class Bill:
         """The hours of the month."""
         return (self.until - self.since) // _HOUR
 
-    def average(self, cluster: str, label: str) -> float:
-        """The bytes that the label's budgets held in the mean of the hours for which budgets are recorded."""
-        hours = self.stored_hours.get(cluster, 0.0)
-        return self.sums[cluster, label].byte_hours / hours if hours else 0.0
+    def amounts(self) -> list[tuple[str, str, tuple[float, float, float, float, float]]]:
+        """By cluster and label: bytes in, out, byte-hours, the mean of the bytes stored while any are recorded, newest."""
+        return [
+            (cluster, label, (used.written, used.read, used.byte_hours,
+             used.byte_hours / self.stored_hours.get(cluster, 1.0), used.newest))
+            for (cluster, label), used in sorted(self.sums.items())
+        ]  # fmt: skip
 
     def incomplete_days(self, cluster: str) -> list[tuple[datetime, int]]:
         """The days of which some hours are missing, each with the number of hours that are there."""
@@ -107,12 +110,12 @@ def label_of(labels: Mapping[Entity, str], user: str, client_id: str) -> str:
     An entity without a label leaves the client to a less specific one. Of the same names in both sections of a file,
     the cluster-wide quota's label counts.
     """
-    for names in (
+    for by_user, by_client_id in (
         (user, client_id), (user, DEFAULT), (user, None), (DEFAULT, client_id), (None, client_id),
         (DEFAULT, DEFAULT), (DEFAULT, None), (None, DEFAULT),
     ):  # fmt: skip
         for in_cluster in (True, False):
-            if label := labels.get(Entity(*names, in_cluster=in_cluster)):
+            if label := labels.get(Entity(by_user, by_client_id, in_cluster=in_cluster)):
                 return label
     return ""
 

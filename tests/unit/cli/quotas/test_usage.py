@@ -21,8 +21,9 @@ LABELS = {
 @pytest.mark.parametrize(
     ("user", "client", "label"),
     [
-        ("alice", "bulk", "bulk"), ("alice", "app", "alice in the cluster"), ("alice", "legacy", "alice in the cluster"),
-        ("bob", "legacy", "legacy"), ("bob", "app", "others"), ("", "", "others"),
+        ("alice", "bulk", "bulk"), ("alice", "app", "alice in the cluster"),
+        ("alice", "legacy", "alice in the cluster"), ("bob", "legacy", "legacy"), ("bob", "app", "others"),
+        ("", "", "others"),
     ],
 )  # fmt: skip
 def test_the_most_specific_entity_with_a_label_counts(user: str, client: str, label: str) -> None:
