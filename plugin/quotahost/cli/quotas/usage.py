@@ -76,7 +76,7 @@ class Bill:
         return (self.until - self.since) // _HOUR
 
     def amounts(self) -> list[tuple[str, str, tuple[float, float, float, float, float]]]:
-        """By cluster and label: bytes in, out, byte-hours, the mean of the bytes stored while any are recorded, newest."""
+        """By cluster and label the bytes in and out, the byte-hours, the mean and the newest of the bytes stored."""
         return [
             (cluster, label, (used.written, used.read, used.byte_hours,
              used.byte_hours / self.stored_hours.get(cluster, 1.0), used.newest))
