@@ -198,8 +198,9 @@ def test_usage_becomes_shares_batch_after_batch(running: Running) -> None:
         eventually(lambda used=used: running.shares_of(own.cluster, used) == [(used.key, 1e6)], PATIENCE, poll=0.5)
 
 
-def test_the_history_of_volumes_and_that_of_usage_are_written_side_by_side(running: Running) -> None:
-    for query, folder in (("history", "history"), ("usage", "history-usage")):
+def test_the_parts_of_the_history_are_written_side_by_side(running: Running) -> None:
+    for query in ("history", "usage", "bytes", "budgets"):
+        folder = "history" if query == "history" else f"history-{query}"
         eventually(lambda query=query: running.metric("batches_total", query=query), PATIENCE, query, poll=1)
         assert (running.directory / folder / "_checkpoint").is_dir()
         assert not running.metric("failures_total", query=query)

@@ -10,6 +10,7 @@ Rich's markup is never read, and nothing is cut but names of strangers and where
 be copied into a properties file, and output into a pipe or a log isn't folded at 80 columns.
 """
 
+import csv
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -92,6 +93,24 @@ def table(
         first.style = styles.get(first.plain, "")
         grid.add_row(first, *others)
     return grid
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
+    """A table as CSV, which commands neither a terminal nor a spreadsheet.
+
+    Every text stands in quotes, as some spreadsheets divide lines at semicolons. A text that a spreadsheet would take
+    for a formula has an apostrophe before it.
+    """
+    file = StringIO()
+    writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_csv_cell(one_line(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    return file.getvalue()
+
+
+def _csv_cell(text: str) -> str:
+    # Also the wide forms, which spreadsheets of East Asian languages take for the same signs.
+    return f"'{text}" if text.lstrip().startswith(tuple("=+-@＝＋－＠")) else text  # noqa: RUF001
 
 
 def show_facts(screen: Console, facts: Iterable[tuple[str, str]]) -> None:

@@ -1,19 +1,24 @@
-"""Writes the history as Parquet, in one folder for each day: every reading of every volume, and what clients used.
+"""Writes the history as Parquet, in one folder for each day: every reading of every volume, and who used what.
 
-A reading is a volume of a snapshot. What clients used, by the minute, comes from the task ``publish-usage`` of the
-brokers, which names their busiest producers. It lies in a folder of its own, the name of the history with ``-usage``:
-Spark takes all folders of one directory for parts of the same table. The history is optional, as it parses every record
-a second time. ``quotahost report`` and ``replay`` read it (``quotahost.cli.lab.history``).
+1. A reading is a volume of a snapshot. ``quotahost report`` and ``replay`` read them (``quotahost.cli.lab.history``).
+2. ``-usage`` has the rates of the busiest producers by the minute, for ``replay``. They come from the brokers' task
+   ``publish-usage``.
+3. ``-bytes`` has the bytes that the busiest clients wrote and read by the minute, from the same records, and
+   ``-budgets`` the bytes that budgets of storage held, from the snapshots. ``quotahost quotas usage`` reads both.
+
+Each but the first lies in a folder of its own, the name of the history with that ending: Spark takes all folders of one
+directory for parts of the same table. The history is optional, as it parses every record once more for each of them.
 """
 
 from datetime import timedelta
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.pipeline.frames import reached_at
+from quotahost.records.budgets import MAX_BUDGETS, NAME
 
 #: How often a file is written. A file a minute would be 525,600 a year, whose names alone take 127 MB.
 EVERY: Final = timedelta(minutes=5)
@@ -31,7 +36,17 @@ USAGE_COLUMNS: Final = (
     "cluster STRING, broker STRING, user STRING, client STRING, at TIMESTAMP, rate DOUBLE, demand DOUBLE,"
     " quota DOUBLE, day DATE"
 )
+#: The columns of bytes, one row for each minute, broker, client: the bytes that it wrote and read in that minute.
+BYTES_COLUMNS: Final = (
+    "cluster STRING, broker STRING, user STRING, client STRING, at TIMESTAMP, written DOUBLE, read DOUBLE, day DATE"
+)
+#: The columns of budgets, one row for each PART of the time, broker, budget: the mean of the bytes on that broker.
+BUDGETS_COLUMNS: Final = "cluster STRING, broker STRING, budget STRING, at TIMESTAMP, bytes DOUBLE, day DATE"
 MINUTE: Final = timedelta(minutes=1)
+PART: Final = timedelta(minutes=10)
+# Seconds. A broker writes a record of usage whenever rates change, and at the latest every 5 s. So a mean over a
+# minute's records would count the lively seconds for more than they are; in each slot there is a record.
+_SLOT: Final = 10
 #: A record that comes later than that is left out: until then a minute is kept in memory.
 _LATE: Final = "5 minutes"
 
@@ -56,22 +71,7 @@ def uses(usage: DataFrame, cluster: str) -> DataFrame:
     ``usage`` is the rows of ``shares.parse``; a stream or a batch; ``cluster`` is the id of the cluster of records that
     name none.
     """
-    clients = (
-        usage.where("error IS NULL AND ts IS NOT NULL")
-        .withWatermark("ts", _LATE)
-        .select(
-            F.coalesce("clusterId", F.lit(cluster)).alias("cluster"),
-            F.col("brokerId").alias("broker"),
-            "ts",
-            F.explode("clients").alias("c"),
-        )
-        .where("c.quotaType = 'PRODUCE'")
-    )
-    minute = F.window("ts", f"{int(MINUTE.total_seconds())} seconds").alias("minute")
-    minutes = clients.groupBy(
-        minute, "cluster", "broker", F.col("c.user").alias("user"), F.col("c.clientId").alias("client")
-    )
-    return minutes.agg(
+    return _minutes(_clients(usage, cluster).where("c.quotaType = 'PRODUCE'")).agg(
         F.expr("avg(c.rate) AS rate"),
         F.expr("IF(count(c.demand) = count(1), max(c.demand), NULL) AS demand"),
         F.expr("max(c.quota) AS quota"),
@@ -81,9 +81,75 @@ def uses(usage: DataFrame, cluster: str) -> DataFrame:
     )  # fmt: skip
 
 
+def transfers(usage: DataFrame, cluster: str) -> DataFrame:
+    """Rows of BYTES_COLUMNS; the arguments are those of :func:`uses`.
+
+    A minute's bytes are the sum over its slots of the mean rate times the slot's length. A client that a broker doesn't
+    list in a slot moved nothing there.
+    """
+
+    def moved(quota_type: str) -> str:
+        slots = range(int(MINUTE.total_seconds()) // _SLOT)
+        rate = f"c.quotaType = '{quota_type}' AND unix_micros(ts) div {_SLOT}000000 % {len(slots)}"
+        return f"{_SLOT} * ({' + '.join(f'coalesce(avg(IF({rate} = {slot}, c.rate, NULL)), 0D)' for slot in slots)})"
+
+    moves = F.expr(f"{moved('PRODUCE')} AS written"), F.expr(f"{moved('FETCH')} AS read")
+    return _minutes(_clients(usage, cluster)).agg(*moves).selectExpr(
+        "cluster", "broker", "user", "client", "minute.start AS at", "written", "read", _day("minute.start")
+    )  # fmt: skip
+
+
+def _clients(usage: DataFrame, cluster: str) -> DataFrame:
+    """A row for each client of each good record: cluster, broker, ts, and the entry ``c``."""
+    good = usage.where("error IS NULL AND ts IS NOT NULL").withWatermark("ts", _LATE)
+    of = F.coalesce("clusterId", F.lit(cluster)).alias("cluster")
+    return good.select(of, F.col("brokerId").alias("broker"), "ts", F.explode("clients").alias("c"))
+
+
+def _minutes(clients: DataFrame) -> GroupedData:
+    minute = F.window("ts", f"{int(MINUTE.total_seconds())} seconds").alias("minute")
+    return clients.groupBy(
+        minute, "cluster", "broker", F.col("c.user").alias("user"), F.col("c.clientId").alias("client")
+    )
+
+
+def held(snapshots: DataFrame) -> DataFrame:
+    """Rows of BUDGETS_COLUMNS.
+
+    ``snapshots`` are the rows of ``snapshots.parse``, a stream or a batch. As for brokers
+    (``quotahost.records.snapshot``), a wrong list of budgets counts as none.
+    """
+    wrong = (
+        f"size(b) <> 2 OR NOT b[0] RLIKE r'\\A(?:{NAME.pattern})\\z' OR NOT b[1] RLIKE r'\\A[0-9]+\\z'"
+        " OR try_cast(b[1] AS BIGINT) IS NULL"
+    )
+    # from_json gives the text of the number. The transform keeps Spark from reading the JSON again for each mention.
+    lists = "from_json(string(value), 'budgets ARRAY<ARRAY<STRING>>').budgets"
+    good = f"size(l) <= {MAX_BUDGETS} AND NOT exists(l, b -> coalesce({wrong}, TRUE))"
+    budgets = snapshots.where("error IS NULL").withWatermark("seen", _LATE).selectExpr(
+        "coalesce(cluster, '') AS cluster", "broker", "seen",
+        f"explode(transform(array({lists}), l -> IF({good}, l, NULL))[0]) AS b",
+    )  # fmt: skip
+    part = F.window("seen", f"{int(PART.total_seconds())} seconds").alias("part")
+    parts = budgets.groupBy(part, "cluster", "broker", F.expr("b[0] AS budget"))
+    return parts.agg(F.expr("avg(CAST(b[1] AS BIGINT)) AS bytes")).selectExpr(
+        "cluster", "broker", "budget", "part.start AS at", "bytes", _day("part.start")
+    )  # fmt: skip
+
+
 def usage_place(directory: str) -> str:
     """Where the usage of a history lies."""
     return directory.rstrip("/") + "-usage"
+
+
+def bytes_place(directory: str) -> str:
+    """Where a history has the bytes that clients wrote and read."""
+    return directory.rstrip("/") + "-bytes"
+
+
+def budgets_place(directory: str) -> str:
+    """Where a history has the bytes that budgets held."""
+    return directory.rstrip("/") + "-budgets"
 
 
 def _day(time: str) -> str:
@@ -111,6 +177,16 @@ def start_usage(usage: DataFrame, cluster: str, directory: str, every: timedelta
     are those of :func:`start_history`.
     """
     return _append(uses(usage, cluster), "quotahost-usage", usage_place(directory), every)
+
+
+def start_bytes(usage: DataFrame, cluster: str, directory: str, every: timedelta = EVERY) -> StreamingQuery:
+    """Start to append what clients wrote and read, as :func:`start_usage`."""
+    return _append(transfers(usage, cluster), "quotahost-bytes", bytes_place(directory), every)
+
+
+def start_budgets(snapshots: DataFrame, directory: str, every: timedelta = EVERY) -> StreamingQuery:
+    """Start to append what budgets held; ``snapshots`` is a stream of the rows of ``snapshots.parse``."""
+    return _append(held(snapshots), "quotahost-budgets", budgets_place(directory), every)
 
 
 def _append(rows: DataFrame, name: str, directory: str, every: timedelta) -> StreamingQuery:

@@ -99,6 +99,8 @@ class Job:
             # Its files and its checkpoint belong together: a new checkpoint alone would hide what was written before.
             add("history", lambda: queries.history(history), rebuilt_from_topics=False)
             add("usage", lambda: queries.usage(history), rebuilt_from_topics=False)
+            add("bytes", lambda: queries.transfers(history), rebuilt_from_topics=False)
+            add("budgets", lambda: queries.budgets(history), rebuilt_from_topics=False)
 
     def run(self, stop: threading.Event) -> None:
         """Keep the queries running until ``stop`` is set, then close everything."""

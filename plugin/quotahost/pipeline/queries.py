@@ -3,7 +3,7 @@
 1. ``volumes``: snapshots and ticks -> the volumes of all brokers, for :mod:`quotahost.pipeline.publisher`.
 2. ``refused``: refused snapshots and usage records -> dead letters.
 3. ``shares``: usage records -> the newest of each broker, for :mod:`quotahost.pipeline.shares`.
-4. ``history`` and ``usage``: the same records -> Parquet (:mod:`quotahost.pipeline.history`).
+4. ``history``, ``usage``, ``bytes`` and ``budgets``: the same records -> Parquet (:mod:`quotahost.pipeline.history`).
 
 Each query has a pool of Spark's scheduler for itself (spark/conf/fairscheduler.xml), so that the volumes come first
 while cores are short.
@@ -32,7 +32,7 @@ from quotahost.pipeline.clients import short
 from quotahost.pipeline.clock import KafkaClock
 from quotahost.pipeline.cluster import cut_strangers, state
 from quotahost.pipeline.frames import kafka_sink, large_of_stranger, spark_options, sql
-from quotahost.pipeline.history import start_history, start_usage
+from quotahost.pipeline.history import start_budgets, start_bytes, start_history, start_usage
 from quotahost.pipeline.monitoring import DEAD_LETTERS
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.snapshots import parse, resolved
@@ -145,6 +145,16 @@ class Queries:
         """From usage records to what each client used as Parquet, beside ``directory``."""
         self._pool("history")
         return start_usage(self._usage_records(_TASK_THAT_CAN_WAIT), self._usage_cluster, directory)
+
+    def transfers(self, directory: str) -> StreamingQuery:
+        """From usage records to the bytes that each client wrote and read as Parquet, beside ``directory``."""
+        self._pool("history")
+        return start_bytes(self._usage_records(_TASK_THAT_CAN_WAIT), self._usage_cluster, directory)
+
+    def budgets(self, directory: str) -> StreamingQuery:
+        """From snapshots to the bytes that budgets of storage held as Parquet, beside ``directory``."""
+        self._pool("history")
+        return start_budgets(self._snapshots(), directory)
 
     def _snapshots(self) -> DataFrame:
         return parse(self._read(self._options.snapshots_topics, _TASK_THAT_CAN_WAIT), self._clusters)

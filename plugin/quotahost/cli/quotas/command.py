@@ -1,8 +1,9 @@
-"""``quotahost quotas plan|apply|drift|export|import-properties``: quotas as code.
+"""``quotahost quotas plan|apply|drift|export|import-properties|usage``: quotas as code.
 
 Each command reads the files (``files``), compares them with the cluster (``cluster``, ``plan``), and shows the same
 plan: what the cluster has to change, what it keeps since nobody declared it, and what it would refuse. The commands
-differ in what follows. docs/quotas.md describes the files.
+differ in what follows. docs/quotas.md describes the files. ``usage`` asks no cluster: it sums the pipeline's history by
+the labels of the files (``usage``).
 
 Each ends with 2 if a file or the cluster can't be used. ``drift`` ends with 1 if something differs, ``apply`` and
 ``import-properties`` if something couldn't be changed, ``export`` if something had to be left out.
@@ -14,6 +15,7 @@ commands import them when they run.
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
@@ -21,19 +23,27 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from quotahost.cli.console import console, one_line, say, table, writing
+from quotahost.cli.console import console, csv_text, one_line, parsed, say, table, writing
+from quotahost.cli.lab.asking import Clusters, Work, check_packages
 from quotahost.cli.quotas.plan import UNITS, Amount, Change, DeclarationError, Plan, Refusal
 from quotahost.records.topics import QUOTAS
-from quotahost.units.show import show_limit
+from quotahost.units.show import show_bytes, show_limit
 
 if TYPE_CHECKING:
     from quotahost.cli.quotas.cluster import Cluster
     from quotahost.cli.quotas.files import Declared
+    from quotahost.cli.quotas.usage import Bill
 
 _STYLES: Final = {"add": "green", "change": "yellow", "remove": "red"}
 _MOST_KEPT: Final = 20  # rows of what is not managed
 _MOST_ROWS: Final = 1000  # of a table; more changes are shown as plain lines, for which no widths are worked out
 _TOPIC: Final = QUOTAS.name
+_MOST_DAYS: Final = 10  # incomplete ones that are named
+_BILL: Final = ("cluster", "label", "bytes in", "bytes out", "stored x hours", "stored, mean", "stored, last")
+_CSV: Final = (
+    "cluster", "label", "month", "hours_recorded", "hours_of_month", "bytes_in", "bytes_out", "stored_byte_hours",
+    "stored_bytes_mean", "stored_bytes_last",
+)  # fmt: skip
 _NOTHING: Final = "\nNothing to do: the cluster has what is declared."
 
 quotas = typer.Typer(no_args_is_help=True, help="Quotas as code: declared in files, compared with a cluster, applied.")
@@ -57,6 +67,11 @@ _Topic: TypeAlias = Annotated[
 _Prune: TypeAlias = Annotated[bool, typer.Option("--prune", help="Remove what no file names; otherwise it stays.")]
 _Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
 _Output: TypeAlias = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")]
+_History: TypeAlias = Annotated[str, typer.Option(metavar="DIR", help="Where the pipeline writes its history.")]
+_Month: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="YYYY-MM", help="In UTC; without, the last month that is over.")
+]
+_Csv: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the sums as CSV, too, in bytes.")]
 _Properties: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="A broker's server.properties.")]
 
 # ---- the commands ----------------------------------------------------------------------------------------------
@@ -148,6 +163,28 @@ def import_properties(
     raise typer.Exit(0 if is_done else 1)
 
 
+@quotas.command()
+def usage(
+    files: _Files, history: _History, month: _Month = None, clusters: Clusters = None, csv: _Csv = None
+) -> None:  # fmt: skip
+    """Sum by the labels of the files who used what in a month: bytes in, out and stored, for a bill."""
+    check_packages("quotas usage", "pyspark")
+    labels = _declared(files).labels
+    if not labels:
+        say("The files have no label, so all of it is in one row.", to_stderr=True)
+    from quotahost.cli.quotas.usage import bill, last_month, parse_month
+
+    chosen = parsed("--month", month or last_month(datetime.now(UTC)), parse_month)
+    with Work() as work:
+        spark = work.spark("quotas usage")
+        work.begin("Summing the month")
+        made = bill(spark, history, chosen, tuple(clusters or ()), labels)
+    if csv is not None:
+        with writing(csv):
+            csv.write_text(csv_text(_CSV, _csv_rows(made)), encoding="utf-8")
+    _show_bill(made)
+
+
 # ---- what they have in common ----------------------------------------------------------------------------------
 
 
@@ -235,6 +272,33 @@ def _show_refusals(screen: Console, refusals: Sequence[Refusal]) -> None:
         screen.print(Text.assemble(("failed ", "bold red"), words), soft_wrap=True)
     if len(refusals) > _MOST_ROWS:
         screen.print(f"... and {len(refusals) - _MOST_ROWS} more failed")
+
+
+def _show_bill(made: "Bill") -> None:
+    """The table, and what it lacks."""
+    rows = [(cluster, label or "(no label)", *_shown_bytes(amounts)) for cluster, label, amounts in made.amounts()]
+    total = [sum(column) for column in zip(*(amounts for *_, amounts in made.amounts()), strict=True)]
+    console().print(table(_BILL, [*rows, ("", "all", *_shown_bytes(total))]))
+    say(
+        f"\nMonth {made.since:%Y-%m}, in UTC, of what is recorded: clients with cluster-wide quotas, topics of budgets."
+    )
+    for words in made.missing:
+        say(f"Not recorded: {words}")
+    for cluster in sorted({cluster for cluster, _ in made.sums}):
+        if days := made.incomplete_days(cluster):
+            named = ", ".join(f"{day:%Y-%m-%d} ({hours} of 24 hours)" for day, hours in days[:_MOST_DAYS])
+            more = f", and {len(days) - _MOST_DAYS} more days" if len(days) > _MOST_DAYS else ""
+            say(one_line(f"Incomplete, cluster {cluster}: {named}{more}"))
+
+
+def _shown_bytes(amounts: Sequence[float]) -> list[str]:
+    return [show_bytes(amount) + (" h" if column == "stored x hours" else "")
+            for column, amount in zip(_BILL[2:], amounts, strict=True)]  # fmt: skip
+
+
+def _csv_rows(made: "Bill") -> Iterator[tuple[str | int, ...]]:
+    for cluster, label, amounts in made.amounts():
+        yield cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(round, amounts)
 
 
 def _counted(planned: Plan) -> str:

@@ -67,6 +67,7 @@ _NOTHING: Final = ("", "~", "null", "Null", "NULL")
 _MOST_BYTES: Final = 64 * 1024 * 1024  # 100,000 entities are about 7 MB
 _DEEPEST: Final = 20
 _MOST_PROBLEMS: Final = 100
+_LONGEST_LABEL: Final = 200
 # libyaml's where PyYAML was built with it: ten times as quick.
 _LOADER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _DUMPER: Final[type[yaml.SafeDumper]] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -232,8 +233,16 @@ class _Form(BaseModel):
         return {key: value for key in self.keys if (value := getattr(self, key)) is not None}
 
 
+def _label(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_LABEL:
+        raise ValueError(f"is no label; write a text of 1 to {_LONGEST_LABEL} characters, such as team-a")
+    return value
+
+
 class _Entry(_Form):
-    """Quotas of one entity."""
+    """Quotas of one entity, and the label by which ``quotahost quotas usage`` sums what it uses."""
+
+    label: Annotated[str | None, BeforeValidator(_label)] = None
 
     def entity(self) -> Entity:
         raise NotImplementedError
@@ -263,6 +272,8 @@ class _ClientEntry(_Entry):
             raise ValueError("names nobody; write user, client-id, both, or ip")
         if "ip" in kinds and len(kinds) > 1:
             raise ValueError("has an ip beside a user or client-id; Kafka has quotas for either, so write two entries")
+        if "ip" in kinds and self.label is not None:
+            raise ValueError("has a label beside an ip; what an address uses isn't recorded, so leave the label out")
         if wrong := sorted(self.quotas().keys() - self.entity().units().keys()):
             allowed = ", ".join(self.entity().units())
             raise ValueError(f"has {wrong[0]}, which Kafka has not for {self.entity()}; write {allowed}")
@@ -366,12 +377,14 @@ class Declared:
         sections: what is managed at all, by the names of a file's sections.
         prune: whether a file asks for the removal of what no file names.
         left_out: resources of Kubernetes that are no KafkaUser: kind and name.
+        labels: by entity, of those that have one.
     """
 
     quotas: dict[Entity, dict[str, Amount]] = field(default_factory=dict)
     sections: set[str] = field(default_factory=set)
     prune: bool = False
     left_out: list[str] = field(default_factory=list)
+    labels: dict[Entity, str] = field(default_factory=dict)
 
 
 def read_declared(files: Iterable[Path]) -> Declared:
@@ -414,6 +427,8 @@ class _Reading:
                 self.declared.sections.add(section)
                 for number, entry in enumerate(entries):
                     self._add(document, (section, number), entry.entity(), entry.quotas())
+                    if entry.label is not None:
+                        self.declared.labels[entry.entity()] = entry.label
 
     def _resource(self, document: _Document, way: _Way, resource: Any) -> None:
         """A resource of Kubernetes, or a list of them as ``kubectl get -o yaml`` prints it."""

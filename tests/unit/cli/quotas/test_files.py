@@ -354,3 +354,30 @@ def test_budgets_are_read_and_written_again(tmp_path: Path) -> None:
 def test_a_mistake_in_a_budget_is_told(tmp_path: Path, entry: str, words: str) -> None:
     with pytest.raises(DeclarationError, match=words):
         read(tmp_path / "budgets.yaml", f"budgets:\n- {entry}\n")
+
+
+def test_a_label_changes_no_quota(file: Path) -> None:
+    declared = read(
+        file,
+        """
+        quotas: [{user: alice, producer_byte_rate: 1M, label: "team a"}]
+        cluster-quotas: [{user: <default>, produce: 1M, label: "007"}]
+        budgets: [{topics: [orders.*], bytes: 1G, label: team-b}, {topics: [logs], bytes: 1G}]
+        """,
+    )
+    assert declared.labels == {
+        Entity("alice"): "team a",
+        Entity(DEFAULT, in_cluster=True): "007",
+        Entity(budget="orders.*"): "team-b",
+    }
+    assert declared.quotas[Entity("alice")] == {"producer_byte_rate": 1e6}
+    assert set(declared.quotas[Entity(budget="orders.*")]) == {"topics", "bytes", "of"}
+
+
+@pytest.mark.parametrize("label", ["", "' '", "[a]", "x" * 201])
+def test_what_is_no_label_is_told(file: Path, label: str) -> None:
+    assert "is no label" in problem(file, f"quotas: [{{user: alice, label: {label}}}]")
+
+
+def test_an_address_has_no_label(file: Path) -> None:
+    assert "leave the label out" in problem(file, "quotas: [{ip: 10.0.0.7, label: a}]")

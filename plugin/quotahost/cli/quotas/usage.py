@@ -1,0 +1,202 @@
+"""Who used what in a month, by the labels of the declared files, for a bill: ``quotahost quotas usage``.
+
+1. Spark sums the month of the pipeline's history (``quotahost.pipeline.history``): a row for each client, with the
+   bytes that it wrote and read, and one for each budget of storage, with the bytes that it held.
+2. Each row goes to the label of the most specific entity that has one. What has none goes to the label "", so that the
+   sums of all labels are those of all that is recorded.
+3. The hours of which nothing is recorded are counted, as a bill must not take them for hours without use.
+
+Storage is billed by bytes times time: a team that fills a budget on the last day pays for a day. So a budget's bytes
+are summed as byte-hours, each recorded part of the time with its mean. A month, a day and an hour are those of UTC.
+
+No more than a row for each label and hour is kept here, however many clients there are.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from quotahost.cli.quotas.plan import Entity
+from quotahost.errors import QuotahostError
+from quotahost.model import DEFAULT
+from quotahost.pipeline.history import BUDGETS_COLUMNS, BYTES_COLUMNS, PART, budgets_place, bytes_place
+from quotahost.pipeline.session import hadoop, jvm
+
+_HOUR: Final = timedelta(hours=1)
+_TURN_ON: Final = "run `quotahost pipeline` with --history DIR, and name DIR here"
+
+
+class NoUsage(QuotahostError):
+    """The history has nothing to bill; the message says what to turn on, or which months there are."""
+
+
+@dataclass(slots=True)
+class Sum:
+    """What one label used in the month.
+
+    Attributes:
+        written, read: bytes from and to clients.
+        byte_hours: bytes that budgets held, times hours.
+        newest: bytes that they held when they were recorded last in the month.
+    """
+
+    written: float = 0.0
+    read: float = 0.0
+    byte_hours: float = 0.0
+    newest: float = 0.0
+
+
+@dataclass(slots=True)
+class Bill:
+    """All that is recorded of a month.
+
+    Attributes:
+        since, until: the first time of the month, and that of the next one.
+        sums: by cluster and label; the label "" is of what has none.
+        hours: by cluster the hours of which something is recorded, counted from ``since``.
+        stored_hours: by cluster for how many hours budgets are recorded.
+        missing: the kinds of records that the history has none of, and what to turn on for them.
+    """
+
+    since: datetime
+    until: datetime
+    sums: dict[tuple[str, str], Sum] = field(default_factory=lambda: defaultdict(Sum))
+    hours: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    stored_hours: dict[str, float] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def length(self) -> int:
+        """The hours of the month."""
+        return (self.until - self.since) // _HOUR
+
+    def amounts(self) -> list[tuple[str, str, tuple[float, float, float, float, float]]]:
+        """By cluster and label the bytes in and out, the byte-hours, the mean and the newest of the bytes stored."""
+        return [
+            (cluster, label, (used.written, used.read, used.byte_hours,
+             used.byte_hours / self.stored_hours.get(cluster, 1.0), used.newest))
+            for (cluster, label), used in sorted(self.sums.items())
+        ]  # fmt: skip
+
+    def incomplete_days(self, cluster: str) -> list[tuple[datetime, int]]:
+        """The days of which some hours are missing, each with the number of hours that are there."""
+        known = self.hours[cluster]
+        counts = [len(known.intersection(range(first, first + 24))) for first in range(0, self.length, 24)]
+        return [(self.since + timedelta(days=day), count) for day, count in enumerate(counts) if count < 24]
+
+
+def parse_month(text: str) -> tuple[datetime, datetime]:
+    """The first time of a month such as 2026-11, and of the next one, in UTC. Raises ValueError if it is no month."""
+    try:
+        since = datetime.strptime(text, "%Y-%m").replace(tzinfo=UTC)
+        return since, (since + timedelta(days=31)).replace(day=1)
+    except (ValueError, OverflowError):
+        raise ValueError("is no month; write one like 2026-11") from None
+
+
+def last_month(now: datetime) -> str:
+    """The last month that is over, as :func:`parse_month` reads it."""
+    return f"{now.replace(day=1) - timedelta(days=1):%Y-%m}"
+
+
+def label_of(labels: Mapping[Entity, str], user: str, client_id: str) -> str:
+    """The label of a client; "" if it has none.
+
+    An entity without a label leaves the client to a less specific one. Of the same names in both sections of a file,
+    the cluster-wide quota's label counts.
+    """
+    for by_user, by_client_id in (
+        (user, client_id), (user, DEFAULT), (user, None), (DEFAULT, client_id), (None, client_id),
+        (DEFAULT, DEFAULT), (DEFAULT, None), (None, DEFAULT),
+    ):  # fmt: skip
+        for in_cluster in (True, False):
+            if label := labels.get(Entity(by_user, by_client_id, in_cluster=in_cluster)):
+                return label
+    return ""
+
+
+def bill(
+    spark: SparkSession, history: str, month: tuple[datetime, datetime], clusters: Sequence[str],
+    labels: Mapping[Entity, str],
+) -> Bill:  # fmt: skip
+    """Sum a month of the history.
+
+    Args:
+        spark: the session that reads the history.
+        history: the folder that was given to the pipeline.
+        month: of :func:`parse_month`.
+        clusters: ids of those wanted; empty for all.
+        labels: by entity.
+
+    Raises:
+        NoUsage: nothing is recorded of that month.
+    """
+    made = Bill(*month)
+    moved = _recorded(spark, BYTES_COLUMNS, bytes_place(history), made, clusters)
+    held = _recorded(spark, BUDGETS_COLUMNS, budgets_place(history), made, clusters)
+    if moved is None and held is None:
+        raise NoUsage(f"{history} has no usage of clients or budgets; {_TURN_ON}")
+    if moved is None:
+        made.missing.append("bytes in and out: turn on the task publish-usage and set cluster-wide quotas")
+    else:
+        _add_clients(made, moved, labels)
+    if held is None:
+        made.missing.append("bytes stored: set budgets of storage, with budgets=on")
+    else:
+        _add_budgets(made, held, labels)
+    if not made.sums:
+        of = f" of cluster {' or '.join(clusters)}" if clusters else ""
+        raise NoUsage(
+            f"nothing is recorded{of} in {made.since:%Y-%m}. Clients are recorded where brokers have the task "
+            f"publish-usage and cluster-wide quotas, and stored bytes where they have budgets=on; {_TURN_ON}"
+        )
+    return made
+
+
+def _recorded(
+    spark: SparkSession, columns: str, directory: str, made: Bill, clusters: Sequence[str]
+) -> DataFrame | None:
+    """The rows of the month; None if the history has no such folder."""
+    path = jvm(spark).org.apache.hadoop.fs.Path(directory)
+    if not path.getFileSystem(hadoop(spark)).exists(path):
+        return None
+    # As for a report: the schema is given, and a file may go while Spark reads, as old days are deleted.
+    rows = spark.read.schema(columns).option("ignoreMissingFiles", "true").parquet(directory)
+    # By the day first, so that the folders of other days stay closed.
+    rows = rows.where((F.col("day") >= F.lit(made.since.date())) & (F.col("day") < F.lit(made.until.date())))
+    return rows.where(F.col("cluster").isin(list(clusters))) if clusters else rows
+
+
+def _add_clients(made: Bill, rows: DataFrame, labels: Mapping[Entity, str]) -> None:
+    _add_hours(made, rows)
+    sums = rows.groupBy("cluster", "user", "client").agg(F.sum("written").alias("written"), F.sum("read").alias("read"))
+    for row in sums.toLocalIterator():  # this process holds the rows of one of Spark's partitions at a time
+        to = made.sums[row["cluster"], label_of(labels, row["user"], row["client"])]
+        to.written += row["written"]
+        to.read += row["read"]
+
+
+def _add_budgets(made: Bill, rows: DataFrame, labels: Mapping[Entity, str]) -> None:
+    _add_hours(made, rows)
+    part = PART / _HOUR
+    for row in rows.groupBy("cluster").agg(F.countDistinct("at").alias("parts")).collect():
+        made.stored_hours[row["cluster"]] = row["parts"] * part
+    in_cluster = rows.groupBy("cluster", "budget", "at").agg(F.sum("bytes").alias("bytes"))
+    sums = in_cluster.groupBy("cluster", "budget").agg(
+        F.sum("bytes").alias("bytes"), F.expr("max_by(bytes, at) AS newest")
+    )
+    for row in sums.toLocalIterator():
+        to = made.sums[row["cluster"], labels.get(Entity(budget=row["budget"]), "")]
+        to.byte_hours += row["bytes"] * part
+        to.newest += row["newest"]
+
+
+def _add_hours(made: Bill, rows: DataFrame) -> None:
+    first, hour = int(made.since.timestamp()) // 3600, F.expr("unix_micros(at) div 3600000000L").alias("hour")
+    for row in rows.select("cluster", hour).distinct().collect():
+        made.hours[row["cluster"]].add(row["hour"] - first)
