@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 JAR := dist/quotahost.jar
 JAVA_SOURCES := $(shell find java-shim/src/main java-shim/pom.xml -type f) plugin/quotahost/broker/host/probe.py plugin/quotahost/broker/host/protocol.py plugin/quotahost/cli/doctor/installation.py
 CONNECTOR := plugin/quotahost/pipeline/spark/jars/.done
-WORKERS ?= 4
+WORKERS ?= 3
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
@@ -59,7 +59,7 @@ test-java: $(VENV)/.done
 	@$(BIN)/python tools/jar_resources.py
 	@mvn -B -ntp -f java-shim/pom.xml test
 
-# The brokers' tests compute a third to half of their time, so four workers fill two cores. A file's tests share its
+# The brokers' tests compute a third to half of their time, so three workers fill two cores. A file's tests share its
 # broker: one worker each. The order is kept, as the broker's files come first and take longest.
 test-python: $(JAR) $(CONNECTOR)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests examples
