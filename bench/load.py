@@ -32,7 +32,7 @@ COSTLY: Final = {"compression.type": "gzip", "compression.gzip.level": "9"}
 GRID: Final = (0.25, 0.5, 0.7, 0.85, 1.0)  # of FULL
 GENEROUS: Final = 2.0  # of FULL: the quota that `load` multiplies
 BUSY: Final = {"num.io.threads": "1", "quota.window.num": "2"}  # docs/quotas.md advises two windows for `load`
-WARM_UP: Final = 30.0  # seconds: the factor settles within about ten
+WARM_UP: Final = 30.0  # seconds: the factor settles within 20 s, by ADR 0029
 WATCHED: Final = 20.0  # seconds
 
 
