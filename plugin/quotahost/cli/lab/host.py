@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any, Final, cast
@@ -21,7 +21,7 @@ from quotahost.broker.host.factor import FactorInForce
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.volume_evaluation import Scoped, VolumeEvaluation
-from quotahost.model import ClusterVolumes, Factor, Volume
+from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
 from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -63,6 +63,9 @@ class SmallShim:
     ) -> None:
         """From now on; nothing played has a budget of storage."""
         self._put(value, cause, affected)
+
+    def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
+        """Nothing here has a load: only the disks are played."""
 
     def plugin_failed(self, name: str, by: float = 1.0) -> None:
         self.failed = name
