@@ -122,14 +122,17 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     clients = [used(10.0), used(20.0, client="bulk"), used(40.0, kind=READ), used(5.0, "mallory"), used(1.0, "eve")]
     told = [(float(at), "1", clients) for at in range(0, 3600, 10)]
     told += [(float(at), "2", [used(10.0)]) for at in range(0, 3600, 10)]
-    # The last record moves the watermark past the hour.
-    later: list[tuple[float, str, list[Used]]] = [(2 * 3600.0, "1", [])]
+    # The last record moves the watermark past the hour; one that names nobody would not.
+    later = (2 * 3600.0, "1", [used(1.0)])
     stored = [(60.0 * i, "1", {"orders.*": 100 if i < 30 else 300, "logs": 7}) for i in range(60)]
     stored += [(60.0 * i, "2", {"orders.*": 50}) for i in range(60)]
     place = str(folder / "history")
-    _stream(spark, folder / "u", usage(spark, *told, *later), lambda rows: start_bytes(rows, "c", place, SOON))
+    _stream(spark, folder / "u", usage(spark, *told, later), lambda rows: start_bytes(rows, "c", place, SOON))
     _stream(
-        spark, folder / "s", sizes(spark, *stored, (7200.0, "1", {})), lambda rows: start_budgets(rows, place, SOON)
+        spark,
+        folder / "s",
+        sizes(spark, *stored, (7200.0, "1", {"logs": 7})),
+        lambda rows: start_budgets(rows, place, SOON),
     )
     return folder / "history"
 
