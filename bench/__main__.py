@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, jvm, load, logs, names, pipeline, policies, refusal, scrape, shares, soak, topics
+from bench import broker, jvm, logs, names, pipeline, policies, refusal, scrape, shares, soak, topics
 from bench.disks import cold, latency, recovery, scope, stop, tap
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
@@ -17,7 +17,6 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "flood": lambda args: broker.flood(args.clients),
     "names": lambda args: "\n\n".join(names.main(scope) for scope in ("user", "client")),
     "logs": lambda args: f"{logs.steps()}\n\n{logs.whole_way()}",
-    "load": lambda args: load.main(),
     "refusal": lambda args: refusal.main(),
     "scrape": lambda args: scrape.main(),
     "topics": lambda args: topics.main(),
