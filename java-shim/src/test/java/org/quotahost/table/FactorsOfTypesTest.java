@@ -2,7 +2,6 @@ package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.quotahost.table.Tables.PRODUCE;
 
@@ -58,7 +57,7 @@ class FactorsOfTypesTest {
         table.shadow(new String[] {"factor"});
         ofTypes(0.1, 0.1);
         assertEquals(1e6, Tables.limit(table, PRODUCE, "alice", "app"));
-        assertNull(Tables.limit(table, FETCH, "alice", "app"));
+        assertEquals(1e6, Tables.limit(table, FETCH, "alice", "app"));
     }
 
     @Test
