@@ -214,6 +214,7 @@ class Snapshots:
         self._disks = context.disks
         self._follower: Follower | None = None
         self._budgets: Budgets | None = None
+        self._summed: tuple[tuple[object, ...], tuple[Volume, ...]] = (), ()  # of what, and the budgets as volumes
         self._registered_brokers = RegisteredBrokers(context, self._register)
         self._follow()
 
@@ -303,15 +304,20 @@ class Snapshots:
             look.wanted = budgets
         if not budgets:
             return ()
-        parts = look.parts
-        own = {name: part.used for name, part in parts.items()}
+        parts, share = look.parts, settings.budget_soft_share
         # What a silent broker had counts on, whatever becomes of its volumes: its replicas are still there.
-        used = in_cluster([own, *(dict(snapshot.budgets or ()) for snapshot in self._roster.latest(self._node))])
-        nowhere = Part(0, frozenset())
-        return tuple(
-            as_volume(budget, used.get(name, 0), parts.get(name, nowhere).topics, settings.budget_soft_share)
-            for name, budget in budgets.items()
-        )
+        others = [snapshot.budgets or () for snapshot in self._roster.latest(self._node)]
+        if self._summed[0] != (of := (budgets, parts, share, others)):
+            used = in_cluster([{name: part.used for name, part in parts.items()}, *map(dict, others)])
+            nowhere = Part(0, frozenset())
+            self._summed = (
+                of,
+                tuple(
+                    as_volume(budget, used.get(name, 0), parts.get(name, nowhere).topics, share)
+                    for name, budget in budgets.items()
+                ),
+            )
+        return self._summed[1]
 
     def _waits_for(self, others: list[KnownBroker]) -> str:
         if not self._registered_brokers.answered:
