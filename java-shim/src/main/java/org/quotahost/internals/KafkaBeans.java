@@ -174,23 +174,29 @@ public final class KafkaBeans {
     /** Of the pool of the broker's own request handlers (KIP-1207), and before Kafka 4.2 of all pools of the JVM. */
     private static final String HANDLERS = "kafka.server:type=KafkaRequestHandlerPool,name=", IDLE = "RequestHandlerAvgIdlePercent";
     private static Set<ObjectName> networkThreads = Set.of();
+    private static long networkThreadsSought = LOADED - A_MINUTE;
 
     /**
      * What Kafka counts of its threads' idle time: System.nanoTime() now; for how many ns request handlers have waited, in
      * the mean, or -1; how many requests wait for one, or -1; listeners, and for how many ns the network threads of each have
-     * waited, in the mean. To find these threads searches all MBeans: so only at first, and when one has gone.
+     * waited, in the mean. To find these threads searches all MBeans: so only at first, and when one has gone, and after the
+     * start once a minute at most, as metrics.jmx.exclude may leave all of them out.
      */
     public static synchronized Object[] load() {
         Object handlers = attribute(name(HANDLERS + "Broker" + IDLE), "Count");
         if (handlers == null) handlers = attribute(name(HANDLERS + IDLE), "Count");
         Object queued = attribute(name("kafka.network:type=RequestChannel,name=RequestQueueSize"), "Value");
-        if (networkThreads.isEmpty() || !networkThreads.stream().allMatch(SERVER::isRegistered))
+        long now = System.nanoTime();
+        boolean gone = networkThreads.isEmpty() || !networkThreads.stream().allMatch(SERVER::isRegistered);
+        if (gone && (now - LOADED < START_NANOS || now - networkThreadsSought >= A_MINUTE)) {
+            networkThreadsSought = now;
             networkThreads = SERVER.queryNames(name("kafka.server:type=socket-server-metrics,listener=*,networkProcessor=*"), null);
+        }
         Map<String, Double> waited = networkThreads.stream().collect(Collectors.groupingBy(
                 thread -> thread.getKeyProperty("listener"), TreeMap::new,
                 Collectors.averagingDouble(thread -> number(thread, "io-wait-time-ns-total"))));
         waited.values().removeIf(mean -> mean.isNaN());
-        return new Object[] {System.nanoTime(), handlers instanceof Number idle ? idle.longValue() : -1L,
+        return new Object[] {now, handlers instanceof Number idle ? idle.longValue() : -1L,
             queued instanceof Number requests ? requests.longValue() : -1L, waited.keySet().toArray(String[]::new),
             waited.values().toArray(Double[]::new)};
     }
