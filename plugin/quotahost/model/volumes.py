@@ -9,12 +9,13 @@
 Volume, State, Factor and ClusterVolumes are public, by :mod:`quotahost.model`; the rest is private.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from quotahost.model.limits import Limit, exact
+from quotahost.model.quotas import QuotaType
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,12 @@ def as_answer(answer: object, cause: str) -> ClusterVolumes | Factor | None:
     except ValueError as error:
         expected = "a factor source answers ClusterVolumes, a Factor, a number or None"
         raise TypeError(f"{expected}, not {answer!r:.200}: {error}") from None
+
+
+def check_quota_types(types: object) -> None:
+    """Raise TypeError if a factor source's ``quota_types`` are none (contract, sentence 14)."""
+    if isinstance(types, str) or not isinstance(types, Collection) or not set(types) <= set(QuotaType):
+        raise TypeError(f"quota_types must be a collection of QuotaType, not {types!r:.200}")
 
 
 def as_typed_answer(answer: object, cause: str) -> Factor:

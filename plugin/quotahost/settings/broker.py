@@ -106,7 +106,7 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
         like = nearest(name, settings.supplier)
         hint = f"did you mean {SUPPLIER}{like}?" if like else f"remove it, or name the supplier in {PREFIX}supplier"
         yield Problem(f"{PREFIX}shadow", f"no supplier is named {name!r}; {hint}", f"{SUPPLIER}{name}")
-    if settings.budgets == "on" and "snapshots" not in (settings.factor_source or ()):
+    if settings.budgets == "on" and settings.factor_source != "snapshots":
         wrong = (
             f"on needs {PREFIX}factor.source=snapshots, by which brokers know what the others hold; set that, or off"
         )

@@ -16,7 +16,7 @@ from typing import Any, Final
 from quotahost.api import DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier, Role
 from quotahost.broker.discovery import PluginError
 from quotahost.model import QUOTA_TYPES, Client, Factor, Limit, Quota, QuotaType, Volume
-from quotahost.model.volumes import as_answer, as_typed_answer, byte_limits
+from quotahost.model.volumes import as_answer, as_typed_answer, byte_limits, check_quota_types
 from quotahost.settings.declaration import SettingsError
 from quotahost.testing.host import ContractBroken, Entry, FakeHost, PluginT, Properties
 from quotahost.testing.samples import CLIENT_QUOTAS, CLIENTS, VOLUMES
@@ -171,8 +171,10 @@ def _check_reading(host: FakeHost[QuotaFactorSource]) -> None:
     types: object = getattr(host.plugin, "quota_types", None)
     if types is None:
         return
-    if isinstance(types, str) or not isinstance(types, Collection) or not set(types) <= set(QuotaType):
-        raise ContractBroken(14, f"quota_types must be a collection of QuotaType, not {types!r:.200}")
+    try:
+        check_quota_types(types)
+    except TypeError as error:
+        raise ContractBroken(14, str(error)) from None
     try:
         as_typed_answer(answer, "")
     except TypeError as error:

@@ -11,7 +11,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, Generic, TypeAlias, TypeVar
@@ -33,6 +33,7 @@ from quotahost.broker.discovery import PluginError, check_period, configured, co
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClientQuotaChange, Cluster, QuotaEntity, QuotaType, State
+from quotahost.model.volumes import check_quota_types
 from quotahost.settings.broker import Settings
 
 T = TypeVar("T")
@@ -286,10 +287,10 @@ class Builder:
 def _check_sources(plugins: PluginSet) -> None:
     """Raise PluginError if two factor sources watch the disks, or one is for something that is no quota type."""
     for name, source in plugins.typed_sources():
-        types: Any = getattr(source, "quota_types", ())
-        if isinstance(types, str) or not isinstance(types, Collection) or not set(types) <= set(QuotaType):
-            wrong = f"its quota_types must be a collection of QuotaType, not {types!r:.200}"
-            raise PluginError(Role.FACTOR_SOURCE, name, wrong)
+        try:
+            check_quota_types(getattr(source, "quota_types", ()))
+        except TypeError as error:
+            raise PluginError(Role.FACTOR_SOURCE, name, f"its {error}") from None
     apart = [name for name, _ in plugins.typed_sources()]
     names = [p.context.name for p in plugins if p.role is Role.FACTOR_SOURCE and p.context.name not in apart]
     for name in names[1:]:

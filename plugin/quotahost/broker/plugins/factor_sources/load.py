@@ -189,7 +189,7 @@ class LoadSource:
         if now.queued >= 0:
             metrics.gauge("Load", "", "Queued", now.queued)
         if not pressures:
-            if (not section.handlers_idle and not section.network_idle) or now.at_ns - self._began_ns < _START * _NS:
+            if now.at_ns - self._began_ns < _START * _NS:
                 return Factor(1.0)
             raise LookupError("this Kafka doesn't tell how busy its request handlers and network threads are")
         pressure, cause = max(pressures)
