@@ -20,6 +20,7 @@ from quotahost.cli.main import app
 from tests.broker.support.explain import explain_client
 from tests.broker.support.node import OPEN, callback_node, gauge, state, wait_for_rate
 from tests.broker.support.numbers import attempt, end_offset
+from tests.broker.support.quotas import as_root
 
 pytestmark = pytest.mark.broker
 
@@ -48,11 +49,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 @pytest.fixture(scope="module")
 def client(node: KafkaNode, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    config = node.client_config("root")
-    file = tmp_path_factory.mktemp("client") / "client.properties"
-    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="root" password="s3cret";'
-    file.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n")
-    return ["--bootstrap", config["bootstrap.servers"], "--client-config", str(file)]
+    return as_root(node, tmp_path_factory.mktemp("client"))
 
 
 def apply(client: list[str], file: Path, size: str) -> str:

@@ -30,6 +30,7 @@ from quotahost.kafka.commands import CompactedTopic
 from quotahost.model import DEFAULT as CLIENT_DEFAULT
 from tests.broker.support.node import ANYONE, callback_node, gauge, limit_of, table_row
 from tests.broker.support.quotas import QUOTAS as TOPIC
+from tests.broker.support.quotas import as_root
 from tests.unit.cli.quotas.entities import QUOTAS
 
 pytestmark = pytest.mark.broker
@@ -48,12 +49,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 @pytest.fixture(scope="module")
 def client(node: KafkaNode, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """How to connect as root: the options of each command, with a file of Kafka's Java client."""
-    config = node.client_config("root")
-    file = tmp_path_factory.mktemp("client") / "client.properties"
-    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="root" password="s3cret";'
-    file.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n")
-    return ["--bootstrap", config["bootstrap.servers"], "--client-config", str(file)]
+    return as_root(node, tmp_path_factory.mktemp("client"))
 
 
 @pytest.fixture
