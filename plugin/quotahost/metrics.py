@@ -105,7 +105,7 @@ CATALOGUE: Final = (
          "1 for each that is held back now: by its `quota`, the `factor`, the `floor`, the `fence`, a `topic quota`; "
          "or that a rule in shadow would hold back, `shadow: RULE`."),
     )),
-    *_bean("Budget", label="budget", shown_by="`snapshots`", rows=(
+    *_bean("Budget", label="budget", shown_by="`budgets=on`", rows=(
         ("Bytes", "budget_bytes", GAUGE, "How much the topics of a budget of storage may take in the cluster."),
         ("Used", "budget_used_bytes", GAUGE, "How much they take, as this broker knows it."),
         ("Factor", "budget_factor", GAUGE,

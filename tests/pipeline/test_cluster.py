@@ -19,6 +19,7 @@ from quotahost.pipeline import snapshots as records
 from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.cluster import record as from_row
 from quotahost.records import snapshot as snapshots
+from quotahost.records.budgets import MAX_BUDGETS
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord, decode, encode
 from tests.pipeline.support.records import NOW, NOW_MS, ago, frame, limit, record, snapshot, volume
 from tests.reference import volumes as model
@@ -33,7 +34,7 @@ def in_spark(spark: SparkSession, given: Sequence[Record], rules: Rules = RULES)
     parsed = records.parse(frame(spark, given))
     brokers = aggregate.state(parsed.where("error IS NULL"), WINDOW).withColumn("now", lit(NOW))
     rows = aggregate.rollup(brokers, rules).collect()
-    return {row["cluster"]: from_row(row, RUN, SEQUENCE) for row in rows}
+    return {row["cluster"]: from_row(row, rules, RUN, SEQUENCE) for row in rows}
 
 
 def in_python(given: Sequence[Record], rules: Rules = RULES) -> dict[str, ClusterRecord]:
@@ -57,6 +58,23 @@ LIMITED = st.lists(
     st.builds(volume, st.sampled_from("ab"), SIZES, SIZES, softLimit=LIMITS, hardLimit=LIMITS, topics=TOPICS),
     max_size=1,
 )
+WRONG_BUDGETS = (
+    None,
+    "a",
+    1,
+    {"a": 1},
+    [1],
+    [["a"]],
+    [["a", -1]],
+    [["a", "1"]],
+    [["a\n", 1]],
+    [["a", 1], ["a", 2]],
+    [["a", 2**63]],
+)
+BUDGETS = st.lists(
+    st.tuples(st.sampled_from(["orders.*", "logs", "x" * 64]), st.sampled_from([0, 7, 5.0, 2**53])),
+    max_size=3, unique_by=lambda budget: budget[0],
+) | st.sampled_from(WRONG_BUDGETS)  # fmt: skip
 MORE = st.fixed_dictionaries(
     {"softLimit": LIMITS, "hardLimit": LIMITS},
     optional={
@@ -65,6 +83,7 @@ MORE = st.fixed_dictionaries(
         "unknown": st.just({"a": [1]}),
         "ageMs": st.one_of(st.integers(0, 90_000), st.just(2**63 - 1)),
         "schemaVersion": st.just(1),
+        "budgets": BUDGETS,
     },
 )
 
@@ -340,3 +359,44 @@ def test_of_silent_brokers_the_volumes_with_the_smallest_factors_are_listed_too(
 
 def _limits(soft: int, hard: int) -> dict[str, Any]:
     return {"softLimit": limit("MinFreeBytes", soft), "hardLimit": limit("MinFreeBytes", hard)}
+
+
+def test_of_budgets_brokers_in_service_and_the_others_are_added_up_apart(spark: SparkSession) -> None:
+    told = {
+        "1": [["orders", 5], ["logs", 1]],
+        "2": [["orders", 7]],
+        "3": [["orders", 11]],
+        "4": [["orders", 2**63 - 1]],
+    }
+    made = [
+        record(n, name, snapshot(name, ago(n), [], budgets=of), ago(n)) for n, (name, of) in enumerate(told.items())
+    ]
+    # Broker 9 is in service and silent: what it leads counts on; 5 is long gone.
+    made += [record(8, "9", snapshot("9", ago(99), [], budgets=[["orders", 13]]), ago(99))]
+    made += [record(9, "5", snapshot("5", ago(601), [], budgets=[["orders", 17]]), ago(601))]
+    (logs, orders) = in_spark(spark, made)["home"].budgets or ()
+    assert (logs.name, logs.serving, logs.others) == ("logs", 1, 0)
+    assert (orders.serving, orders.others) == (25, 2**63 - 1), "no sum is out of range"
+    # Until the cluster has answered, those that report count as in service.
+    unknown = replace(RULES, registered=())
+    assert [budget.serving for budget in in_spark(spark, made[:2], unknown)["home"].budgets or ()] == [1, 12]
+
+
+def test_a_wrong_list_of_budgets_leaves_the_rest_of_the_snapshot(spark: SparkSession) -> None:
+    for odd in WRONG_BUDGETS:
+        found = in_spark(spark, [record(0, "1", snapshot("1", ago(1), [volume("a", 9, 1)], budgets=odd), ago(1))])[
+            "home"
+        ]
+        assert (found.consumed, found.budgets) == (1, ()), odd
+
+
+def test_a_stranger_s_thousands_of_budgets_leave_those_that_brokers_in_service_have(spark: SparkSession) -> None:
+    own = record(0, "1", snapshot("1", ago(1), [], budgets=[["orders", 1]]), ago(1))
+    strangers = [
+        record(n, f"x{n}", snapshot(f"x{n}", ago(1), [], budgets=[[f"a{n}-{m}", 9] for m in range(1000)]), ago(1))
+        for n in (1, 2)
+    ]
+    found = in_spark(spark, [own, *strangers])["home"]
+    assert len(found.budgets or ()) == MAX_BUDGETS
+    assert "orders" in {budget.name for budget in found.budgets or ()}
+    assert decode(b"home", encode(found)) == found

@@ -5,7 +5,7 @@ Tests compare ``quotahost.pipeline.cluster``, which is SQL, with it. It reads re
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -14,7 +14,7 @@ from typing import Final
 from quotahost.model import LimitType, Volume
 from quotahost.model.volumes import MAX_TOPICS, ByteLimits, byte_limits
 from quotahost.pipeline.cluster import MAX_NAME, Rules, filling
-from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
+from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir, UsedBudget
 from quotahost.records.codec import Refused
 from quotahost.records.fields import MAX_NAME as NAME_BYTES
 from quotahost.records.fields import delay_ms
@@ -179,6 +179,22 @@ def _cluster(
         {kind: tuple(_worst(fillings, kind)) for kind in LimitType},
         len(kinds),
         _affected([each.volume for broker, known in every.items() for each in _fillings(broker, known)]),
+        _budgets(brokers, fresh.keys() if running is None else running),
+    )
+
+
+def _budgets(brokers: dict[str, Known], serving: Collection[str]) -> tuple[UsedBudget, ...]:
+    """What brokers in service, and the others, take of each budget; MAX_BUDGETS is left to SQL's own test."""
+    told = [
+        (broker in serving, *budget)
+        for broker, known in brokers.items()
+        for budget in (known.newest.snapshot and known.newest.snapshot.budgets) or ()
+    ]
+    return tuple(
+        UsedBudget(
+            name, *(sum(used for serves, of, used in told if of == name and serves is yes) for yes in (True, False))
+        )
+        for name in sorted({name for _, name, _ in told})
     )
 
 

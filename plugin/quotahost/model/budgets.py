@@ -1,7 +1,8 @@
 """Budgets of storage: how many bytes some topics may take in the whole cluster, and which topics belong to which.
 
 1. A :class:`Budget` names topics, and bytes of leaders or of all replicas.
-2. Each broker sums the bytes of its own replicas by budget (:func:`sums`); :func:`in_cluster` adds these sums up.
+2. Each broker sums the bytes of its own replicas by budget (:func:`sums`); :func:`in_cluster` adds these sums up, those
+   of brokers out of service only where the bytes of all replicas count.
 3. The host has the policy judge a budget as if it were a volume (:func:`as_volume`): so thresholds, policy and the end
    of a PAUSE are those of volumes. Its factor is for those alone who write to its topics.
 
@@ -90,13 +91,23 @@ def sums(budgets: Collection[Budget], replicas: Iterable[Replica]) -> dict[str, 
     return {name: Part(used[name], frozenset(topics[name])) for name in used}
 
 
-def in_cluster(brokers: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """By budget the bytes used in the whole cluster, from those on each broker."""
-    used: dict[str, int] = defaultdict(int)
-    for parts in brokers:
-        for name, part in parts.items():
-            used[name] += part
-    return dict(used)
+def in_cluster(budgets: Mapping[str, Budget], brokers: Iterable[tuple[Iterable[tuple[str, int]], bool]]) -> list[int]:
+    """The bytes used of each budget in the whole cluster, in the order of ``budgets``.
+
+    A broker out of service leads no partition: what it led has other leaders, whose bytes count, or nobody can write
+    to it. So of leaders' bytes it has none, whatever it last said.
+
+    Args:
+        budgets: those of the cluster, by name.
+        brokers: for each broker, or for several together, the names of budgets with the bytes that count there; and
+            whether it is in service.
+    """
+    used = dict.fromkeys(budgets, 0)
+    for parts, serves in brokers:
+        for name, part in parts:
+            if name in used and (serves or budgets[name].replicas):
+                used[name] += part
+    return list(used.values())
 
 
 def as_volume(budget: Budget, used: int, topics: frozenset[str], soft_share: float) -> Volume:

@@ -12,9 +12,11 @@ tests/reference/volumes.py is the same in plain Python.
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, Row
@@ -23,8 +25,10 @@ from pyspark.sql import functions as F
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.volumes import MAX_TOPICS, byte_limits
 from quotahost.pipeline.frames import exact_factor, large_of_stranger, reached_at, sql
-from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
-from quotahost.records.fields import topic_set
+from quotahost.records.budgets import MAX_BUDGETS
+from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir, UsedBudget
+from quotahost.records.fields import MAX_LONG, topic_set
+from quotahost.records.snapshot import budgets as read_budgets
 
 #: Characters of a name in a cluster's record; names are cut there, because the record would become too large. JSON
 #: takes up to twelve bytes for each, and there may be some 500 names.
@@ -68,8 +72,8 @@ def state(good: DataFrame, window: timedelta) -> DataFrame:
         A row for each volume; one without a volume for a broker that has none; no row for a removed broker. Columns:
         broker, cluster (as in the snapshot), seen, ``first`` (true in one row of each broker), offline (log
         directories, in that row), volumeName, capacity, consumed, topics (null: all), softType, softLevel, hardType,
-        hardLevel (the volume's own limit, else its broker's), ``fillRate`` (bytes/s, null while unknown), and ``now``,
-        the time of the batch.
+        hardLevel (the volume's own limit, else its broker's), ``budgets`` (JSON, in the first row), ``fillRate``
+        (bytes/s, null while unknown), and ``now``, the time of the batch.
     """
     return good.sparkSession.sql(sql("state", window=window // _MS, max_name=MAX_NAME), good=good)
 
@@ -78,7 +82,7 @@ def cut_strangers(good: DataFrame, topic: str, listed: Collection[str]) -> DataF
     """The good rows, where large snapshots of brokers that the cluster doesn't list are cut to what a record may list.
 
     Such a broker is a stranger's invention, or it is down: its full disk must count on. So MAX_LISTED volumes stay,
-    those with the least free shares, and no topics, which stands for all.
+    those with the least free shares, no topics, which stands for all, and no budgets.
 
     Args:
         good: the rows of ``snapshots.parse`` without an error.
@@ -91,6 +95,7 @@ def cut_strangers(good: DataFrame, topic: str, listed: Collection[str]) -> DataF
         1, {MAX_LISTED}).v""")
     offline = F.expr(f"slice(transform(s.offlineLogDirs, d -> left(d, {MAX_NAME})), 1, {MAX_LISTED})")
     cut = F.col("s").withField("volumes", volumes).withField("offlineLogDirs", offline)
+    cut = cut.withField("budgets", F.lit(None).cast("STRING"))
     return good.withColumn("s", F.when(large_of_stranger(topic, "broker", listed), cut).otherwise(F.col("s")))
 
 
@@ -147,8 +152,8 @@ _ROLLUP: Final = _rollup_sql()
 # ---- the record of a row ---------------------------------------------------------------------------
 
 
-def record(row: Row, run: int, sequence: int) -> ClusterRecord:
-    """The record of one cluster, from a row of :func:`rollup`; ``sequence`` is its number in the run."""
+def record(row: Row, rules: Rules, run: int, sequence: int) -> ClusterRecord:
+    """The record of one cluster, from a row of :func:`rollup` by these rules; ``sequence`` is its number in the run."""
     fullest = tuple(map(_filling, row["fullest"]))
     limited = (
         (filling.volume, byte_limits(filling.volume, filling.volume.soft, filling.volume.hard)) for filling in fullest
@@ -178,7 +183,30 @@ def record(row: Row, run: int, sequence: int) -> ClusterRecord:
         {kind: tuple(map(_filling, row[kind.value])) for kind in LimitType},
         row["kinds"],
         topic_set(row["affectedTopics"]),
+        used_budgets(row["budgets"], rules.registered if row["cluster"] == rules.cluster else ()),
     )
+
+
+# Mostly few brokers have new bytes in a batch; with 100 brokers and 1,000 budgets it spares 80 ms of the driver.
+_budgets_of: Final = lru_cache(1024)(read_budgets)
+
+
+def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[UsedBudget, ...]:
+    """What brokers tell of the budgets of storage, added up.
+
+    Args:
+        brokers: for each broker its id, whether its snapshot is fresh, and the JSON of its budgets.
+        running: the ids of the brokers in service; if that isn't known, those with a fresh snapshot count as such.
+    """
+    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    running = frozenset(running)
+    for broker, fresh, json_text in brokers:
+        place = 0 if (broker in running if running else fresh) else 1
+        for name, part in _budgets_of(json_text):
+            sums[name][place] += part
+    most = sorted(sums.items(), key=lambda budget: (-budget[1][0], budget[0]))[:MAX_BUDGETS]
+    # A stranger may claim any number of bytes, and a number out of range would cost the cluster its record.
+    return tuple(UsedBudget(name, *(min(part, MAX_LONG) for part in parts)) for name, parts in sorted(most))
 
 
 def _filling(row: Any) -> Filling:

@@ -124,8 +124,9 @@ def held(snapshots: DataFrame) -> DataFrame:
         " OR try_cast(b[1] AS BIGINT) IS NULL"
     )
     # from_json gives the text of the number. The transform keeps Spark from reading the JSON again for each mention.
-    lists = "from_json(string(value), 'budgets ARRAY<ARRAY<STRING>>').budgets"
-    good = f"size(l) <= {MAX_BUDGETS} AND NOT exists(l, b -> coalesce({wrong}, TRUE))"
+    lists = "from_json(s.budgets, 'ARRAY<ARRAY<STRING>>')"
+    names = "size(array_distinct(transform(l, b -> b[0]))) = size(l)"
+    good = f"size(l) <= {MAX_BUDGETS} AND NOT exists(l, b -> coalesce({wrong}, TRUE)) AND {names}"
     budgets = snapshots.where("error IS NULL").withWatermark("seen", _LATE).selectExpr(
         "coalesce(cluster, '') AS cluster", "broker", "seen",
         f"explode(transform(array({lists}), l -> IF({good}, l, NULL))[0]) AS b",

@@ -122,7 +122,7 @@ class Publisher:
         clusters = {row["cluster"]: row for row in rows}
         for cluster, row in clusters.items():
             try:
-                made.append(record(row, run, sequence))
+                made.append(record(row, rules, run, sequence))
             except Exception as problem:  # whatever a row holds, the other clusters' records are made
                 self._failed(cluster, problem)
                 complete = False

@@ -44,7 +44,8 @@ _VOLUME: Final = (
 SNAPSHOT: Final = (
     "STRUCT<schemaVersion: BIGINT, clusterId: STRING, brokerId: STRING, snapshotAt: STRING, ageMs: BIGINT, "
     f"softLimit: {LIMIT}, hardLimit: {LIMIT}, volumes: ARRAY<{_VOLUME}>, offlineLogDirs: ARRAY<STRING>, "
-    "_corrupt: STRING>"
+    # As its JSON: a list that is wrong must not make the record wrong (quotahost.records.snapshot).
+    "budgets: STRING, _corrupt: STRING>"
 )
 #: The reasons for which a record is refused: a broker's, and two more. ``time``: Kafka wrote it before OLDEST, by
 #: Kafka's clock. ``cluster``: it names another cluster than its topic's.

@@ -24,6 +24,7 @@ _MAX_BYTES: Final = 64 * 1024
 _KEY: Final = b"budgets/"
 #: The name stands in error texts and in metric tags of Kafka's. Its length bounds what budgets take of a snapshot.
 NAME: Final = re.compile(r"[A-Za-z0-9._*-]{1,64}")
+BudgetName = Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
 #: A topic, or the beginning of topics with a star at its end; the star alone is every topic.
 PATTERN: Final = re.compile(r"[A-Za-z0-9._-]{1,249}|[A-Za-z0-9._-]{0,248}[*]")
 

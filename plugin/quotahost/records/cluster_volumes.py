@@ -15,6 +15,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 
 from quotahost.model import LimitType, Volume
 from quotahost.model.volumes import byte_limits
+from quotahost.records.budgets import MAX_BUDGETS, BudgetName
 from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Needed, NullIs, Refused, Versioned, Whole
 from quotahost.records.fields import Long, Name, SizesJson, SparkLimit, Time, Topics, exact_for, in_utc
 
@@ -45,6 +46,22 @@ class OfflineDir:
 
     broker: Annotated[Name, Field(alias="brokerId")]
     log_dir: Name
+
+
+@dataclass(frozen=True, slots=True)
+class UsedBudget:
+    """How much of a budget of storage is used, in bytes.
+
+    Attributes:
+        name: the budget's.
+        serving: what brokers in service take of it.
+        others: what the other brokers last told. A reader counts it where the bytes of all replicas count, and not
+            where those of leaders do.
+    """
+
+    name: BudgetName
+    serving: Long
+    others: Long = 0
 
 
 # ---- JSON ------------------------------------------------------------------------------------------
@@ -155,6 +172,8 @@ class ClusterRecord(Versioned):
             which stands for all topics, if one of these volumes doesn't tell them, if they are more than 1,000,
             and in records of pipelines that don't collect them. The listed volumes above their published soft limits
             have this set as theirs.
+        budgets: what the budgets of storage take, at most MAX_BUDGETS of them, those first of which brokers in service
+            have most; None in records of pipelines that don't sum them.
 
     Raises:
         ValueError: a time has no time zone or is not in UTC's range.
@@ -185,6 +204,7 @@ class ClusterRecord(Versioned):
     )
     kinds: Count = 0
     affected: Annotated[Topics, Field(alias="affectedTopics")] = None
+    budgets: Annotated[tuple[UsedBudget, ...], Field(max_length=MAX_BUDGETS)] | None = None
 
     def __post_init__(self) -> None:
         # The dataclass is frozen, so its own constructor has no other way to set a field.

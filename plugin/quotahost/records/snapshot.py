@@ -5,7 +5,7 @@ broker's id; the factor source ``snapshots`` of the other brokers and the pipeli
 ``schemas/snapshot.json``, the proposal's JSON schema word for word. The schema allows more fields; quotahost's own are
 ``schemaVersion`` (1), ``clusterId`` (left out while it is unknown), ``offlineLogDirs``, ``ageMs`` (how old the look at
 the disks was when it was published; :mod:`quotahost.records.fields`), ``budgets`` (what the broker's replicas take of
-the budgets of storage: lists of a name and bytes, which the pipeline doesn't read), and of a volume ``softLimit`` and
+the budgets of storage: lists of a name and bytes; wrong ones count as none), and of a volume ``softLimit`` and
 ``hardLimit``, which override the broker's (the proposal's note 2), and ``topics``, those with a replica on it; left
 out, it stands for all topics.
 """
@@ -16,8 +16,11 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, NotRequired
 
 from pydantic import (
+    AfterValidator,
+    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    TypeAdapter,
     ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
@@ -27,7 +30,7 @@ from pydantic import (
 )
 
 from quotahost.model import Volume
-from quotahost.records.budgets import MAX_BUDGETS
+from quotahost.records.budgets import MAX_BUDGETS, BudgetName
 from quotahost.records.codec import IS_KEY, RECORD, VERSION, As, Codec, Needed, NullIs, Record, Refused, Whole
 from quotahost.records.fields import Long, Name, OwnLimit, SizesJson, Time, Topics, exact_for, in_utc
 
@@ -53,11 +56,17 @@ def _volumes(listed: list[VolumeJson], info: ValidationInfo) -> tuple[Volume, ..
     return tuple(Volume(broker, **volume) for volume in listed)
 
 
-_Budgets = Annotated[tuple[tuple[Name, Long], ...], Field(max_length=MAX_BUDGETS)]
+def _once(budgets: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    if len(dict(budgets)) < len(budgets):
+        raise ValueError("a budget is listed twice")
+    return budgets
+
+
+_Budgets = Annotated[tuple[tuple[BudgetName, Long], ...], Field(max_length=MAX_BUDGETS), AfterValidator(_once)]
 
 
 def _or_none(value: object, read: ValidatorFunctionWrapHandler) -> Any:
-    """A list of budgets that is wrong counts as none: the pipeline doesn't read it, and takes such a record."""
+    """A list of budgets that is wrong counts as none: what the broker says of its volumes holds nevertheless."""
     try:
         # JSON has lists alone; what a function hands on is read as Python's values, of which a list is no tuple.
         return read(tuple(map(tuple, value)) if isinstance(value, list) else value)
@@ -136,6 +145,16 @@ class Snapshot(Record):
 
 CODEC: Final = Codec(Snapshot, MAX_BYTES, lambda snapshot: snapshot.broker)
 decode = CODEC.decode
+
+_BUDGETS: Final = TypeAdapter(_Budgets, config=ConfigDict(strict=True))
+
+
+def budgets(json: str) -> tuple[tuple[str, int], ...]:
+    """A snapshot's budgets from their JSON alone, by the rule of :func:`decode`; wrong ones are none."""
+    try:
+        return _BUDGETS.validate_json(json)
+    except ValidationError:
+        return ()
 
 
 def encode(snapshot: Snapshot) -> bytes:

@@ -106,9 +106,10 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
         like = nearest(name, settings.supplier)
         hint = f"did you mean {SUPPLIER}{like}?" if like else f"remove it, or name the supplier in {PREFIX}supplier"
         yield Problem(f"{PREFIX}shadow", f"no supplier is named {name!r}; {hint}", f"{SUPPLIER}{name}")
-    if settings.budgets == "on" and settings.factor_source != "snapshots":
+    if settings.budgets == "on" and settings.factor_source not in SNAPSHOT_READERS:
         wrong = (
-            f"on needs {PREFIX}factor.source=snapshots, by which brokers know what the others hold; set that, or off"
+            f"on needs {PREFIX}factor.source={' or '.join(SNAPSHOT_READERS)}, by which brokers know what the others "
+            "hold; set one of them, or off"
         )
         yield Problem(f"{PREFIX}budgets", wrong)
     period, validity = settings.snapshots_period, settings.validity

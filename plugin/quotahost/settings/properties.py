@@ -309,8 +309,8 @@ class EnforcementSettings(Frozen):
     who writes where. Without the fence, and where a source doesn't know the topics, all clients are slowed."""
     budgets: Annotated[Literal["off", "on"], ONE_OF] = declare("budgets", default="off")
     """Whether this broker slows, and turns back, who writes to topics that use up a budget of storage (`quotahost
-    quotas apply`). Needs the fence and `factor.source=snapshots`. The plugins' client then reads the topic of the
-    cluster-wide quotas, and the pipeline isn't needed."""
+    quotas apply`). Needs the fence and `factor.source=snapshots` or `cluster-volumes`. The plugins' client then reads
+    the topic of the cluster-wide quotas."""
     budget_soft_share: Part = declare("budget.soft.share", default="0.9")
     """From which part of a budget's bytes, 0.0 to 1.0, those who write to its topics are slowed. At all of them their
     requests are turned back."""

@@ -360,8 +360,11 @@ def test_a_snapshot_takes_volumes_of_its_own_broker_only() -> None:
         Snapshot("0", NOW, (Volume("1", "/data", 1, 1),))
 
 
-@pytest.mark.parametrize("odd", ['"a"', "[1]", '[["a"]]', '[["a",-1]]', '[["a","1"]]', '{"a":1}', "[[1,1]]"])
-def test_a_list_of_budgets_that_is_wrong_counts_as_none_as_the_pipeline_does_not_read_it(odd: str) -> None:
+@pytest.mark.parametrize(
+    "odd",
+    ['"a"', "[1]", '[["a"]]', '[["a",-1]]', '[["a","1"]]', '{"a":1}', "[[1,1]]", '[["a",1],["a",2]]', '[["a b",1]]'],
+)
+def test_a_list_of_budgets_that_is_wrong_counts_as_none_and_the_rest_of_the_snapshot_is_taken(odd: str) -> None:
     good = encode(Snapshot("0", NOW, (), budgets=(("a", 3),)))
     assert decode(b"0", good).budgets == (("a", 3),)
     assert decode(b"0", good.replace(b'[["a",3]]', odd.encode())).budgets is None

@@ -5,6 +5,9 @@ directories, and asks Java for the bytes of each replica of a budgeted topic, wh
 second at most, and for at most a hundredth of the time, however many partitions there are. The factor source and the
 task ``publish-volumes`` read what it found (``parts``).
 
+A replica that has followed before leads, for budgets, from the tenth second on: until then the snapshot of the leader
+before may count the same bytes, and a failover would stop the writers of a budget that is half used.
+
 A log directory that can't be listed, or a Kafka that doesn't show the sizes, leaves the last parts: what is unknown
 counts with what was known of it last.
 """
@@ -25,6 +28,9 @@ log = logging.getLogger("quotahost.disks")
 
 _EVERY: Final = 1.0  # seconds
 _SHARE: Final = 100  # of the time, one part is spent on looks
+#: Seconds within which every broker has seen who is out of service (``kafka.registered_brokers``), and has read what
+#: another one no longer leads.
+_HANDED_OVER: Final = 10.0
 
 
 class BudgetSizes:
@@ -42,6 +48,7 @@ class BudgetSizes:
         self.parts: Mapping[str, Part] = {}
         self._seen: Mapping[str, Budget] = {}
         self._due = -math.inf
+        self._followed: dict[tuple[str, int], float] = {}  # when a replica was last seen to follow
         self._fault = LoggedOnce(log)
 
     def look(self, offline: frozenset[str] = frozenset()) -> None:
@@ -77,14 +84,17 @@ class BudgetSizes:
                     topic, stays = topic_of(entry.name)
                     if stays and not entry.name.endswith("-future") and budgets.budgets(topic):
                         names.append((topic, int(entry.name.removeprefix(topic + "-"))))
-        replicas = [
-            Replica(topic, *size)
-            for (topic, _), size in zip(names, self._broker.replicas(names), strict=True)
-            if size is not None
-        ]
-        if names and not replicas:
+        sizes = {name: size for name, size in zip(names, self._broker.replicas(names), strict=True) if size is not None}
+        if names and not sizes:
             raise ConnectionError("Kafka shows the size of none of its logs (kafka.log:type=Log,name=Size)")
-        return replicas
+        now = self._clock()
+        self._followed = {
+            name: self._followed.get(name, -math.inf) if leads else now for name, (_, leads) in sizes.items()
+        }
+        return [
+            Replica(name[0], size, leads and now - self._followed[name] >= _HANDED_OVER)
+            for name, (size, leads) in sizes.items()
+        ]
 
 
 class NoBudgets:

@@ -2,7 +2,7 @@
 WITH timed AS (
   SELECT *, coalesce(nullif(cluster, ''), :cluster) AS clusterId, unix_millis(now) + :ahead AS at FROM {state}),
 listed AS (  -- as columns: Spark doesn't compile what an aggregate computes from its input itself
-  SELECT clusterId AS cluster, broker, seen, offline,
+  SELECT clusterId AS cluster, broker, seen, offline, budgets,
     -- A broker that is expired is neither counted nor named: only what it had last is told.
     seen < timestamp_millis(at - :expiry) AS expired, first AND seen >= timestamp_millis(at - :expiry) AS first,
     capacity, consumed, softType, softLevel, hardType, hardLevel, at AS now, topics,
@@ -21,6 +21,7 @@ kinds AS (  -- of volumes of one capacity with the same limits, the one that con
     -- Of the own cluster alone, since only its registered brokers are known.
     collect_list(broker) FILTER (WHERE first AND cluster = :cluster) AS known,
     collect_list(struct(broker, offline)) FILTER (WHERE offline IS NOT NULL AND fresh) AS offline,
+    collect_list(struct(broker, fresh, budgets)) FILTER (WHERE budgets IS NOT NULL AND NOT expired) AS budgets,
     max(seen) FILTER (WHERE NOT expired) AS newest, count(item) AS volumes,
     min(seen) FILTER (WHERE fresh) AS staleNext, min(seen) FILTER (WHERE NOT fresh AND NOT expired) AS expiredNext,
     -- in two halves: a sum of decimals makes an object for each row, a sum of whole numbers could overflow
@@ -61,6 +62,7 @@ clusters AS (
     array_except(running, flatten(collect_list(known))) AS missing,
     flatten(transform(filter(flatten(collect_list(offline)), o -> NOT knows OR array_contains(running, o.broker)),
       o -> transform(o.offline, d -> struct(o.broker, left(d, {max_name}) AS logDir)))) AS offline,
+    flatten(collect_list(budgets)) AS budgets,
     bool_or(anyTopic) OR count_if(size(topics) > 0) > {tellers} AS anyTopic,
     coalesce(array_distinct(flatten(min_by(topics, capacity, {tellers}) FILTER (WHERE size(topics) > 0))), array()) AS topics,
     max(newest) AS newest, sum(volumes) AS volumeCount,
@@ -88,6 +90,7 @@ SELECT cluster, now, size(if(knows, array_intersect(reporting, running), reporti
   if(cluster = :cluster, size(missing), 0) AS missing,
   if(cluster = :cluster, slice(array_sort(missing), 1, {listed}), array()) AS missingBrokers,
   size(offline) AS offline, slice(array_sort(offline), 1, {listed}) AS offlineLogDirs,
+  budgets,  -- added up in pipeline/cluster.py
   slice(array_sort(transform(fullest, v -> struct({free_share} AS a, v.k AS b, v.broker, v.volumeName, v))), 1, {listed}).v AS fullest,
   slice(array_sort(transform(silent, s -> struct(s.expired, s.place, s.silentFactor, {silent_free_share} AS a, s.v.k AS b, s.v.broker, s.v.volumeName, s.v))), 1, {listed}).v AS silent,
   slice(array_sort(transform(tops, v -> struct(v.k AS b, v.broker, v.volumeName, v))), 1, {worst}).v AS ConsumedBytes,

@@ -4,7 +4,7 @@
 -- has the same. max_by, because max would compare each field of each volume, and Spark writes Java for that in each batch.
 WITH placed AS (
   SELECT topic, broker, seen, offset, removed,
-    struct(cluster, s.softLimit AS soft, s.hardLimit AS hard, s.volumes AS volumes, s.offlineLogDirs AS offline) AS s,
+    struct(cluster, s.softLimit AS soft, s.hardLimit AS hard, s.volumes AS volumes, s.offlineLogDirs AS offline, s.budgets AS budgets) AS s,
     struct(seen, s.volumes.volumeName AS names, s.volumes.consumed AS consumed) AS past,
     -- Of the newest period the first snapshot: max_by takes the largest, so time and offset are negated.
     struct(unix_millis(seen) div {window} AS period, -unix_micros(seen) AS early, -offset AS low) AS first
@@ -20,13 +20,13 @@ aged AS (
   SELECT broker, newest.seen AS seen, newest.s AS s, gone, if(odd IS NULL OR even.seen < odd.seen, even, odd) AS past
   FROM brokers WHERE NOT newest.removed),
 spread AS (  -- a broker that comes back after a tombstone begins a new history
-  SELECT left(broker, {max_name}) AS broker, seen, s.cluster AS cluster, if(size(s.offline) > 0, s.offline, NULL) AS offline,
+  SELECT left(broker, {max_name}) AS broker, seen, s.cluster AS cluster, if(size(s.offline) > 0, s.offline, NULL) AS offline, s.budgets AS budgets,
     s.soft.type AS softType, s.soft.level AS softLevel, s.hard.type AS hardType, s.hard.level AS hardLevel,
     past.names AS names, past.consumed AS before,
     if(gone IS NULL OR gone < past.seen, double(unix_micros(seen) - unix_micros(past.seen)) / 1000000D, NULL) AS passed,
     posexplode_outer(s.volumes) AS (pos, v)
   FROM aged)
-SELECT broker, cluster, seen, coalesce(pos, 0) = 0 AS first, if(coalesce(pos, 0) = 0, offline, NULL) AS offline,
+SELECT broker, cluster, seen, coalesce(pos, 0) = 0 AS first, if(coalesce(pos, 0) = 0, offline, NULL) AS offline, if(coalesce(pos, 0) = 0, budgets, NULL) AS budgets,
   v.volumeName AS volumeName, v.capacity AS capacity, v.consumed AS consumed, v.topics AS topics,
   -- Type and level are taken together: a level of the broker's must not meet a type of the volume's.
   coalesce(v.softLimit.type, softType) AS softType, if(v.softLimit.type IS NULL, softLevel, v.softLimit.level) AS softLevel,

@@ -39,6 +39,16 @@ def test_the_replicas_of_budgeted_topics_count_and_no_others(world: World) -> No
     assert world.look() == {"orders": Part(10, frozenset({"orders.eu"}))}
 
 
+def test_after_a_failover_bytes_count_with_the_new_leader_when_they_no_longer_do_with_the_old_one(world: World) -> None:
+    world.look()
+    world.broker.sizes["orders.eu", 1] = (7, True)
+    assert world.look()["orders"].used == 10
+    assert world.look(8.9)["orders"].used == 10
+    assert world.look(1.1)["orders"].used == 17
+    world.broker.sizes["orders.eu", 1] = (7, False)
+    assert world.look()["orders"].used == 10
+
+
 def test_a_topic_that_is_gone_is_no_longer_listed(world: World) -> None:
     world.look()
     (world.directory / "orders.eu-0").rmdir()

@@ -22,6 +22,8 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from quotahost.api import Context, Metrics
+from quotahost.background import LoggedOnce
+from quotahost.broker.plugins.factor_sources.budgets import Budgets
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, ClusterView, RecordReader
 from quotahost.broker.plugins.factor_sources.liveness import show_brokers
 from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
@@ -165,9 +167,10 @@ class ClusterVolumesSource:
         """Begin to read. ``wall`` in seconds since the epoch, ``clock`` monotonic; without ``parts`` from Kafka."""
         self._context, self._clock, self._started = context, clock, clock()
         self._state = ClusterState(str(context.node_id), clock)
+        self._budgets, self._without_sums = Budgets(context), LoggedOnce(context.log)
         parts = parts or Parts(
             RecordReader(context, clock, wall),
-            Standby(context, partial(Snapshots, wall=wall, clock=clock)),
+            Standby(context, partial(Snapshots, wall=wall, clock=clock, budgets=self._budgets)),
             partial(RegisteredBrokers, context),
         )
         self._reader, self._standby = parts.reader, parts.standby
@@ -195,6 +198,7 @@ class ClusterVolumesSource:
         self._reader.close()
         self._registered_brokers.close()
         self._standby.close()
+        self._budgets.close()
 
     def _answer(self) -> ClusterVolumes:
         settings = self._context.settings
@@ -210,15 +214,15 @@ class ClusterVolumesSource:
         needs_standby = by_standby or self._is_silent(age, validity / 2)
         self._standby.keep(needs_standby)
         if not needs_standby:
-            return self._by_record(view)
+            return self._by_record(record, view)
         # While the record still answers, the standby is read only so that it is ready in time.
         answer = self._standby.read(answers=by_standby)
         if not by_standby:
-            return self._by_record(view)
+            return self._by_record(record, view)
         if self._standby.ready:
             return answer
         # Until the standby knows enough, the last record holds, so that no full disk is forgotten in between.
-        return self._by_record(replace(view, unknown=view.unknown + answer.unknown), answer.waiting)
+        return self._by_record(record, replace(view, unknown=view.unknown + answer.unknown), answer.waiting)
 
     def _is_silent(self, age: float, seconds: float) -> bool:
         """Whether no record has come for so long. While the topic is still read, the time runs from the start."""
@@ -241,14 +245,25 @@ class ClusterVolumesSource:
         gauge("FactorSource", self._context.name, "Answers", float(not self._by_standby))
         gauge("FactorSource", _NAME, "Answers", float(self._by_standby))
 
-    def _by_record(self, view: ClusterView, waiting: str = "") -> ClusterVolumes:
+    def _by_record(self, record: ClusterRecord | None, view: ClusterView, waiting: str = "") -> ClusterVolumes:
         """This broker's own disks, and what the view says of the others'."""
         own = self._disks.known()
         waiting = waiting or self._waits_for() or view.waiting or own.waiting
         others = tuple(self._as_full_as_now(volume, own.volumes) for volume in view.volumes)
         # The standby may say the same sentence of the same disk.
         unknown = tuple(dict.fromkeys(own.unknown + view.unknown))
-        return ClusterVolumes(own.volumes + others, unknown, waiting)
+        return ClusterVolumes(own.volumes + others, unknown, waiting, self._budgeted(record))
+
+    def _budgeted(self, record: ClusterRecord | None) -> tuple[Volume, ...]:
+        """The budgets, with the pipeline's sums; without a record nothing is known to be used."""
+        sums = record.budgets if record else ()
+        if sums is None and self._budgets.by_name:
+            self._without_sums.report("budgets slow nobody: the pipeline is older and doesn't sum them; renew it")
+        else:
+            self._without_sums.healed()
+        serving = [(budget.name, budget.serving) for budget in sums or ()]
+        others = [(budget.name, budget.others) for budget in sums or ()]
+        return self._budgets.volumes([(serving, True), (others, False)])
 
     def _as_full_as_now(self, listed: Volume, own: Iterable[Volume]) -> Volume:
         """A volume of this broker that the record lists for all of its kind, with what its disk holds now.

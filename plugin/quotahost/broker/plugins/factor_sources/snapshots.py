@@ -11,24 +11,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce
+from quotahost.broker.plugins.factor_sources.budgets import Budgets
 from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Liveness, show_brokers
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import Arrival, ArrivalClock, Stamps
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.model import ClusterVolumes, Volume
-from quotahost.model.budgets import Budget, Part, as_volume, in_cluster
-from quotahost.records.budgets import LatestBudgets, is_key
 from quotahost.records.codec import Refused
 from quotahost.records.snapshot import Snapshot, decode
 from quotahost.settings.broker import Settings
 from quotahost.text import printable
-
-_NO_BUDGETS: Final[Mapping[str, Budget]] = {}
-_SILENCE: Final = 3600.0  # seconds without a record of a quota after which that topic is read again
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +101,11 @@ class Roster:
             # A list, because a generator would run after the lock was released.
             return list(self._known(settings))
 
-    def latest(self, but: str) -> list[Snapshot]:
-        """The newest snapshot of each registered broker but one, however old it is."""
+    def latest(self, but: str) -> list[tuple[Snapshot, bool]]:
+        """Of each registered broker but one the newest snapshot, however old it is, and whether it is in service."""
         with self._lock:
-            return [kept.record for broker, kept in self._newest.items() if broker != but]
+            serving = set(self._expected.in_service())
+            return [(kept.record, broker in serving) for broker, kept in self._newest.items() if broker != but]
 
     def _known(self, settings: Settings) -> Iterator[KnownBroker]:
         validity = settings.validity.total_seconds()
@@ -148,52 +143,6 @@ def _silent(broker: str, record: Snapshot, age: float | None, liveness: Liveness
     return KnownBroker(broker, last if awaited else None, age, problem, awaited)
 
 
-class Budgets:
-    """The budgets of storage, as the topic of the cluster-wide quotas has them; it follows the topic.
-
-    Attributes:
-        by_name: replaced as a whole when one has changed.
-    """
-
-    def __init__(self, context: Context) -> None:
-        """Begin to read."""
-        self._context, self._topic = context, context.settings.quotas_topic
-        self.by_name: Mapping[str, Budget] = {}
-        self._latest, self._refused = LatestBudgets(), LoggedOnce(context.log)
-        self._reading: LatestBudgets | None = LatestBudgets()
-        self._follower = Follower(context, self._topic, self, _SILENCE, connection=f"{context.name}-budgets")
-
-    def close(self) -> None:
-        """End the thread and its client."""
-        self._follower.close()
-
-    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        """See quotahost.kafka.follower.Reader."""
-        if not is_key(key):
-            return
-        if not live:
-            self._reading = self._reading or LatestBudgets(self._latest.by_name)
-        try:
-            (self._latest if live or self._reading is None else self._reading).take(key, value)
-        except Refused as problem:
-            self._context.metrics.count("Refused", problem.reason, "Records")
-            self._refused.report("a budget in %s was refused, the one before stays: %s", self._topic, problem)
-        else:
-            self._refused.healed()
-        if live:
-            self._put()
-
-    def caught_up(self) -> None:
-        """See quotahost.kafka.follower.Reader: from now on the budgets are those that were read."""
-        self._latest, self._reading = self._reading or LatestBudgets(), None
-        self._put()
-
-    def _put(self) -> None:
-        # The same object as long as nothing has changed: the disk monitor looks at once for other ones.
-        if self.by_name != self._latest.by_name:
-            self.by_name = dict(self._latest.by_name)
-
-
 class Snapshots:
     """Reads the whole topic as soon as the cluster has listed its brokers, and then follows it.
 
@@ -202,9 +151,20 @@ class Snapshots:
     """
 
     def __init__(
-        self, context: Context, wall: Callable[[], float] = time.time, clock: Callable[[], float] = time.monotonic
+        self,
+        context: Context,
+        wall: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+        budgets: Budgets | None = None,
     ) -> None:
-        """Begin to ask for the brokers. ``wall`` in seconds since the epoch, ``clock`` monotonic."""
+        """Begin to ask for the brokers.
+
+        Args:
+            context: the source's.
+            wall: in seconds since the epoch.
+            clock: in seconds, monotonic.
+            budgets: those of a source that this one stands by for, which closes them; else this one has its own.
+        """
         self._context, self._node = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
         self._topic_read = False
@@ -213,8 +173,7 @@ class Snapshots:
         self._show_at = 0.0
         self._disks = context.disks
         self._follower: Follower | None = None
-        self._budgets: Budgets | None = None
-        self._summed: tuple[tuple[object, ...], tuple[Volume, ...]] = (), ()  # of what, and the budgets as volumes
+        self._budgets, self._has_own = budgets or Budgets(context), budgets is None
         self._registered_brokers = RegisteredBrokers(context, self._register)
         self._follow()
 
@@ -287,37 +246,15 @@ class Snapshots:
         """End the threads and the client."""
         if self._follower:
             self._follower.close()
-        if self._budgets:
+        if self._has_own:
             self._budgets.close()
         self._registered_brokers.close()
 
     def _budgeted(self) -> tuple[Volume, ...]:
-        """The budgets of storage, each as a volume: what all brokers take of it, and its topics on this one."""
-        look, settings = self._disks.budgets, self._context.settings
-        if settings.budgets == "on" and self._budgets is None:
-            self._budgets = Budgets(self._context)
-        elif settings.budgets == "off" and self._budgets is not None:
-            self._budgets.close()
-            self._budgets = None
-        budgets = self._budgets.by_name if self._budgets else _NO_BUDGETS
-        if look.wanted is not budgets:
-            look.wanted = budgets
-        if not budgets:
-            return ()
-        parts, share = look.parts, settings.budget_soft_share
+        """The budgets, with what this broker's replicas take and what the others told last."""
         # What a silent broker had counts on, whatever becomes of its volumes: its replicas are still there.
-        others = [snapshot.budgets or () for snapshot in self._roster.latest(self._node)]
-        if self._summed[0] != (of := (budgets, parts, share, others)):
-            used = in_cluster([{name: part.used for name, part in parts.items()}, *map(dict, others)])
-            nowhere = Part(0, frozenset())
-            self._summed = (
-                of,
-                tuple(
-                    as_volume(budget, used.get(name, 0), parts.get(name, nowhere).topics, share)
-                    for name, budget in budgets.items()
-                ),
-            )
-        return self._summed[1]
+        others = [(snapshot.budgets or (), serves) for snapshot, serves in self._roster.latest(self._node)]
+        return self._budgets.volumes([(self._budgets.here(), True), *others])
 
     def _waits_for(self, others: list[KnownBroker]) -> str:
         if not self._registered_brokers.answered:

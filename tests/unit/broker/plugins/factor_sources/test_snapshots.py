@@ -8,11 +8,11 @@ import pytest
 
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
+from quotahost.broker.plugins.factor_sources import budgets
 from quotahost.broker.plugins.factor_sources import snapshots as module
 from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
 from quotahost.model.budgets import Budget, Part
-from quotahost.records.budgets import encode as encode_budget
 from quotahost.records.snapshot import Snapshot, encode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.kafka import FakeThread
@@ -59,6 +59,7 @@ class World:
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     own = DiskState((OWN,))
     monkeypatch.setattr(module, "Follower", FakeThread)
+    monkeypatch.setattr(budgets, "Follower", FakeThread)
     monkeypatch.setattr(module, "RegisteredBrokers", FakeThread)
     monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: own)
     monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
@@ -220,37 +221,30 @@ def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:
     assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (0, 0)
 
 
+ORDERS = Budget("orders", ("orders.*",), 100)
+ALL = Budget("all", ("*",), 100, replicas=True)
+
+
 def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: World) -> None:
-    given = {"budgets": "on", "budget__soft__share": "0.5", "validity": "60s", "startup__grace": "30s"}
+    given = {"budgets": "on", "validity": "60s", "startup__grace": "30s"}
     world.context.settings = settings(factor__source="snapshots", **given)
     world.knows("1", "2", "3")
-    world.publishes("2", budgets=(("orders", 30), ("gone", 9)))
-    world.publishes("3", budgets=(("orders", 5),))
-    world.read()
-    source: Any = world.source._budgets
-    source.record(b"users/alice", b"no budget", False)
-    source.record(b"budgets/orders", encode_budget(Budget("orders", ("orders.*",), 100)), False)
-    assert world.read().budgets == (), "until the topic is read to its end"
-    source.caught_up()
-    world.read()
-    look = world.context.disks.budgets
-    assert list(look.wanted) == ["orders"]
-    look.parts = {"orders": Part(7, frozenset({"orders.eu"}))}
+    world.publishes("2", budgets=(("orders", 30), ("all", 50), ("gone", 9)))
+    world.publishes("3", budgets=(("orders", 5), ("all", 20)))
+    followed: Any = world.source._budgets
+    followed.by_name = {"orders": ORDERS, "all": ALL}
+    world.context.disks.budgets.parts = {"orders": Part(7, frozenset({"orders.eu"}))}
 
-    (volume,) = world.read().budgets
-    assert (volume.name, volume.consumed, volume.capacity) == ("orders", 42, 100)
-    assert volume.topics == frozenset({"orders.eu"})
+    def used() -> list[int]:
+        return [volume.consumed for volume in world.read().budgets]
+
+    assert used() == [42, 70]
     world.passes(1000)
-    assert world.read().budgets[0].consumed == 42, "what a silent broker has takes space on"
-
-    source.record(b"budgets/orders", b"{}", True)
-    assert world.read().budgets[0].capacity == 100, "a refused record leaves what was there"
-    assert world.broker.number("Refused", "Records", "schema") or world.broker.number("Refused", "Records", "version")
-    source.record(b"budgets/orders", None, True)
-    assert world.read().budgets == ()
-
-
-def test_without_the_property_it_reads_no_budgets(world: World) -> None:
-    world.knows("1")
-    world.read()
-    assert world.source._budgets is None
+    assert used() == [42, 70], "what a silent broker has takes space on"
+    world.knows("1", "2", "3", fenced="2")
+    assert used() == [12, 70], "a broker out of service leads nothing"
+    world.knows("1", "3")
+    assert used() == [12, 20]
+    # Where it stands by for another source, that one ends the reading of the topic.
+    Snapshots(world.context, world.wall, world.clock, followed).close()
+    assert followed.by_name

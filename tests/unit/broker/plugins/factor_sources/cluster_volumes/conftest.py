@@ -6,7 +6,7 @@ import pytest
 
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
-from quotahost.broker.plugins.factor_sources import cluster_record
+from quotahost.broker.plugins.factor_sources import budgets, cluster_record
 from tests.fakes.kafka import FakeThread
 from tests.fakes.plugin_context import monitor
 from tests.unit.broker.plugins.factor_sources.cluster_volumes.world import FULL, OWN, World
@@ -15,6 +15,7 @@ from tests.unit.broker.plugins.factor_sources.cluster_volumes.world import FULL,
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
     monkeypatch.setattr(cluster_record, "Follower", FakeThread)
+    monkeypatch.setattr(budgets, "Follower", FakeThread)
     monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: DiskState((OWN,)))
     monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
     made: list[World] = []

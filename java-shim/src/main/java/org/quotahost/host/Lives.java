@@ -234,7 +234,7 @@ final class Lives {
         storedIsApplied = true;
         if (!upgrades(next)) host.questions.check(next);
         else if (!inChild) throw new ConfigException(NO_CHILD);
-        else await(stage(next).built, CHECK_MS, "the new Python host was not built within " + CHECK_MS / 1_000
+        else await(candidate(next).built, CHECK_MS, "the new Python host was not built within " + CHECK_MS / 1_000
                     + " s; the old one stays. Try again");
     }
 
@@ -253,8 +253,14 @@ final class Lives {
         if (!upgrades || !inChild) host.questions.apply(next);
     }
 
+    /** The upgrade that a request asks for. One that Kafka has applied goes first: else requests that come again and again would end it. */
+    private synchronized Child candidate(BrokerConfigs next) {
+        boolean appliedGoesFirst = upgrade != null && upgrade.isFor(host.config()) && !upgrade.isFor(next);
+        if (appliedGoesFirst || serving.closing()) throw new ConfigException("an upgrade takes place; try again");
+        return stage(next);
+    }
+
     private synchronized Child stage(BrokerConfigs config) {
-        if (serving.closing()) throw new ConfigException("an upgrade takes place; try again");
         if (upgrade == null || !upgrade.isFor(config)) {
             drop();
             upgrade = new Child(host, config, environment(config), true);

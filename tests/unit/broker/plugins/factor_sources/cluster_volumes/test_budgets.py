@@ -1,0 +1,48 @@
+"""Budgets of storage by the pipeline's sums."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from quotahost.model.budgets import Budget
+from quotahost.records.cluster_volumes import UsedBudget
+from tests.unit.broker.plugins.factor_sources.cluster_volumes.world import EMPTY, World
+
+BY_NAME = {"orders": Budget("orders", ("orders.*",), 100), "all": Budget("all", ("*",), 100, replicas=True)}
+
+
+@pytest.fixture
+def world(make: Callable[..., World]) -> World:
+    world = make(budgets="on")
+    world.started()
+    followed: Any = world.source._budgets
+    followed.by_name = BY_NAME
+    return world
+
+
+def used(world: World) -> dict[str, int]:
+    return {volume.name: volume.consumed for volume in world.read().budgets}
+
+
+def test_the_record_s_sums_count_of_brokers_out_of_service_those_of_replicas_alone(world: World) -> None:
+    assert used(world) == {"orders": 0, "all": 0}, "nothing is known yet"
+    world.publishes(EMPTY, budgets=(UsedBudget("orders", 40, 7), UsedBudget("all", 50, 8), UsedBudget("gone", 1)))
+    assert used(world) == {"orders": 40, "all": 58}
+    answer = world.read()
+    assert world.read() is answer
+
+
+def test_an_older_pipeline_is_told_once_and_slows_nobody(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.publishes(EMPTY)
+    assert used(world) == used(world) == {"orders": 0, "all": 0}
+    assert caplog.text.count("the pipeline is older and doesn't sum them") == 1
+
+
+def test_while_the_standby_answers_its_sums_count(world: World) -> None:
+    world.publishes(EMPTY, budgets=(UsedBudget("orders", 40),))
+    world.passes(31)
+    assert used(world)["orders"] == 40
+    world.standby.answer = world.read().__class__((), budgets=())
+    world.passes(30)
+    assert used(world) == {}
