@@ -1,4 +1,4 @@
-"""A broker with quotahost and the pipeline together: how full its disk is comes back as a record that Spark makes."""
+"""A broker and the pipeline together: what the broker tells of its disk comes back as a record that Spark makes."""
 
 from pathlib import Path
 from typing import Final
@@ -6,11 +6,17 @@ from typing import Final
 import pytest
 from pyspark.sql import SparkSession
 
-from harness.kafka.admin import alter_broker_config
+from harness.clients.producer import fill_topic
+from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
-from harness.plugin import PREFIX
+from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
+from quotahost.kafka.commands import CompactedTopic
+from quotahost.model.budgets import Budget
+from quotahost.records.budgets import encode, key_of
 from tests.broker.support.node import OPEN, PAUSE, callback_node, gauge, state
+from tests.broker.support.numbers import attempt
+from tests.broker.support.quotas import QUOTAS
 from tests.pipeline.support.topics import newest
 from tests.pipeline.test_job import PATIENCE, Running
 
@@ -21,14 +27,19 @@ HARD: Final = PREFIX + "static.storage.hard"
 VALIDITY: Final = "120s"
 SETTINGS: Final = {
     "factor.source": "cluster-volumes", "fence.authorizer": "none", "validity": VALIDITY, "snapshots.period": "1s",
+    "budgets": "on",
 }  # fmt: skip
 
 
 @pytest.mark.proves("faults.full-disk")
-def test_a_disk_at_its_hard_limit_stops_producers_by_the_record_that_spark_makes(
+def test_a_full_disk_and_a_used_up_budget_stop_producers_by_the_record_that_spark_makes(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    with callback_node(tmp_path / "node", SETTINGS) as node:
+    with callback_node(tmp_path / "node", SETTINGS, properties=FENCE) as node:
+        create_topic(node, "orders.eu")
+        fill_topic(node.client_config(), "orders.eu", 60_000)
+        quotas = CompactedTopic(node.client_config(), QUOTAS, "quotahost-quotas")
+        assert quotas.write({key_of("orders"): encode(Budget("orders", ("orders.*",), 50_000))}) == {}
         # Until Spark answers the standby source does, so the broker is in service.
         eventually(lambda: state(node) == OPEN, PATIENCE)
         running = Running(spark, node, tmp_path / "pipeline", VALIDITY)
@@ -37,6 +48,13 @@ def test_a_disk_at_its_hard_limit_stops_producers_by_the_record_that_spark_makes
                 alter_broker_config(node, {HARD: hard}, broker=1)
                 eventually(lambda factor=factor: _record_says(node, factor), PATIENCE)
                 eventually(lambda expected=expected: _by_the_record(node) and state(node) == expected, PATIENCE)
+            record = newest(node.bootstrap)
+            (used,) = (record and record.budgets) or ()
+            assert (used.name, used.others) == ("orders", 0)
+            assert used.serving == (tmp_path / "node" / "data-1" / "orders.eu-0" / f"{0:020}.log").stat().st_size
+            assert used.serving > 50_000
+            assert gauge(node, "Budget,name=orders", "Used") == used.serving
+            assert attempt(node.client_config(), "orders.eu") == "NOT_ENOUGH_REPLICAS"
         finally:
             running.end()
 
