@@ -14,7 +14,7 @@ from typing import Final
 from quotahost.model import LimitType, Volume
 from quotahost.model.volumes import MAX_TOPICS, ByteLimits, byte_limits
 from quotahost.pipeline.cluster import MAX_NAME, Rules, filling
-from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir, UsedBudget
+from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
 from quotahost.records.codec import Refused
 from quotahost.records.fields import MAX_NAME as NAME_BYTES
 from quotahost.records.fields import delay_ms
@@ -183,19 +183,18 @@ def _cluster(
     )
 
 
-def _budgets(brokers: dict[str, Known], serving: Collection[str]) -> tuple[UsedBudget, ...]:
+def _budgets(brokers: dict[str, Known], serving: Collection[str]) -> tuple[tuple[str, int, int], ...]:
     """What brokers in service, and the others, take of each budget; MAX_BUDGETS is left to SQL's own test."""
     told = [
         (broker in serving, *budget)
         for broker, known in brokers.items()
         for budget in (known.newest.snapshot and known.newest.snapshot.budgets) or ()
     ]
-    return tuple(
-        UsedBudget(
-            name, *(sum(used for serves, of, used in told if of == name and serves is yes) for yes in (True, False))
-        )
-        for name in sorted({name for _, name, _ in told})
-    )
+
+    def used(budget: str, by_serving: bool) -> int:
+        return sum(used for serves, name, used in told if (name, serves) == (budget, by_serving))
+
+    return tuple((name, used(name, True), used(name, False)) for name in sorted({name for _, name, _ in told}))
 
 
 def _affected(volumes: list[Volume]) -> frozenset[str] | None:

@@ -26,7 +26,7 @@ from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.volumes import MAX_TOPICS, byte_limits
 from quotahost.pipeline.frames import exact_factor, large_of_stranger, reached_at, sql
 from quotahost.records.budgets import MAX_BUDGETS
-from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir, UsedBudget
+from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
 from quotahost.records.fields import MAX_LONG, topic_set
 from quotahost.records.snapshot import budgets as read_budgets
 
@@ -191,7 +191,7 @@ def record(row: Row, rules: Rules, run: int, sequence: int) -> ClusterRecord:
 _budgets_of: Final = lru_cache(1024)(read_budgets)
 
 
-def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[UsedBudget, ...]:
+def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[tuple[str, int, int], ...]:
     """What brokers tell of the budgets of storage, added up.
 
     Args:
@@ -206,7 +206,7 @@ def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[Used
             sums[name][place] += part
     most = sorted(sums.items(), key=lambda budget: (-budget[1][0], budget[0]))[:MAX_BUDGETS]
     # A stranger may claim any number of bytes, and a number out of range would cost the cluster its record.
-    return tuple(UsedBudget(name, *(min(part, MAX_LONG) for part in parts)) for name, parts in sorted(most))
+    return tuple((name, min(serving, MAX_LONG), min(others, MAX_LONG)) for name, (serving, others) in sorted(most))
 
 
 def _filling(row: Any) -> Filling:

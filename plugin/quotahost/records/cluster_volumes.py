@@ -48,22 +48,6 @@ class OfflineDir:
     log_dir: Name
 
 
-@dataclass(frozen=True, slots=True)
-class UsedBudget:
-    """How much of a budget of storage is used, in bytes.
-
-    Attributes:
-        name: the budget's.
-        serving: what brokers in service take of it.
-        others: what the other brokers last told. A reader counts it where the bytes of all replicas count, and not
-            where those of leaders do.
-    """
-
-    name: BudgetName
-    serving: Long
-    others: Long = 0
-
-
 # ---- JSON ------------------------------------------------------------------------------------------
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -172,8 +156,10 @@ class ClusterRecord(Versioned):
             which stands for all topics, if one of these volumes doesn't tell them, if they are more than 1,000,
             and in records of pipelines that don't collect them. The listed volumes above their published soft limits
             have this set as theirs.
-        budgets: what the budgets of storage take, at most MAX_BUDGETS of them, those first of which brokers in service
-            have most; None in records of pipelines that don't sum them.
+        budgets: of each budget of storage its name, the bytes that brokers in service take of it, and those that the
+            other brokers last told, which readers count where the bytes of all replicas count, and not where those of
+            leaders do. Of more than MAX_BUDGETS those are listed of which brokers in service have most. None in records
+            of pipelines that don't sum them.
 
     Raises:
         ValueError: a time has no time zone or is not in UTC's range.
@@ -204,7 +190,7 @@ class ClusterRecord(Versioned):
     )
     kinds: Count = 0
     affected: Annotated[Topics, Field(alias="affectedTopics")] = None
-    budgets: Annotated[tuple[UsedBudget, ...], Field(max_length=MAX_BUDGETS)] | None = None
+    budgets: Annotated[tuple[tuple[BudgetName, Long, Long], ...], Field(max_length=MAX_BUDGETS)] | None = None
 
     def __post_init__(self) -> None:
         # The dataclass is frozen, so its own constructor has no other way to set a field.

@@ -261,8 +261,8 @@ class ClusterVolumesSource:
             self._without_sums.report("budgets slow nobody: the pipeline is older and doesn't sum them; renew it")
         else:
             self._without_sums.healed()
-        serving = [(budget.name, budget.serving) for budget in sums or ()]
-        others = [(budget.name, budget.others) for budget in sums or ()]
+        serving = [(name, used) for name, used, _ in sums or ()]
+        others = [(name, used) for name, _, used in sums or ()]
         return self._budgets.volumes([(serving, True), (others, False)])
 
     def _as_full_as_now(self, listed: Volume, own: Iterable[Volume]) -> Volume:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from quotahost.model.budgets import Budget
-from quotahost.records.cluster_volumes import UsedBudget
 from tests.unit.broker.plugins.factor_sources.cluster_volumes.world import EMPTY, World
 
 BY_NAME = {"orders": Budget("orders", ("orders.*",), 100), "all": Budget("all", ("*",), 100, replicas=True)}
@@ -27,7 +26,7 @@ def used(world: World) -> dict[str, int]:
 
 def test_the_record_s_sums_count_of_brokers_out_of_service_those_of_replicas_alone(world: World) -> None:
     assert used(world) == {"orders": 0, "all": 0}, "nothing is known yet"
-    world.publishes(EMPTY, budgets=(UsedBudget("orders", 40, 7), UsedBudget("all", 50, 8), UsedBudget("gone", 1)))
+    world.publishes(EMPTY, budgets=(("orders", 40, 7), ("all", 50, 8), ("gone", 1, 0)))
     assert used(world) == {"orders": 40, "all": 58}
     answer = world.read()
     assert world.read() is answer
@@ -40,7 +39,7 @@ def test_an_older_pipeline_is_told_once_and_slows_nobody(world: World, caplog: p
 
 
 def test_while_the_standby_answers_its_sums_count(world: World) -> None:
-    world.publishes(EMPTY, budgets=(UsedBudget("orders", 40),))
+    world.publishes(EMPTY, budgets=(("orders", 40, 0),))
     world.passes(31)
     assert used(world)["orders"] == 40
     world.standby.answer = world.read().__class__((), budgets=())
