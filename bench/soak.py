@@ -24,8 +24,7 @@ from bench.markdown import machine_line, table
 from harness.clients.consumer import ConsumerLoad
 from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
-from harness.clients.raw import RawClient
-from harness.clients.rawbatch import record_batch
+from harness.clients.raw import RawClient, record_batch
 from harness.kafka.admin import DEFAULT, alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.plugin import CALLBACK, FENCE, JAR, PREFIX, plugin_properties, prefixed
