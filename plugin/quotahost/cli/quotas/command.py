@@ -181,8 +181,12 @@ def usage(
         work.begin("Summing the month")
         made = bill(spark, history, chosen, tuple(clusters or ()), labels)
     if csv is not None:
+        rows = (
+            (cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(round, amounts))
+            for cluster, label, amounts in made.amounts()
+        )
         with writing(csv):
-            csv.write_text(csv_text(_CSV, _csv_rows(made)), encoding="utf-8")
+            csv.write_text(csv_text(_CSV, rows), encoding="utf-8")
     _show_bill(made)
 
 
@@ -295,11 +299,6 @@ def _show_bill(made: "Bill") -> None:
 def _shown_bytes(amounts: Sequence[float]) -> list[str]:
     return [show_bytes(amount) + (" h" if column == "stored x hours" else "")
             for column, amount in zip(_BILL[2:], amounts, strict=True)]  # fmt: skip
-
-
-def _csv_rows(made: "Bill") -> Iterator[tuple[str | int, ...]]:
-    for cluster, label, amounts in made.amounts():
-        yield cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(round, amounts)
 
 
 def _counted(planned: Plan) -> str:
