@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, jvm, logs, names, pipeline, policies, refusal, scrape, shares, soak, topics
-from bench.disks import cold, latency, recovery, scope, stop, tap
+from bench import broker, jvm, names, pipeline, policies, refusal, soak
+from bench.disks import latency, recovery, scope, stop, tap
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda args: jvm.callback(),
@@ -16,20 +16,14 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "child": lambda args: broker.child(args.pairs),
     "flood": lambda args: broker.flood(args.clients),
     "names": lambda args: "\n\n".join(names.main(scope) for scope in ("user", "client")),
-    "logs": lambda args: f"{logs.steps()}\n\n{logs.whole_way()}",
     "refusal": lambda args: refusal.main(),
-    "scrape": lambda args: scrape.main(),
-    "topics": lambda args: topics.main(),
     "stop": lambda args: stop.main(),
     "latency": lambda args: latency.main(args.runs),
-    "cold": lambda args: cold.main(args.runs),
     "recovery": lambda args: recovery.main(args.runs),
     "tap": lambda args: tap.main(args.runs),
     "scope": lambda args: scope.main(),
     "policies": lambda args: policies.main(),
     "pipeline": lambda args: pipeline.main(),
-    "bytes": lambda args: pipeline.bytes_read(),
-    "shares": lambda args: shares.main(),
     "soak": lambda args: soak.main(args.minutes),
 }
 _BY_NAME_ONLY: Final = "soak"  # it takes an hour

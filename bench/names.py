@@ -21,8 +21,7 @@ from confluent_kafka import Producer
 
 from bench.markdown import machine_line, table
 from harness.clients.many_clients import introduce_clients
-from harness.clients.raw import PRODUCE, RawClient, produce_body
-from harness.clients.rawbatch import record_batch
+from harness.clients.raw import PRODUCE, RawClient, produce_body, record_batch
 from harness.java.jdk import program
 from harness.kafka.admin import DEFAULT, create_topic, set_quota
 from harness.kafka.node import KafkaNode

@@ -1,4 +1,4 @@
-"""Measures the Spark pipeline: its rate on a backlog, its latency, its CPU when idle, and the bytes that brokers read.
+"""Measures the Spark pipeline: its rate on a backlog, its latency, and its CPU when idle.
 
 The broker, the driver and this process share the machine, so its figures depend on the number of cores.
 """
@@ -224,49 +224,3 @@ def _share(driver: Driver, after: float) -> float:
     cpu, began = driver.cpu(), time.monotonic()
     time.sleep(IDLE)
     return (driver.cpu() - cpu) / (time.monotonic() - began)
-
-
-def bytes_read() -> str:
-    """A table: bytes that each broker reads in 5 s, for each way in which it can learn of the cluster's disks."""
-    lines = ["| brokers x 20 volumes | cluster-volumes | snapshots | all log directories |", "|---|---|---|---|"]
-    for brokers in (3, 100, 1000):
-        lines.append(_bytes_row(brokers))
-    return "\n".join(lines)
-
-
-REPLICAS: Final = 1000  # of each broker
-INTERVAL: Final = 5  # seconds
-A_RECORD: Final = 70  # bytes of Kafka's batch header and of the record's own fields
-
-
-def _bytes_row(brokers: int) -> str:
-    each = len(snapshot_records.encode(_large(1))) + A_RECORD
-    record = _record_size(brokers)
-    # DescribeLogDirsResponse v4 has for each replica index, size, offset lag, future and tags, and a name for a topic
-    # of ten partitions.
-    listed = brokers * REPLICAS * (4 + 8 + 8 + 1 + 1) + brokers * REPLICAS // 10 * 26
-    return f"| {brokers:,} | {record * INTERVAL:,} | {brokers * each:,} | {listed:,} |"
-
-
-def _large(broker: int, used: int = 0) -> snapshot_records.Snapshot:
-    """The snapshot of a large broker: 20 volumes of 4 TB, with limits."""
-    name = str(broker)
-    disks = (Volume(name, f"/dev/nvme{n}n1", 4 * 10**12, 10**12 + n * 10**9 + used) for n in range(20))
-    soft, hard = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
-    return snapshot_records.Snapshot(name, datetime.now(UTC), tuple(disks), soft, hard)
-
-
-def _record_size(brokers: int) -> int:
-    """Bytes of the cluster record of so many brokers, whose volumes are all of one size, by the reference model."""
-    from quotahost.pipeline.cluster import Rules
-    from tests.reference import volumes as model
-
-    now = datetime.now(UTC)
-    records = [
-        model.Record("t", 0, n, now + timedelta(seconds=5), str(n).encode(), snapshot_records.encode(_large(n, n)))
-        for n in range(brokers)
-    ]
-    found = model.rollup(
-        model.state(records, timedelta(minutes=1)), Rules("a-cluster"), 1, 1, int(now.timestamp() * 1000)
-    )
-    return len(cluster_records.encode(found[0])) + A_RECORD

@@ -21,8 +21,7 @@ from typing import Final
 
 from bench.markdown import machine_line, table
 from bench.names import OtherClient
-from harness.clients.raw import PRODUCE, produce_body
-from harness.clients.rawbatch import record_batch
+from harness.clients.raw import PRODUCE, produce_body, record_batch
 from harness.java.jmx import Jmx
 from harness.kafka.admin import create_topic, set_quota
 from harness.kafka.node import KafkaNode

@@ -4,8 +4,8 @@ The broker has two log directories, each a volume, of which one will fill. Its l
 used, so that the part takes a minute. A service that is exempt fills the disk; the users blue and green write to it,
 too, and are the producers that the limits act on. With ``factor.scope=topics`` the user purple, who writes to the other
 disk, isn't slowed. Kafka's window is two samples here, so that producers are slowed evenly; with its default of eleven
-each would get the window's bytes in one second and nothing for ten. Samples are taken twice a second: a live table
-shows the newest, findings and a picture show all.
+each would get the window's bytes in one second and nothing for ten. Samples are taken twice a second: some are
+printed, findings and a picture show all.
 """
 
 import time
@@ -17,12 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from matplotlib import pyplot
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from demo.pictures import save, tidy
-from demo.quotas import MEGA
+from demo.quotas import MEGA, mega
 from harness.clients.load import Load
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
@@ -79,6 +77,7 @@ USERS: Final = ("blue", "green")
 ELSEWHERE: Final = "purple"
 SERVICE: Final = 12 * MEGA  # bytes/s of the exempt service, which writes on at any factor
 POLL: Final = 0.5  # seconds between two samples
+EVERY: Final = 10  # samples between two that are printed
 PAUSE_TIME: Final = 5.0  # seconds to watch the pause before space is freed
 OPEN_TIME: Final = 6.0  # seconds to watch the producers afterwards
 ACT_TIMEOUT: Final = 60.0  # seconds
@@ -144,11 +143,17 @@ class Recording:
         return (last.totals[ELSEWHERE] - first.totals[ELSEWHERE]) / max(0.1, last.at - first.at) / before
 
 
-Show = Callable[[Recording, str], None]
+def play(directory: Path, console: Console) -> Recording:
+    """Plays all acts on a broker of its own, and says what is going on."""
+    console.print("[bold]Now a disk: its soft and hard limits are set live, 80 and 240 MB above what is used")
+    console.print("another broker starts, with two log directories, and quota.window.num=2 for even rates ...")
+    with broker(directory) as (node, two_volumes):
+        if not two_volumes:
+            console.print("no file system can be mounted here, so purple's disk is the one that fills, too")
+        return _play(node, two_volumes, console)
 
 
-def play(node: KafkaNode, two_volumes: bool, show: Show) -> Recording:
-    """Plays all acts; calls ``show`` after each sample, with a caption that says what is going on."""
+def _play(node: KafkaNode, two_volumes: bool, console: Console) -> Recording:
     full, other = node.data_dirs
     topics = {name: topic_on(node, full, name) for name in ("written", "filling")}
     topics["elsewhere"] = topic_on(node, other, "elsewhere")
@@ -162,7 +167,7 @@ def play(node: KafkaNode, two_volumes: bool, show: Show) -> Recording:
     with ExitStack() as stack:
         for load in loads.values():
             stack.enter_context(load)
-        _Runner(node, recording, loads, show).run()
+        _Acts(node, recording, loads, console).play()
     return recording
 
 
@@ -179,14 +184,14 @@ def consumed(node: KafkaNode) -> int:
     return read_disks("1", [str(node.data_dirs[0])]).volumes[0].consumed
 
 
-class _Runner:
+class _Acts:
     """Takes samples while it plays the acts one after the other."""
 
-    def __init__(self, node: KafkaNode, recording: Recording, loads: dict[str, Load], show: Show) -> None:
-        self._node, self._recording, self._loads, self._show = node, recording, loads, show
-        self._began = time.monotonic()
+    def __init__(self, node: KafkaNode, recording: Recording, loads: dict[str, Load], console: Console) -> None:
+        self._node, self._recording, self._loads, self._console = node, recording, loads, console
+        self._began, self._caption = time.monotonic(), ""
 
-    def run(self) -> None:
+    def play(self) -> None:
         recording = self._recording
         caption = "the disk fills: above the soft limit who writes to it is slowed, but not the exempt service"
         self._watch_until(lambda: self._state_is("PAUSE"), caption)
@@ -202,8 +207,7 @@ class _Runner:
     def _watch_until(self, reached: Callable[[], bool], caption: str) -> None:
         end = time.monotonic() + ACT_TIMEOUT
         while not reached() and time.monotonic() < end:
-            self._recording.samples.append(self._sample())
-            self._show(self._recording, caption)
+            self._take_sample(caption)
             time.sleep(POLL)
 
     def _watch_for(self, seconds: float, caption: str) -> None:
@@ -212,6 +216,17 @@ class _Runner:
 
     def _state_is(self, state: str) -> bool:
         return bool(self._recording.samples) and self._recording.samples[-1].state == state
+
+    def _take_sample(self, caption: str) -> None:
+        """Take a sample, and print each new caption and every tenth sample."""
+        self._recording.samples.append(sample := self._sample())
+        if caption != self._caption:
+            self._caption = caption
+            self._console.print(caption)
+        if len(self._recording.samples) % EVERY == 0:
+            rates = ", ".join(f"{user} {mega(rate)}" for user, rate in sample.rates.items())
+            used = f"{sample.consumed / 1e6:,.0f} MB used, factor {sample.factor:.2f} ({sample.state})"
+            self._console.print(f"  {used}, {sample.rejections:,.0f} requests turned back, producers: {rates}")
 
     def _sample(self) -> Sample:
         table = Jmx(self._node).query("quotahost:type=QuotaTable")["quotahost:type=QuotaTable"]
@@ -222,35 +237,8 @@ class _Runner:
         return Sample(at, consumed(self._node), table["Factor"], state, rates, totals, fence["Rejections"])
 
 
-BAR: Final = 40
 COLOURS: Final = {"blue": "#1f77b4", "green": "#2ca02c", "purple": "#8e44ad", "service": "#7f7f7f"}
 NAMES: Final = {ELSEWHERE: "purple, to another disk", "service": "service, exempt"}
-STYLES: Final = {"OPEN": "green", "THROTTLE": "yellow", "PAUSE": "red"}
-
-
-def live(recording: Recording, caption: str) -> Group:
-    """The newest sample as a table under the caption, with the rates below it."""
-    sample = recording.samples[-1]
-    table = Table(title=caption, title_justify="left")
-    for column in ("volume", "", "to soft", "to hard", "factor", "state", "turned back"):
-        table.add_column(column)
-    table.add_row(
-        f"{sample.consumed / 1e6:,.0f} MB",
-        _bar(recording, sample),
-        f"{(recording.soft - sample.consumed) / 1e6:,.0f} MB",
-        f"{(recording.hard - sample.consumed) / 1e6:,.0f} MB",
-        f"{sample.factor:.2f}",
-        Text(sample.state, style=STYLES[sample.state]),
-        f"{sample.rejections:,.0f} requests",
-    )
-    rates = ", ".join(f"{user} {rate / 1e6:.1f} MB/s" for user, rate in sample.rates.items())
-    return Group(table, Text(rates))
-
-
-def _bar(recording: Recording, sample: Sample) -> Text:
-    start = recording.samples[0].consumed
-    share = (sample.consumed - start) / max(1, recording.hard - start)
-    return Text("█" * max(0, min(BAR, round(BAR * share))), style=STYLES[sample.state])
 
 
 def findings(recording: Recording) -> list[tuple[str, bool]]:

@@ -1,8 +1,8 @@
 """The demo's first part: a broker with quotahost, three clients, and three phases of quotas.
 
 Each phase changes the running broker: client quotas by the Admin API, one of them raised, and a supplier swapped in. It
-is measured whether each client reaches its quota. A live table shows the clients meanwhile; at the end a summary and a
-picture show their rates against their quotas.
+is measured whether each client reaches its quota. At the end a summary and a picture show the clients' rates against
+their quotas.
 """
 
 import subprocess
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from matplotlib import pyplot
-from rich.console import Group
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -25,7 +25,6 @@ from demo.pictures import save
 from harness.clients.consumer import ConsumerLoad
 from harness.clients.load import KAFKA_WINDOW, Load
 from harness.clients.producer import ProducerLoad, fill_topic
-from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
 from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
@@ -45,18 +44,13 @@ class Client:
         user: its user name.
         quota_type: PRODUCE or FETCH.
         load: the running client.
-        quotas: since when (monotonic seconds) which quota applies (bytes/s), and the supplier that gives it.
+        quotas: since when (monotonic seconds) which quota applies (bytes/s).
     """
 
     user: str
     quota_type: str
     load: Load
-    quotas: list[tuple[float, float, str]] = field(default_factory=list)
-
-    @property
-    def supplier(self) -> str:
-        """The name of the supplier that gives its present quota."""
-        return self.quotas[-1][2]
+    quotas: list[tuple[float, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -152,71 +146,52 @@ def clients(node: KafkaNode) -> Iterator[list[Client]]:
         yield made
 
 
-def limit(node: KafkaNode, client: Client) -> float | None:
-    """The client's limit in the broker's table, in bytes/s; None if it is unlimited or still a newcomer."""
-    quota = quota_now(node, client.user, "app", client.quota_type)
-    return None if quota.newcomer else quota.limit
-
-
 def _has(node: KafkaNode, client: Client, quota: float) -> bool:
-    return limit(node, client) == quota
+    """Whether the client has this quota in the broker's table."""
+    known = quota_now(node, client.user, "app", client.quota_type)
+    return not known.newcomer and known.limit == quota
 
 
-def start(phase: Phase, node: KafkaNode, all_clients: list[Client]) -> float:
-    """Waits until the phase's change has reached the broker's table; returns the monotonic moment."""
-    for client in all_clients:
-        quota = phase.quotas[client.user][0]
-        eventually(partial(_has, node, client, quota), what=f"{client.user}'s quota of {quota:.0f}")
-    now = time.monotonic()
-    for client in all_clients:
-        quota, supplier = phase.quotas[client.user]
-        client.quotas.append((now, quota, supplier))
-    return now
+def play(directory: Path, windows: int, console: Console) -> tuple[list[Result], list[Client], float]:
+    """Plays all phases on a broker of its own; the results, the clients, and the monotonic moment of the end."""
+    console.print("a Kafka broker starts, with quotahost.jar on its class path and quotahost's properties ...")
+    started, results = time.monotonic(), list[Result]()
+    with broker(directory) as node:
+        seconds = time.monotonic() - started
+        console.print(f"the broker at {node.bootstrap} runs, with Python inside it, after {seconds:.1f} s")
+        PHASES[0].change(node)
+        with clients(node) as all_clients:
+            for phase in PHASES:
+                phase.change(node)
+                results += _play(phase, node, windows, all_clients, console)
+            return results, all_clients, time.monotonic()
 
 
-def results(phase: Phase, since: float, windows: int, all_clients: list[Client]) -> list[Result]:
+def _play(phase: Phase, node: KafkaNode, windows: int, all_clients: list[Client], console: Console) -> Iterator[Result]:
     """Each client's rate over whole quota windows, without the first one after the change."""
+    console.print(phase.title)
+    for client in all_clients:
+        quota, _ = phase.quotas[client.user]
+        eventually(partial(_has, node, client, quota), what=f"{client.user}'s quota of {quota:.0f}")
+    since = time.monotonic()
+    for client in all_clients:
+        client.quotas.append((since, phase.quotas[client.user][0]))
     begin, end = since + KAFKA_WINDOW, since + KAFKA_WINDOW * (1 + windows)
-    return [
-        Result(phase.title, client, phase.quotas[client.user][0], client.load.meter.rate(begin, end))
-        for client in all_clients
-    ]
-
-
-BAR: Final = 30
+    while (seconds_left := end - time.monotonic()) > 0:
+        time.sleep(min(5.0, seconds_left))
+        lines = (
+            f"{client.user} {mega(client.load.meter.rate_over(KAFKA_WINDOW))} of {mega(quota)} by {supplier}"
+            for client in all_clients
+            for quota, supplier in [phase.quotas[client.user]]
+        )
+        console.print("  " + ", ".join(lines))
+    for client in all_clients:
+        yield Result(phase.title, client, phase.quotas[client.user][0], client.load.meter.rate(begin, end))
 
 
 def mega(rate: float) -> str:
     """A rate in bytes/s as text in MB/s."""
     return f"{rate / 1e6:.2f} MB/s"
-
-
-def live(title: str, left: float, node: KafkaNode, all_clients: list[Client]) -> Group:
-    """A table of each client's quota and of the rate that it achieves right now."""
-    table = Table(title=f"{title}  ({max(0, left):.0f} s)", title_justify="left", expand=False)
-    for column in ("client", "type", "quota", "given by", "achieved, last 11 s", "", "throttle time"):
-        table.add_column(column)
-    for client in all_clients:
-        quota = client.quotas[-1][1]
-        since = max(client.load.meter.started, time.monotonic() - KAFKA_WINDOW)
-        rate = client.load.meter.rate(since, time.monotonic())
-        throttle = client.load.max_throttle(time.monotonic() - KAFKA_WINDOW)
-        bar = Text("█" * min(BAR, round(BAR * rate / 6e6)), style="green" if rate <= 1.1 * quota else "yellow")
-        table.add_row(
-            client.user, client.quota_type, mega(quota), client.supplier, mega(rate), bar, f"{throttle * 1000:.0f} ms"
-        )
-    return Group(table, Text(_status_line(node), style="dim"))
-
-
-def _status_line(node: KafkaNode) -> str:
-    beans = Jmx(node).query("quotahost:*")
-    of = {name.split("type=")[1]: bean for name, bean in beans.items() if ",name=" not in name}
-    table, lease = of["QuotaTable"], of["Lease"]
-    return (
-        f"clients known: {table['Clients']:.0f} · "
-        f"a new client has its quota within {table['ResolveTimeP99'] * 1000:g} ms (p99) · "
-        f"factor: {table['Factor']:.2f} · the Python host's last sign of life: {lease['Age'] * 1000:.0f} ms ago"
-    )
 
 
 def summary(all_results: list[Result]) -> Table:
@@ -253,7 +228,7 @@ def draw(all_clients: list[Client], end: float, file: Path) -> None:
         rates = [(meter.total_at(m) - meter.total_at(m - KAFKA_WINDOW)) / KAFKA_WINDOW / 1e6 for m in moments]
         colour = COLOURS[client.user]
         axes.plot([m - zero for m in moments], rates, color=colour, label=f"{client.user} ({client.quota_type})")
-        steps = [*((moment - zero, quota / 1e6) for moment, quota, _ in client.quotas), (end - zero, 0.0)]
+        steps = [*((moment - zero, quota / 1e6) for moment, quota in client.quotas), (end - zero, 0.0)]
         for (start, quota), (stop, _) in pairwise(steps):
             axes.hlines(quota, start, stop, colors=colour, linestyles="dashed", linewidth=1)
     axes.set(

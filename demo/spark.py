@@ -1,35 +1,165 @@
 """The demo's part with Spark: three brokers, the pipeline, and a disk that fills.
 
-Each act does something to the brokers, the disk or the pipeline, waits for the state that must follow, and says in a
-sentence what happened. In the middle the pipeline is killed, and the brokers go on protecting the disk by each other's
-snapshots. Samples of all brokers are taken all the while: a live table or plain lines show them, and in the end a
-summary of the acts and a picture.
+``_running`` starts the brokers, which read the pipeline's record, and while none arrives the snapshots; a producer
+writes to each. An exempt service fills the disk of broker 3, whose limits are set close above what is used.
+``_Acts`` does something to the disk or the pipeline, waits for the state that must follow, and says in a sentence what
+happened. In the middle the pipeline is killed, and the brokers go on protecting the disk by each other's snapshots.
+Samples of all brokers are taken all the while and printed now and then; in the end follow a summary of the acts and a
+picture.
 """
 
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from confluent_kafka import Consumer, TopicPartition
 from matplotlib import pyplot
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from demo.disk import STYLES
+from demo.disk import consumed
 from demo.pictures import save, tidy
-from demo.quotas import mega
-from demo.spark_cluster import BROKER, RECORD_SOURCE, SNAPSHOT_SOURCE, BrokerSample, Sample, Setup, running_setup
-from harness.plugin import ROOT
+from demo.quotas import MEGA, mega
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.producer import ProducerLoad
+from harness.java.jmx import Jmx
+from harness.kafka.admin import alter_broker_config, delete_topics, place_topics
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, PREFIX, ROOT, STATES, plugin_properties
 from harness.system.filesystem import own_file_system
+from harness.system.pipeline import PipelineProcess
+
+PICTURE: Final = ROOT / "build/demo/spark.png"
+LOGS: Final = ROOT / "build/demo/spark-logs"
+WITHOUT: Final = "The Spark pipeline is not part of this run; to see it at work: SPARK=1 make demo"
+
+# ---- what runs -------------------------------------------------------------------------------------------------
+
+FILLING: Final = "filling"  # the topic that fills the disk of broker 3
+SOFT: Final = 60 * MEGA  # bytes above what is used when the disk begins to fill
+HARD: Final = 190 * MEGA
+SERVICE: Final = 4 * MEGA  # bytes/s of the exempt service; slow, because Spark needs some seconds for each step
+QUOTA: Final = 1 * MEGA  # bytes/s of each producer
+# The factor source that reads the pipeline's record, and its standby, which reads all snapshots.
+RECORD_SOURCE, SNAPSHOT_SOURCE = "cluster-volumes", "snapshots"
+VALIDITY: Final = "10s"
+SETTINGS: Final = {
+    "factor.source": RECORD_SOURCE,
+    "validity": VALIDITY,
+    "snapshots.period": "1s",
+    "fence.authorizer": "none",
+    "static.produce": str(QUOTA),
+    "static.scope": "client",
+    "static.excluded.principal.name.list": "User:service",
+    # The limits of brokers 1 and 2, whose disk is this machine's: so high that it never reaches them.
+    "static.storage.soft": str(10**15),
+    "static.storage.hard": str(10**15),
+}
+
+
+def missing() -> str | None:
+    """A sentence about what must be installed before this part can be played; None if nothing is missing."""
+    if find_spec("pyspark") is None:
+        return "pyspark is missing: run 'make build', or pip install 'quotahost[spark]'"
+    return None
+
+
+def topic(broker: int) -> str:
+    """The topic whose only replica is on that broker."""
+    return f"written-{broker}"
+
+
+@contextmanager
+def _running(folder: Path, console: Console) -> Iterator["_Acts"]:
+    """Three brokers and their producers; the pipeline is not started yet."""
+    properties = plugin_properties(SETTINGS) | FENCE | {"log.segment.delete.delay.ms": "200"} | dict(QUICK_QUOTAS)
+    users = dict.fromkeys(("app", "service"), "secret")
+    with Cluster(folder, brokers=3, classpath=[JAR], properties=properties, users=users) as cluster:
+        place_topics(cluster, {topic(n): n for n in (1, 2, 3)} | {FILLING: 3})
+        config: dict[str, Any] = cluster.client_config("app", "app") | {"linger.ms": 50}
+        # A rate just below the quota is even; a producer that has more to send gets it in bursts.
+        loads = {n: ProducerLoad(config, topic(n), rate=0.95 * QUOTA) for n in (1, 2, 3)}
+        service = ProducerLoad(cluster.client_config("service", "filler"), FILLING, rate=SERVICE)
+        driver = PipelineProcess(folder / "pipeline", cluster.bootstrap, tick="1s", interval="500ms", validity=VALIDITY)
+        with ExitStack() as stack:
+            stack.callback(driver.kill)
+            stack.callback(service.stop)
+            for load in loads.values():
+                stack.enter_context(load)
+            yield _Acts(console, cluster, loads, service, driver)
+
+
+# ---- samples ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BrokerSample:
+    """One broker at one moment.
+
+    Attributes:
+        state: OPEN, THROTTLE or PAUSE.
+        factor: the factor in force.
+        source: the factor source that answers; empty if none does.
+        age: the age of the cluster record in seconds; None if there is none.
+        transitions: how often the state has changed.
+        rate: bytes/s over the last 2 s of the producer that writes to it.
+    """
+
+    state: str
+    factor: float
+    source: str
+    age: float | None
+    transitions: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """All brokers by id at one moment, in seconds since the start."""
+
+    at: float
+    brokers: dict[int, BrokerSample]
+
+    def all_are(self, state: str) -> bool:
+        """Whether every broker is in that state."""
+        return all(broker.state == state for broker in self.brokers.values())
+
+    def all_use(self, source: str) -> bool:
+        """Whether that factor source answers on every broker."""
+        return all(broker.source == source for broker in self.brokers.values())
+
+
+def _sample(node: KafkaNode, load: ProducerLoad) -> BrokerSample:
+    beans: dict[str, dict[str, Any]] = {}
+    # One by one: a bean that is removed during a query makes the whole query fail.
+    for kind in ("QuotaTable", "Factor", "FactorSource,*", "ClusterRecord"):
+        beans |= Jmx(node).query(f"quotahost:type={kind}")
+    beans = {name.removeprefix("quotahost:type="): bean for name, bean in beans.items()}
+    table, age = beans["QuotaTable"], beans.get("ClusterRecord", {}).get("Age")
+    answers = {source: beans.get(f"FactorSource,name={source}", {}) for source in (RECORD_SOURCE, SNAPSHOT_SOURCE)}
+    return BrokerSample(
+        STATES[int(table["State"])],
+        float(table["Factor"]),
+        next((source for source, bean in answers.items() if bean.get("Answers") == 1), ""),
+        None if age is None else float(age),
+        float(beans["Factor"]["Transitions"]),
+        load.meter.rate_over(2.0),
+    )
+
+
+# ---- the acts --------------------------------------------------------------------------------------------------
 
 POLL: Final = 0.5  # seconds between two samples
+EVERY: Final = 10  # samples between two that are printed
 ACT_TIMEOUT: Final = 60.0  # seconds for one act
 SPARK_TIMEOUT: Final = 240.0  # seconds for Spark's first record on a busy machine
 # Spark has warmed up when in so many samples no record is older than so many seconds.
@@ -38,40 +168,40 @@ FRESH_AGE: Final = 4.0
 WATCH_TIME: Final = 3.0  # seconds to watch that nothing changes
 
 
-@dataclass(frozen=True)
-class Act:
-    """What should happen, whether it did, and what happened. ``passed`` is None if the act was not played."""
+class Act(NamedTuple):
+    """What should happen, whether it did (None if the act was not played), and what happened."""
 
     title: str
     passed: bool | None
     outcome: str
 
 
-@dataclass
-class Recording:
-    """All samples, the moments to mark in the picture (seconds since the start, by label), and the acts."""
+class _Acts:
+    """Plays the acts one after the other, until one fails.
 
-    samples: list[Sample] = field(default_factory=list)
-    marks: dict[str, float] = field(default_factory=dict)
-    acts: list[Act] = field(default_factory=list)
+    Attributes:
+        samples: all of them.
+        marks: the moments to mark in the picture, in seconds since the start, by label.
+    """
 
-
-Show = Callable[[Setup, Recording, str], None]
-
-
-def play(setup: Setup, show: Show) -> Recording:
-    """Plays the acts until one fails; calls ``show`` after each sample with a caption."""
-    return _Runner(setup, show).run()
-
-
-class _Runner:
-    def __init__(self, setup: Setup, show: Show) -> None:
-        self._setup, self._show = setup, show
-        self.recording = Recording()
+    def __init__(
+        self,
+        console: Console,
+        cluster: Cluster,
+        loads: dict[int, ProducerLoad],
+        service: ProducerLoad,
+        driver: PipelineProcess,
+    ) -> None:
+        self._console, self._cluster, self._loads = console, cluster, loads
+        self._service, self._driver = service, driver
+        self._began = time.monotonic()
+        self.samples: list[Sample] = []
+        self.marks: dict[str, float] = {}
+        self._caption, self._limits = "", ""
         self._records_at_pause = 0  # how many records had been appended when all had stopped
         self._samples_before_pause = 0  # how many samples were taken until then
 
-    def run(self) -> Recording:
+    def play(self) -> list[Act]:
         acts = {
             "Spark starts: all three brokers read its record": self._start_spark,
             "a disk fills beyond its soft limit: all three are slowed alike": self._fill_to_soft,
@@ -80,20 +210,17 @@ class _Runner:
             "Spark is back: its record answers again": self._restart_spark,
             "space is freed: all three are let go": self._free_space,
         }
-        passed_so_far = True
+        played: list[Act] = []
         for title, act in acts.items():
-            passed, outcome = act() if passed_so_far else (None, "not played")
-            self.recording.acts.append(Act(title, passed, outcome))
-            passed_so_far = bool(passed)
-        return self.recording
-
-    # ---- the acts ----
+            goes_on = all(earlier.passed for earlier in played)
+            played.append(Act(title, *(act() if goes_on else (None, "not played"))))
+        return played
 
     def _start_spark(self) -> tuple[bool, str]:
         seconds = self._watch_until(
             "Spark starts; until its first record, each broker reads the snapshots of all brokers",
             lambda sample: sample.all_are("OPEN") and self._steady(),
-            self._setup.driver.launch,
+            self._driver.launch,
             timeout=SPARK_TIMEOUT,
         )
         if seconds is None:
@@ -105,26 +232,34 @@ class _Runner:
 
     def _fill_to_soft(self) -> tuple[bool, str]:
         caption = "the disk of broker 3 fills; brokers 1 and 2 have space, but the record shows the disk of broker 3"
-        seconds = self._watch_until(caption, lambda sample: sample.all_are("THROTTLE"), self._setup.disk.fill)
+        seconds = self._watch_until(caption, lambda sample: sample.all_are("THROTTLE"), self._fill)
         if seconds is None:
             return False, self._why_not(ACT_TIMEOUT)
-        factors = [f"{broker_sample.factor:.2f}" for broker_sample in self._newest.brokers.values()]
+        factors = [f"{broker.factor:.2f}" for broker in self.samples[-1].brokers.values()]
         self._watch_for(
             WATCH_TIME, "between soft and hard limit: the fuller the disk of broker 3, the slower all three"
         )
         return True, f"THROTTLE on all, factors {', '.join(factors)} in the first sample"
 
+    def _fill(self) -> None:
+        """Set the limits of broker 3 above what is used, as an operator does, and start the service."""
+        used = self._used()
+        limits = {"soft": used + SOFT, "hard": used + HARD}
+        changes = {f"{PREFIX}static.storage.{side}": str(level) for side, level in limits.items()}
+        alter_broker_config(self._cluster.brokers[0], changes, broker=3)
+        self._limits = "".join(f", {side} {level / 1e6:,.0f} MB" for side, level in limits.items())
+        self._service.start()
+
     def _fill_to_hard(self) -> tuple[bool, str]:
         caption = "the disk comes close to its hard limit: producers become slower and slower"
-        seconds = self._watch_until(caption, lambda sample: sample.all_are("PAUSE"), self._setup.disk.on_throttle)
-        if seconds is None:
+        if self._watch_until(caption, lambda sample: sample.all_are("PAUSE")) is None:
             return False, self._why_not(ACT_TIMEOUT)
-        by_record = self._newest.all_use(RECORD_SOURCE)
-        self._setup.disk.on_pause()
+        by_record = self.samples[-1].all_use(RECORD_SOURCE)
+        self._service.stop()
         caption = "the disk is at its hard limit: the fence turns all producers back"
         self._watch_for(2 * POLL, caption)  # requests that were under way may still be appended
-        self._records_at_pause = self._setup.records()
-        self._samples_before_pause = len(self.recording.samples) - 1
+        self._records_at_pause = self._records()
+        self._samples_before_pause = len(self.samples) - 1
         self._watch_for(WATCH_TIME, caption)
         return by_record and self._nobody_passed(), f"PAUSE on all, {self._appended()} in {WATCH_TIME:.0f} s"
 
@@ -132,7 +267,7 @@ class _Runner:
         seconds = self._watch_until(
             "Spark was killed; its last record grows old, and until it is too old all producers stay stopped",
             lambda sample: sample.all_use(SNAPSHOT_SOURCE),
-            self._setup.driver.kill,
+            self._driver.kill,
             mark="kill -9",
         )
         if seconds is None:
@@ -146,75 +281,63 @@ class _Runner:
         seconds = self._watch_until(
             "Spark is started again, from its checkpoint",
             lambda sample: sample.all_use(RECORD_SOURCE),
-            self._setup.driver.launch,
+            self._driver.launch,
             mark="started again",
-            done="back",
             timeout=SPARK_TIMEOUT,
         )
         if seconds is None:
             return False, self._why_not(SPARK_TIMEOUT)
+        self.marks["back"] = self.samples[-1].at
         self._watch_for(
             WATCH_TIME, "brokers read its record again; the disk is still full, so no producer gets through"
         )
         return self._nobody_passed(), f"{seconds:.0f} s after its start; {self._appended()} since the stop"
 
     def _free_space(self) -> tuple[bool, str]:
-        caption = "the disk's space is freed"
-        opened = self._watch_until(caption, lambda sample: sample.all_are("OPEN"), self._setup.disk.free, mark="freed")
+        opened = self._watch_until(
+            "the disk's space is freed",
+            lambda sample: sample.all_are("OPEN"),
+            lambda: delete_topics(self._cluster, FILLING),
+            mark="freed",
+        )
         if opened is None:
             return False, self._why_not(ACT_TIMEOUT)
-        freed, sent = (self.recording.marks["freed"], {n: load.meter.bytes for n, load in self._setup.loads.items()})
+        sent = {broker: load.meter.bytes for broker, load in self._loads.items()}
         on = self._watch_until(
             "all producers are let go",
-            lambda _: all(load.meter.bytes > sent[n] for n, load in self._setup.loads.items()),
+            lambda _: all(load.meter.bytes > sent[broker] for broker, load in self._loads.items()),
         )
-        after = self._newest.at - freed
+        after = self.samples[-1].at - self.marks["freed"]
         self._watch_for(2 * WATCH_TIME, "all three producers write as before")
         return on is not None, f"OPEN on all after {opened:.1f} s; all three produce after {after:.1f} s"
 
-    # ---- samples ----
-
-    @property
-    def _newest(self) -> Sample:
-        return self.recording.samples[-1]
+    # ---- watching ----
 
     def _watch_until(
         self,
         caption: str,
         reached: Callable[[Sample], bool],
-        first: Callable[[], None] = lambda: None,
+        first: Callable[[], object] = lambda: None,
         mark: str = "",
-        done: str = "",
         timeout: float = ACT_TIMEOUT,
     ) -> float | None:
-        """Calls ``first``, then takes samples until the condition is reached.
-
-        ``mark`` and ``done`` label the begin and the end in the picture.
+        """Calls ``first``, whose moment ``mark`` labels in the picture, and takes samples until one is as wanted.
 
         Returns:
             How many seconds it took; None if it took longer than timeout, or Spark ended.
         """
-        begin = time.monotonic()
+        begin = time.monotonic() - self._began
         if mark:
-            self.recording.marks[mark] = begin - self._setup.began
+            self.marks[mark] = begin
         first()
-        while time.monotonic() - begin < timeout:
+        while time.monotonic() - self._began < begin + timeout:
             self._take_sample(caption)
-            if self._spark_ended():
+            if self._driver.exit_code is not None:
                 return None
-            if reached(self._newest):
-                if done:
-                    self.recording.marks[done] = self._newest.at
-                return self._newest.at - (begin - self._setup.began)
+            if reached(self.samples[-1]):
+                return self.samples[-1].at - begin
             time.sleep(POLL)
         return None
-
-    def _steady(self) -> bool:
-        """Whether records reach all brokers in time. Spark's first batches are slow, until its JVM is warm."""
-        samples = self.recording.samples[-STEADY_SAMPLES:]
-        ages = [broker_sample.age for sample in samples for broker_sample in sample.brokers.values()]
-        quick = all(age is not None and age < FRESH_AGE for age in ages)
-        return len(samples) == STEADY_SAMPLES and quick and all(sample.all_use(RECORD_SOURCE) for sample in samples)
 
     def _watch_for(self, seconds: float, caption: str) -> None:
         end = time.monotonic() + seconds
@@ -223,182 +346,66 @@ class _Runner:
             self._take_sample(caption)
 
     def _take_sample(self, caption: str) -> None:
-        self.recording.samples.append(self._setup.sample())
-        self._show(self._setup, self.recording, caption)
-
-    # ---- checks ----
-
-    def _nobody_passed(self) -> bool:
-        """Whether no producer got through since the stop, neither in a sample nor between two samples."""
-        samples = self.recording.samples[self._samples_before_pause :]
-        shut = all(broker_sample.factor == 0.0 for sample in samples for broker_sample in sample.brokers.values())
-        changes = [
-            {n: broker_sample.transitions for n, broker_sample in sample.brokers.items()}
-            for sample in (samples[0], samples[-1])
-        ]
-        return shut and changes[0] == changes[1] and self._setup.records() == self._records_at_pause
-
-    def _appended(self) -> str:
-        records = self._setup.records() - self._records_at_pause
-        return "0 bytes appended" if records == 0 else f"{records} records appended"
-
-    def _spark_ended(self) -> bool:
-        """Whether Spark ended by itself, which it should not."""
-        return self._setup.driver.exit_code is not None
-
-    def _why_not(self, timeout: float) -> str:
-        what = "Spark ended by itself" if self._spark_ended() else f"it did not happen within {timeout:.0f} s"
-        lines = self._setup.driver.log_text().strip().splitlines()
-        return f"{what}; its last line: {lines[-1] if lines else 'none'}"
-
-
-BAR: Final = 20
-_EVERY: Final = 10  # samples between two plain lines
-
-
-def live(setup: Setup, recording: Recording, caption: str) -> Group:
-    """The newest sample as a table under the caption."""
-    sample = recording.samples[-1]
-    table = Table()
-    for column in ("broker", "state", "factor", "", "which source answers", "age of the record", "producer"):
-        table.add_column(column)
-    for broker, broker_sample in sample.brokers.items():
-        table.add_row(
-            str(broker),
-            Text(f"{broker_sample.state:8}", style=STYLES[broker_sample.state]),
-            f"{broker_sample.factor:.2f}",
-            Text(
-                "█" * round(BAR * broker_sample.factor) + "·" * (BAR - round(BAR * broker_sample.factor)),
-                STYLES[broker_sample.state],
-            ),
-            f"{broker_sample.source:15}",
-            _age(broker_sample),
-            mega(broker_sample.rate),
-        )
-    acts = Text(f"{sample.at:.0f} s · {disk(setup)}", style="dim")
-    return Group(Text(caption, style="bold"), table, acts)
-
-
-def disk(setup: Setup) -> str:
-    """A sentence about how full the disk of broker 3 is."""
-    outcome = f"disk of broker {BROKER}: {setup.disk.used() / 1e6:,.0f} MB used"
-    if setup.disk.limits is None:
-        return outcome
-    soft, hard = (level / 1e6 for level in setup.disk.limits)
-    return f"{outcome}, soft {soft:,.0f} MB, hard {hard:,.0f} MB"
-
-
-def _age(broker_sample: BrokerSample) -> str:
-    return "none yet" if broker_sample.age is None else f"{broker_sample.age:4.1f} s"
-
-
-class PlainOutput:
-    """Prints lines on a console that is no terminal: each new caption, and a sample now and then."""
-
-    def __init__(self, console: Console) -> None:
-        self._console, self._caption = console, ""
-
-    def __call__(self, setup: Setup, recording: Recording, caption: str) -> None:
-        """Print the newest sample, if the caption is new or enough samples have passed."""
+        """Take a sample; it is printed if the caption is new, or enough samples have passed."""
+        at = time.monotonic() - self._began
+        brokers = {node.node_id: _sample(node, self._loads[node.node_id]) for node in self._cluster.brokers}
+        self.samples.append(Sample(at, brokers))
         if caption != self._caption:
             self._caption = caption
             self._console.print(caption, soft_wrap=True)
-        elif len(recording.samples) % _EVERY:
+        elif len(self.samples) % EVERY:
             return
-        sample = recording.samples[-1]
-        outcome = (
-            f"{n} {broker_sample.state} {broker_sample.factor:.2f} {_source_and_rate(broker_sample)}"
-            for n, broker_sample in sample.brokers.items()
+        shown = " | ".join(
+            f"{number} {broker.state} {broker.factor:.2f} by {broker.source or 'none'}, {mega(broker.rate)}"
+            for number, broker in brokers.items()
         )
-        self._console.print(f"  {sample.at:3.0f} s  {' | '.join(outcome)}; {disk(setup)}", soft_wrap=True)
+        used = f"disk of broker 3: {self._used() / 1e6:,.0f} MB used{self._limits}"
+        self._console.print(f"  {at:3.0f} s  {shown}; {used}", soft_wrap=True)
+
+    def _used(self) -> int:
+        return consumed(self._cluster.brokers[2])
+
+    def _records(self) -> int:
+        """How many records were appended to the producers' topics, acknowledged or not."""
+        consumer = Consumer(self._cluster.client_config(client_id="harness") | {"group.id": "harness"})
+        try:
+            partitions = [TopicPartition(topic(broker), 0) for broker in self._loads]
+            return sum(int(consumer.get_watermark_offsets(one, timeout=30)[1]) for one in partitions)
+        finally:
+            consumer.close()
+
+    # ---- what must hold ----
+
+    def _steady(self) -> bool:
+        """Whether records reach all brokers in time. Spark's first batches are slow, until its JVM is warm."""
+        samples = self.samples[-STEADY_SAMPLES:]
+        ages = [broker.age for sample in samples for broker in sample.brokers.values()]
+        quick = all(age is not None and age < FRESH_AGE for age in ages)
+        return len(samples) == STEADY_SAMPLES and quick and all(sample.all_use(RECORD_SOURCE) for sample in samples)
+
+    def _nobody_passed(self) -> bool:
+        """Whether no producer got through since the stop, neither in a sample nor between two samples."""
+        samples = self.samples[self._samples_before_pause :]
+        shut = all(broker.factor == 0.0 for sample in samples for broker in sample.brokers.values())
+        first, last = ([broker.transitions for broker in samples[end].brokers.values()] for end in (0, -1))
+        return shut and first == last and self._records() == self._records_at_pause
+
+    def _appended(self) -> str:
+        records = self._records() - self._records_at_pause
+        return "0 bytes appended" if records == 0 else f"{records} records appended"
+
+    def _why_not(self, timeout: float) -> str:
+        has_ended = self._driver.exit_code is not None
+        what = "Spark ended by itself" if has_ended else f"it did not happen within {timeout:.0f} s"
+        lines = self._driver.log_text().strip().splitlines()
+        return f"{what}; its last line: {lines[-1] if lines else 'none'}"
 
 
-def _source_and_rate(broker_sample: BrokerSample) -> str:
-    return f"by {broker_sample.source or 'none'}, {mega(broker_sample.rate)}"
-
-
-def output_for(console: Console, shown: Live) -> Show:
-    """The function that shows a sample on this console."""
-    return (
-        (lambda setup, recording, caption: shown.update(live(setup, recording, caption), refresh=True))
-        if console.is_terminal
-        else PlainOutput(console)
-    )
-
-
-def summary(acts: list[Act]) -> Table:
-    """A table of all acts, each with a tick or a cross."""
-    table = Table(title="With the Spark pipeline", title_justify="left")
-    for column in ("", "what should happen", "what happened"):
-        table.add_column(column)
-    for act in acts:
-        mark = Text("✓", style="green") if act.passed else Text("✗", style="red" if act.passed is False else "dim")
-        table.add_row(mark, act.title, act.outcome)
-    return table
-
+# ---- what is shown ---------------------------------------------------------------------------------------------
 
 COLOURS: Final = {1: "#1f77b4", 2: "#2ca02c", 3: "#c0392b"}
 WIDTHS: Final = {1: 7.0, 2: 4.0, 3: 1.5}  # the lines lie on each other, so the lower ones are wider
 SOURCES: Final = {RECORD_SOURCE: "#6a51a3", SNAPSHOT_SOURCE: "#e6a700"}
-
-
-def draw(recording: Recording, file: Path) -> None:
-    """Draws a PNG: factors above, throughput below, between them the answering source as a band; marks are lines."""
-    figure, (above, band, below) = pyplot.subplots(
-        3, figsize=(10, 6.5), sharex=True, layout="constrained", height_ratios=(5, 1, 4)
-    )
-    times = [sample.at for sample in recording.samples]
-    for broker, colour in COLOURS.items():
-        broker_sample = [sample.brokers[broker] for sample in recording.samples]
-        style = {"color": colour, "label": f"broker {broker}"}
-        above.plot(times, [each.factor for each in broker_sample], linewidth=WIDTHS[broker], **style)
-        below.plot(times, [each.rate / 1e6 for each in broker_sample], linewidth=1.2, **style)
-    _sources(band, recording)
-    _marks(above, (above, below), recording)
-    tidy((above, band, below))
-    above.set(ylabel="factor", ylim=(-0.04, 1.06))
-    above.set_title("One full disk stops three brokers, with Spark and without", pad=34)
-    below.set(xlabel="seconds", xlim=(0, times[-1]), ylabel="MB/s, last 2 s", ylim=(0, None))
-    save(figure, file)
-
-
-def _sources(axes: Any, recording: Recording) -> None:
-    for source, colour in SOURCES.items():
-        axes.plot([], [], color=colour, linewidth=6, label=source)
-    for one, other in pairwise(recording.samples):
-        for row, broker in enumerate(one.brokers):
-            colour = SOURCES.get(one.brokers[broker].source, "#dddddd")
-            axes.barh(row, other.at - one.at, left=one.at, height=0.7, color=colour, linewidth=0)
-    axes.set_yticks(range(3), [str(broker) for broker in COLOURS], fontsize=8)
-    axes.set_ylim(2.6, -0.6)
-    axes.set_ylabel("source", fontsize=9)
-
-
-def _marks(top: Any, every: tuple[Any, ...], recording: Recording) -> None:
-    for number, (word, at) in enumerate(recording.marks.items()):
-        for axes in every:
-            axes.axvline(at, color="#555555", linestyle="dotted", linewidth=1)
-        top.annotate(
-            word,
-            (at, 1.06),
-            xytext=(0, 4 + 12 * (number % 2)),  # in two rows, because some marks are close to each other
-            textcoords="offset points",
-            ha="center",
-            fontsize=9,
-            annotation_clip=False,
-        )
-
-
-PICTURE: Final = ROOT / "build/demo/spark.png"
-LOGS: Final = ROOT / "build/demo/spark-logs"
-WITHOUT: Final = "The Spark pipeline is not part of this run; to see it at work: SPARK=1 make demo"
-
-
-def missing() -> str | None:
-    """A sentence about what must be installed before this part can be played; None if nothing is missing."""
-    if find_spec("pyspark") is None:
-        return "pyspark is missing: run 'make build', or pip install 'quotahost[spark]'"
-    return None
 
 
 def show(console: Console) -> bool:
@@ -408,26 +415,60 @@ def show(console: Console) -> bool:
     )
     with (
         tempfile.TemporaryDirectory(prefix="quotahost-demo-") as folder,
-        own_file_system(Path(folder) / "node-3", size="1g") as mounted,
+        own_file_system(Path(folder) / "node-3", size="1g"),
     ):
-        if not mounted:
-            console.print("no small disk can be mounted here: limits below what is used stand for a full disk")
         began = time.monotonic()
         console.print("three brokers start, each with Python inside it ...")
-        with running_setup(Path(folder), mounted) as setup:
+        with _running(Path(folder), console) as run:
             console.print(f"they run after {time.monotonic() - began:.1f} s; a producer writes to each of them")
-            with Live(console=console, auto_refresh=False) as shown:
-                recording = play(setup, output_for(console, shown))
-            if not all(act.passed for act in recording.acts):
-                _keep_logs(Path(folder), console)
-    draw(recording, PICTURE)
-    console.print(summary(recording.acts))
+            acts = run.play()
+            if not all(act.passed for act in acts):
+                LOGS.mkdir(parents=True, exist_ok=True)
+                for log in Path(folder).glob("*/*.log"):
+                    shutil.copy(log, LOGS / f"{log.parent.name}.log")
+                console.print(f"the logs of the brokers and of Spark are in {LOGS}")
+    _draw(run.samples, run.marks)
+    table = Table(title="With the Spark pipeline", title_justify="left")
+    for column in ("", "what should happen", "what happened"):
+        table.add_column(column)
+    for act in acts:
+        mark = Text("✓", style="green") if act.passed else Text("✗", style="red" if act.passed is False else "dim")
+        table.add_row(mark, act.title, act.outcome)
+    console.print(table)
     console.print(f"Picture: the factors over time in {PICTURE}")
-    return all(act.passed for act in recording.acts)
+    return all(act.passed for act in acts)
 
 
-def _keep_logs(folder: Path, console: Console) -> None:
-    LOGS.mkdir(parents=True, exist_ok=True)
-    for log in folder.glob("*/*.log"):
-        shutil.copy(log, LOGS / f"{log.parent.name}.log")
-    console.print(f"the logs of the brokers and of Spark are in {LOGS}")
+def _draw(samples: list[Sample], marks: dict[str, float]) -> None:
+    """Draws factors above, throughput below, between them the answering source as a band; marks are lines."""
+    figure, (above, band, below) = pyplot.subplots(
+        3, figsize=(10, 6.5), sharex=True, layout="constrained", height_ratios=(5, 1, 4)
+    )
+    times = [sample.at for sample in samples]
+    for number, colour in COLOURS.items():
+        brokers = [sample.brokers[number] for sample in samples]
+        style = {"color": colour, "label": f"broker {number}"}
+        above.plot(times, [broker.factor for broker in brokers], linewidth=WIDTHS[number], **style)
+        below.plot(times, [broker.rate / 1e6 for broker in brokers], linewidth=1.2, **style)
+    for source, colour in SOURCES.items():
+        band.plot([], [], color=colour, linewidth=6, label=source)
+    for one, other in pairwise(samples):
+        for row, broker in enumerate(one.brokers.values()):
+            colour = SOURCES.get(broker.source, "#dddddd")
+            band.barh(row, other.at - one.at, left=one.at, height=0.7, color=colour, linewidth=0)
+    band.set_yticks(range(3), [str(number) for number in COLOURS], fontsize=8)
+    band.set_ylim(2.6, -0.6)
+    band.set_ylabel("source", fontsize=9)
+    for number, (word, at) in enumerate(marks.items()):
+        for axes in (above, below):
+            axes.axvline(at, color="#555555", linestyle="dotted", linewidth=1)
+        # In two rows, because some marks are close to each other.
+        above.annotate(
+            word, (at, 1.06), xytext=(0, 4 + 12 * (number % 2)), textcoords="offset points", ha="center", fontsize=9,
+            annotation_clip=False,
+        )  # fmt: skip
+    tidy((above, band, below))
+    above.set(ylabel="factor", ylim=(-0.04, 1.06))
+    above.set_title("One full disk stops three brokers, with Spark and without", pad=34)
+    below.set(xlabel="seconds", xlim=(0, times[-1]), ylabel="MB/s, last 2 s", ylim=(0, None))
+    save(figure, PICTURE)

@@ -1,12 +1,16 @@
-"""Makes the tables of docs/conformance.md: each requirement of each document, each fault, and the tests that prove it.
+"""The tables of docs/conformance.md and docs/reference/differences.md, made from the requirements and their tests.
 
-A requirement without a test shows as such, and a test that is renamed or deleted can't be left in the table.
+The first has each requirement of each document, each fault, and the tests that prove it: a requirement without a test
+shows as such, and a test that is renamed or deleted can't be left in the table. The second lists where Kafka 4 or
+quotahost does otherwise than a document says, and where documents contradict each other or themselves.
 """
 
+import re
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
-from tools.proofs import Proof, proofs
-from tools.requirements import Document, Requirement, documents
+from tools.requirements import ROOT, Contradiction, Document, Proof, Requirement, contradictions, documents, proofs
 
 #: The faults are no document's: a table of their own says on which parts a test has seen each.
 FAULTS: Final = "faults"
@@ -61,3 +65,36 @@ def _links(tests: list[Proof]) -> str:
 
 def _cells(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+# ---- differences ----
+
+
+def differences() -> str:
+    """Tables of where Kafka 4 or quotahost does otherwise than a document says, and of where documents disagree."""
+    tables = [
+        _differences(document)
+        for document in documents().values()
+        if any(requirement.differs for requirement in document.requirements.values())
+    ]
+    head = "## Where the documents disagree\n\n| documents | one says | the other says | here | tests |\n"
+    return "\n\n".join([*tables, "\n".join([head + "|---|---|---|---|---|", *map(_contradiction, contradictions())])])
+
+
+def _differences(document: Document) -> str:
+    rows = [
+        _cells(one.quote, one.today, one.why, _files(str(p.path.relative_to(ROOT)) for p in proofs().get(key, [])))
+        for key, one in document.requirements.items()
+        if one.differs
+    ]
+    head = [f"## {document.title}", "", "| the document says | today | why | tests |", "|---|---|---|---|"]
+    return "\n".join([*head, *rows])
+
+
+def _contradiction(c: Contradiction) -> str:
+    titles = " and ".join(dict.fromkeys(documents()[name].title for name in c.between))
+    return _cells(titles, c.one, c.other, c.here, _files(re.split("::|#", test)[0] for test in c.tests))
+
+
+def _files(paths: Iterable[str]) -> str:
+    return ", ".join(f"[{Path(path).stem}](../../{path})" for path in dict.fromkeys(paths))

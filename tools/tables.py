@@ -14,7 +14,7 @@ from quotahost.broker.host import protocol
 from quotahost.records import topics
 from quotahost.settings import broker
 from quotahost.settings import strimzi as names
-from tools import conformance, differences, records
+from tools import conformance, records
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 
@@ -27,7 +27,7 @@ TABLES: Final[dict[Path, tuple[str, Callable[[], str]]]] = {
     DOCS / "strimzi.md": ("strimzi", names.table),
     DOCS / "security.md": ("topics", topics.table),
     DOCS / "conformance.md": ("conformance", conformance.table),
-    DOCS / "reference/differences.md": ("differences", differences.tables),
+    DOCS / "reference/differences.md": ("differences", conformance.differences),
 }
 
 

@@ -62,9 +62,3 @@ class Meter:
         """Bytes/s over the last so many seconds."""
         now = time.monotonic()
         return self.rate(now - seconds, now)
-
-    def series(self, step: float = 0.5) -> list[tuple[float, float]]:
-        """Pairs for a plot: seconds since the start, and bytes/s over the step of so many seconds before."""
-        steps = int((time.monotonic() - self.started) / step)
-        ends = [self.started + step * n for n in range(1, steps + 1)]
-        return [(end - self.started, self.rate(end - step, end)) for end in ends]

@@ -1,8 +1,10 @@
 """A client that sends single requests of known size at known times.
 
 Tests use it to predict Kafka's throttle times to the millisecond, which a real client's batching and
-pipelining would hide. It writes the bytes of Kafka's protocol itself, in old versions whose requests are
-short. ``harness.clients.rawbatch`` makes the record batches that it sends.
+pipelining would hide. kafka-python's classes write and read the messages, in versions that the caller knows: in old
+ones, whose requests are short, and for changes of topics also in those that know strict quotas (KIP-599). A client that
+asks in a strict version gets an error for each topic that is refused; for an older one the broker does everything and
+then mutes the connection.
 """
 
 import select
@@ -11,15 +13,36 @@ import struct
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Literal, Self
+
+from kafka.protocol.admin import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from kafka.protocol.consumer import FetchRequest, FetchResponse
+from kafka.protocol.producer import ProduceRequest, ProduceResponse
+from kafka.record.memory_records import MemoryRecordsBuilder
 
 from harness.kafka.node import KafkaNode
 from harness.kafka.settings import CLIENTS, INTERNAL
 
+Kind = Literal["create", "grow", "delete"]
+
 PRODUCE: Final = (0, 3)  # the key and version of Produce
-_FETCH, _API_VERSIONS, _CREATE_TOPICS = (1, 4), (18, 0), (19, 4)
+QUOTA_EXCEEDED: Final = 89  # Errors.THROTTLING_QUOTA_EXCEEDED
+_FETCH, _API_VERSIONS = (1, 4), (18, 0)
 _SASL_HANDSHAKE, _SASL_AUTHENTICATE = (17, 1), (36, 0)
 _ACKS, _TIMEOUT_MS, _WAIT_MS = -1, 10_000, 0
+#: By kind: the last version that knows no strict quotas, and the first that does.
+_MUTATIONS: Final = {"create": (4, 6), "grow": (1, 3), "delete": (3, 5)}
+_ANSWERS: Final[dict[int, Any]] = {
+    0: ProduceResponse, 1: FetchResponse, 19: CreateTopicsResponse, 20: DeleteTopicsResponse,
+    37: CreatePartitionsResponse,
+}  # fmt: skip
 
 
 def now_ms() -> int:
@@ -34,12 +57,14 @@ class RoundTrip:
     The broker read its clock at some moment between ``sent_ms`` and ``received_ms``.
 
     Attributes:
+        api: key and version of both.
         sent_ms: wall clock in ms before the request was sent.
         received_ms: wall clock in ms once the response was there.
         body_size: bytes of the request without its header. A PRODUCE quota is charged with them.
         response: the response from its correlation id on. A FETCH quota is charged with its length.
     """
 
+    api: tuple[int, int]
     sent_ms: int
     received_ms: int
     body_size: int
@@ -49,6 +74,24 @@ class RoundTrip:
     def duration_ms(self) -> int:
         """Milliseconds from sending to receiving: by so much the moment of the charge is uncertain."""
         return self.received_ms - self.sent_ms
+
+    @property
+    def answer(self) -> Any:
+        """The response as kafka-python reads it."""
+        key, version = self.api
+        return _ANSWERS[key].decode(self.response, version=version, header=True)
+
+    @property
+    def throttle_ms(self) -> int:
+        """For how long the broker mutes the connection, or tells the client to wait."""
+        return int(self.answer.throttle_time_ms)
+
+    @property
+    def errors(self) -> dict[str, tuple[int, str | None]]:
+        """Error code and message by topic, in the order of the answer; no message before DeleteTopics v5."""
+        answer = self.answer
+        topics = next(getattr(answer, name) for name in ("topics", "results", "responses") if hasattr(answer, name))
+        return {topic.name: (topic.error_code, topic.error_message) for topic in topics}
 
 
 class RawClient:
@@ -72,7 +115,7 @@ class RawClient:
 
     def _log_in(self, user: str, password: str) -> None:
         """SASL/PLAIN, by SaslHandshake v1 and SaslAuthenticate v0."""
-        self.ask(_SASL_HANDSHAKE, _string("PLAIN"))
+        self.ask(_SASL_HANDSHAKE, struct.pack(">h", 5) + b"PLAIN")
         token = f"\0{user}\0{password}".encode()
         self.ask(_SASL_AUTHENTICATE, struct.pack(">i", len(token)) + token)
 
@@ -87,17 +130,42 @@ class RawClient:
 
     def fetch(self, topic: str, max_bytes: int) -> RoundTrip:
         """Reads partition 0 from its beginning, by Fetch v4."""
-        partition = struct.pack(">iqi", 0, 0, max_bytes)
-        limits = struct.pack(">iiiib", -1, _WAIT_MS, 0, max_bytes, 0)
-        return self.ask(_FETCH, limits + _array(_string(topic) + _array(partition)))
+        partition = FetchRequest.FetchTopic.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=max_bytes)
+        topics = [FetchRequest.FetchTopic(topic=topic, partitions=[partition])]
+        request = FetchRequest(
+            replica_id=-1, max_wait_ms=_WAIT_MS, min_bytes=0, max_bytes=max_bytes, isolation_level=0, topics=topics
+        )
+        return self.ask(_FETCH, request.encode(version=_FETCH[1]))
 
-    def create_topics(self, topics: Mapping[str, int]) -> RoundTrip:
-        """Creates topics with these partition counts and one replica, by CreateTopics v4.
+    def mutate(
+        self, kind: Kind, topics: Mapping[str, int], *, strict: bool = True, validate_only: bool = False
+    ) -> RoundTrip:
+        """Changes topics by one request; its answer comes before the connection is muted.
 
-        Before version 6 a client knows no strict quotas (KIP-599): the broker creates the topics and then mutes it.
+        Args:
+            kind: sends CreateTopics v6, CreatePartitions v3 or DeleteTopics v5; if not strict v4, v1 or v3.
+            topics: the number of partitions that each topic shall have, by name; "delete" ignores the number.
+            strict: whether the version is one that gets an error when the quota is exceeded.
+            validate_only: the broker checks the request but changes nothing; not for "delete".
         """
-        each = [_string(name) + struct.pack(">ihii", count, 1, 0, 0) for name, count in topics.items()]
-        return self.ask(_CREATE_TOPICS, _array(*each) + struct.pack(">ib", 3 * _TIMEOUT_MS, 0))
+        options: dict[str, Any] = {"timeout_ms": 3 * _TIMEOUT_MS}
+        if kind != "delete":
+            options["validate_only"] = validate_only
+        request: Any
+        if kind == "create":
+            form = CreateTopicsRequest.CreatableTopic
+            named = [form(name=name, num_partitions=count, replication_factor=1) for name, count in topics.items()]
+            request = CreateTopicsRequest(topics=named, **options)
+        elif kind == "grow":
+            grown = CreatePartitionsRequest.CreatePartitionsTopic
+            more = [grown(name=name, count=count, assignments=None) for name, count in topics.items()]
+            request = CreatePartitionsRequest(topics=more, **options)
+        else:
+            request = DeleteTopicsRequest(topic_names=list(topics), **options)
+        version = _MUTATIONS[kind][strict]
+        # The tags at the end of a flexible header (KIP-482) stand before the body.
+        body = (b"\0" if strict else b"") + request.encode(version=version)
+        return self.ask((request.API_KEY, version), body)
 
     def ping(self) -> None:
         """Sends ApiVersions v0, and doesn't wait for the response; see ``has_response``."""
@@ -115,7 +183,7 @@ class RawClient:
         sent = now_ms()
         self._send(api, body)
         response = self._receive(timeout)
-        return RoundTrip(sent, now_ms(), len(body), response)
+        return RoundTrip(api, sent, now_ms(), len(body), response)
 
     def __enter__(self) -> Self:
         return self
@@ -143,36 +211,16 @@ class RawClient:
 
 def produce_body(topic: str, batch: bytes) -> bytes:
     """The body of a request PRODUCE with a record batch for partition 0."""
-    data = struct.pack(">ii", 0, len(batch)) + batch
-    return struct.pack(">hhi", -1, _ACKS, _TIMEOUT_MS) + _array(_string(topic) + _array(data))
+    data = ProduceRequest.TopicProduceData
+    partition = data.PartitionProduceData(index=0, records=batch)
+    topics = [data(name=topic, partition_data=[partition])]
+    request = ProduceRequest(transactional_id=None, acks=_ACKS, timeout_ms=_TIMEOUT_MS, topic_data=topics)
+    return bytes(request.encode(version=PRODUCE[1]))
 
 
-def throttle_ms(response: bytes, *, first: bool) -> int:
-    """``throttle_time_ms`` of a response: its first field (Fetch, CreateTopics) or its last one (Produce)."""
-    return int.from_bytes(response[4:8] if first else response[-4:], signed=True)
-
-
-def topic_errors(response: bytes) -> dict[str, tuple[int, str | None]]:
-    """Error code and message by topic, from a CreateTopics v4 response."""
-    (count,) = struct.unpack_from(">i", response, 8)
-    at, topics = 12, {}
-    for _ in range(count):
-        name, at = _text(response, at)
-        (code,) = struct.unpack_from(">h", response, at)
-        message, at = _text(response, at + 2)
-        topics[name or ""] = (code, message)
-    return topics
-
-
-def _array(*items: bytes) -> bytes:
-    return struct.pack(">i", len(items)) + b"".join(items)
-
-
-def _string(text: str) -> bytes:
-    return struct.pack(">h", len(text.encode())) + text.encode()
-
-
-def _text(data: bytes, at: int) -> tuple[str | None, int]:
-    (size,) = struct.unpack_from(">h", data, at)
-    at += 2
-    return (None, at) if size < 0 else (data[at : at + size].decode(), at + size)
+def record_batch(value_size: int) -> bytes:
+    """A batch of Kafka's message format 2 with one record, whose value is so many zeros and which has no key."""
+    builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=value_size + 1000)
+    builder.append(timestamp=now_ms(), key=None, value=bytes(value_size))
+    builder.close()
+    return bytes(builder.buffer())

@@ -26,22 +26,7 @@ def cpu_seconds(pid: int) -> float:
     Raises:
         OSError: there is no such process.
     """
-    return _cpu_seconds(Path(f"/proc/{pid}/stat"))
-
-
-def thread_cpu_seconds(pid: int, name: str) -> float:
-    """The CPU time that the threads of that name in a process have used so far, in seconds; 0 if there is none.
-
-    Raises:
-        OSError: there is no such process.
-    """
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    # Linux keeps 15 characters of a thread's name.
-    return sum(_cpu_seconds(task / "stat") for task in tasks if (task / "comm").read_text().strip() == name[:15])
-
-
-def _cpu_seconds(stat: Path) -> float:
-    fields = stat.read_text().rpartition(")")[2].split()
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
 
 

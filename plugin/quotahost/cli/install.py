@@ -82,35 +82,26 @@ def install(
     kafka_home: Annotated[Path, typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")],
 ) -> None:
     """Put quotahost's jar into a Kafka's libs folder and print the properties to add."""
-    jar, replaced = install_jar(kafka_home)
-    say(f"Installed {jar}")
-    for old in replaced:
+    libs = kafka_home / "libs"
+    if not libs.is_dir():
+        raise QuotahostError(f"{kafka_home} holds no folder libs; name the folder that Kafka was unpacked to")
+    with carried_jar() as jar, writing(libs):
+        target = libs / f"quotahost-{jar.quotahost}.jar"
+        # The older jars go last: if the copy fails, the broker keeps the one that it has. A running broker keeps the
+        # files that it has open: it sees the change when it is restarted.
+        before = jars_in(libs)
+        _copy(jar.path, target)
+        for old in before:
+            if old.path != target:
+                old.path.unlink()
+    say(f"Installed {target}")
+    for old in before:
         say(f"  instead of {old.path.name} (quotahost {old.quotahost})")
     needed = {"class": CLASS, "python.executable": sys.executable}
     say("\nAdd to the broker's server.properties, then restart it:\n")
     for name, value in needed.items():
         say(javaproperties.join_key_value(PREFIX + name, value))
     say(f"\nThen: quotahost doctor server.properties --kafka-home {kafka_home}")
-
-
-def install_jar(kafka_home: Path) -> tuple[Path, list[Jar]]:
-    """Copy the package's jar into ``libs`` and remove older ones of quotahost's; where it lies now, and these.
-
-    A running broker keeps the files that it has open: it sees the change when it is restarted. Raises QuotahostError if
-    there is no Kafka, no jar in this package, or ``libs`` can't be written.
-    """
-    libs = kafka_home / "libs"
-    if not libs.is_dir():
-        raise QuotahostError(f"{kafka_home} holds no folder libs; name the folder that Kafka was unpacked to")
-    with carried_jar() as jar, writing(libs):
-        target = libs / f"quotahost-{jar.quotahost}.jar"
-        # The older jars go last: if the copy fails, the broker keeps the one that it has.
-        before = jars_in(libs)
-        _copy(jar.path, target)
-        for old in before:
-            if old.path != target:
-                old.path.unlink()
-    return target, before
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -1,12 +1,17 @@
 """The command ``quotahost``: registers all commands, and ends each that fails with a message and an exit code.
 
-``explain`` and ``top`` have parsers of their own (``quotahost.cli.start``).
+``explain`` and ``top`` have parsers of their own (``quotahost.cli.start``). The options of ``pipeline`` are those of
+:class:`quotahost.pipeline.options.Options`, which names, describes and checks each. Only the pipeline's work itself
+needs Spark (:mod:`quotahost.pipeline.main`), so its help works without the extra ``spark``.
 """
 
 from importlib.metadata import PackageNotFoundError, version
+from inspect import Parameter, Signature
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic.fields import FieldInfo
 from typer.core import TyperGroup
 
 from quotahost.cli.console import say
@@ -17,10 +22,10 @@ from quotahost.cli.lab.report import report
 from quotahost.cli.lab.simulate_disk import disk
 from quotahost.cli.lab.simulate_quota import quota
 from quotahost.cli.new import new
-from quotahost.cli.pipeline import pipeline
 from quotahost.cli.quotas.command import quotas
 from quotahost.cli.start import QUICK, run
 from quotahost.errors import QuotahostError
+from quotahost.pipeline.options import Options, as_text, options
 from quotahost.settings.broker import properties_table
 
 
@@ -62,6 +67,56 @@ def main(
 def properties() -> None:
     # The table ends with its own line break: the output is put into documents as it is.
     say(properties_table(), end="")
+
+
+class NoSpark(QuotahostError):
+    """Spark isn't installed."""
+
+    exit_code = 2
+
+
+def pipeline(*, print_submit: bool, **given: object) -> None:
+    """Run the pipeline that turns all brokers' snapshots into one record of each cluster.
+
+    Every option can also be set in the environment, as QUOTAHOST_PIPELINE_BOOTSTRAP and so on; secrets belong into
+    the file of --kafka-config or into QUOTAHOST_PIPELINE_KAFKA, a JSON object.
+    """
+    try:
+        from quotahost.pipeline import main
+    except ModuleNotFoundError as missing:
+        # Any other missing module is a defect, which the advice to install Spark would hide.
+        if (missing.name or "").split(".")[0] not in ("pyspark", "py4j"):
+            raise
+        raise NoSpark("the pipeline needs Spark: pip install 'quotahost[spark]'") from None
+    chosen = options(**given)
+    if print_submit:
+        say(main.submit_line(chosen, chosen.master))
+        return
+    main.configure_logging()
+    main.run(chosen)
+
+
+def _parameter(name: str, kind: Any, default: Any, **option: Any) -> Parameter:
+    annotation = Annotated[kind, typer.Option(**option)]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _of_field(name: str, field: FieldInfo) -> Parameter:
+    """An option of the pipeline, None where it isn't given; the model converts and checks what typer doesn't."""
+    kind: Any = field.annotation if field.annotation in (int, int | None, Path | None) else str
+    default = not field.is_required() and field.default is not None and as_text(field.default)
+    # None and not the default itself, which would win over a variable of the environment.
+    return _parameter(name, kind | None, None, help=field.description, show_default=default)
+
+
+# Typer reads a command's options from its signature.
+pipeline.__signature__ = Signature(  # type: ignore[attr-defined]
+    [
+        _parameter("print_submit", bool, False, help="Print the spark-submit line, and end."),
+        # kafka takes secrets, and a command line is visible to others on the machine.
+        *(_of_field(name, field) for name, field in Options.model_fields.items() if name != "kafka"),
+    ]
+)
 
 
 def _quick(ctx: typer.Context) -> None:

@@ -205,8 +205,12 @@ class Codec(Generic[_T]):
         try:
             return self._adapter.validate_json(value, context=key)
         except ValidationError as error:
-            first = min(error.errors(include_url=False), key=_rank)  # the first of several that are alike
-        raise Refused(_reason(first), _text(first))
+            # The first of several that are alike.
+            (_, reason), first = min(
+                ((_judged(details), details) for details in error.errors(include_url=False)),
+                key=lambda pair: pair[0][0],
+            )
+        raise Refused(reason, _text(first))
 
     def encode(self, record: _T, **instead: Any) -> bytes:
         """A record's value as JSON. The id of its cluster is left out while it is unknown (""), as is an unknown age,
@@ -230,39 +234,27 @@ class Codec(Generic[_T]):
         return value
 
 
-def _rank(details: ErrorDetails) -> int:
-    """The place of a fault among several: the least is reported.
+def _judged(details: ErrorDetails) -> tuple[int, Reason]:
+    """The place of a fault among several, of which the least is reported, and its reason.
 
     A record of another version may differ in anything else too, so that its version comes first. Then the order is that
     of the pipeline's SQL, as far as pydantic looks on after a fault.
     """
-    if _is_version(details):
-        return 0
+    where = details["loc"]
+    if where[:1] in [(name,) for name in _VERSIONS]:
+        return 0, "version"
     if refused := _refused(details):
-        return 3 + _RULES.index(refused.reason)
-    return 2 if _reason(details) == "limit" else 1
+        return 3 + _RULES.index(refused.reason), refused.reason
+    if details["type"] == "json_invalid":
+        return 1, "json"
+    if where == ("volumes",) and details["type"] == "too_long":
+        return 1, "volumes"
+    return (2, "limit") if len(where) > 1 and where[-2] in _LIMITS else (1, "schema")
 
 
 def _refused(details: ErrorDetails) -> Refused | None:
     error = details.get("ctx", {}).get("error")
     return error if isinstance(error, Refused) else None
-
-
-def _is_version(details: ErrorDetails) -> bool:
-    return details["loc"][:1] in [(name,) for name in _VERSIONS]
-
-
-def _reason(details: ErrorDetails) -> Reason:
-    where = details["loc"]
-    if refused := _refused(details):
-        return refused.reason
-    if details["type"] == "json_invalid":
-        return "json"
-    if _is_version(details):
-        return "version"
-    if where == ("volumes",) and details["type"] == "too_long":
-        return "volumes"
-    return "limit" if len(where) > 1 and where[-2] in _LIMITS else "schema"
 
 
 def _text(details: ErrorDetails) -> str:

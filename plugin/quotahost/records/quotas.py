@@ -77,11 +77,8 @@ def key_of(entity: Entity) -> bytes:
     if entity.user == "" or (entity.user is None and entity.client_id == ""):
         raise Refused("key", "the entity has no name; Kafka's default is an entity of its own")
     kinds = {"users": entity.user, "clients": entity.client_id}
-    return "/".join(f"{kind}/{_sanitized(name)}" for kind, name in kinds.items() if name is not None).encode()
-
-
-def _sanitized(name: str) -> str:
-    return quote(name, safe="").replace("~", "%7E")
+    encoded = {kind: quote(name, safe="").replace("~", "%7E") for kind, name in kinds.items() if name is not None}
+    return "/".join(f"{kind}/{name}" for kind, name in encoded.items()).encode()
 
 
 def entity_of(key: bytes | None) -> Entity:
@@ -110,18 +107,14 @@ def entity_of(key: bytes | None) -> Entity:
 # ---- value -----------------------------------------------------------------------------------------
 
 _UNLIMITED: Final = "unlimited"
-_RateJson = Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["unlimited"] | None
-
-
-def _read_rate(rate: float | str | None, _: object) -> float | None:
-    return math.inf if isinstance(rate, str) else rate
-
-
-def _write_rate(rate: float | None) -> float | str | None:
-    return _UNLIMITED if rate == math.inf else rate
-
-
-_Rate = Annotated[float | None, As(_RateJson, _read_rate, _write_rate)]
+_Rate = Annotated[
+    float | None,
+    As(
+        Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["unlimited"] | None,
+        lambda rate, _: math.inf if isinstance(rate, str) else rate,
+        lambda rate: _UNLIMITED if rate == math.inf else rate,
+    ),
+]
 
 
 @with_config(RECORD)

@@ -76,12 +76,8 @@ class Topic:
 
     def operations(self, party: Party) -> tuple[Operation, ...]:
         """What the party needs to do with the topic."""
-        return {
-            Party.PLUGINS: self.brokers,
-            Party.PIPELINE: self.pipeline,
-            Party.WATCHERS: self.watchers,
-            Party.OPERATORS: self.operators,
-        }[party]
+        rights = (self.brokers, self.pipeline, self.watchers, self.operators)
+        return dict(zip(Party, rights, strict=True))[party]
 
 
 SNAPSHOTS: Final = Topic(

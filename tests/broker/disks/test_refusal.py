@@ -5,7 +5,6 @@ Kafka's own request quota does the muting. Its longest throttle time is one wind
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -13,8 +12,7 @@ from typing import Final
 import pytest
 
 from harness.clients.producer import fill_topic
-from harness.clients.raw import RawClient, RoundTrip, throttle_ms
-from harness.clients.rawbatch import record_batch
+from harness.clients.raw import RawClient, RoundTrip, record_batch
 from harness.java.helper import Helper
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic
@@ -67,14 +65,8 @@ def pause(node: KafkaNode, *, on: bool = True) -> None:
 
 
 def error(trip: RoundTrip) -> int:
-    """The error code in the answer to a Produce v3 with one partition."""
-    (length,) = struct.unpack_from(">h", trip.response, 8)
-    (code,) = struct.unpack_from(">h", trip.response, 10 + length + 8)
-    return int(code)
-
-
-def throttle(trip: RoundTrip) -> int:
-    return throttle_ms(trip.response, first=False)
+    """The error code in the answer to a Produce with one partition."""
+    return int(trip.answer.responses[0].partition_responses[0].error_code)
 
 
 def turned_back_bytes(node: KafkaNode, topic: str) -> float:
@@ -85,7 +77,7 @@ def turned_back_bytes(node: KafkaNode, topic: str) -> float:
 def send_until_muted(client: RawClient, topic: str) -> list[RoundTrip]:
     """Sends large requests until an answer states a throttle time; some seconds of them may have been saved up."""
     trips: list[RoundTrip] = []
-    while not trips or throttle(trips[-1]) == 0:
+    while not trips or trips[-1].throttle_ms == 0:
         assert len(trips) < 20, "the client is never muted"
         trips.append(client.produce(topic, LARGE))
     assert {error(trip) for trip in trips} == {TURNED_BACK}
@@ -99,13 +91,13 @@ def test_a_closed_fence_mutes_a_client_that_sends_on_for_a_window_and_one_that_s
     pause(node)
     before = gauge(node, "Fence", "Mutes")
     with RawClient(node, "little") as client:
-        assert [(error(trip), throttle(trip)) for trip in (client.produce(topic, SMALL) for _ in range(5))] == [
+        assert [(error(trip), trip.throttle_ms) for trip in (client.produce(topic, SMALL) for _ in range(5))] == [
             (TURNED_BACK, 0)
         ] * 5
     assert gauge(node, "Fence", "Mutes") == before
     with RawClient(node, "greedy") as client:
         muted, after = send_until_muted(client, topic)[-1], client.produce(topic, SMALL)
-    assert throttle(muted) == WINDOW_MS
+    assert muted.throttle_ms == WINDOW_MS
     assert after.received_ms - muted.sent_ms >= WINDOW_MS, "the broker reads nothing while the connection is muted"
     assert gauge(node, "Fence", "Mutes") > before
     assert end_offset(node, topic) == 0
@@ -120,10 +112,10 @@ def test_what_was_turned_back_counts_against_no_quota_once_the_fence_is_open(nod
         send_until_muted(muted, topic)
         pause(node, on=False)
         trip = muted.produce(topic, SMALL)
-        assert (error(trip), throttle(trip)) == (APPENDED, 0), "also what waited behind the mute"
+        assert (error(trip), trip.throttle_ms) == (APPENDED, 0), "also what waited behind the mute"
     with RawClient(node, "before") as client:
         trip = client.produce(topic, LARGE)
-        assert (error(trip), throttle(trip)) == (APPENDED, 0)
+        assert (error(trip), trip.throttle_ms) == (APPENDED, 0)
 
 
 @pytest.mark.proves("v1.throttled-meter", "v1.no-meter-by-topic")
@@ -154,10 +146,10 @@ def test_a_topic_quota_mutes_a_client_that_sends_on_and_not_one_that_sends_littl
         eventually(lambda: error(client.produce(topic, SMALL)) == TURNED_BACK)
         before, bytes_before = gauge(node, "Fence", "Mutes"), gauge(node, "TopicQuotas", "RejectedBytes")
         trip = client.produce(topic, SMALL)
-        assert (error(trip), throttle(trip)) == (TURNED_BACK, 0)
+        assert (error(trip), trip.throttle_ms) == (TURNED_BACK, 0)
         assert gauge(node, "Fence", "Mutes") == before
     with RawClient(node, "greedy") as client:
         trips = send_until_muted(client, topic)
-    assert throttle(trips[-1]) == WINDOW_MS
+    assert trips[-1].throttle_ms == WINDOW_MS
     assert gauge(node, "TopicQuotas", "RejectedBytes") == bytes_before + len(SMALL) + len(trips) * len(LARGE)
     eventually(lambda: turned_back_bytes(node, topic) >= len(SMALL) + len(LARGE))

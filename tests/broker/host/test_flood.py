@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.clients.load import QUICK_QUOTAS
-from harness.clients.raw import RawClient
-from harness.clients.rawbatch import record_batch
+from harness.clients.raw import RawClient, record_batch
 from harness.kafka.admin import create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually

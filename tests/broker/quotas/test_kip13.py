@@ -19,8 +19,7 @@ from typing import Any, Final
 import pytest
 
 from harness.clients.many_clients import introduce_clients
-from harness.clients.raw import RawClient, RoundTrip, now_ms, throttle_ms
-from harness.clients.rawbatch import record_batch
+from harness.clients.raw import RawClient, RoundTrip, now_ms, record_batch
 from harness.java.helper import HelperError, helper
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs, set_quota
@@ -68,7 +67,7 @@ def producing(size: int) -> Send:
 
     def send(client: RawClient) -> tuple[float, RoundTrip, int]:
         round_trip = client.produce("t", batch)
-        return round_trip.body_size, round_trip, throttle_ms(round_trip.response, first=False)
+        return round_trip.body_size, round_trip, round_trip.throttle_ms
 
     return send
 
@@ -78,7 +77,7 @@ def fetching(charge: int) -> Send:
 
     def send(client: RawClient) -> tuple[float, RoundTrip, int]:
         round_trip = client.fetch("filled", 21_000)
-        throttled = throttle_ms(round_trip.response, first=True)
+        throttled = round_trip.throttle_ms
         assert throttled or len(round_trip.response) == charge
         return charge, round_trip, throttled
 
@@ -181,7 +180,7 @@ def test_a_throttled_batch_is_appended_and_answered_at_once_and_its_connection_i
     end = end_offset(node, "t")
     with RawClient(node, "greedy") as client:
         first = client.produce("t", record_batch(90_000))
-        throttled = throttle_ms(first.response, first=False)
+        throttled = first.throttle_ms
         assert end_offset(node, "t") == end + 1
         second = client.produce("t", record_batch(10))
     # Kafka mutes before it responds, so the mute began within the first round trip.
@@ -193,7 +192,7 @@ def test_a_throttled_fetch_is_answered_at_once_without_a_record_and_its_connecti
     make_known(node, "slow")
     with RawClient(node, "slow") as client:
         first = client.fetch("filled", 21_000)
-        throttled = throttle_ms(first.response, first=True)
+        throttled = first.throttle_ms
         second = client.fetch("filled", 21_000)
     assert len(first.response) < size_of_filled(node) - 20_000 + 100, "the frame of a response alone"
     assert first.duration_ms < throttled <= second.received_ms - first.sent_ms
@@ -222,8 +221,8 @@ def test_a_client_over_its_quota_slows_no_other(node: KafkaNode) -> None:
     make_known(node, "modest")
     make_known(node, "greedy")
     with RawClient(node, "modest") as modest, RawClient(node, "greedy") as greedy:
-        assert throttle_ms(greedy.produce("t", record_batch(90_000)).response, first=False) > 0
-        assert throttle_ms(modest.produce("t", record_batch(1_000)).response, first=False) == 0
+        assert greedy.produce("t", record_batch(90_000)).throttle_ms > 0
+        assert modest.produce("t", record_batch(1_000)).throttle_ms == 0
 
 
 @pytest.mark.proves("kip-13.no-client-id")
@@ -232,7 +231,7 @@ def test_all_clients_without_a_client_id_share_one_quota(node: KafkaNode) -> Non
     batch = record_batch(70_000)
     with RawClient(node, None) as one, RawClient(node, "") as other:
         one.produce("t", batch)
-        assert throttle_ms(other.produce("t", batch).response, first=False) > 1000
+        assert other.produce("t", batch).throttle_ms > 1000
 
 
 @pytest.mark.proves("kip-13.default-and-override", "kip-13.static-config")

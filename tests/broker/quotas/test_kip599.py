@@ -16,8 +16,7 @@ import pytest
 from confluent_kafka import Producer
 
 from harness.clients.mutations import TopicError, mutate
-from harness.clients.raw import RawClient, now_ms, throttle_ms, topic_errors
-from harness.clients.rawmutations import QUOTA_EXCEEDED, mutate_raw
+from harness.clients.raw import QUOTA_EXCEEDED, RawClient, now_ms
 from harness.java.jmx import Jmx
 from harness.kafka.admin import set_quota
 from harness.kafka.cluster import Cluster
@@ -134,9 +133,9 @@ def test_an_old_client_gets_its_topics_and_its_connection_is_muted(cluster: Clus
     broker = cluster.brokers[0]
     with RawClient(broker, "old") as muted, RawClient(broker, "old") as other:
         before = now_ms()
-        round_trip = muted.create_topics({"old": 53})
-        assert topic_errors(round_trip.response) == {"old": (0, None)}
-        throttled = throttle_ms(round_trip.response, first=True)
+        round_trip = muted.mutate("create", {"old": 53}, strict=False)
+        assert round_trip.errors == {"old": (0, None)}
+        throttled = round_trip.throttle_ms
         assert 6000 - round_trip.duration_ms - 2 <= throttled <= 6000, "3 tokens are owed, of 0.5 a second"
         assert round_trip.duration_ms < throttled, "the response isn't held meanwhile"
         muted.ping()
@@ -160,7 +159,7 @@ def test_with_a_request_quota_too_the_longer_throttle_time_applies(
     for topics in ({"one": 1}, {"two": 1}, {"many": 60}, {"three": 1, "four": 1}):
         with RawClient(broker, client_id) as client:
             # Kafka charges a request that only validates, so nothing needs to be created.
-            answers.append(mutate_raw(client, "create", topics, strict=strict, validate_only=True))
+            answers.append(client.mutate("create", topics, strict=strict, validate_only=True))
     assert answers[1].throttle_ms == 1000, "the bucket is nearly full; a request quota throttles for a window at most"
     assert {code for code, _ in answers[-1].errors.values()} == {QUOTA_EXCEEDED if strict else 0}
     # 12 tokens are owed, and no more if two topics are refused; an old client, which is not refused, owes 14.
@@ -177,12 +176,12 @@ def test_the_throttle_time_is_shown_where_it_is_applied(cluster: Cluster) -> Non
     throttled = []
     for topics in ({"direct": 51}, {"direct-2": 4}):
         with RawClient(controller(cluster), "direct", CONTROLLER) as client:
-            throttled.append(throttle_ms(client.create_topics(topics).response, first=True))
+            throttled.append(client.mutate("create", topics, strict=False).throttle_ms)
     assert 0 < throttled[0] < throttled[1]
     shown = bean(controller(cluster), f"kafka.server:type=ControllerMutation,{ours}")
     assert shown["throttle-time"] == mean(throttled)
     with RawClient(cluster.brokers[0], "direct") as client:
-        forwarded = throttle_ms(client.create_topics({"forwarded": 5}).response, first=True)
+        forwarded = client.mutate("create", {"forwarded": 5}, strict=False).throttle_ms
     # All clients without a request quota share this sensor.
     shown = bean(cluster.brokers[0], 'kafka.server:type=Request,user="<unlimited>"')
     assert forwarded > 0

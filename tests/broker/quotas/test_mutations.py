@@ -15,8 +15,7 @@ from typing import Any, Final
 import pytest
 
 from harness.clients.mutations import mutate
-from harness.clients.raw import RawClient, now_ms
-from harness.clients.rawmutations import QUOTA_EXCEEDED, Kind, Mutated, mutate_raw
+from harness.clients.raw import QUOTA_EXCEEDED, Kind, RawClient, RoundTrip, now_ms
 from harness.java.jars import DEFAULT_VERSION, broker_jars, maven_jar
 from harness.java.jdk import class_path, program
 from harness.java.jmx import Jmx
@@ -53,7 +52,7 @@ def test_a_client_without_a_quota_creates_as_much_as_it_likes(nodes: dict[str, K
     with RawClient(nodes[node], "free") as client:
         # Kafka charges a request that only validates, so thousands of partitions needn't be created.
         for topics, validate_only in (({"free": 5000}, True), ({"free-1": 2, "free-2": 2}, False)):
-            answer = mutate_raw(client, "create", topics, validate_only=validate_only)
+            answer = client.mutate("create", topics, validate_only=validate_only)
             assert (answer.errors, answer.throttle_ms) == (dict.fromkeys(topics, (0, None)), 0)
     eventually(lambda: partitions(nodes[node], topics) == topics)
 
@@ -101,8 +100,8 @@ def refused(node: KafkaNode, user: str, client_id: str, rate: float) -> tuple[di
         eventually(lambda: buckets(node, client, rate))
         begin = now_ms()
         # Kafka charges a request that only validates, so nothing needs to be created.
-        first = mutate_raw(client, "create", {"big": int(rate * BURST_S) + 60}, validate_only=True)
-        second = mutate_raw(client, "create", {"next": 1}, validate_only=True)
+        first = client.mutate("create", {"big": int(rate * BURST_S) + 60}, validate_only=True)
+        second = client.mutate("create", {"next": 1}, validate_only=True)
         assert (first.errors, first.throttle_ms) == ({"big": (0, None)}, 0)
         assert second.errors["next"][0] == QUOTA_EXCEEDED
         assert 60_000 / rate - (now_ms() - begin) - 2 <= second.throttle_ms <= 60_000 / rate + 2
@@ -125,8 +124,8 @@ class Scene:
         silent_ms: from sending the request to the answer to the next one over the same connection.
     """
 
-    answer: Mutated
-    again: Mutated
+    answer: RoundTrip
+    again: RoundTrip
     silent_ms: int
 
 
@@ -153,10 +152,10 @@ def prepared(node: KafkaNode, kind: Kind, strict: bool) -> RawClient:
 def play(node: KafkaNode, client: RawClient, kind: Kind, strict: bool) -> Scene:
     wanted = dict.fromkeys(names(kind, strict), 2 if kind == "grow" else 1)
     with client, RawClient(node, f"{kind}-{strict}") as other:
-        answer = mutate_raw(client, kind, wanted, strict=strict)
+        answer = client.mutate(kind, wanted, strict=strict)
         client.ping()
         left = [name for name, (code, _) in answer.errors.items() if code]
-        again = mutate_raw(other, kind, {left[0]: wanted[left[0]]}) if left else answer
+        again = other.mutate(kind, {left[0]: wanted[left[0]]}) if left else answer
         assert client.has_response(within=60)
         return Scene(answer, again, now_ms() - answer.sent_ms)
 
@@ -273,7 +272,7 @@ def test_kafka_topics_sh_does_not_try_again(nodes: dict[str, KafkaNode]) -> None
     node = nodes["plugin"]
     mutate(node, "maker", "create", {"of-the-tool": 1})
     with limited(node, "tool") as client:
-        mutate_raw(client, "create", {"big": 6}, validate_only=True)  # 5 tokens are owed, for 50 s
+        client.mutate("create", {"big": 6}, validate_only=True)  # 5 tokens are owed, for 50 s
     commands = (["--create", "--partitions", "1"], ["--alter", "--partitions", "2"], ["--delete"])
     tools = [kafka_topics(node, "tool", *command) for command in commands]
     for tool in tools:

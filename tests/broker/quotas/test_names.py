@@ -9,8 +9,7 @@ import pytest
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
-from harness.clients.raw import RawClient, throttle_ms
-from harness.clients.rawbatch import record_batch
+from harness.clients.raw import RawClient, record_batch
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
@@ -47,7 +46,7 @@ def throttled(node: KafkaNode, name: str) -> list[int]:
     with RawClient(node, name) as client:
         for number in range(9):
             client.rename(f"{name}-{number}")
-            times.append(throttle_ms(client.produce("t", batch).response, first=False))
+            times.append(client.produce("t", batch).throttle_ms)
             if times[-1]:
                 break
     return times

@@ -266,8 +266,8 @@ def test_what_is_declared_is_read_back(
     file.write_text(in_yaml(quotas) + ("" if "cluster-quotas:" in in_yaml(quotas) else "cluster-quotas: []\n"))
     declared = read_declared([file])
     planned = connected.compare(declared, prune=True)
-    assert connected.change(planned) == []
-    assert connected.not_made(planned, []) == []
+    assert connected.change(planned) == {}
+    assert connected.not_made(planned, {}) == []
     assert {**connected.client_quotas(), **connected.cluster_quotas()} == declared.quotas == quotas
     assert connected.compare(declared, prune=True).changes == ()
 

@@ -8,7 +8,6 @@ from typing import Final
 from confluent_kafka.admin import AdminClient
 
 from harness.clients.raw import RawClient
-from harness.clients.rawmutations import mutate_raw
 from harness.kafka.admin import set_quota
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import EnforcedQuota, enforced_quotas
@@ -21,7 +20,7 @@ ONE_TOKEN: Final = 1 / BURST_S  # the rate whose bucket holds one token
 
 def buckets(node: KafkaNode, client: RawClient, rate: float, **tags: str) -> list[EnforcedQuota]:
     """The buckets of this rate, once the client has one; a topic that doesn't exist is deleted for nothing."""
-    mutate_raw(client, "delete", {"none": 0})
+    client.mutate("delete", {"none": 0})
     return [each for each in enforced_quotas(node, "CONTROLLER_MUTATION", **tags) if each.bound == rate]
 
 

@@ -1,8 +1,7 @@
 """Every requirement of the documents has a test, and docs/conformance.md says which."""
 
 from tools.conformance import state, table
-from tools.proofs import proofs
-from tools.requirements import Requirement, documents
+from tools.requirements import Requirement, documents, proofs
 
 REQUIREMENTS = {key for document in documents().values() for key in document.requirements}
 

@@ -4,13 +4,12 @@ import re
 
 import pytest
 
-from tools import differences
-from tools.differences import Contradiction
+from tools.conformance import differences
 from tools.figures import figures
-from tools.requirements import SOURCES, Requirement, documents
+from tools.requirements import SOURCES, Contradiction, Requirement, contradictions, documents, is_there
 
 DIFFERENCES = {key: r for document in documents().values() for key, r in document.requirements.items() if r.differs}
-CONTRADICTIONS = differences.contradictions()
+CONTRADICTIONS = contradictions()
 
 
 @pytest.mark.parametrize("each", DIFFERENCES.values(), ids=DIFFERENCES.keys())
@@ -23,7 +22,7 @@ def test_a_contradiction_is_between_documents_and_names_tests_that_there_are(eac
     assert len(each.between) == 2
     assert set(each.between) <= documents().keys()
     assert all((each.one, each.other, each.here))
-    assert [test for test in each.tests if not differences.is_there(test)] == []
+    assert [test for test in each.tests if not is_there(test)] == []
 
 
 def test_each_document_has_both() -> None:
@@ -36,11 +35,11 @@ def test_each_document_has_both() -> None:
 def test_a_test_that_is_not_there_is_noticed(test: str) -> None:
     here = "tests/unit/docs/test_differences.py::"
     java = "java-shim/src/test/java/org/quotahost/fence/FenceTest.java#"
-    assert not differences.is_there(here + test)
-    assert not differences.is_there(java + test)
-    assert not differences.is_there(f"tests/no_such_file.py::{test}")
-    assert differences.is_there(here + "test_each_document_has_both")
-    assert differences.is_there(java + "clientsSeeAnErrorThatTheyTryAgain")
+    assert not is_there(here + test)
+    assert not is_there(java + test)
+    assert not is_there(f"tests/no_such_file.py::{test}")
+    assert is_there(here + "test_each_document_has_both")
+    assert is_there(java + "clientsSeeAnErrorThatTheyTryAgain")
 
 
 @pytest.mark.proves("kip-599.burst-by-default")
@@ -70,4 +69,4 @@ def test_the_numbers_are_those_that_the_documents_state_or_that_the_tests_assert
 def test_every_number_is_used_and_none_is_left_as_a_name() -> None:
     text = "".join(file.read_text(encoding="utf-8") for file in SOURCES.glob("*.toml"))
     assert set(re.findall(r"\{(\w+):", text)) == figures().keys()
-    assert not re.search(r"\{\w+:", differences.tables())
+    assert not re.search(r"\{\w+:", differences())

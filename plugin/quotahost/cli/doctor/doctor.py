@@ -10,7 +10,6 @@ its environment looks instead.
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -34,8 +33,8 @@ from quotahost.cli.doctor.topics import check_cluster
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
 from quotahost.records.topics import Party
-from quotahost.settings.broker import Settings, read_properties
-from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
 
 _PLUGINS: Final = ("role", "name", "distribution", "version", "state")
 #: By what clients call their software (KIP-511): those that give up early in a PAUSE (docs/clients.md).
@@ -110,9 +109,17 @@ def doctor(
         check_plugins()
         if is_here
         else Section("Plugins", [note("not checked: the interpreter above has no quotahost to ask")]),
-        *_properties(broker, is_here),
-        *(_cluster(broker, against, client_config, party) if against else ()),
     ]
+    settings: Settings | None = None
+    if broker is None:
+        sections.append(Section("Settings", [note("not checked", "name the broker's server.properties")]))
+    else:
+        section, settings = check_settings(broker, with_plugins=is_here)
+        sections.append(section)
+        if settings is not None:
+            sections.append(Section("Weak", list(check_weaknesses(settings, broker)) or [good("nothing found")]))
+    if against:
+        sections += _cluster(broker, settings, against, client_config, party)
     show(sections)
     is_wrong = any(section.is_wrong for section in sections)
     say("\nSomething is WRONG: see above." if is_wrong else "\nNothing is wrong.")
@@ -143,22 +150,9 @@ def check_plugins() -> Section:
     return Section("Plugins", findings, _PLUGINS, rows)
 
 
-def _properties(broker: BrokerFile | None, is_here: bool) -> Iterator[Section]:
-    if broker is None:
-        yield Section("Settings", [note("not checked", "name the broker's server.properties")])
-        return
-    section, settings = check_settings(broker, with_plugins=is_here)
-    yield section
-    if settings is not None:
-        yield Section("Weak", list(check_weaknesses(settings, broker)) or [good("nothing found")])
-
-
 def _cluster(
-    broker: BrokerFile | None, against: str, client_config: Path | None, party: Party | None
+    broker: BrokerFile | None, settings: Settings | None, against: str, client_config: Path | None, party: Party | None
 ) -> Iterator[Section]:
-    settings: Settings | None = None
-    with suppress(SettingsError):  # another section shows it
-        settings = read_properties(broker.properties)[0] if broker else None
     yield Section("Topics", list(check_cluster(against, read_client_config(client_config), settings, party)))
     yield Section("Clients", list(check_client_software()))
     if broker and settings and settings.kafka and not client_config:

@@ -25,7 +25,7 @@ from kafka.protocol.admin import (
     IncrementalAlterConfigsRequest,
 )
 
-from quotahost.cli.quotas.plan import Change, DeclarationError, Entity, Quotas, Refusal
+from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, Change, DeclarationError, Entity, Quotas, Refusals
 from quotahost.model import DEFAULT
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.sections import TOLD
@@ -39,6 +39,8 @@ _NO_RIGHT: Final = 31  # Errors.CLUSTER_AUTHORIZATION_FAILED
 _BROKER: Final = 4  # ConfigResource.Type.BROKER; the empty name stands for the default of all brokers
 _SET: Final = 0  # AlterConfigOp.OpType
 _SUPPLIER: Final = f"{PREFIX}supplier"
+#: The suppliers that enforce quotas, by the section of a file, and the words for these quotas.
+_SUPPLIERS: Final = {CLIENTS: ("client-quotas", "Kafka's client"), CLUSTER: ("cluster-quota", "cluster-wide")}
 
 # ---- the connection --------------------------------------------------------------------------------------------
 
@@ -159,7 +161,7 @@ def describe(connection: Connection) -> Quotas:
     return {_entity(entry.entity): {rate.key: rate.value for rate in entry.values} for entry in answer.entries or ()}
 
 
-def alter(connection: Connection, changes: Iterable[Change], *, validate_only: bool = False) -> list[Refusal]:
+def alter(connection: Connection, changes: Iterable[Change], *, validate_only: bool = False) -> Refusals:
     """Make changes, or have them validated only; all of an entity's are made, or none.
 
     Returns:
@@ -168,17 +170,17 @@ def alter(connection: Connection, changes: Iterable[Change], *, validate_only: b
     Raises:
         DeclarationError: there is no answer. What was asked before may have been done.
     """
-    refusals = []
+    refusals: Refusals = {}
     # A plan has the changes of an entity one after the other.
     entries = [_entry(entity, of_entity) for entity, of_entity in groupby(changes, key=attrgetter("entity"))]
     for first in range(0, len(entries), _AT_ONCE):
         some = entries[first : first + _AT_ONCE]
         answer = connection.ask(AlterClientQuotasRequest(entries=some, validate_only=validate_only))
-        refusals += [
-            Refusal(_entity(entry.entity), entry.error_message or f"error {entry.error_code}")
+        refusals |= {
+            _entity(entry.entity): entry.error_message or f"error {entry.error_code}"
             for entry in answer.entries
             if entry.error_code and not (validate_only and entry.error_code == _NO_RIGHT)
-        ]
+        }
     return refusals
 
 
@@ -203,13 +205,8 @@ def _entity(parts: Iterable[Any]) -> Entity:
 # ---- who enforces them -----------------------------------------------------------------------------------------
 
 
-def not_enforced(connection: Connection, suppliers: Collection[str]) -> Iterator[str]:
-    """Each broker on which quotas may not hold, as far as it can be seen.
-
-    Args:
-        connection: to the cluster.
-        suppliers: ``client-quotas``, which enforces Kafka's client quotas, ``cluster-quota``, ``budgets`` (which is a
-            property of brokers), or several.
+def not_enforced(connection: Connection, sections: Collection[str]) -> Iterator[str]:
+    """Each broker on which the quotas of these sections may not hold, as far as it can be seen.
 
     Raises:
         DeclarationError: there is no answer.
@@ -220,14 +217,12 @@ def not_enforced(connection: Connection, suppliers: Collection[str]) -> Iterator
         if callback and not callback.startswith("org.quotahost."):
             yield f"broker {broker}: {callback} decides about quotas; what is set here holds as far as it follows it"
             continue
-        if "budgets" in suppliers and f"{PREFIX}budgets" not in configs:
+        if BUDGETS in sections and f"{PREFIX}budgets" not in configs:
             yield f"broker {broker}: budgets of storage are not enforced; set {PREFIX}budgets=on"
-        for supplier in suppliers:
-            if supplier == "budgets":
-                continue
-            kind = "cluster-wide" if supplier == "cluster-quota" else "Kafka's client"
+        for section, (supplier, kind) in _SUPPLIERS.items():
             # Without quotahost, and with its default supplier, Kafka's own client quotas are enforced.
-            if supplier == "client-quotas" and (not callback or _SUPPLIER not in configs):
+            by_default = section == CLIENTS and (not callback or _SUPPLIER not in configs)
+            if section not in sections or by_default:
                 continue
             enforced = _has_supplier(connection, broker, supplier) if callback else False
             if enforced is None:

@@ -4,12 +4,12 @@
    records of ``__quotahost_quotas``, one for each entity, which are read here as brokers read them.
    Budgets of storage are records of the same topic.
 2. :meth:`Cluster.compare` asks for the sections that the files have, and makes the plan.
-3. :meth:`Cluster.change` has the plan validated, or makes it, and tells what was refused.
+3. :meth:`Cluster.change` has the plan validated, or makes it; it returns what was refused.
 4. :meth:`Cluster.not_made` waits until brokers have what the controller has taken.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -28,7 +28,7 @@ from quotahost.cli.quotas.plan import (
     Entity,
     Plan,
     Quotas,
-    Refusal,
+    Refusals,
     compare,
 )
 from quotahost.errors import QuotahostError
@@ -44,8 +44,6 @@ from quotahost.records.codec import Refused
 _WAIT: Final = 10.0  # seconds until brokers have what the controller has taken
 _POLL: Final = 0.1
 _MOST_WARNINGS: Final = 5  # about records that are refused
-#: By section: what enforces it on brokers.
-_ENFORCERS: Final = {CLIENTS: "client-quotas", CLUSTER: "cluster-quota", BUDGETS: "budgets"}
 
 
 @contextmanager
@@ -71,7 +69,7 @@ def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterat
 
 
 class Cluster:
-    """A running cluster. Each method raises a DeclarationError if there is no answer, or a right is missing.
+    """A running cluster. Each method raises a QuotahostError if there is no answer, or a right is missing.
 
     Attributes:
         warnings: what a person should know before trusting what is shown.
@@ -116,15 +114,12 @@ class Cluster:
             return
         self._latest, self._budgets = records.LatestQuotas(), LatestBudgets()
         refused = []
-        try:
-            for key, value in self._topic.read():
-                try:
-                    self._latest.take(key, value)
-                    self._budgets.take(key, value)
-                except Refused as problem:
-                    refused.append(f"brokers refuse the record {(key or b'')[:200]!r} of {self._topic.name}: {problem}")
-        except QuotahostError as error:
-            raise DeclarationError(str(error)) from None
+        for key, value in self._topic.read():
+            try:
+                self._latest.take(key, value)
+                self._budgets.take(key, value)
+            except Refused as problem:
+                refused.append(f"brokers refuse the record {(key or b'')[:200]!r} of {self._topic.name}: {problem}")
         self.warnings += refused[:_MOST_WARNINGS]
         if len(refused) > _MOST_WARNINGS:
             self.warnings.append(f"... and {len(refused) - _MOST_WARNINGS} more records of {self._topic.name}")
@@ -135,10 +130,10 @@ class Cluster:
         sections = {CLIENTS: self.client_quotas, CLUSTER: self.cluster_quotas, BUDGETS: self.budgets}
         asked = [section for section in sections if section in declared.sections]
         present = {entity: rates for section in asked for entity, rates in sections[section]().items()}
-        self.warnings += client_quotas.not_enforced(self._connection, [_ENFORCERS[section] for section in asked])
+        self.warnings += client_quotas.not_enforced(self._connection, asked)
         return compare(declared.quotas, present, prune=prune or declared.prune)
 
-    def change(self, plan: Plan, *, validate_only: bool = False) -> list[Refusal]:
+    def change(self, plan: Plan, *, validate_only: bool = False) -> Refusals:
         """Make the changes, or ask who would refuse them; all of an entity's are made, or none."""
         refusals = client_quotas.alter(self._connection, _of_kafka(plan), validate_only=validate_only)
         entities: dict[bytes, Entity] = {}
@@ -152,17 +147,17 @@ class Cluster:
                     self._latest.take(key, value)
                     self._budgets.take(key, value)
             except Refused as problem:
-                refusals.append(Refusal(entity, f"brokers would refuse it: {problem}"))
+                refusals[entity] = f"brokers would refuse it: {problem}"
             else:
                 entities[key], values[key] = entity, value
         if validate_only:
             lacking = self._lacking() if values else ""
-            return refusals + [Refusal(entity, lacking) for entity in entities.values() if lacking]
+            return refusals | (dict.fromkeys(entities.values(), lacking) if lacking else {})
         self._is_read = False
         try:
-            return refusals + [Refusal(entities[key], why) for key, why in self._topic.write(values).items()]
+            return refusals | {entities[key]: why for key, why in self._topic.write(values).items()}
         except QuotahostError as error:  # the client quotas are changed, and what became of them must be told
-            return refusals + [Refusal(entity, str(error)) for entity in entities.values()]
+            return refusals | dict.fromkeys(entities.values(), str(error))
 
     def _lacking(self) -> str:
         """The right to write to the topic of the cluster-wide quotas, if this client lacks it; else ""."""
@@ -170,20 +165,19 @@ class Cluster:
         try:
             rights = ask_rights(self._config, [topic])
         except QuotahostError as error:
-            raise DeclarationError(f"the cluster doesn't say who may write to {topic}: {error}") from None
+            raise QuotahostError(f"the cluster doesn't say who may write to {topic}: {error}") from None
         if topic in rights.missing:
             return "" if rights.missing[topic] else f"this client may not create {topic}; see docs/security.md"
         may_write = rights.own[topic] & {"Write", "All"}
         return "" if may_write else f"this client may not write to {topic}; see docs/security.md"
 
-    def not_made(self, plan: Plan, refusals: Sequence[Refusal]) -> list[Change]:
+    def not_made(self, plan: Plan, refusals: Refusals) -> list[Change]:
         """The changes that were not made. Brokers have Kafka's 10 s at most after the controller has taken them.
 
         A cluster-wide quota is made once its record is written: each broker follows the topic.
         """
-        refused = {refusal.entity for refusal in refusals}
         until = time.monotonic() + _WAIT
-        waiting = [change for change in _of_kafka(plan) if change.entity not in refused]
+        waiting = [change for change in _of_kafka(plan) if change.entity not in refusals]
         while waiting:
             present = self.client_quotas()
             waiting = [change for change in waiting if present.get(change.entity, {}).get(change.key) != change.after]
@@ -191,7 +185,7 @@ class Cluster:
                 break
             time.sleep(_POLL)
         left = set(waiting)
-        return [change for change in plan.changes if change.entity in refused or change in left]
+        return [change for change in plan.changes if change.entity in refusals or change in left]
 
 
 def _of_kafka(plan: Plan) -> list[Change]:

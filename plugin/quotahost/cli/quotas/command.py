@@ -25,7 +25,8 @@ from rich.text import Text
 
 from quotahost.cli.console import console, csv_text, one_line, parsed, say, table, writing
 from quotahost.cli.lab.asking import Clusters, Work, check_packages
-from quotahost.cli.quotas.plan import UNITS, Amount, Change, DeclarationError, Plan, Refusal
+from quotahost.cli.quotas.plan import UNITS, Amount, Change, DeclarationError, Entity, Plan, Refusals
+from quotahost.errors import QuotahostError
 from quotahost.records.topics import QUOTAS
 from quotahost.units.show import show_bytes, show_limit
 
@@ -130,7 +131,7 @@ def export(
         present = dict(cluster.client_quotas())
         try:
             present |= {**cluster.cluster_quotas(), **cluster.budgets()}
-        except DeclarationError as error:  # a cluster may have none, and nobody but its operators the right to see that
+        except QuotahostError as error:  # a cluster may have none, and nobody but its operators the right to see that
             missing.append(f"left out: all cluster-wide quotas and budgets: {error}")
     missing += [
         f"left out: {entity} has {key} {rate}, by which Kafka limits nobody"
@@ -180,8 +181,12 @@ def usage(
         work.begin("Summing the month")
         made = bill(spark, history, chosen, tuple(clusters or ()), labels)
     if csv is not None:
+        rows = (
+            (cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(round, amounts))
+            for cluster, label, amounts in made.amounts()
+        )
         with writing(csv):
-            csv.write_text(csv_text(_CSV, _csv_rows(made)), encoding="utf-8")
+            csv.write_text(csv_text(_CSV, rows), encoding="utf-8")
     _show_bill(made)
 
 
@@ -265,10 +270,10 @@ def _show_changes(screen: Console, changes: Sequence[Change]) -> None:
         screen.print(table(("", "for", "quota", "before", "", "after"), rows, _STYLES))
 
 
-def _show_refusals(screen: Console, refusals: Sequence[Refusal]) -> None:
+def _show_refusals(screen: Console, refusals: Refusals) -> None:
     """What failed, and why."""
-    for refusal in sorted(refusals[:_MOST_ROWS], key=lambda refusal: refusal.entity.order()):
-        words = one_line(f"{refusal.entity}: {refusal.reason}")
+    for entity in sorted(refusals, key=Entity.order)[:_MOST_ROWS]:
+        words = one_line(f"{entity}: {refusals[entity]}")
         screen.print(Text.assemble(("failed ", "bold red"), words), soft_wrap=True)
     if len(refusals) > _MOST_ROWS:
         screen.print(f"... and {len(refusals) - _MOST_ROWS} more failed")
@@ -294,11 +299,6 @@ def _show_bill(made: "Bill") -> None:
 def _shown_bytes(amounts: Sequence[float]) -> list[str]:
     return [show_bytes(amount) + (" h" if column == "stored x hours" else "")
             for column, amount in zip(_BILL[2:], amounts, strict=True)]  # fmt: skip
-
-
-def _csv_rows(made: "Bill") -> Iterator[tuple[str | int, ...]]:
-    for cluster, label, amounts in made.amounts():
-        yield cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(round, amounts)
 
 
 def _counted(planned: Plan) -> str:

@@ -1,9 +1,7 @@
 """Files of quotas: quotahost's own YAML and Strimzi's KafkaUser resources are read, and the first is written.
 
-1. :func:`read_declared` reads files of one or more YAML documents of either kind; several files count as one.
-   :func:`_documents` goes event by event, so that nothing is built of a file before it is refused: one that is too
-   large, nested too deeply, or has an anchor or an alias, by which 300 bytes stand for gigabytes. All scalars stay
-   text: a user ``007``, ``no`` or ``1e3`` is that name, and not a number or a truth value.
+1. :func:`read_declared` reads files of one or more YAML documents (``documents``) of either kind; several files count
+   as one.
 2. The models below are the form of a document, checked by pydantic; the parsers of their fields say what to write.
    Every problem of all files is told at once, with file, line, path, value and remedy.
 3. :func:`read_properties` reads what an earlier version kept in brokers' properties.
@@ -16,10 +14,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Self, TypeVar
 
 import javaproperties
-import yaml
 from pydantic import (
     AfterValidator,
     AliasPath,
@@ -30,15 +27,16 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_core import ErrorDetails
 
+from quotahost.cli.quotas.documents import Document, Way, documents, dumped
 from quotahost.cli.quotas.plan import (
     BUDGETS,
     CLIENTS,
     CLUSTER,
     DEFAULT_NAME,
-    OF_ADDRESSES,
-    OF_CLIENTS,
     OF_CLUSTER,
+    UNITS,
     Amount,
     DeclarationError,
     Entity,
@@ -61,96 +59,10 @@ from quotahost.units.parse import (
 from quotahost.units.show import shorthand
 
 _M = TypeVar("_M", bound=BaseModel)
-#: From a document's root to a value: keys of mappings and numbers in lists.
-_Way: TypeAlias = tuple[str | int, ...]
-_NOTHING: Final = ("", "~", "null", "Null", "NULL")
-_MOST_BYTES: Final = 64 * 1024 * 1024  # 100,000 entities are about 7 MB
-_DEEPEST: Final = 20
 _MOST_PROBLEMS: Final = 100
 _LONGEST_LABEL: Final = 200
-# libyaml's where PyYAML was built with it: ten times as quick.
-_LOADER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-_DUMPER: Final[type[yaml.SafeDumper]] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _HEAD: Final = "# Client quotas of a Kafka cluster; see `quotahost quotas --help`.\n"
 _OLD: Final = f"{PREFIX}plugin.cluster-quota."  # the properties of earlier versions
-
-# ---- YAML as plain values --------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Document:
-    """A YAML document: mappings, lists, texts and None, and by the way to each value its line, from 1."""
-
-    file: Path
-    content: Any = None
-    lines: dict[_Way, int] = field(default_factory=dict)
-
-    def place(self, way: _Way) -> str:
-        """File, line and path of a value, or of what is nearest to it: ``quotas.yaml:7: quotas[2].user``."""
-        near = way
-        while near and near not in self.lines:
-            near = near[:-1]
-        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in way).lstrip(".")
-        where = f"{self.file}:{self.lines.get(near, 1)}"
-        return f"{where}: {path}" if path else where
-
-    def value(self, event: Any, events: Iterator[Any], way: _Way = ()) -> Any:
-        """The value that begins with an event; those that belong to it are taken from the others."""
-        self.lines[way] = event.start_mark.line + 1
-        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            raise DeclarationError(f"{self.place(way)}: has an alias or anchor (* or &); write out what it stands for")
-        if isinstance(event, yaml.ScalarEvent):
-            return None if not event.style and event.value in _NOTHING else event.value
-        if len(way) >= _DEEPEST:
-            raise DeclarationError(f"{self.place(way[:3])}: is nested too deeply; see docs/quotas.md for the form")
-        if isinstance(event, yaml.SequenceStartEvent):
-            return [self.value(item, events, (*way, number)) for number, item in enumerate(_until_end(events))]
-        content: dict[str, Any] = {}
-        for key in _until_end(events):
-            line = key.start_mark.line + 1
-            if not isinstance(key, yaml.ScalarEvent) or key.anchor is not None:
-                raise DeclarationError(f"{self.place(way)}: has a key that is no text; write NAME: VALUE")
-            if key.value in content:
-                raise DeclarationError(f"{self.file}:{line}: {key.value} is there twice; remove one of both")
-            content[key.value] = self.value(next(events), events, (*way, key.value))
-            # Where the key stands, not its value, which may begin on a later line.
-            self.lines[(*way, key.value)] = line
-        return content
-
-
-def _until_end(events: Iterator[Any]) -> Iterator[Any]:
-    """The events of a list or mapping, of which each takes those that belong to it; without the last."""
-    for event in events:
-        if isinstance(event, yaml.CollectionEndEvent):
-            return
-        yield event
-
-
-def _documents(file: Path) -> Iterator[_Document]:
-    """The documents of a file; empty ones are left out."""
-    try:
-        with file.open("rb") as stream:
-            raw = stream.read(_MOST_BYTES + 1)
-        text = raw.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise DeclarationError(f"{file} can't be read: {reason}; name a YAML file, see docs/quotas.md") from None
-    if len(raw) > _MOST_BYTES:
-        raise DeclarationError(f"{file} has more than {_MOST_BYTES:,} bytes; divide it into several files")
-    try:
-        events = yaml.parse(text, Loader=_LOADER)
-        for event in events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                document = _Document(file)
-                document.content = document.value(next(events), events)
-                if document.content is not None:
-                    yield document
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{file}:{mark.line + 1}" if mark else str(file)
-        problem = getattr(error, "problem", None) or error
-        raise DeclarationError(f"{where}: is no YAML: {problem}; mend the line or the one before") from None
-
 
 # ---- the form of a document ------------------------------------------------------------------------------------
 
@@ -227,10 +139,9 @@ class _Form(BaseModel):
     """A mapping without unknown keys, whose errors don't repeat its values: :func:`_words` shows them once."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-    keys: ClassVar[Iterable[str]] = ()  # of its quotas
 
     def quotas(self) -> dict[str, Amount]:
-        return {key: value for key in self.keys if (value := getattr(self, key)) is not None}
+        return {key: value for key, value in self if key in UNITS and value is not None}
 
 
 def _label(value: object) -> str:
@@ -250,8 +161,6 @@ class _Entry(_Form):
 
 class _ClientEntry(_Entry):
     """Kafka's own client quotas of one entity."""
-
-    keys = (*OF_CLIENTS, *OF_ADDRESSES)
 
     user: _Name = None
     client_id: _Name = Field(None, alias="client-id")
@@ -282,8 +191,6 @@ class _ClientEntry(_Entry):
 
 class _ClusterEntry(_Entry):
     """Cluster-wide quotas of one entity."""
-
-    keys = OF_CLUSTER
 
     user: _Name = None
     client_id: _ClientId = Field(None, alias="client-id")
@@ -339,8 +246,6 @@ class _OwnDocument(_Form):
 class _StrimziQuotas(_Form):
     """``spec.quotas`` of a KafkaUser."""
 
-    keys = OF_CLIENTS
-
     producer_byte_rate: _Whole = Field(None, alias="producerByteRate")
     consumer_byte_rate: _Whole = Field(None, alias="consumerByteRate")
     request_percentage: _Percent = Field(None, alias="requestPercentage")
@@ -395,7 +300,7 @@ def read_declared(files: Iterable[Path]) -> Declared:
     """
     reading = _Reading()
     for file in files:
-        for document in _documents(file):
+        for document in documents(file):
             reading.document(document)
     if reading.problems:
         more = len(reading.problems) - _MOST_PROBLEMS
@@ -412,7 +317,7 @@ class _Reading:
         self.problems: list[str] = []
         self._places: dict[Entity, str] = {}
 
-    def document(self, document: _Document) -> None:
+    def document(self, document: Document) -> None:
         if not isinstance(document.content, dict):
             self._problem(document, (), "is no mapping; write prune, quotas, cluster-quotas, budgets, or a KafkaUser")
         elif "kind" in document.content:
@@ -430,7 +335,7 @@ class _Reading:
                     if entry.label is not None:
                         self.declared.labels[entry.entity()] = entry.label
 
-    def _resource(self, document: _Document, way: _Way, resource: Any) -> None:
+    def _resource(self, document: Document, way: Way, resource: Any) -> None:
         """A resource of Kubernetes, or a list of them as ``kubectl get -o yaml`` prints it."""
         content = resource if isinstance(resource, dict) else {}
         kind = content.get("kind")
@@ -447,46 +352,35 @@ class _Reading:
             name = metadata.get("name") if isinstance(metadata, dict) else None
             self.declared.left_out.append(printable(f"{kind} {name or ''}".strip()))
 
-    def _add(self, document: _Document, way: _Way, entity: Entity, quotas: dict[str, Amount]) -> None:
+    def _add(self, document: Document, way: Way, entity: Entity, quotas: dict[str, Amount]) -> None:
         if other := self._places.get(entity):
             self._problem(document, way, f"{entity} is declared in {other}, too; keep one of both")
         self._places[entity] = document.place(way)
         self.declared.quotas[entity] = quotas
 
-    def _checked(self, document: _Document, way: _Way, content: Any, model: type[_M]) -> _M | None:
+    def _checked(self, document: Document, way: Way, content: Any, model: type[_M]) -> _M | None:
         forms: Sequence[type[BaseModel]] = (_StrimziQuotas,) if model is _KafkaUser else _OWN
         keys = [info.alias or name for form in forms for name, info in form.model_fields.items()]
         try:
             return model.model_validate(content)
         except ValidationError as error:
             for details in error.errors(include_url=False, include_context=False):
-                words = _words(content, details["loc"], details["type"], details["msg"], keys)
-                self._problem(document, (*way, *details["loc"]), *words)
+                self._problem(document, (*way, *details["loc"]), *_words(details, keys))
             return None
 
-    def _problem(self, document: _Document, way: _Way, *words: str) -> None:
+    def _problem(self, document: Document, way: Way, *words: str) -> None:
         self.problems.append(" ".join((f"{document.place(way)}:", *words)))
 
 
-def _words(content: Any, way: Sequence[str | int], kind: str, message: str, keys: Sequence[str]) -> Iterator[str]:
+def _words(details: ErrorDetails, keys: Sequence[str]) -> Iterator[str]:
     """The value, if it is one, and what is wrong with it."""
-    if kind == "extra_forbidden":
-        like = nearest(str(way[-1]), keys)
+    if details["type"] == "extra_forbidden":
+        like = nearest(str(details["loc"][-1]), keys)
         yield "is an unknown key" + (f"; did you mean {like}?" if like else "; see docs/quotas.md for those that exist")
         return
-    value = _at(content, way)
-    if kind != "missing" and isinstance(value, str | None):
+    if isinstance(value := details["input"], str | None):
         yield "nothing" if value is None else printable(value)
-    yield message.removeprefix("Value error, ")
-
-
-def _at(content: Any, way: Sequence[str | int]) -> Any:
-    for part in way:
-        try:
-            content = content[part]
-        except (KeyError, IndexError, TypeError):
-            return ()
-    return content
+    yield details["msg"].removeprefix("Value error, ")
 
 
 # ---- the properties of earlier versions ------------------------------------------------------------------------
@@ -552,8 +446,7 @@ def in_yaml(quotas: Quotas) -> str:
     for section in (CLUSTER, BUDGETS):
         if not content[section]:
             del content[section]
-    dumped: str = yaml.dump(content, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=1_000_000)
-    return _HEAD + dumped
+    return _HEAD + dumped(content)
 
 
 def declarable(entity: Entity, rate: Amount) -> bool:
@@ -574,19 +467,3 @@ def _written_name(name: str | Default) -> Any:
     if name is DEFAULT:
         return DEFAULT_NAME
     return {"name": name} if name == DEFAULT_NAME else str(name)
-
-
-class _Dumper(_DUMPER):  # type: ignore[valid-type,misc]  # one of two classes
-    """Without aliases, which reading refuses."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-    def represent_str(self, data: str) -> yaml.ScalarNode:
-        # In double quotes what isn't printable is escaped: else PyYAML would write U+0085 as it is, a blank.
-        style = None if data.isprintable() else '"'
-        scalar: yaml.ScalarNode = self.represent_scalar("tag:yaml.org,2002:str", data, style)
-        return scalar
-
-
-_Dumper.add_representer(str, _Dumper.represent_str)

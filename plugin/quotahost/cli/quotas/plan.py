@@ -93,6 +93,8 @@ def _shown(name: str | Default) -> str:
 Amount: TypeAlias = Any
 #: Quotas by entity, and by Kafka's key or the type of a cluster-wide quota, whose "unlimited" is infinity.
 Quotas: TypeAlias = Mapping[Entity, Mapping[str, Amount]]
+#: By entity, why the cluster refuses its changes.
+Refusals: TypeAlias = dict[Entity, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +110,6 @@ class Change:
     def what(self) -> str:
         """Add, change or remove."""
         return "add" if self.before is None else "remove" if self.after is None else "change"
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Changes of one entity that the cluster refuses, and why."""
-
-    entity: Entity
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from hypothesis import given
 
-from quotahost.cli.quotas import files
+from quotahost.cli.quotas import documents
 from quotahost.cli.quotas.files import Declared, in_yaml, read_declared, read_properties
 from quotahost.cli.quotas.plan import Change, DeclarationError, Entity, compare
 from quotahost.model import DEFAULT
@@ -215,18 +215,18 @@ def test_aliases_that_stand_for_gigabytes_are_refused_before_anything_is_built(f
     assert problem(file, text) == "FILE:1: a0: has an alias or anchor (* or &); write out what it stands for"
 
 
-@pytest.mark.parametrize("loader", [files._LOADER, yaml.BaseLoader], ids=["libyaml", "without"])
+@pytest.mark.parametrize("loader", [documents._LOADER, yaml.BaseLoader], ids=["libyaml", "without"])
 @pytest.mark.parametrize("nested", ["[", "{a: ", "- "])
 @pytest.mark.proves("faults.yaml-bomb")
 def test_a_file_that_is_nested_thousands_deep_is_refused(
     file: Path, monkeypatch: pytest.MonkeyPatch, loader: Any, nested: str
 ) -> None:
-    monkeypatch.setattr(files, "_LOADER", loader)
+    monkeypatch.setattr(documents, "_LOADER", loader)
     assert "nest" in problem(file, 2000 * nested)
 
 
 def test_a_file_that_is_too_large_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_MOST_BYTES", 100)
+    monkeypatch.setattr(documents, "_MOST_BYTES", 100)
     assert "has more than 100 bytes; divide it into several files" in problem(file, "#" + 100 * "x")
 
 
