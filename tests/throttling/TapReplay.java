@@ -10,6 +10,7 @@ public final class TapReplay {
     private static final StringBuilder OUT = new StringBuilder();
 
     private static Tap tap;
+    private static Tap.Windows windows;
 
     private TapReplay() { }
 
@@ -29,16 +30,20 @@ public final class TapReplay {
     private static void replay(String[] words) {
         switch (words[0]) {
             case "tap" -> tap = new Tap();
-            case "configure" -> tap.configure(Integer.parseInt(words[1]), whole(words[2]), whole(words[3]));
+            case "configure" -> windows = windows(words[1], words[2], words[3]);
             case "step" -> step(Double.parseDouble(words[1]), words[2].equals("held"), whole(words[3]));
-            case "rise" -> print(Tap.rise(whole(words[1]), Integer.parseInt(words[2]), whole(words[3])));
+            case "rise" -> print(windows(words[2], words[3], "30000").rise(whole(words[1])));
             default -> throw new IllegalArgumentException(words[0]);
         }
     }
 
     private static void step(double factor, boolean held, long nowMs) {
-        print(tap.step(factor, held, nowMs) ? 1 : 0);
+        print(tap.step(windows, factor, held, nowMs) ? 1 : 0);
         print(tap.value());
+    }
+
+    private static Tap.Windows windows(String number, String ms, String maxMuteMs) {
+        return new Tap.Windows(Integer.parseInt(number), whole(ms), whole(maxMuteMs));
     }
 
     private static long whole(String word) {

@@ -76,8 +76,8 @@ public class AffectedBenchmark {
             QuotaTable table = Filled.table(principals, 0);
             callback = Filled.callback(table);
             actions = List.of(write(clients.equals("marked") ? AFFECTED : "other"));
-            boolean[] held = {false};
-            if (!clients.equals("none")) table.factor(0.5, "full", new String[] {AFFECTED}, new String[] {"here"}, held);
+            if (!clients.equals("none")) table.factor(0.5, "full", new String[] {AFFECTED}, new String[] {"here"}, new boolean[1],
+                    new int[1], new String[] {""}, new double[] {0.5}, new String[] {""});
             for (int i = 0; i < CLIENTS; i++) {
                 requests[i] = produce(principals[i]);
                 fence.authorize(requests[i], actions);

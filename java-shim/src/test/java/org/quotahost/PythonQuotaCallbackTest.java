@@ -65,16 +65,6 @@ class PythonQuotaCallbackTest {
     }
 
     @Test
-    void aClientWithoutNamesIsANewcomerEvenAfterTheCallbackWasClosed() {
-        callback.close();
-
-        Map<String, String> tags = callback.quotaMetricTags(ClientQuotaType.PRODUCE, KafkaPrincipal.ANONYMOUS, null);
-
-        assertEquals(NEWCOMERS, tags);
-        assertNull(callback.quotaLimit(ClientQuotaType.PRODUCE, tags));
-    }
-
-    @Test
     void aFailedStartIsOneConfigExceptionNamingThePropertyEachTime() {
         Set<Thread> before = Thread.getAllStackTraces().keySet(); // other tests' children may still be on their way out
         Map<String, String> configs = Map.of("client.quota.callback.python.executable", "/no/such/python");

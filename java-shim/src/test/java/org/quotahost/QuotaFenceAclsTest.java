@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -30,6 +31,7 @@ import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.apache.kafka.server.authorizer.AuthorizerServerInfo;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 
@@ -101,11 +103,18 @@ class QuotaFenceAclsTest {
     void aListenerWaitsForTheAcls() throws Exception {
         Endpoint endpoint = new Endpoint("PLAINTEXT", SecurityProtocol.PLAINTEXT, "localhost", 9092);
         try (QuotaFence fence = FenceFixture.fence("", Map.of())) {
-            var ready = fence.start(new ServerInfo(List.of(endpoint))).get(endpoint).toCompletableFuture();
+            var ready = fence.start(server(endpoint)).get(endpoint).toCompletableFuture();
             assertFalse(ready.isDone());
             fence.completeInitialLoad();
             assertTrue(ready.isDone());
         }
+    }
+
+    /** A broker with one listener, which does not start early. */
+    private static AuthorizerServerInfo server(Endpoint endpoint) {
+        return (AuthorizerServerInfo) Proxy.newProxyInstance(QuotaFenceAclsTest.class.getClassLoader(),
+                new Class<?>[] {AuthorizerServerInfo.class},
+                (proxy, method, arguments) -> method.getName().equals("endpoints") ? List.of(endpoint) : List.of());
     }
 
     @Example

@@ -45,8 +45,10 @@ public final class TurnedBack {
     private static final Allowance ALLOWANCE = new Allowance(System.nanoTime());
     /** The bytes of each connection since its last mute, beyond the allowance; some connections share a place. */
     private static final AtomicLongArray sinceMute = new AtomicLongArray(4_096);
-    private static final Map<String, LongAdder> bytes = new ConcurrentHashMap<>();
-    static final Map<Client, Last> clients = new ConcurrentHashMap<>();
+    /** How many bytes of record batches were turned back since the start of this JVM, by topic. */
+    public static final Map<String, LongAdder> bytes = new ConcurrentHashMap<>();
+    /** All who were turned back lately. */
+    public static final Map<Client, Last> clients = new ConcurrentHashMap<>();
 
     private TurnedBack() {}
 
@@ -111,11 +113,6 @@ public final class TurnedBack {
         return last == null ? "" : last.by;
     }
 
-    /** All who were turned back lately. */
-    public static Map<Client, Last> lately() {
-        return clients;
-    }
-
     // ---- bytes -----------------------------------------------------------------------------------------------
 
     /**
@@ -160,11 +157,6 @@ public final class TurnedBack {
     static void add(String topic, long records) {
         String name = bytes.containsKey(topic) || bytes.size() < MOST_TOPICS ? topic : OTHERS;
         bytes.computeIfAbsent(name, any -> new LongAdder()).add(records);
-    }
-
-    /** How many bytes of record batches were turned back since the start of this JVM, by topic. */
-    public static Map<String, LongAdder> bytes() {
-        return bytes;
     }
 
     // ---- the allowance ---------------------------------------------------------------------------------------

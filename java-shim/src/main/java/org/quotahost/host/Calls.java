@@ -13,7 +13,6 @@ import java.util.Set;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
-import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Keystores;
 import org.quotahost.table.FactorInForce;
@@ -100,7 +99,7 @@ final class Calls {
                 entry("built", a -> done(life::awaitTurn)),
                 entry("ready", a -> done(() -> host.ready(life, a.texts(0)))),
                 entry("refuse", a -> done(() -> life.refuse(a.get(0)))),
-                entry("restarted", a -> host.lives.hasStarted()),
+                entry("restarted", a -> host.lives.started),
                 entry("configure", this::configure),
                 entry("take", a -> take(a.get(0))),
                 entry("ask_again", a -> done(() -> table.askAgain(a.get(0), a.get(1)))),
@@ -116,7 +115,7 @@ final class Calls {
                 entry("replicas", a -> KafkaBeans.replicas(a.texts(0), a.get(1))),
                 entry("ask", a -> host.questions.answer(a.texts(0))),
                 entry("answer", a -> done(() -> host.questions.answer(a.get(0), a.get(1)))),
-                entry("held", a -> done(() -> host.questions.held(a.get(0)))),
+                entry("held", a -> done(() -> host.questions.held = a.get(0))),
                 entry("gauge", a -> done(() -> host.gauges.set(a.get(0), a.get(1), a.get(2), a.get(3)))),
                 entry("count", a -> done(() -> host.gauges.count(a.get(0), a.get(1), a.get(2), a.get(3)))),
                 entry("forget", a -> done(() -> host.gauges.forget(a.get(0), a.get(1)))),
@@ -192,9 +191,9 @@ final class Calls {
     /** It renews the lease, since a Python that asks for work is alive. */
     private Object take(long timeoutMs) {
         host.lease.renew();
-        Batch batch = life.closing() ? Batch.EMPTY : host.inbox.take(timeoutMs);
+        Object[] taken = life.take(host.inbox, timeoutMs);
         host.lease.renew();
-        return new Object[] {life.take(batch), batch.clients().size(), batch.texts(), life.closing()};
+        return taken;
     }
 
     private Object configure(Arguments a) {
@@ -225,7 +224,7 @@ final class Calls {
     }
 
     private Object factor() {
-        FactorInForce.Factor last = host.table.factorInForce().hostFactor();
+        FactorInForce.Factor last = host.table.factorInForce.hostFactor();
         return new Object[] {last.value(), last.cause()};
     }
 

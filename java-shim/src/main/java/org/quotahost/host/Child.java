@@ -43,12 +43,14 @@ final class Child extends Life {
     private static final int MOST_HELD = 10_000;
     private static final int LONGEST_LINE = 4_096;
     private static final int LINES_PER_MINUTE = 100;
+    private static final long LAST_CALLS_MS = 1_000;
     private static final Map<Integer, String> SIGNALS = Map.of(4, "SIGILL", 6, "SIGABRT", 7, "SIGBUS", 8, "SIGFPE",
             9, "SIGKILL", 11, "SIGSEGV", 15, "SIGTERM");
     private static final ThreadPoolExecutor CALLS = new ThreadPoolExecutor(0, Integer.MAX_VALUE, 10, TimeUnit.SECONDS,
             new SynchronousQueue<>(), work -> daemon(work, "quotahost-call"));
 
     private volatile Process process;
+    private Thread reader;
     private InputStream errors;
     private DataOutputStream out;
     private final Semaphore places = new Semaphore(MOST_CALLS);
@@ -73,7 +75,8 @@ final class Child extends Life {
         process = new ProcessBuilder(python.executable(), "-I", "-c", code).start();
         errors = process.getErrorStream();
         out = new DataOutputStream(new BufferedOutputStream(process.getOutputStream(), 1 << 16));
-        daemon(this::read, "quotahost-child").start();
+        reader = daemon(this::read, "quotahost-child");
+        reader.start();
     }
 
     private static Thread daemon(Runnable work, String name) {
@@ -176,11 +179,15 @@ final class Child extends Life {
 
     // ---- its end ---------------------------------------------------------------------------------------------
 
-    /** Meanwhile what it printed is logged. */
+    /**
+     * Meanwhile what it printed is logged. What it called last, such as for another factor, goes before all that the next one
+     * calls; but a process that it has started may have its output open for longer.
+     */
     @Override
     boolean ended(long waitMs) throws InterruptedException {
         boolean ended = process.waitFor(waitMs, TimeUnit.MILLISECONDS);
         log();
+        if (ended) reader.join(LAST_CALLS_MS);
         return ended;
     }
 

@@ -21,8 +21,9 @@ final class Lease {
     private volatile long renewedAt;
     private volatile long validityMs = 60_000;
     private volatile String action = "OPEN";
-    private volatile boolean expired;
-    private volatile long applied;
+    volatile boolean expired;
+    /** How many times the fallback has come into force. */
+    volatile long applied;
 
     /**
      * Makes a lease that is renewed now.
@@ -81,14 +82,5 @@ final class Lease {
     /** Whether it was not renewed for validity, less so many ms. */
     boolean silent(long lessMs) {
         return ageSeconds() * 1_000 >= validityMs - lessMs;
-    }
-
-    boolean expired() {
-        return expired;
-    }
-
-    /** How many times the fallback has come into force. */
-    long applied() {
-        return applied;
     }
 }

@@ -40,7 +40,7 @@ abstract class Life {
     private volatile Long closedAt;
     /** Why it cannot use its configuration, null if it can. */
     private volatile String refusal;
-    /** Batches whose clients have no answer yet, by their numbers. */
+    /** Batches whose clients have no answer yet, by their numbers; the lock of all that is taken and given back. */
     private final TreeMap<Long, Batch> taken = new TreeMap<>();
     private long batches;
 
@@ -76,7 +76,7 @@ abstract class Life {
 
         @Override
         void begin() {
-            PythonHost.answerBy(calls);
+            PythonHost.calls = calls;
             Interpreter.start(environment.join());
         }
 
@@ -160,23 +160,37 @@ abstract class Life {
 
     // ---- its batches ------------------------------------------------------------------------------------------
 
-    /** Keeps a batch that it takes until it is answered. Answers its number. */
-    synchronized long take(Batch batch) {
-        batches++;
-        if (!batch.clients().isEmpty()) taken.put(batches, batch);
-        if (taken.size() > MOST_TAKEN) taken.pollFirstEntry();
-        return batches;
+    /**
+     * Takes a batch, waiting for so many ms at most, and keeps it until it is answered: its number, how many clients it has, its
+     * texts, and whether this life is to end.
+     */
+    Object[] take(Inbox inbox, long timeoutMs) {
+        synchronized (taken) {
+            Batch batch = closing() ? Batch.EMPTY : inbox.take(timeoutMs);
+            batches++;
+            if (!batch.clients().isEmpty()) taken.put(batches, batch);
+            if (taken.size() > MOST_TAKEN) taken.pollFirstEntry();
+            return new Object[] {batches, batch.clients().size(), batch.texts(), closing()};
+        }
     }
 
     /** The batch of this number, which is answered by now; an empty one if it is not known. */
-    synchronized Batch answered(long number) {
-        Batch batch = taken.remove(number);
-        return batch != null ? batch : Batch.EMPTY;
+    Batch answered(long number) {
+        synchronized (taken) {
+            Batch batch = taken.remove(number);
+            return batch != null ? batch : Batch.EMPTY;
+        }
     }
 
-    /** Has the next one asked for the clients that it has taken and not answered. */
-    synchronized void giveBack(Inbox inbox) {
-        taken.values().forEach(batch -> batch.clients().forEach(inbox::askAgain));
-        taken.clear();
+    /**
+     * After its end: has the next one asked for the clients that it has taken and not answered. It waits for a call of a
+     * process that is gone, which would take from now on what is the next one's.
+     */
+    void giveBack(Inbox inbox) {
+        close();
+        synchronized (taken) {
+            taken.values().forEach(batch -> batch.clients().forEach(inbox::askAgain));
+            taken.clear();
+        }
     }
 }

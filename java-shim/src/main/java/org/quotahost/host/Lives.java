@@ -54,8 +54,10 @@ final class Lives {
     private boolean inChild;
     private Thread thread;
     private volatile Life serving;
-    private volatile boolean started;
-    private volatile long restarts;
+    /** Whether the broker's start is over: a life that begins now is not the first of this JVM. */
+    volatile boolean started;
+    /** How often Python was started again. */
+    volatile long restarts;
     /** A new Python that is built beside the one that serves, or null. Under the lock, as are changes of what serves. */
     private Child upgrade;
     /** The generation that serves, and the one that Kafka has applied and that could not be built. */
@@ -107,16 +109,6 @@ final class Lives {
             Thread.currentThread().interrupt();
             throw new ConfigException("interrupted while the Python host started");
         }
-    }
-
-    /** Whether the broker's start is over: a life that begins now is not the first of this JVM. */
-    boolean hasStarted() {
-        return started;
-    }
-
-    /** How often Python was started again. */
-    long restarts() {
-        return restarts;
     }
 
     private boolean closing() {
@@ -176,7 +168,7 @@ final class Lives {
                 } else {
                     // One that did not come up may have been upgraded in a way that does not work.
                     boolean asksAgain = inChild && !serving.isReady();
-                    serving = life(host.questions.confirmed(), asksAgain ? environment(host.config()) : serving.environment);
+                    serving = life(host.questions.confirmed, asksAgain ? environment(host.config()) : serving.environment);
                     problem = begin(serving);
                 }
                 if (closing()) close(serving);
@@ -245,7 +237,7 @@ final class Lives {
      * started from python.executable as it is now, so a generation that comes then is the one that serves.
      */
     void apply(BrokerConfigs next) {
-        storedIsApplied |= host.inbox.knowsCluster() || host.table.counters().misses.sum() > 0;
+        storedIsApplied |= host.inbox.knowsCluster() || host.table.counters.misses.sum() > 0;
         if (!storedIsApplied) generation = next.generation();
         if (!next.generation().equals(refused)) refused = null;
         boolean upgrades = upgrades(next);
@@ -296,7 +288,7 @@ final class Lives {
                 next.environment.join().executable(), serving);
         serving = next;
         generation = next.config.generation();
-        host.questions.confirm(next.config);
+        host.questions.confirmed = next.config;
         host.gauges.set("Host", "", "ConfigRefused", 0);
         host.lease.renew();
         serving.takeTurn();

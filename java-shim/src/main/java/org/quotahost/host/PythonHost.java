@@ -29,7 +29,7 @@ public final class PythonHost {
     private static final long TABLE_MS = 1_000;
     private static volatile PythonHost current;
     /** Of the Python that runs in this process. */
-    private static volatile Calls calls;
+    static volatile Calls calls;
 
     public final Inbox inbox = new Inbox();
     public final QuotaTable table = new QuotaTable(inbox);
@@ -130,11 +130,6 @@ public final class PythonHost {
         return calls.call(message);
     }
 
-    /** A life of the Python in this process begins. */
-    static void answerBy(Calls next) {
-        calls = next;
-    }
-
     /**
      * The plugins are built, and the broker's start goes on; these properties may change while it runs. Python calls it
      * again when other plugins have brought other properties.
@@ -150,7 +145,7 @@ public final class PythonHost {
     private void open() {
         gauges.set("Host", "", "ConfigRefused", 0); // only here: these stay over a restart of Python
         gauges.set("Host", "", "EventErrors", 0);
-        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, lives::restarts);
+        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, () -> lives.restarts);
         gauges.table("Clients", "Uses", new ClientTable(() -> questions.ask("clients-table", List.of(), TABLE_MS))::read);
         lives.start(config);
         Watch.start(watch, lease, table, StandardGauges.news(gauges, topicQuotas));

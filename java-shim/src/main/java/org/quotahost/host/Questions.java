@@ -48,10 +48,10 @@ final class Questions {
     private final Map<Long, CompletableFuture<String>> open = new ConcurrentHashMap<>();
     /** The properties that Kafka has applied and Python has not judged yet, by ticket. */
     private final ConcurrentSkipListMap<Long, BrokerConfigs> applied = new ConcurrentSkipListMap<>();
-    /** The properties that Python has taken over last. */
-    private volatile BrokerConfigs confirmed;
+    /** The properties that Python has taken over last, with which its next life starts. */
+    volatile BrokerConfigs confirmed;
     /** By which rule in shadow scopes would be held back, as Python has told last. */
-    private volatile String held = "{}";
+    volatile String held = "{}";
 
     /** @param start the properties of the start */
     Questions(PythonHost host, BrokerConfigs start) {
@@ -107,16 +107,6 @@ final class Questions {
         post("reconfigure", ticket, BrokerConfigs.flat(config.properties()));
     }
 
-    /** The properties with which the next life of Python starts. */
-    BrokerConfigs confirmed() {
-        return confirmed;
-    }
-
-    /** A host that has started with these properties serves. */
-    void confirm(BrokerConfigs config) {
-        confirmed = config;
-    }
-
     /**
      * Python's answer; one that comes too late is for nobody.
      *
@@ -164,18 +154,13 @@ final class Questions {
         return Json.text(Map.of("error", text));
     }
 
-    /** Keeps what Python says of rules in shadow, for those who ask for the state. */
-    void held(String json) {
-        held = json;
-    }
-
     private Map<String, Object> state() {
         QuotaTable table = host.table;
-        FactorInForce factor = table.factorInForce();
+        FactorInForce factor = table.factorInForce;
         Lease lease = host.lease;
         TopicQuotas topics = host.topicQuotas;
         Map<String, String> broker = host.config().broker();
-        boolean fallback = lease.expired();
+        boolean fallback = lease.expired;
         Map<String, Double> floors = new TreeMap<>();
         Map<String, List<Object>> ofTypes = new TreeMap<>();
         for (ClientQuotaType type : ClientQuotaType.values()) {

@@ -25,8 +25,8 @@ final class StandardGauges {
     private StandardGauges() {}
 
     static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, TopicQuotas topics, DoubleSupplier restarts) {
-        QuotaTable.Counters counters = table.counters();
-        FactorInForce factor = table.factorInForce();
+        QuotaTable.Counters counters = table.counters;
+        FactorInForce factor = table.factorInForce;
         gauges.add("QuotaTable", "", "Clients", table::size);
         gauges.add("QuotaTable", "", "ClientsMax", table::clientsMax);
         gauges.add("QuotaTable", "", "Misses", counters.misses::sum);
@@ -47,14 +47,14 @@ final class StandardGauges {
         gauges.add("Fence", "", "Rejections", Fence.rejections::sum);
         gauges.add("Fence", "", "Shadowed", Fence.shadowed::sum);
         gauges.add("Fence", "", "RejectedBytes", Fence.rejectedBytes::sum);
-        gauges.add("Fence", "", "Mutes", Mute::count);
+        gauges.add("Fence", "", "Mutes", Mute.count::sum);
         gauges.add("Fence", "", "CreationsRefused", Fence.creationsRefused::sum);
         gauges.add("Fence", "", "CreationsShadowed", Fence.creationsShadowed::sum);
         gauges.add("Inbox", "", "Depth", inbox::depth);
         gauges.add("Inbox", "", "Overflow", inbox::overflow);
         gauges.add("Lease", "", "Age", lease::ageSeconds);
-        gauges.add("Lease", "", "Expired", () -> lease.expired() ? 1 : 0);
-        gauges.add("Lease", "", "FallbackApplied", lease::applied);
+        gauges.add("Lease", "", "Expired", () -> lease.expired ? 1 : 0);
+        gauges.add("Lease", "", "FallbackApplied", () -> lease.applied);
         gauges.add("Host", "", "Restarts", restarts);
         gauges.add("Watch", "", "Errors", Schedule::failures);
         for (String software : KafkaBeans.IMPATIENT) {
@@ -63,7 +63,7 @@ final class StandardGauges {
         Internals.all().forEach(each -> gauges.add("Internals", each.name(), "Missing", () -> each.missing() ? 1 : 0));
         // Python sets it, and cannot while it is silent.
         gauges.overrule("Factor", "", "LackOfData",
-                () -> lease.expired() && factor.value() < factor.hostFactor().value() ? 1 : Double.NaN);
+                () -> lease.expired && factor.value() < factor.hostFactor().value() ? 1 : Double.NaN);
         gauges.add("TopicQuotas", "", "Threshold", topics::threshold);
         gauges.add("TopicQuotas", "", "Rate", topics::rate);
         gauges.add("TopicQuotas", "", "Share", topics::share);
@@ -80,7 +80,7 @@ final class StandardGauges {
         Set<String> shown = new HashSet<>();
         Set<String> rules = new HashSet<>();
         return () -> {
-            TurnedBack.bytes().forEach((topic, bytes) -> {
+            TurnedBack.bytes.forEach((topic, bytes) -> {
                 if (shown.add(topic)) gauges.add("TurnedBack", topic, "Bytes", bytes::sum);
             });
             topics.inShadow().forEach((rule, counts) -> {

@@ -38,13 +38,12 @@ final class Watch {
 
     static void start(Schedule schedule, Lease lease, QuotaTable table, Runnable showNews) {
         Watch watch = new Watch(table);
-        lease.renew(); // the start may have taken longer than validity
         schedule.every(Lease.CHECK_MS, "the check of the lease", lease::check);
         schedule.every(BEAT_MS, "the table's clock and the move of the limits",
                 () -> table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - watch.startedAt)));
         schedule.every(1_000, "the look at the wall clock", watch::lookAtWallClock);
         schedule.every(BEAT_MS, "the eviction of silent clients", watch::evict);
-        schedule.every(BEAT_MS, "the summary of changed limits", () -> BrokerLog.OF_BROKER.summarize(table.factorInForce()::limitFactor));
+        schedule.every(BEAT_MS, "the summary of changed limits", () -> BrokerLog.OF_BROKER.summarize(table.factorInForce::limitFactor));
         schedule.every(BEAT_MS, "the log of refused creations", Fence::logRefusals);
         schedule.every(1_000, "forgetting who was turned back", () -> TurnedBack.forgetOld(System.nanoTime()));
         schedule.every(BEAT_MS, "the log of what is missing", Internals::log);
@@ -64,7 +63,7 @@ final class Watch {
             tickedAt = System.nanoTime();
             table.tick();
         }
-        long unadmitted = table.counters().unadmitted.sum();
+        long unadmitted = table.counters.unadmitted.sum();
         if (unadmitted != unadmittedBefore && fullLines.pass() != LineLimit.NO) {
             LOG.warn("The quota table is full ({}clients.max={}), or one principal has as many clients as are left for others:"
                     + " further ones share a newcomers' limit until some have been silent for clients.idle",

@@ -28,6 +28,8 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 public final class Inbox {
     /** How many clients the host takes at once: enough to be quick, few enough to answer other events soon. */
     static final int BATCH = 2_000;
+    /** How many posted clients may wait. */
+    static final int MOST = 65_536;
     private static final long SECOND = 1_000_000_000L;
 
     /**
@@ -86,7 +88,6 @@ public final class Inbox {
     /** The facts that the host has not taken yet. */
     private final Set<List<String>> news = new LinkedHashSet<>();
 
-    private volatile int max = 65_536;
     /** Whether there are events, or somebody to ask for again. */
     private volatile boolean eventsWait;
     /** The host's thread while it waits in take(), else null. */
@@ -99,7 +100,7 @@ public final class Inbox {
     public void postClient(String principal, String clientId) {
         List<String> names = List.of(principal, clientId);
         if (before.contains(names) || recent.contains(names)) return;
-        if (depth.get() >= max) {
+        if (depth.get() >= MOST) {
             overflow.increment();
             return;
         }
@@ -183,11 +184,6 @@ public final class Inbox {
     public synchronized void replay() {
         news.addAll(facts.keySet());
         eventArrived();
-    }
-
-    /** @param bound how many posted clients may wait, in tests */
-    void max(int bound) {
-        max = bound;
     }
 
     /** How many posted clients wait. */

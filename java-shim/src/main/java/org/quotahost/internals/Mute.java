@@ -26,7 +26,8 @@ public final class Mute {
 
     /** The principal of the request that this thread has just turned back. */
     private static final ThreadLocal<KafkaPrincipal> marked = new ThreadLocal<>();
-    private static final LongAdder count = new LongAdder();
+    /** How many connections were to be muted since the start of this JVM. */
+    public static final LongAdder count = new LongAdder();
     /** Until something is marked, a look-up costs one volatile read. */
     private static volatile boolean used;
 
@@ -66,10 +67,5 @@ public final class Mute {
     /** The limit of the scope with these tags, null if it is not the one of marked requests. */
     public static Double limit(Map<String, String> tags) {
         return USER.equals(tags.get("user")) ? LIMIT : null;
-    }
-
-    /** How many connections were to be muted since the start of this JVM. */
-    public static long count() {
-        return count.sum();
     }
 }

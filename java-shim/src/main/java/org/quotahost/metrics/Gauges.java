@@ -30,6 +30,8 @@ public final class Gauges {
     private final Map<MetricName, Gauge> gauges = new LinkedHashMap<>();
     /** Python's numbers, as it has set them last. */
     private final Map<MetricName, Double> told = new ConcurrentHashMap<>();
+    /** Python's threads may outlive the host: what they tell then makes no MBean, which nobody would take away. */
+    private boolean closed;
 
     /** One number: type and name ("" for none) of its MBean, its attribute there, and the function that reads it. */
     public record Gauge(String type, String name, String attribute, DoubleSupplier value) {}
@@ -40,6 +42,7 @@ public final class Gauges {
 
     /** Adds a number, or has it read by another function. */
     public synchronized void add(String type, String name, String attribute, DoubleSupplier value) {
+        if (closed) return;
         MetricName metric = metric(type, name, attribute);
         if (gauges.put(metric, new Gauge(type, name, attribute, value)) != null) metrics.removeMetric(metric);
         metrics.addMetric(metric, (Measurable) (config, now) -> value.getAsDouble());
@@ -104,6 +107,7 @@ public final class Gauges {
     }
 
     public synchronized void close() {
+        closed = true;
         metrics.close();
         gauges.clear();
     }

@@ -88,7 +88,7 @@ public final class Dump {
         boolean exempt = Exemptions.exempt(Publication.byName(principal), clientId);
         List<Map<String, Object>> quotas = new ArrayList<>();
         for (int type = 0; type < QuotaTable.TYPES; type++) {
-            Scope scope = scope(entry, client, clientId, exempt, type);
+            Scope scope = scope(principal, clientId, type);
             boolean shares = client == null && entry != null && scope == entry.all[type];
             TagHolder holder = client != null ? client : shares ? entry : null;
             Map<String, Object> row = fields(Row.of(scope, type, ""));
@@ -100,8 +100,7 @@ public final class Dump {
         }
         return Json.object("principal", principal, "client_id", clientId, "exempt", exempt,
                 "passes", Exemptions.passes(principal, clientId), "mark", mark(principal, clientId),
-                "address", client != null ? client.address() : entry != null ? entry.address() : "",
-                "turned_back", TurnedBack.by(principal, clientId), "quotas", quotas);
+                "address", address(principal, clientId), "turned_back", TurnedBack.by(principal, clientId), "quotas", quotas);
     }
 
     /**
@@ -147,10 +146,9 @@ public final class Dump {
     private Map<String, Object> fields(Row row) {
         Scope scope = row.scope;
         int type = row.type;
-        Rule rule = table.rule;
-        String user = isOfOneClient(scope) ? URLDecoder.decode(scope.own.user, StandardCharsets.UTF_8) : null;
-        String group = user == null ? null
-                : table.marks.group(user, scope.own.clientId, table.factorInForce().affected());
+        Rule rule = table.factorInForce.rule();
+        String user = isOfOneClient(scope) ? decoded(scope) : null;
+        String group = user == null ? null : table.marks.group(user, scope.own.clientId, rule.affected());
         // Who is marked may not have asked for its tags yet.
         Tags ofSlowed = group == null ? scope.slowedLast(rule) : scope.slowed(group);
         Reading own = row.own, slowed = row.slowed;
@@ -161,7 +159,8 @@ public final class Dump {
                 "rate", own.rate(), "delay_ms", own.delayMs(), "slowed_rate", slowed.rate(), "slowed_delay_ms", slowed.delayMs(),
                 "tokens", Double.isNaN(own.tokens()) ? slowed.tokens() : own.tokens(),
                 "idle_ms", Math.max(0, table.now - scope.seen()) * QuotaTable.BEAT_MS, "turned_back", row.turnedBack);
-        fields.put("address", address(scope));
+        boolean ofUser = !scope.own.user.isEmpty() && !scope.own.user.startsWith("<");
+        fields.put("address", ofUser ? address(decoded(scope), scope.own.clientId) : "");
         if (user != null) {
             fields.put("mark", mark(user, scope.own.clientId));
             fields.put("passes", Exemptions.passes(user, scope.own.clientId));
@@ -169,16 +168,19 @@ public final class Dump {
         return fields;
     }
 
+    private static String decoded(Scope scope) {
+        return URLDecoder.decode(scope.own.user, StandardCharsets.UTF_8);
+    }
+
     /** From where a user wrote or read last under this client-id, or, of a user as a whole, under any; or "". */
-    private String address(Scope scope) {
-        if (scope.own.user.isEmpty() || scope.own.user.startsWith("<")) return "";
-        Entry entry = table.principals.entry(URLDecoder.decode(scope.own.user, StandardCharsets.UTF_8));
-        TagHolder client = entry == null ? null : entry.client(scope.own.clientId);
+    private String address(String principal, String clientId) {
+        Entry entry = table.principals.entry(principal);
+        TagHolder client = entry == null ? null : entry.client(clientId);
         return client != null ? client.address() : entry == null ? "" : entry.address();
     }
 
     private Map<String, Object> mark(String principal, String clientId) {
-        Marks.Affected affected = table.factorInForce().affected();
+        Marks.Affected affected = table.factorInForce.affected();
         String topic = affected == null ? null : table.marks.topic(principal, clientId);
         Marks.AffectedTopic of = topic == null ? null : affected.topics().get(topic);
         return of == null ? null : Json.object("topic", topic, "place", of.place(), "held", of.held(),
@@ -186,8 +188,11 @@ public final class Dump {
     }
 
     /** The scope of a client, as a request thread finds it. */
-    private Scope scope(Entry entry, TagHolder client, String clientId, boolean exempt, int type) {
+    private Scope scope(String principal, String clientId, int type) {
+        Entry entry = table.principals.entry(principal);
+        TagHolder client = entry == null ? null : entry.client(clientId);
         if (client != null) return client.tags(type).scope;
+        boolean exempt = Exemptions.exempt(Publication.byName(principal), clientId);
         boolean shares = entry != null && entry.all[type] != null && !entry.isDistinct(clientId);
         if (shares && (!exempt || entry.all[type].exempt)) return entry.all[type];
         return exempt ? table.scopes.exempt : entry != null ? entry.unknown(type, table.now) : table.scopes.newcomers;
@@ -212,13 +217,8 @@ public final class Dump {
     /** The scopes of those whom the fence or topic quotas have turned back lately. */
     private Map<Scope, String> turnedBack() {
         Map<Scope, String> byScope = new IdentityHashMap<>();
-        TurnedBack.lately().forEach((turned, last) -> {
-            Entry entry = table.principals.entry(turned.principal());
-            TagHolder client = entry == null ? null : entry.client(turned.clientId());
-            boolean exempt = Exemptions.exempt(Publication.byName(turned.principal()), turned.clientId());
-            Scope scope = scope(entry, client, turned.clientId(), exempt, PRODUCE);
-            byScope.merge(scope, last.by(), (one, other) -> one.equals("fence") ? one : other);
-        });
+        TurnedBack.clients.forEach((turned, last) -> byScope.merge(scope(turned.principal(), turned.clientId(), PRODUCE),
+                last.by(), (one, other) -> one.equals("fence") ? one : other));
         return byScope;
     }
 }

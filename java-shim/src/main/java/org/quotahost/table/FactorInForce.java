@@ -5,19 +5,24 @@ import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
-import java.util.function.BooleanSupplier;
+import java.util.concurrent.atomic.AtomicIntegerArray;
 import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.fence.Fence;
 import org.quotahost.table.Marks.Affected;
 import org.quotahost.table.Marks.Group;
 import org.quotahost.table.Rule.Course;
-import org.quotahost.table.Rule.Windows;
+import org.quotahost.table.Tap.Windows;
 
 /**
- * The factor in force, which is the host's or the fallback's, and the rule that it makes at each moment. All of it is under
- * the table's lock, but for what others read.
+ * The factor in force, and what follows from it: the rule by which limits are made, and when Kafka has to read them again.
  *
- * <p>Limits go down and up by a Tap. If there is a fence, a PAUSE is the fence's: it turns produce requests back, and the
- * produce limits go no lower than where they begin after the release.
+ * <p>The host sets a factor, and whom it is for; while the host is silent the fallback's is in force. At each beat, and when
+ * something has been set, the limits go on by a Tap, downwards or upwards, and a new Rule holds (follow). If it makes other
+ * limits of a type than the last one, that type's generation grows: Kafka then asks for all limits of the type
+ * (quotaResetRequired). All of it is under the table's lock, but for what others read.
+ *
+ * <p>If there is a fence, a PAUSE is the fence's: it turns produce requests back, and the produce limits go no lower than
+ * where they begin after the release.
  */
 public final class FactorInForce {
     private static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
@@ -26,20 +31,27 @@ public final class FactorInForce {
 
     private static final Factor OPEN = new Factor(1, "");
 
-    private final BooleanSupplier fenceInstalled;
-    private volatile Factor hostFactor = OPEN;
-    /** The host's further factors by quota type, all above 0: for all clients, and never a PAUSE. */
-    private volatile Factor[] ofTypes = {OPEN, OPEN, OPEN, OPEN};
-    /** Whom the host's factor is for: who writes to these topics, or null for all clients. */
-    private Affected hostAffected;
-    /** Null while the host's factor is in force. */
-    private volatile Double fallback;
-    /** The factor is computed and shown, and limits stay as with a factor of 1; or nothing at all is enforced. */
-    private volatile boolean inShadow, everythingInShadow;
+    private final AtomicIntegerArray generations = new AtomicIntegerArray(QuotaTable.TYPES);
+    /** By quota type, the beat at which Kafka has to read its limits once more (settle). */
+    private final int[] settleAt = new int[QuotaTable.TYPES];
+    /** How often the factor, or a client's way from slowed to own tags, has changed limits. */
+    private volatile int steps;
+    /** The factor that the host has set last, whether or not the fallback is in force. */
+    volatile Factor hostFactor = OPEN;
+    /** Whom it is for: who writes to these topics, or null for all clients. */
+    Affected hostAffected;
+    /** The host's further factors by quota type, all above 0: for all clients, and never a PAUSE. The smallest of all holds. */
+    volatile Factor[] ofTypes = {OPEN, OPEN, OPEN, OPEN};
+    /** The fallback's factor, while the host is silent; null while the host's is in force. */
+    volatile Double fallback;
+    /** The factor is computed and shown, and limits stay as with a factor of 1. In force again, they come down by the tap. */
+    volatile boolean factorInShadow;
+    /** Nothing at all is enforced. */
+    private volatile boolean everythingInShadow;
     private volatile Set<ClientQuotaType> factored = EnumSet.of(ClientQuotaType.PRODUCE);
     private volatile double floorBytes = 35_000;
-    private Windows windows = new Windows(11, 1_000, 0.286);
-    private long maxMuteMs = 30_000;
+    /** How quickly limits may move. */
+    Windows windows = new Windows(11, 1_000, 30_000);
     /** Of all clients, or of those who don't write to affected topics. */
     private final Taps allTaps = new Taps();
     /**
@@ -50,13 +62,10 @@ public final class FactorInForce {
     private double[] newcomers = {Double.NaN, Double.NaN, Double.NaN, Double.NaN};
     private volatile Affected affected;
     private volatile double limitFactor = 1;
+    private volatile Rule rule = next(0, 0);
 
     /** A factor (0..1) and its cause in words for an operator, which are read together. */
     public record Factor(double value, String cause) {}
-
-    FactorInForce(BooleanSupplier fenceInstalled) {
-        this.fenceInstalled = fenceInstalled;
-    }
 
     // ---- readers, any thread ---------------------------------------------------------------------------------
 
@@ -86,12 +95,27 @@ public final class FactorInForce {
 
     /** Whether the factor is computed and shown only. */
     public boolean inShadow() {
-        return inShadow || everythingInShadow;
+        return factorInShadow || everythingInShadow;
     }
 
     /** Whether limits are enforced at all (mode). */
     public boolean isEnforced() {
         return !everythingInShadow;
+    }
+
+    /** The rule by which limits are made now. */
+    Rule rule() {
+        return rule;
+    }
+
+    /** Grows whenever limits of a type have changed that Kafka may have in its sensors. */
+    int generation(int type) {
+        return generations.get(type);
+    }
+
+    /** How often the factor has changed limits so far. */
+    public int steps() {
+        return steps;
     }
 
     /** The topics whose writers the factor is for; null while it is for all clients. */
@@ -101,7 +125,7 @@ public final class FactorInForce {
 
     /** Whether the factor is for some clients only, and in force. */
     boolean slows() {
-        return affected != null && !inShadow;
+        return affected != null && !factorInShadow;
     }
 
     /** Whether the fence is to turn requests back: all in a PAUSE, or those to held topics. */
@@ -129,16 +153,6 @@ public final class FactorInForce {
         };
     }
 
-    // ---- under the table's lock; the next rule() follows from it ----------------------------------------------
-
-    /** Sets how quickly limits may move: by Kafka's windows and the longest mute that a step may cause (Tap). */
-    void windows(int number, long windowMs, long maxMuteMs) {
-        windows = new Windows(number, windowMs, Tap.stepShare(number, windowMs, maxMuteMs));
-        this.maxMuteMs = maxMuteMs;
-        allTaps.configure();
-        slowedTaps.values().forEach(Taps::configure);
-    }
-
     void configure(double floor, Set<ClientQuotaType> types, boolean shadowOfAll, double[] newcomerRates) {
         floorBytes = floor;
         factored = types;
@@ -146,58 +160,74 @@ public final class FactorInForce {
         newcomers = newcomerRates.clone();
     }
 
-    /** Puts the factor in shadow, or in force: then limits come down to it by the tap, as from 1. */
-    void shadow(boolean on) {
-        inShadow = on;
-    }
-
-    void host(Factor factor, Affected topics) {
-        hostFactor = factor;
-        hostAffected = topics;
-    }
-
-    /** By quota type. Each goes with the other factors: the smallest holds. */
-    void ofTypes(Factor[] factors) {
-        ofTypes = factors;
-    }
-
-    /** Puts the fallback's factor in force, while the host is silent; null gives the host's back. */
-    void fallback(Double factor) {
-        fallback = factor;
-    }
+    // ---- under the table's lock -------------------------------------------------------------------------------
 
     /**
      * Takes the limits as far towards the factor in force as is allowed now, and answers the rule that makes them.
      *
      * @param nowMs monotonic
      */
-    Rule rule(long nowMs, int beat) {
-        boolean fence = fenceInstalled.getAsBoolean();
+    Rule next(long nowMs, int beat) {
+        boolean fence = Fence.installed();
         affected = fallback == null && fence ? hostAffected : null;
-        double enforced = inShadow ? 1 : value();
-        Group volumes = affected == null ? null : affected.groups().get(Group.VOLUMES);
-        boolean some = slows();
-        boolean forAll = volumes == null;
+        Map<String, Group> groups = slows() ? affected.groups() : Map.of();
+        Group volumes = groups.get(Group.VOLUMES);
+        double enforced = factorInShadow ? 1 : value(), ofAll = volumes == null ? enforced : 1;
         // Whether the fence turns back all that the limits would slow.
-        boolean holds = fence && !inShadow && factored.contains(ClientQuotaType.PRODUCE);
-        boolean held = holds && enforced <= 0 && (forAll || volumes.held());
-        Course[] all = allTaps.step(forAll ? enforced : 1, held && forAll, forAll ? enforced : 1, nowMs);
-        Map<String, Course[]> slowed = some ? new HashMap<>() : null;
-        Course[] ofVolumes = slowedTaps.get(Group.VOLUMES).step(enforced, held, aim(enforced), nowMs);
-        if (some && volumes != null) slowed.put(Group.VOLUMES, ofVolumes);
-        if (some) affected.groups().keySet().forEach(name -> slowedTaps.computeIfAbsent(name, any -> new Taps()));
+        boolean holds = fence && !factorInShadow && factored.contains(ClientQuotaType.PRODUCE);
+        boolean heldForAll = holds && ofAll <= 0;
+        Course[] all = allTaps.step(ofAll, heldForAll, ofAll, nowMs);
+        groups.keySet().forEach(name -> slowedTaps.computeIfAbsent(name, any -> new Taps()));
+        Map<String, Course[]> slowed = new HashMap<>();
         slowedTaps.forEach((name, taps) -> {
-            if (name.equals(Group.VOLUMES)) return;
-            Group budget = some ? affected.groups().get(name) : null;
-            double factor = Math.min(budget == null ? 1 : budget.factor(), forAll ? enforced : 1);
-            boolean heldBudget = holds && budget != null && factor <= 0 && (budget.held() || held && forAll);
-            Course[] courses = taps.step(factor, heldBudget, aim(factor), nowMs);
-            if (budget != null) slowed.put(name, courses);
+            boolean ofVolumes = name.equals(Group.VOLUMES);
+            Group group = groups.get(name);
+            double factor = ofVolumes ? enforced : Math.min(group == null ? 1 : group.factor(), ofAll);
+            boolean held = heldForAll ? ofVolumes || group != null : holds && factor <= 0 && group != null && group.held();
+            Course[] courses = taps.step(factor, held, aim(factor), nowMs);
+            if (group != null) slowed.put(name, courses);
         });
-        slowedTaps.entrySet().removeIf(group -> !group.getKey().equals(Group.VOLUMES) && group.getValue().isOpen()
-                && (!some || !affected.groups().containsKey(group.getKey())));
-        limitFactor = (some && !forAll ? slowedTaps.get(Group.VOLUMES) : allTaps).produce();
-        return new Rule(all, slowed, everythingInShadow, newcomers, windows, beat);
+        slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(Group.VOLUMES) && !groups.containsKey(of.getKey())
+                && of.getValue().areOpen());
+        limitFactor = (volumes == null ? allTaps : slowedTaps.get(Group.VOLUMES)).produce();
+        return new Rule(all, slowed, groups.isEmpty() ? null : affected, everythingInShadow, newcomers, windows, beat);
+    }
+
+    /** Has the next rule hold; restless limits are others at each beat, though the rule makes the same ones. */
+    void hold(Rule next, boolean restless) {
+        int changed = 0;
+        for (int type = 0; type < QuotaTable.TYPES; type++) {
+            boolean moves = restless && rule.now() != next.now() && (rule.factors(type) || next.factors(type));
+            if (moves || !next.isSame(rule, type)) changed |= 1 << type;
+        }
+        if (changed != 0) steps = steps + 1; // first, since request threads may see the new limits at once
+        if (changed != 0 || next.affected() != rule.affected()) put(next, changed);
+    }
+
+    /** Has limits of some types, a bit for each, made anew, since what they are made of has changed. */
+    void renew(int changed, int beat) {
+        if (changed != 0) put(rule.at(beat), changed);
+    }
+
+    private void put(Rule next, int changed) {
+        rule = next;
+        for (int type = 0; type < QuotaTable.TYPES; type++) {
+            if ((changed & 1 << type) == 0) continue;
+            settleAt[type] = next.now() + QuotaTable.BEATS_PER_SECOND;
+            generations.incrementAndGet(type);
+        }
+    }
+
+    /**
+     * Has Kafka read limits once more a second after they have changed last: two request threads may have read them at the
+     * same time, and the older reading may have been written last.
+     */
+    void settle(int beat) {
+        for (int type = 0; type < QuotaTable.TYPES; type++) {
+            if (settleAt[type] == 0 || beat - settleAt[type] < 0) continue;
+            settleAt[type] = 0;
+            generations.incrementAndGet(type);
+        }
     }
 
     /** A factor of 0 is the fence's and not the limits'. */
@@ -211,19 +241,11 @@ public final class FactorInForce {
         /** Whether clients without a quota were unlimited before a PAUSE that the fence holds, which may have begun without one. */
         private boolean openBeforePause = true;
 
-        Taps() {
-            configure();
-        }
-
-        void configure() {
-            for (Tap tap : taps) tap.configure(windows.number(), windows.ms(), maxMuteMs);
-        }
-
         double produce() {
             return taps[PRODUCE].value();
         }
 
-        boolean isOpen() {
+        boolean areOpen() {
             return Arrays.stream(taps).allMatch(tap -> tap.value() >= 1);
         }
 
@@ -233,8 +255,8 @@ public final class FactorInForce {
             for (int at = 0; at < QuotaTable.TYPES; at++) {
                 ClientQuotaType type = ClientQuotaType.values()[at];
                 boolean multiplied = factored.contains(type), isHeld = at == PRODUCE && held;
-                double own = inShadow ? 1 : ofType(at).value, towards = multiplied ? Math.min(factor, own) : own;
-                taps[at].step(towards, isHeld, nowMs);
+                double own = factorInShadow ? 1 : ofType(at).value, towards = multiplied ? Math.min(factor, own) : own;
+                taps[at].step(windows, towards, isHeld, nowMs);
                 double value = taps[at].value();
                 if (at == PRODUCE && factor > 0) openBeforePause = towards >= 1;
                 boolean open = isHeld ? openBeforePause : towards >= 1;

@@ -18,9 +18,11 @@ import org.quotahost.fence.Fence;
  *
  * <p>A mark is a client's, by principal and client-id. It lives LIFE_BEATS after the last such request, and ends with its
  * topic, by which the client belongs to a group. Of a client that writes to topics of several groups the smallest factor
- * holds: only the topic of a group with at most the same factor takes the place of the marked one while that lives. A client-id is only a claim, so there are bounds: a principal with MOST_CLIENT_IDS marked ones, or one for which
- * there is no place, is marked as a whole; if there is no place for another principal, everybody is. Names that are too
- * long to be kept (Principals) share one mark.
+ * holds: only the topic of a group with at most the same factor takes the place of the marked one while that lives.
+ *
+ * <p>A client-id is only a claim, so there are bounds: a principal with MOST_CLIENT_IDS marked ones, or one for which there
+ * is no place, is marked as a whole; if there is no place for another principal, everybody is. Names that are too long to
+ * be kept (Principals) share one mark.
  *
  * <p>Request threads read and write it. Asking takes no lock and allocates nothing, nor does a mark that is there already.
  * A client is asked about on the thread that has just marked it; if the sweep takes the mark away between the two, this one
@@ -38,12 +40,13 @@ final class Marks {
     /** By principal and client-id. */
     private final ConcurrentHashMap<String, ConcurrentHashMap<String, Mark>> marks = new ConcurrentHashMap<>();
     /** How many principals and client-ids there are. */
-    private final AtomicInteger size = new AtomicInteger();
+    final AtomicInteger size = new AtomicInteger();
     private final IntSupplier most;
     private volatile Mark everybody;
-    private volatile int now;
+    /** The table's clock. */
+    volatile int now;
     /** The beat at which a mark began or ended last. */
-    private volatile int changedAt = Integer.MIN_VALUE / 2;
+    volatile int changedAt = Integer.MIN_VALUE / 2;
 
     /** The topic that was asked for last, and the beat of that. */
     private static final class Mark {
@@ -123,20 +126,22 @@ final class Marks {
     }
 
     /** The affected topics, from the arrays of QuotaTable.factor; who asks to write to them is marked here. */
-    Affected affected(String[] topics, String[] places, boolean[] held, int[] groupOf, Group[] groups, RuntimeException others) {
-        boolean[] whole = new boolean[groups.length];
+    Affected affected(double ofVolumes, String[] topics, String[] places, boolean[] held, int[] groupOf, String[] names,
+            double[] factors, String[] errors) {
+        boolean[] whole = new boolean[names.length];
         Arrays.fill(whole, true);
         for (int i = 0; i < topics.length; i++) whole[groupOf[i]] &= held[i];
-        Map<String, Group> byName = new HashMap<>();
-        for (int g = 0; g < groups.length; g++) {
-            groups[g] = new Group(groups[g].name, groups[g].factor, groups[g].error, whole[g] && groups[g].factor <= 0);
-            byName.put(groups[g].name, groups[g]);
+        Map<String, Group> groups = new HashMap<>();
+        for (int g = 0; g < names.length; g++) {
+            RuntimeException error = errors[g].isEmpty() ? Fence.CLOSED : Fence.closed(errors[g]);
+            groups.put(names[g], new Group(names[g], factors[g], error, whole[g] && factors[g] <= 0));
         }
-        Map<String, AffectedTopic> byTopic = new HashMap<>();
+        Map<String, AffectedTopic> byName = new HashMap<>();
         for (int i = 0; i < topics.length; i++) {
-            byTopic.put(topics[i], new AffectedTopic(places[i], groups[groupOf[i]], held[i]));
+            byName.put(topics[i], new AffectedTopic(places[i], groups.get(names[groupOf[i]]), held[i]));
         }
-        return new Affected(byTopic, byName, others, this);
+        RuntimeException others = ofVolumes > 0 || groups.containsKey(Group.VOLUMES) ? null : Fence.CLOSED;
+        return new Affected(byName, groups, others, this);
     }
 
     // ---- request threads -------------------------------------------------------------------------------------
@@ -204,14 +209,6 @@ final class Marks {
 
     // ---- the watch and readers -------------------------------------------------------------------------------
 
-    int size() {
-        return size.get();
-    }
-
-    int changedAt() {
-        return changedAt;
-    }
-
     /** Principal, client-id and topic of at most so many clients that are marked by name. */
     List<String[]> list(int atMost) {
         List<String[]> marked = new ArrayList<>();
@@ -219,10 +216,6 @@ final class Marks {
             if (marked.size() < atMost && !id.equals(WHOLE)) marked.add(new String[] {name, id, mark.topic});
         }));
         return marked;
-    }
-
-    void now(int beat) {
-        now = beat;
     }
 
     /**

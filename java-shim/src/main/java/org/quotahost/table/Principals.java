@@ -2,6 +2,8 @@ package org.quotahost.table;
 
 import java.net.InetAddress;
 import java.util.Arrays;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
@@ -36,8 +38,8 @@ final class Principals {
     private final ConcurrentHashMap<String, Entry> entries = new ConcurrentHashMap<>();
     /** By the principal's hash, where its look-ups end: at the principal, or at one of its clients. Most users have one. */
     private final AtomicReferenceArray<TagHolder> quick = new AtomicReferenceArray<>(QUICK);
-    private volatile int size;
-    private volatile int max = 50_000;
+    /** How many places are taken, and how many there are. */
+    volatile int size, max = 50_000;
 
     /** Where a look-up ends: a client whose scopes depend on its client-id, or a principal (Entry). */
     static class TagHolder {
@@ -211,6 +213,14 @@ final class Principals {
         return holder.clientId == null || holder.clientId.equals(clientId) ? holder : null;
     }
 
+    /** On a request thread: a client writes or reads from an address (Fence.Addresses); of strangers none is kept. */
+    void seen(KafkaPrincipal principal, String clientId, InetAddress address) {
+        Entry entry = address == null ? null : entry(principal.getName());
+        if (entry == null) return;
+        TagHolder client = clientId == null ? null : entry.client(clientId);
+        (client == null ? entry : client).from(address);
+    }
+
     private static int place(String name) {
         int hash = name.hashCode();
         return (hash ^ hash >>> 15) & QUICK - 1;
@@ -234,18 +244,6 @@ final class Principals {
 
     // ---- under the table's lock ------------------------------------------------------------------------------
 
-    int size() {
-        return size;
-    }
-
-    int max() {
-        return max;
-    }
-
-    void max(int places) {
-        max = places;
-    }
-
     /** Puts an entry in the place of the principal's last one. */
     void put(Entry entry) {
         Entry before = entries.put(entry.principal, entry);
@@ -261,7 +259,7 @@ final class Principals {
         quick(entry.principal, before, client);
     }
 
-    void remove(Entry entry) {
+    private void remove(Entry entry) {
         entries.remove(entry.principal);
         size = size - Math.max(1, entry.clients.size());
         quick(entry.principal, entry, null);
@@ -269,7 +267,7 @@ final class Principals {
 
     void remove(Entry entry, TagHolder client) {
         if (entry.clients.remove(client.clientId) != null && !entry.clients.isEmpty()) size = size - 1;
-        quick(entry.principal, client, null);
+        quick(entry.principal, client, entry.tags(0) == null ? null : entry);
     }
 
     /** Has quick look-ups end at a holder in place of the one before it; a place that another one has stays as it is. */
@@ -278,7 +276,25 @@ final class Principals {
         if (there == null || there == before) quick.setRelease(place(name), holder);
     }
 
-    /** Calls the action with each principal; the action may remove it. */
+    /** Forgets who was silent for longer than so many beats. Answers the scopes that the others have. */
+    Set<Scope> forgetIdle(int now, int longest) {
+        Set<Scope> had = Collections.newSetFromMap(new IdentityHashMap<>());
+        for (Entry entry : entries.values()) {
+            for (TagHolder client : entry.clients.values()) {
+                if (client.idle(now) > longest) remove(entry, client);
+                else for (int type = 0; type < QuotaTable.TYPES; type++) had.add(client.tags(type).scope);
+            }
+            if (entry.clients.isEmpty() && entry.idle(now) > longest) {
+                remove(entry);
+                continue;
+            }
+            had.add(entry.newcomers);
+            Collections.addAll(had, entry.all);
+            Collections.addAll(had, entry.former);
+        }
+        return had;
+    }
+
     void forEach(Consumer<Entry> action) {
         entries.values().forEach(action);
     }

@@ -28,35 +28,42 @@ final class Publication {
     /** A bit for each quota type of which a base rate has changed that Kafka may have made a limit of. */
     int changed;
 
-    Publication(Scopes scopes, Principals principals, int now, boolean kafkaKeepsLonger) {
-        this.scopes = scopes;
-        this.principals = principals;
-        this.now = now;
+    Publication(QuotaTable table, boolean kafkaKeepsLonger) {
+        scopes = table.scopes;
+        principals = table.principals;
+        now = table.now;
         this.kafkaKeepsLonger = kafkaKeepsLonger;
     }
 
-    /** Stores one answer. Answers whether a scope or a rate has changed by it, for the principal or the client. */
+    /**
+     * Stores one answer. Answers whether a scope or a rate has changed by it, for the principal or the client.
+     *
+     * <p>Request threads look on meanwhile: what a client has of its own is there before the entry that needs it, and goes
+     * after the entry that doesn't. Else a client that is known would be a newcomer for a moment, with a sensor of these.
+     */
     boolean store(Batch.Lookup lookup, Answer answer) {
-        String name = lookup.principal();
-        if (!Principals.keepsPrincipal(name) || !Principals.keeps(lookup.clientId())) return false;
+        String name = lookup.principal(), clientId = lookup.clientId();
+        if (!Principals.keepsPrincipal(name) || !Principals.keeps(clientId)) return false;
         Entry old = principals.entry(name);
         if (old == null && principals.isFull()) return false;
         Scope[] none = new Scope[QuotaTable.TYPES];
         Entry before = old != null ? old : new Entry(name, null, now, none, scopes.newcomers, none, 0, Set.of(),
-                lookup.clientId(), Answer.NONE, false);
-        Entry next = answer.isOfPrincipal(lookup.clientId()) ? whole(before, lookup, answer) : alone(before, lookup, answer);
+                clientId, Answer.NONE, false);
+        Entry next = answer.isOfPrincipal(clientId) ? whole(before, lookup, answer) : alone(before, lookup, answer);
         boolean differs = false;
         if (next.answer == answer) {
             differs = !Arrays.equals(before.all, next.all);
             for (int type = 0; type < QuotaTable.TYPES; type++) {
                 if (next.all[type] != null) differs |= rate(next.all[type], type, answer.rates()[type]);
             }
-            if (differs || !next.distinct.equals(before.distinct)) forgetNeedless(next);
         }
-        // The client first: a principal takes its place together with its first client.
-        differs |= storeClient(next, lookup, answer);
+        boolean needed = next.needs(byName(name), clientId);
+        boolean leaves = !needed && next.clients.containsKey(clientId);
+        boolean othersLeave = next.answer == answer && (differs || !next.distinct.equals(before.distinct));
+        if (needed) differs |= storeClient(next, clientId, answer);
         principals.put(next);
-        return differs || old == null;
+        if (leaves || othersLeave) forgetNeedless(next);
+        return differs || leaves || old == null;
     }
 
     /** The answer tells of all client-ids of the principal but the distinct ones. */
@@ -116,13 +123,9 @@ final class Publication {
         return scope;
     }
 
-    private boolean storeClient(Entry entry, Batch.Lookup lookup, Answer answer) {
-        String clientId = lookup.clientId();
+    /** Keeps a client by its client-id, if there is a place. Answers whether a scope or a rate has changed by it. */
+    private boolean storeClient(Entry entry, String clientId, Answer answer) {
         TagHolder old = entry.clients.get(clientId);
-        if (!entry.needs(byName(entry.principal), clientId)) {
-            if (old != null) principals.remove(entry, old);
-            return old != null;
-        }
         if (old == null && !principals.hasPlaceFor(entry)) return false;
         Scope[] next = new Scope[QuotaTable.TYPES];
         String[] suppliers = answer.suppliers().clone();

@@ -1,15 +1,11 @@
 package org.quotahost.table;
 
-import java.net.InetAddress;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.EnumSet;
-import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
 import java.util.function.Predicate;
@@ -20,6 +16,7 @@ import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
+import org.quotahost.table.FactorInForce.Factor;
 import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.TagHolder;
 import org.quotahost.table.Publication.Answer;
@@ -31,7 +28,8 @@ import org.quotahost.util.Histogram;
  * <pre>
  * host     publish()  an Entry of a principal, and its clients' own tags, replaced as a whole; base rates of a Scope
  *          factor()   the factor, and whom it is for
- * watch    beat()     rule = the next Rule; ends marks; measures stand-ins; generation[type]++ if limits have changed
+ * watch    beat()     the next Rule (FactorInForce); ends marks; measures stand-ins
+ *          tick()     forgets silent clients
  * fence    marks      who asks to write to affected topics
  * request  tags()     principal -> Entry -> Scope -> its own Tags, or its slowed ones; an unknown name goes to the inbox
  *          limit()    Tags x Rule -> the limit, made when Kafka asks for it
@@ -55,26 +53,21 @@ public final class QuotaTable {
     /** Kafka drops a sensor that was not used for an hour, by the wall clock (ClientQuotaManager, Sensor.hasExpired). */
     private static final long SENSOR_LIFE_SECONDS = 3_600;
     private static final int EVERY_TYPE = (1 << TYPES) - 1;
-    private static final int BEATS_PER_SECOND = (int) (1_000 / BEAT_MS);
+    static final int BEATS_PER_SECOND = (int) (1_000 / BEAT_MS);
 
-    private final Counters counters = new Counters();
+    public final Counters counters = new Counters();
+    public final FactorInForce factorInForce = new FactorInForce();
     private final Inbox inbox;
     private final LongSupplier clock;
     final Scopes scopes = new Scopes();
     private final Tags exempt = scopes.exempt.own;
     final Principals principals = new Principals();
-    final Marks marks = new Marks(principals::max);
+    private final Fence.Addresses addresses = principals::seen;
+    final Marks marks = new Marks(() -> principals.max);
     private final StandIns standIns = new StandIns();
-    private final FactorInForce factorInForce = new FactorInForce(Fence::installed);
-    private final AtomicIntegerArray generations = new AtomicIntegerArray(TYPES);
-    /** By quota type, the beat at which Kafka has to read its limits once more (settle). */
-    private final int[] settleAt = new int[TYPES];
-    volatile Rule rule = factorInForce.rule(0, 0);
     /** In beats since the start. */
     volatile int now;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
-    /** How often the factor, or a client's way from slowed to own tags, has changed limits. */
-    private volatile int steps;
     private volatile List<String> shadow = List.of();
     private int tickedAt;
     private int sweptAt;
@@ -88,8 +81,6 @@ public final class QuotaTable {
         /** How long new clients wait for their answer. */
         public final Histogram resolveTime = new Histogram();
     }
-
-    private final Fence.Addresses addresses = this::seen;
 
     public QuotaTable(Inbox inbox) {
         this(inbox, () -> TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
@@ -126,15 +117,14 @@ public final class QuotaTable {
         }
         // The host knows names alone, but only a name of this type exempts (Exemptions).
         if (own == exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) own = scopes.newcomers.own;
-        Rule current = rule;
-        if (current.slowed() == null) {
-            if (isFirst) own.note(beat, current);
+        Rule rule = factorInForce.rule();
+        if (rule.affected() == null) {
+            if (isFirst) own.note(beat, rule);
             return own;
         }
-        boolean factored = own != exempt && current.factors(type);
-        String group = factored ? marks.group(name, clientId, factorInForce.affected()) : null;
+        String group = own != exempt && rule.factors(type) ? marks.group(name, clientId, rule.affected()) : null;
         Tags tags = group == null ? own : own.scope.slowed(group);
-        tags.note(beat, current);
+        tags.note(beat, rule);
         return tags;
     }
 
@@ -162,12 +152,12 @@ public final class QuotaTable {
      */
     public Double limit(int type, Map<String, String> tags) {
         Tags known = tags instanceof Tags ours ? ours : scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
-        return (known == null ? scopes.newcomers.own : known).limit(type, rule, standIns);
+        return (known == null ? scopes.newcomers.own : known).limit(type, factorInForce.rule(), standIns);
     }
 
     /** Grows whenever limits of a type have changed that Kafka may have in its sensors (quotaResetRequired). */
     public int generation(int type) {
-        return generations.get(type);
+        return factorInForce.generation(type);
     }
 
     /** The tags of principals that the table does not know. */
@@ -196,7 +186,7 @@ public final class QuotaTable {
      */
     public synchronized void configure(int max, long idle, double floorBytes, String[] factored, boolean shadowOfAll,
             double[] newcomerRates, String[] measured) {
-        principals.max(max);
+        principals.max = max;
         idleSeconds = idle;
         Set<ClientQuotaType> types = EnumSet.noneOf(ClientQuotaType.class);
         for (String name : factored) types.add(ClientQuotaType.valueOf(name));
@@ -208,12 +198,12 @@ public final class QuotaTable {
         for (int type = 0; type < TYPES; type++) if (scopes.newcomers.base(type, newcomerRates[type])) changed |= 1 << type;
         Fence.allowance(floorBytes);
         follow();
-        renew(changed);
+        factorInForce.renew(changed, now);
     }
 
     /** Sets Kafka's windows (quota.window.*), and the longest mute that a step of the factor may cause (max.mute). */
     public synchronized void configureTap(int windows, long windowMs, long maxMuteMs) {
-        factorInForce.windows(windows, windowMs, maxMuteMs);
+        factorInForce.windows = new Tap.Windows(windows, windowMs, maxMuteMs);
         follow();
     }
 
@@ -223,7 +213,7 @@ public final class QuotaTable {
      */
     public synchronized void shadow(String[] rules) {
         shadow = List.of(rules);
-        factorInForce.shadow(shadow.contains("factor"));
+        factorInForce.factorInShadow = shadow.contains("factor");
         follow();
     }
 
@@ -244,7 +234,7 @@ public final class QuotaTable {
             int[] supplierIndexes, String[] suppliers, int[] distinct, Set<String>[] distinctIds, String[] shadows) {
         List<Answer> answers =
                 Answer.rows(codes, rates, groups, supplierIndexes, suppliers, distinct, distinctIds, shadows);
-        var publication = new Publication(scopes, principals, now, idleSeconds < SENSOR_LIFE_SECONDS || clockWentBack);
+        var publication = new Publication(this, idleSeconds < SENSOR_LIFE_SECONDS || clockWentBack);
         int changed = 0;
         for (int i = 0; i < batch.clients().size(); i++) {
             Batch.Lookup lookup = batch.clients().get(i);
@@ -252,7 +242,7 @@ public final class QuotaTable {
             if (lookup.posted()) counters.resolveTime.record(System.nanoTime() - lookup.postedAt());
         }
         counters.changes.add(changed);
-        renew(publication.changed);
+        factorInForce.renew(publication.changed, now);
         return changed;
     }
 
@@ -263,7 +253,8 @@ public final class QuotaTable {
 
     private synchronized void factor(double value, String cause, Marks.Affected affected) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
-        factorInForce.host(new FactorInForce.Factor(value, cause), affected);
+        factorInForce.hostFactor = new Factor(value, cause);
+        factorInForce.hostAffected = affected;
         follow();
     }
 
@@ -272,12 +263,12 @@ public final class QuotaTable {
      * factor.quota.types says, the smallest holds for all clients. None of them is ever a PAUSE.
      */
     public synchronized void factorsOfTypes(double[] factors, String[] causes) {
-        FactorInForce.Factor[] ofTypes = new FactorInForce.Factor[TYPES];
+        Factor[] ofTypes = new Factor[TYPES];
         for (int type = 0; type < TYPES; type++) {
             if (!(factors[type] > 0 && factors[type] <= 1)) throw new IllegalArgumentException("factor " + factors[type]);
-            ofTypes[type] = new FactorInForce.Factor(factors[type], causes[type]);
+            ofTypes[type] = new Factor(factors[type], causes[type]);
         }
-        factorInForce.ofTypes(ofTypes);
+        factorInForce.ofTypes = ofTypes;
         follow();
     }
 
@@ -295,25 +286,12 @@ public final class QuotaTable {
      */
     public void factor(double value, String cause, String[] topics, String[] places, boolean[] held, int[] groupOf,
             String[] names, double[] factors, String[] errors) {
-        Marks.Group[] groups = new Marks.Group[names.length];
-        for (int g = 0; g < names.length; g++) {
-            RuntimeException error = errors[g].isEmpty() ? Fence.CLOSED : Fence.closed(errors[g]);
-            groups[g] = new Marks.Group(names[g], factors[g], error, false);
-        }
-        boolean forAll = !List.of(names).contains(Marks.Group.VOLUMES);
-        RuntimeException others = forAll && value <= 0 ? Fence.CLOSED : null;
-        factor(value, cause, marks.affected(topics, places, held, groupOf, groups, others));
-    }
-
-    /** The same for clients that write to topics on volumes alone. */
-    public void factor(double value, String cause, String[] topics, String[] places, boolean[] held) {
-        String[] one = {Marks.Group.VOLUMES};
-        factor(value, cause, topics, places, held, new int[topics.length], one, new double[] {value}, new String[] {""});
+        factor(value, cause, marks.affected(value, topics, places, held, groupOf, names, factors, errors));
     }
 
     /** Puts the fallback's factor in force, while the host is silent; null gives the host's back. */
     public synchronized void fallback(Double factor) {
-        factorInForce.fallback(factor);
+        factorInForce.fallback = factor;
         follow();
     }
 
@@ -350,14 +328,14 @@ public final class QuotaTable {
         synchronized (this) {
             int next = (int) (ms / BEAT_MS);
             if (next - now > 0) now = next;
-            marks.now(now);
+            marks.now = now;
             if (factorInForce.affected() != null && now - sweptAt >= BEATS_PER_SECOND) endMarks();
             follow();
         }
-        boolean measured = standIns.measure(rule, now); // it reads MBeans, and so not under the lock
+        boolean measured = standIns.measure(factorInForce.rule(), now); // it reads MBeans, and so not under the lock
         synchronized (this) {
-            if (measured) renew(EVERY_TYPE);
-            settle();
+            if (measured) factorInForce.renew(EVERY_TYPE, now);
+            factorInForce.settle(now);
         }
     }
 
@@ -365,24 +343,12 @@ public final class QuotaTable {
     public synchronized void tick() {
         int eighth = (int) Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS);
         if (now - tickedAt < eighth) now = tickedAt + eighth; // the clock must not fall behind the ticks
-        int at = tickedAt = now;
-        int before = principals.size();
-        int longest = TICKS_PER_IDLE * eighth;
-        Set<Scope> had = Collections.newSetFromMap(new IdentityHashMap<>());
-        principals.forEach(entry -> {
-            for (TagHolder client : entry.clients.values()) {
-                if (client.idle(at) > longest) principals.remove(entry, client);
-                else for (int type = 0; type < TYPES; type++) had.add(client.tags(type).scope);
-            }
-            if (entry.clients.isEmpty() && entry.idle(at) > longest) principals.remove(entry);
-            else {
-                had.add(entry.newcomers);
-                for (Scope[] scopes : new Scope[][] {entry.all, entry.former}) Collections.addAll(had, scopes);
-            }
-        });
-        counters.evicted.add(before - principals.size());
+        tickedAt = now;
+        int before = principals.size;
+        Set<Scope> had = principals.forgetIdle(now, TICKS_PER_IDLE * eighth);
+        counters.evicted.add(before - principals.size);
         // Kafka looks for unused sensors now and then, so it may keep one for somewhat longer.
-        scopes.sweep(at - 2 * longest, had);
+        scopes.sweep(now - 2 * TICKS_PER_IDLE * eighth, had);
     }
 
     /** The wall clock was set back, by which Kafka drops its sensors. */
@@ -390,63 +356,20 @@ public final class QuotaTable {
         clockWentBack = true;
     }
 
-    /** A client writes or reads from an address (Fence.Addresses), on a request thread; of strangers none is kept. */
-    private void seen(KafkaPrincipal principal, String clientId, InetAddress address) {
-        Entry entry = address == null ? null : principals.entry(principal.getName());
-        if (entry == null) return;
-        TagHolder client = clientId == null ? null : entry.client(clientId);
-        if (client == null) entry.from(address);
-        else client.from(address);
-    }
+    // ---- the factor and the marks, under the lock ---------------------------------------------------------------
 
-    // ---- limits, under the lock --------------------------------------------------------------------------------
-
-    /** Makes the next rule, and has the fence follow it. */
+    /** Has the next rule hold, and the fence and the marks follow the factor in force. */
     private void follow() {
         boolean slowed = factorInForce.slows();
         Marks.Affected before = factorInForce.affected();
-        Rule next = factorInForce.rule(clock.getAsLong(), now);
+        Rule next = factorInForce.next(clock.getAsLong(), now);
         Fence.shadow(factorInForce.inShadow());
         Fence.state(factorInForce.paused(), factorInForce.turnsBack(), factorInForce.affected());
         Fence.addresses(addresses);
         if (slowed && !factorInForce.slows()) marks.sweep(any -> false, this::markEnded);
         else if (before != factorInForce.affected()) endMarks();
         // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
-        boolean restless = now - marks.changedAt() <= next.windows().backBeats() + 1 && rule.now() != now;
-        int changed = 0;
-        for (int type = 0; type < TYPES; type++) {
-            boolean factored = rule.factors(type) || next.factors(type);
-            if (restless && factored || !next.isSame(rule, type)) changed |= 1 << type;
-        }
-        if (changed == 0) return;
-        steps = steps + 1; // first, since request threads may see the new limits at once
-        put(next, changed);
-    }
-
-    /** Has limits of some types, a bit for each, made anew, since what they are made of has changed. */
-    private void renew(int changed) {
-        if (changed != 0) put(rule.at(now), changed);
-    }
-
-    private void put(Rule next, int changed) {
-        rule = next;
-        for (int type = 0; type < TYPES; type++) {
-            if ((changed & 1 << type) == 0) continue;
-            settleAt[type] = now + BEATS_PER_SECOND;
-            generations.incrementAndGet(type);
-        }
-    }
-
-    /**
-     * Has Kafka read limits once more a second after they have changed last: two request threads may have read them at the
-     * same time, and the older reading may have been written last.
-     */
-    private void settle() {
-        for (int type = 0; type < TYPES; type++) {
-            if (settleAt[type] == 0 || now - settleAt[type] < 0) continue;
-            settleAt[type] = 0;
-            generations.incrementAndGet(type);
-        }
+        factorInForce.hold(next, now - marks.changedAt <= next.windows().backBeats() + 1);
     }
 
     private void endMarks() {
@@ -461,33 +384,20 @@ public final class QuotaTable {
         if (entry == null) return; // who isn't known shares the newcomers' tags
         TagHolder marked = clientId == null ? null : entry.client(clientId);
         for (int type = 0; type < TYPES; type++) {
-            (marked != null ? marked.tags(type).scope : entry.unknown(type, now)).markEnded(now, rule);
+            (marked != null ? marked.tags(type).scope : entry.unknown(type, now)).markEnded(now, factorInForce.rule());
             if (clientId != null) continue;
-            for (TagHolder client : entry.clients.values()) client.tags(type).scope.markEnded(now, rule);
+            for (TagHolder client : entry.clients.values()) client.tags(type).scope.markEnded(now, factorInForce.rule());
         }
     }
 
     // ---- readers -----------------------------------------------------------------------------------------------
-
-    public Counters counters() {
-        return counters;
-    }
-
-    public FactorInForce factorInForce() {
-        return factorInForce;
-    }
-
-    /** How often the factor has changed limits so far. No lock. */
-    public int steps() {
-        return steps;
-    }
 
     public long idleSeconds() {
         return idleSeconds;
     }
 
     public int marked() {
-        return marks.size();
+        return marks.size.get();
     }
 
     /** How many topics are affected by volumes; -1 while the factor of the volumes is for all clients. */
@@ -498,11 +408,11 @@ public final class QuotaTable {
 
     /** How many places are taken (Principals). */
     public int size() {
-        return principals.size();
+        return principals.size;
     }
 
     public int clientsMax() {
-        return principals.max();
+        return principals.max;
     }
 
     public List<String> shadow() {

@@ -2,7 +2,10 @@ package org.quotahost.table;
 
 import java.util.Arrays;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.table.Marks.Affected;
+import org.quotahost.table.Tap.Windows;
 
 /**
  * All that a limit depends on beside its scope: one immutable value, replaced as a whole, so that a change of the factor
@@ -13,13 +16,15 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * itself below the floor stays as the operator set it.
  *
  * @param all by quota type, how limits are made of all clients, or of those who don't write to affected topics
- * @param slowed the same of those who do, by the group of the topics, while a factor is for them only; else null
+ * @param slowed the same of those who do, by the group of the topics; empty while no factor is for them only
+ * @param affected the topics of these groups; null while there are none
  * @param shadow nothing is enforced: every limit is null (shadow=all)
  * @param newcomers by quota type, the rate of newcomers, by which the factor goes for who has no quota and isn't measured
  * @param now the beat of the table's clock from which on the rule holds; with it the limits rise of who began with empty
  *     windows
  */
-record Rule(Course[] all, Map<String, Course[]> slowed, boolean shadow, double[] newcomers, Windows windows, int now) {
+record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boolean shadow, double[] newcomers, Windows windows,
+        int now) {
     private static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
 
     /**
@@ -36,44 +41,25 @@ record Rule(Course[] all, Map<String, Course[]> slowed, boolean shadow, double[]
         static final Course NONE = new Course(1, 1, true, 0);
     }
 
-    /**
-     * Kafka's windows (quota.window.num, quota.window.size.seconds).
-     *
-     * @param least the part that the windows of tags keep at least until Kafka has forgotten all of it: a client may have
-     *     sent it just before it left them, and a lower limit would mute it for longer than max.mute (Tap)
-     */
-    record Windows(int number, long ms, double least) {
-        /** How far Kafka looks back, at most. */
-        int backBeats() {
-            return (int) ((number + 1) * ms / QuotaTable.BEAT_MS) + 1;
-        }
-    }
-
     boolean factors(int type) {
         return all[type] != Course.NONE;
     }
 
     /** The same rule from another beat on; a limit is made anew for each rule. */
     Rule at(int beat) {
-        return new Rule(all, slowed, shadow, newcomers, windows, beat);
+        return new Rule(all, slowed, affected, shadow, newcomers, windows, beat);
     }
 
     /** Whether this rule and another one make the same limits of a type. */
     boolean isSame(Rule other, int type) {
-        return shadow == other.shadow && all[type].equals(other.all[type])
-                && isSame(slowed, other.slowed, type)
+        return shadow == other.shadow && all[type].equals(other.all[type]) && slowed.keySet().equals(other.slowed.keySet())
+                && slowed.keySet().stream().allMatch(group -> slowed.get(group)[type].equals(other.slowed.get(group)[type]))
                 && Double.compare(newcomers[type], other.newcomers[type]) == 0 && windows.equals(other.windows);
-    }
-
-    private static boolean isSame(Map<String, Course[]> one, Map<String, Course[]> other, int type) {
-        if (one == null || other == null) return one == other;
-        return one.keySet().equals(other.keySet())
-                && one.entrySet().stream().allMatch(group -> group.getValue()[type].equals(other.get(group.getKey())[type]));
     }
 
     /** Whether these are tags of a group for which there is a factor of its own. */
     boolean slows(Tags tags) {
-        return tags.group != null && slowed != null && slowed.containsKey(tags.group);
+        return tags.group != null && slowed.containsKey(tags.group);
     }
 
     private Course course(Tags tags, int type) {
@@ -88,7 +74,7 @@ record Rule(Course[] all, Map<String, Course[]> slowed, boolean shadow, double[]
         double base = scope.base(type);
         boolean unlimited = Double.isNaN(base);
         boolean rises = tags.group != null ? slows(tags) : type == PRODUCE && !unlimited;
-        double share = rises ? Tap.rise(tags.fill(this) * QuotaTable.BEAT_MS, windows.number, windows.ms) : 1;
+        double share = rises ? windows.rise(tags.fill(this) * QuotaTable.BEAT_MS) : 1;
         // Who rises gets no more than the others of its kind, which may be on their way up themselves.
         double factor = share < 1 ? Math.min(course.factor, course.aim * share) : course.factor;
         if (factor >= 1 || course == Course.NONE) return unlimited ? null : base;
@@ -101,8 +87,7 @@ record Rule(Course[] all, Map<String, Course[]> slowed, boolean shadow, double[]
 
     /** Whether limits are made of what clients without a quota use. */
     boolean usesStandIns() {
-        return Arrays.stream(all).anyMatch(course -> !course.open)
-                || slowed != null && slowed.values().stream().flatMap(Arrays::stream).anyMatch(course -> !course.open);
+        return Stream.concat(Stream.of(all), slowed.values().stream().flatMap(Arrays::stream)).anyMatch(course -> !course.open);
     }
 
     /** Whether this limit is. */

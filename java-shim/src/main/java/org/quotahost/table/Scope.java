@@ -35,12 +35,6 @@ final class Scope {
         this.exempt = exempt;
     }
 
-    private static double[] with(double[] rates, int type, double rate) {
-        double[] next = rates.clone();
-        next[type] = rate;
-        return next;
-    }
-
     double base(int type) {
         return base[type];
     }
@@ -58,6 +52,12 @@ final class Scope {
 
     void standIn(int type, double rate) {
         standIn = with(standIn, type, rate);
+    }
+
+    private static double[] with(double[] rates, int type, double rate) {
+        double[] next = rates.clone();
+        next[type] = rate;
+        return next;
     }
 
     /** The factor is 1 again: when it falls, it is measured anew. */
@@ -78,7 +78,7 @@ final class Scope {
 
     /** The slowed tags of a group of this rule that somebody had last; the own ones if it slows no group that is known here. */
     Tags slowedLast(Rule rule) {
-        if (rule.slowed() != null && rule.slowed().containsKey(Marks.Group.VOLUMES)) slowed(Marks.Group.VOLUMES);
+        if (rule.slowed().containsKey(Marks.Group.VOLUMES)) slowed(Marks.Group.VOLUMES);
         Tags last = own;
         for (Tags tags : slowed.values()) {
             if (rule.slows(tags) && (last == own || tags.seen() > last.seen())) last = tags;

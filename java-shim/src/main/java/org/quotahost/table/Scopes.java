@@ -120,6 +120,6 @@ final class Scopes {
     }
 
     void forEach(Consumer<Scope> action) {
-        for (var ofUser : byUser.values()) ofUser.values().forEach(action);
+        byUser.values().forEach(ofUser -> ofUser.values().forEach(action));
     }
 }

@@ -1,5 +1,7 @@
 package org.quotahost.table;
 
+import static org.quotahost.table.QuotaTable.BEATS_PER_SECOND;
+
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
@@ -24,7 +26,6 @@ final class StandIns {
     private static final double NEAR = 0.9;
     /** A reading takes some microseconds; more than so many in one beat wait for the next one. */
     private static final int MOST_AT_ONCE = 10_000;
-    private static final int BEATS_PER_SECOND = (int) (1_000 / QuotaTable.BEAT_MS);
 
     private final Queue<Scope> asked = new ConcurrentLinkedQueue<>();
     /** Those that could not be measured; their turn comes again with each second in which they are in use. */

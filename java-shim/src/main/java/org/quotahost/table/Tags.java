@@ -163,7 +163,7 @@ final class Tags extends AbstractMap<String, String> {
         if (away >= back) return 0;
         if (left - seen < 0) return now - since;
         int most = Math.min(seen - since, back);
-        return Math.max(Math.min(most, back - away), (int) (most * rule.windows().least()));
+        return Math.max(Math.min(most, back - away), (int) (most * rule.windows().stepShare()));
     }
 
     // ---- the map ---------------------------------------------------------------------------------------------

@@ -31,12 +31,6 @@ final class Tap {
     /** How many changes of the factor the mean takes into account; of more, the oldest counts as the next. */
     private static final int MOST = 512;
 
-    private long kafkaMs;
-    private long emptyMs;
-    private long fullMs;
-    private double least;
-    /** The part of a value that one step leaves at least: W / (W + D). */
-    private double stepShare;
     private double value = 1;
     private boolean held;
     private long heldSinceMs;
@@ -50,57 +44,55 @@ final class Tap {
 
     private record Past(double value, long leftMs) {}
 
-    Tap() {
-        configure(11, 1_000, 30_000);
-    }
-
     /**
-     * The share of the factor with which a limit begins, where Kafka's windows are empty. Kafka divides by that many
-     * windows at the end of a client's first window, so with this share a client gets in its first second what its quota
-     * gives in a second. A smaller one would mute those who send large batches for longer (excess / limit x window).
-     */
-    private static double leastShare(int windows) {
-        return 1.0 / windows;
-    }
-
-    /**
-     * How far back Kafka looks in ms, in the mean, where the windows were empty: half a window less than all of them.
-     * Rate.windowSize then is from (windows - 1) to windows.
-     */
-    private static long emptyMs(int windows, long windowMs) {
-        return windows * windowMs - windowMs / 2;
-    }
-
-    /**
-     * The share of its limit (0..1) that a client gets so many ms after it began with empty windows.
+     * Kafka's windows, and the pace of limits that follows from them.
      *
-     * @param windows quota.window.num
-     * @param windowMs quota.window.size.seconds in ms
-     */
-    static double rise(long sinceMs, int windows, long windowMs) {
-        long time = emptyMs(windows, windowMs);
-        return sinceMs >= time ? 1 : Math.max(leastShare(windows), (double) sinceMs / time);
-    }
-
-    /**
-     * Sets the pace.
-     *
-     * @param windows quota.window.num
-     * @param windowMs quota.window.size.seconds in ms; 0 takes every step at once
+     * @param number quota.window.num
+     * @param ms quota.window.size.seconds in ms; 0 takes every step at once
      * @param maxMuteMs the longest mute in ms that a step may cause (max.mute), above 0
      */
-    void configure(int windows, long windowMs, long maxMuteMs) {
-        kafkaMs = (windows + 1) * windowMs;
-        emptyMs = emptyMs(windows, windowMs);
-        fullMs = windows * windowMs + windowMs / 2; // where they are full: the oldest counts whole while it overlaps
-        least = leastShare(windows);
-        stepShare = stepShare(windows, windowMs, maxMuteMs);
-    }
+    record Windows(int number, long ms, long maxMuteMs) {
+        /** How far Kafka looks back, at most. */
+        long kafkaMs() {
+            return (number + 1) * ms;
+        }
 
-    /** The part of a limit that a step leaves at least, so that it mutes nobody for longer than max.mute. */
-    static double stepShare(int windows, long windowMs, long maxMuteMs) {
-        long kafkaMs = (windows + 1) * windowMs;
-        return (double) kafkaMs / (kafkaMs + maxMuteMs);
+        /** The same in beats of the table's clock, rounded up. */
+        int backBeats() {
+            return (int) (kafkaMs() / QuotaTable.BEAT_MS) + 1;
+        }
+
+        /**
+         * How far back Kafka looks in ms, in the mean, where the windows were empty: half a window less than all of them.
+         * Rate.windowSize then is from (windows - 1) to windows.
+         */
+        long emptyMs() {
+            return number * ms - ms / 2;
+        }
+
+        /** The same where they were full: the oldest counts whole while it overlaps. */
+        long fullMs() {
+            return number * ms + ms / 2;
+        }
+
+        /**
+         * The share of the factor with which a limit begins, where Kafka's windows are empty. Kafka divides by that many
+         * windows at the end of a client's first window, so with this share a client gets in its first second what its quota
+         * gives in a second. A smaller one would mute those who send large batches for longer (excess / limit x window).
+         */
+        double leastShare() {
+            return 1.0 / number;
+        }
+
+        /** The part of a limit that a step leaves at least, so that it mutes nobody for longer than max.mute: W / (W + D). */
+        double stepShare() {
+            return (double) kafkaMs() / (kafkaMs() + maxMuteMs);
+        }
+
+        /** The share of its limit (0..1) that a client gets so many ms after it began with empty windows. */
+        double rise(long sinceMs) {
+            return sinceMs >= emptyMs() ? 1 : Math.max(leastShare(), (double) sinceMs / emptyMs());
+        }
     }
 
     double value() {
@@ -115,12 +107,12 @@ final class Tap {
      *     recorded; for those who pass the fence the value goes no lower than where it begins after the release
      * @param nowMs monotonic
      */
-    boolean step(double next, boolean hold, long nowMs) {
-        remember(counted(next, hold, nowMs), nowMs);
-        double start = hold ? Math.min(value, least) : least * next;
+    boolean step(Windows windows, double next, boolean hold, long nowMs) {
+        remember(counted(next, hold, nowMs), windows.fullMs(), nowMs);
+        double start = hold ? Math.min(value, windows.leastShare()) : windows.leastShare() * next;
         // How full a client's windows are isn't known here: the larger mean delays nobody for what it hasn't sent.
-        double target = Math.max(Math.max(mean(fullMs, nowMs), mean(emptyMs, nowMs)), start);
-        double bounded = Math.max(target, Math.min(value, lowest(nowMs)));
+        double target = Math.max(Math.max(mean(windows.fullMs(), nowMs), mean(windows.emptyMs(), nowMs)), start);
+        double bounded = Math.max(target, Math.min(value, lowest(windows, nowMs)));
         boolean settled = bounded == target && (bounded == factor || factors.isEmpty());
         if (bounded == value || !(settled || Math.abs(bounded - value) >= STEP * value)) return false;
         while (!values.isEmpty() && values.peekLast().value <= value) values.removeLast();
@@ -136,12 +128,12 @@ final class Tap {
         return hold || nowMs < clientsWaitUntilMs ? 0 : next;
     }
 
-    private void remember(double next, long nowMs) {
+    private void remember(double next, long backMs, long nowMs) {
         if (next != factor) {
             factors.addLast(new Past(factor, nowMs));
             factor = next;
         }
-        while (!factors.isEmpty() && (nowMs - factors.peekFirst().leftMs >= fullMs || factors.size() > MOST)) {
+        while (!factors.isEmpty() && (nowMs - factors.peekFirst().leftMs >= backMs || factors.size() > MOST)) {
             factors.removeFirst();
         }
     }
@@ -159,10 +151,10 @@ final class Tap {
     }
 
     /** The lowest value that mutes nobody for longer than max.mute. */
-    private double lowest(long nowMs) {
-        while (!values.isEmpty() && nowMs - values.peekFirst().leftMs >= kafkaMs) values.removeFirst();
+    private double lowest(Windows windows, long nowMs) {
+        while (!values.isEmpty() && nowMs - values.peekFirst().leftMs >= windows.kafkaMs()) values.removeFirst();
         double highest = values.isEmpty() ? value : Math.max(value, values.peekFirst().value);
-        double lowest = highest * stepShare;
+        double lowest = highest * windows.stepShare();
         return lowest < NEGLIGIBLE ? 0 : lowest;
     }
 }

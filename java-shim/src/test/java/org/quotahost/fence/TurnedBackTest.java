@@ -30,14 +30,14 @@ class TurnedBackTest {
 
     @Test
     void namesBeyondTheBoundAreCountedTogether() {
-        int before = TurnedBack.bytes().size();
+        int before = TurnedBack.bytes.size();
         for (int i = 0; i < TurnedBack.MOST_TOPICS + 50; i++) TurnedBack.add("many-" + i, 7);
 
-        assertEquals(7, TurnedBack.bytes().get("many-0").sum());
-        assertEquals(7 * (50 + before), TurnedBack.bytes().get(TurnedBack.OTHERS).sum());
-        assertEquals(TurnedBack.MOST_TOPICS + 1, TurnedBack.bytes().size());
+        assertEquals(7, TurnedBack.bytes.get("many-0").sum());
+        assertEquals(7 * (50 + before), TurnedBack.bytes.get(TurnedBack.OTHERS).sum());
+        assertEquals(TurnedBack.MOST_TOPICS + 1, TurnedBack.bytes.size());
         TurnedBack.add("many-0", 1);
-        assertEquals(8, TurnedBack.bytes().get("many-0").sum(), "a topic that is known keeps its name");
+        assertEquals(8, TurnedBack.bytes.get("many-0").sum(), "a topic that is known keeps its name");
     }
 
     private static void note(String principal, String clientId, String by, long nanos) {
@@ -51,11 +51,11 @@ class TurnedBackTest {
         for (int i = 0; i < TurnedBack.MOST_CLIENTS; i++) note("mallory", "c" + i, "fence", now);
         TurnedBack.forgetOld(now + TurnedBack.LATELY_NANOS);
         note("alice", "app", "topics", now);
-        assertEquals(TurnedBack.MOST_CLIENTS, TurnedBack.lately().size(), "all places are taken");
+        assertEquals(TurnedBack.MOST_CLIENTS, TurnedBack.clients.size(), "all places are taken");
         assertEquals("", TurnedBack.by("alice", "app"));
         TurnedBack.forgetOld(now + TurnedBack.LATELY_NANOS + 1);
         note("alice", "app", "topics", now);
-        assertEquals(1, TurnedBack.lately().size());
+        assertEquals(1, TurnedBack.clients.size());
     }
 
     @Test
@@ -66,6 +66,6 @@ class TurnedBackTest {
         assertEquals("topics", TurnedBack.by("alice", "app"));
         note("alice", "app", "fence", 0);
         assertEquals("fence", TurnedBack.by("alice", "app"));
-        assertEquals(1, TurnedBack.lately().size());
+        assertEquals(1, TurnedBack.clients.size());
     }
 }

@@ -73,4 +73,19 @@ class CallsTest {
         assertEquals(List.of(), host.inbox.take(0).clients());
         assertEquals(0, life.answered(1).clients().size());
     }
+
+    /** Such a call waits on when its process has ended, and another life begins. */
+    @Test
+    void aCallOfALifeThatIsOverTakesNothingFromTheNextOne() throws Exception {
+        Thread left = new Thread(() -> calls.call(Wire.encode(List.of("take", 500L))));
+        left.start();
+        while (left.getState() != Thread.State.TIMED_WAITING) Thread.onSpinWait();
+
+        life.giveBack(host.inbox);
+        host.inbox.postClient("alice", "app");
+        left.join();
+
+        assertEquals(1, host.inbox.take(0).clients().size());
+        assertTaken(60_000, 2L, 0, new String[0], true);
+    }
 }

@@ -81,6 +81,13 @@ class ChildTest {
     }
 
     @Test
+    void whatItCallsLastIsDoneBeforeItsEndIsKnown() throws Exception {
+        String many = "i=0; while [ $i -lt 2000 ]; do " + frame(0, "gauge", "Last", "", "Value", 1.0) + "; i=$((i+1)); done; ";
+        end(start(many + frame(0, "gauge", "Last", "", "Value", 2.0)));
+        assertEquals(List.of(""), host.gauges.names("Last", "Value", 2));
+    }
+
+    @Test
     void whatIsCutTooLargeOrNoFrameEndsTheProcessWithAReason() throws Exception {
         for (var wrong : Map.of(frame(1_000_000_000, 1, new byte[] {'N'}), "a frame of 1000000000 bytes",
                 frame(-1, 1, new byte[0]), "a frame of -1 bytes", frame(50, 1, new byte[3]) + "; exec >&-", "was cut",

@@ -38,7 +38,7 @@ class LeaseTest {
         after(5_000 - Lease.CHECK_MS);
         assertEquals(List.of(factor), applied, "not later than validity, by the next check");
         after(60_000);
-        assertEquals(1, lease.applied(), "counted once");
+        assertEquals(1, lease.applied, "counted once");
 
         lease.renew();
         after(1);
@@ -82,7 +82,7 @@ class LeaseTest {
         host.join();
         watch.join();
 
-        assertFalse(raced.expired());
+        assertFalse(raced.expired);
         assertNull(last.get());
     }
 
@@ -108,8 +108,8 @@ class LeaseTest {
         assertEquals(2, LogCapture.lines(log, "ERROR"), log);
         assertEquals(2, LogCapture.lines(log, "The Python host answers again"), log);
         assertTrue(log.contains("fallback.action=PAUSE") && log.contains("validity 10000 ms"), log);
-        assertEquals(2, lease.applied());
-        assertFalse(lease.expired());
+        assertEquals(2, lease.applied);
+        assertFalse(lease.expired);
     }
 
     @Test
@@ -120,7 +120,7 @@ class LeaseTest {
         lease.configure(1_000, "OPEN");
 
         assertEquals(List.of(0.0, 1.0), applied);
-        assertEquals(1, lease.applied());
+        assertEquals(1, lease.applied);
     }
 
     @Property

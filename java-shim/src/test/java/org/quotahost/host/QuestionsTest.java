@@ -78,14 +78,14 @@ class QuestionsTest {
     @Test
     void propertiesAreThoseOfTheStartUntilTheHostHasTakenOverOthers() {
         questions.apply(config("2M"));
-        assertEquals("1M", questions.confirmed().properties().get(NAME), "nobody has waited, and nothing is confirmed yet");
+        assertEquals("1M", questions.confirmed.properties().get(NAME), "nobody has waited, and nothing is confirmed yet");
 
         answer("");
-        assertEquals("2M", questions.confirmed().properties().get(NAME));
+        assertEquals("2M", questions.confirmed.properties().get(NAME));
 
         questions.apply(config("fast"));
         answer("fast is no rate");
-        assertEquals("2M", questions.confirmed().properties().get(NAME), "what was refused is not for the next start");
+        assertEquals("2M", questions.confirmed.properties().get(NAME), "what was refused is not for the next start");
     }
 
     @Test
@@ -97,7 +97,7 @@ class QuestionsTest {
 
         questions.answer(lost, "");
 
-        assertEquals("3M", questions.confirmed().properties().get(NAME));
+        assertEquals("3M", questions.confirmed.properties().get(NAME));
     }
 
     @Test
@@ -110,7 +110,7 @@ class QuestionsTest {
                     assertThrows(ConfigException.class, () -> questions.check(config("fast"))).getMessage());
             host.join();
         }
-        assertEquals("1M", questions.confirmed().properties().get(NAME));
+        assertEquals("1M", questions.confirmed.properties().get(NAME));
     }
 
     @Test

@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
-import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntityType;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.Test;
@@ -13,15 +12,7 @@ import org.quotahost.inbox.Inbox.Batch;
 
 /** Posts of unknown clients, and what Kafka tells. */
 class InboxTest {
-    private static final ClientQuotaEntity ALICE = Inboxes.user(ConfigEntityType.USER, "alice");
-
     private final Inbox inbox = new Inbox();
-
-    @Test
-    void aClientThatWaitsIsNotPostedTwice() {
-        for (int i = 0; i < 10; i++) inbox.postClient("alice", "a");
-        assertEquals(List.of("alice/a"), Inboxes.drain(inbox));
-    }
 
     @Test
     @Timeout(20)
@@ -35,39 +26,11 @@ class InboxTest {
 
     @Test
     void beyondItsBoundAPostIsDroppedAndCounted() {
-        inbox.max(5);
-        for (int i = 0; i < 8; i++) inbox.postClient("alice", "client-" + i);
-        assertEquals(5, inbox.depth());
+        for (int i = 0; i < Inbox.MOST + 3; i++) inbox.postClient("alice", "client-" + i);
+        assertEquals(Inbox.MOST, inbox.depth());
         assertEquals(3, inbox.overflow());
-        assertEquals(5, Inboxes.drain(inbox).size());
+        assertEquals(Inbox.MOST, Inboxes.drain(inbox).size());
         assertEquals(0, inbox.depth());
-    }
-
-    @Test
-    void aClientQuotaIsReportedOnceWithItsLastValueAndOnceMoreToANewHost() {
-        inbox.clientQuota(ClientQuotaType.PRODUCE, ALICE, 1.0);
-        inbox.clientQuota(ClientQuotaType.PRODUCE, ALICE, 2.0);
-        inbox.clientQuota(ClientQuotaType.PRODUCE, ALICE, 2.0);
-        assertEquals(List.of("2.0"), rates());
-        inbox.clientQuota(ClientQuotaType.PRODUCE, ALICE, 2.0); // the other callback of a combined node
-        assertEquals(List.of(), rates());
-        inbox.replay();
-        assertEquals(List.of("2.0"), rates());
-        inbox.clientQuota(ClientQuotaType.PRODUCE, ALICE, null);
-        assertEquals(List.of(""), rates());
-        inbox.replay();
-        assertEquals(List.of(), rates());
-    }
-
-    @Test
-    void theClusterIsReportedAsItIsNow() {
-        inbox.cluster("id", List.of("1"));
-        inbox.cluster("id", List.of("1", "2"));
-        assertEquals(List.of(List.of("id", "1", "2")), Inboxes.events(inbox));
-    }
-
-    private List<String> rates() {
-        return inbox.take(0).events().stream().map(e -> e.fields().get(5)).toList();
     }
 
     @Test
@@ -80,5 +43,90 @@ class InboxTest {
         assertEquals(2_000, inbox.take(0).clients().size());
         assertEquals(1_000 + 2_000 - 1_999, inbox.take(0).clients().size() + 0);
         assertEquals(0, inbox.take(0).clients().size());
+    }
+
+    @Test
+    void withoutWorkTheWaitEndsEmptyHanded() {
+        Batch batch = inbox.take(1);
+
+        assertTrue(batch.clients().isEmpty() && batch.events().isEmpty());
+    }
+
+    @Test
+    void clientsComeInTheOrderOfTheirFirstRequest() {
+        for (String id : List.of("c", "a", "b", "a")) inbox.postClient("alice", id);
+
+        assertEquals(List.of("alice/c", "alice/a", "alice/b"), Inboxes.drain(inbox));
+    }
+
+    @Test
+    void aLargeCrowdIsTakenInParts() {
+        for (int i = 0; i < Inbox.BATCH + 5; i++) inbox.postClient("alice", "c" + i);
+
+        assertEquals(Inbox.BATCH, inbox.take(0).clients().size());
+        assertEquals(5, inbox.take(0).clients().size());
+    }
+
+    @Test
+    void clientQuotasComeBeforeOtherEventsInTheOrderInWhichTheyWereFirstSet() {
+        inbox.postEvent("reconfigure", List.of("x"));
+        clientQuota("bob", 1.0);
+        clientQuota("alice", 2.0);
+        clientQuota("bob", 3.0);
+
+        assertEquals(List.of("client-quota[PRODUCE, name, bob, , , 3.0]", "client-quota[PRODUCE, name, alice, , , 2.0]",
+                "reconfigure[x]"), kinds());
+    }
+
+    @Test
+    void aUserNamedLikeTheDefaultIsNotTheDefault() {
+        inbox.clientQuota(ClientQuotaType.PRODUCE, Inboxes.user(ConfigEntityType.USER, "<default>"), 1.0);
+        inbox.clientQuota(ClientQuotaType.PRODUCE, Inboxes.user(ConfigEntityType.DEFAULT_USER, "<default>"), 2.0);
+
+        assertEquals(List.of("client-quota[PRODUCE, name, <default>, , , 1.0]", "client-quota[PRODUCE, default, , , , 2.0]"),
+                kinds());
+    }
+
+    @Test
+    void aQuotaThatWasSetAndRemovedBetweenTwoTakesIsReportedAsRemoved() {
+        clientQuota("bob", 1.0);
+        clientQuota("bob", null);
+
+        assertEquals(List.of("client-quota[PRODUCE, name, bob, , , ]"), kinds());
+        clientQuota("bob", null); // the other callback of a combined node
+        assertEquals(List.of(), kinds());
+    }
+
+    @Test
+    void aNewHostGetsAllQuotasAndTheClusterOnce() {
+        clientQuota("alice", 1.0);
+        clientQuota("bob", 2.0);
+        clientQuota("bob", null);
+        inbox.cluster("id", List.of("1", "2"));
+        inbox.take(0);
+        clientQuota("carol", 3.0);
+        inbox.cluster("id", List.of("1"));
+
+        inbox.replay();
+
+        assertEquals(List.of("client-quota[PRODUCE, name, carol, , , 3.0]", "cluster[id, 1]",
+                "client-quota[PRODUCE, name, alice, , , 1.0]"), kinds());
+    }
+
+    @Test
+    void theClusterThatBothCallbacksOfANodePostIsOneEvent() {
+        inbox.cluster("id", List.of("1"));
+        inbox.cluster("id", List.of("1", "2"));
+        assertEquals(List.of("cluster[id, 1, 2]"), kinds());
+        inbox.cluster("id", List.of("1", "2"));
+        assertEquals(List.of(), kinds());
+    }
+
+    private void clientQuota(String user, Double rate) {
+        inbox.clientQuota(ClientQuotaType.PRODUCE, Inboxes.user(ConfigEntityType.USER, user), rate);
+    }
+
+    private List<String> kinds() {
+        return inbox.take(0).events().stream().map(e -> e.kind() + e.fields()).toList();
     }
 }

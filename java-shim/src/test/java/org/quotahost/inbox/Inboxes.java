@@ -34,11 +34,6 @@ public final class Inboxes {
         });
     }
 
-    /** Takes the fields of all events that wait in an inbox. */
-    public static List<List<String>> events(Inbox inbox) {
-        return inbox.take(0).events().stream().map(Batch.Event::fields).toList();
-    }
-
     /** Waits for events, and takes them. */
     public static List<Batch.Event> awaitEvents(Inbox inbox) {
         return inbox.take(10_000).events();

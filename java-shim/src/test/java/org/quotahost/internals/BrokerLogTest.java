@@ -23,7 +23,6 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.util.LineLimit;
-import org.quotahost.util.LogCapture;
 
 /** Which lines the broker's log4j2 writes once quotahost's filter is in it. */
 class BrokerLogTest {
@@ -104,17 +103,6 @@ class BrokerLogTest {
         assertEquals(List.of(), written);
     }
 
-    @Test
-    void anAdministratorsNewQuotaIsStillThereAndIsBounded() {
-        BrokerLog.OF_BROKER.limitsAreRead(0, ++steps);
-        BrokerLog.OF_BROKER.limitsAreRead(0, steps); // the generation grew, and the factor did not move
-        kafkaReadsLimits(JAVA, 1);
-        assertEquals(1, written.size(), "%s".formatted(written));
-        kafkaReadsLimits(JAVA, 2_000);
-
-        assertTrue(written.size() <= BrokerLog.PER_MINUTE, "%d lines".formatted(written.size()));
-    }
-
     /** As a broker's SLF4J hands more than two parameters on. */
     private static Object[] fault(Object... parameters) {
         return parameters;
@@ -162,19 +150,6 @@ class BrokerLogTest {
         for (int i = 0; i < 3; i++) Internals.tryAll();
 
         assertEquals(filter, context.getConfiguration().getFilter());
-    }
-
-    @Test
-    void oneLineStandsForThoseThatAreLeftOut() {
-        BrokerLog.OF_BROKER.limitsAreRead(0, ++steps);
-        kafkaReadsLimits(JAVA, 2_000);
-        String log = LogCapture.during(() -> {
-            for (int i = 0; i < 100; i++) BrokerLog.OF_BROKER.summarize(() -> 0.35);
-        });
-
-        assertEquals(1, LogCapture.lines(log, "Kafka has taken over changed limits: "), log);
-        assertFalse(log.contains(": 0 in"), log);
-        assertTrue(log.contains("multiplied: 0.350"), log);
     }
 
     // ---- which lines about changed limits pass, and the line in place of the others -------------------------

@@ -17,9 +17,10 @@ import org.apache.kafka.common.utils.Time;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.quotahost.util.Beans;
 import org.quotahost.util.LogCapture;
 
-/** A broker whose configuration keeps what Kafka measures out of JMX says so at its start. */
+/** What Kafka's MBeans tell; a broker whose configuration keeps what Kafka measures out of JMX says so at its start. */
 class KafkaBeansTest {
     @BeforeEach
     @AfterEach
@@ -73,5 +74,17 @@ class KafkaBeansTest {
         Internals.CLIENT_METERS.failed("-D" + Internals.WITHOUT);
         assertEquals(KafkaBeans.Reading.NOTHING, KafkaBeans.read(0, "alice", "app"));
         assertNull(Internals.CLIENT_METERS.get());
+    }
+
+    /** Kafka counts them by version and network thread (KIP-511). */
+    @Test
+    void connectionsOfAllVersionsAndThreadsOfASoftwareAreAddedUp() throws Exception {
+        String form = "kafka.server:type=socket-server-metrics,clientSoftwareName=sarama,clientSoftwareVersion=%s,"
+                + "listener=PLAINTEXT,networkProcessor=%d";
+        try (Beans kafka = new Beans()) {
+            kafka.show(form.formatted("1.61", 1), Map.of("connections", 3));
+            kafka.show(form.formatted("1.60", 2), Map.of("connections", 3));
+            assertEquals(6, KafkaBeans.countConnections().get("sarama"));
+        }
     }
 }

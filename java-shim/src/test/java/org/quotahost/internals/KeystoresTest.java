@@ -20,6 +20,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** What Python gets of the keystores that Kafka reads. */
 class KeystoresTest {
+    private static final String PASSWORD = "changeit";
     private static final String SUBJECT = "CN=broker-1,OU=kafka,O=quotahost";
     private static final Map<String, Path> STORES = new HashMap<>();
 
@@ -31,12 +32,25 @@ class KeystoresTest {
     @BeforeAll
     static void makeKeystores() throws Exception {
         Internals.SSL.find(Keystores.ofKafka());
-        for (String type : List.of("JKS", "PKCS12")) STORES.put(type, KeystoreFiles.make(folder, type, SUBJECT));
+        for (String type : List.of("JKS", "PKCS12")) STORES.put(type, make(folder, type, SUBJECT));
+    }
+
+    /** Makes a keystore with a new key; its type is JKS or PKCS12. */
+    private static Path make(Path folder, String type, String subject) throws Exception {
+        Path file = folder.resolve("keystore." + type);
+        List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin", "keytool").toString(),
+                "-genkeypair", "-alias", "broker", "-keyalg", "EC", "-dname", subject, "-storetype", type,
+                "-keystore", file.toString(), "-storepass", PASSWORD, "-keypass", PASSWORD));
+        Process keytool = new ProcessBuilder(command).redirectErrorStream(true).start();
+        keytool.getOutputStream().close(); // it never waits for an answer
+        String output = new String(keytool.getInputStream().readAllBytes());
+        if (keytool.waitFor() != 0) throw new IllegalStateException(output);
+        return file;
     }
 
     private void store(String kind, String type) {
         ssl.putAll(Map.of("ssl." + kind + ".location", STORES.get(type).toString(), "ssl." + kind + ".type", type,
-                "ssl." + kind + ".password", KeystoreFiles.PASSWORD));
+                "ssl." + kind + ".password", PASSWORD));
     }
 
     private static String[] flat(Map<String, String> pairs) {
@@ -62,7 +76,7 @@ class KeystoresTest {
     void storesBecomePem(String type) throws Exception {
         store("keystore", type);
         store("truststore", type);
-        ssl.put("ssl.key.password", KeystoreFiles.PASSWORD);
+        ssl.put("ssl.key.password", PASSWORD);
 
         Map<String, String> found = read();
 
@@ -74,7 +88,10 @@ class KeystoresTest {
 
     @Test
     void pemIsReadFromAFileAndFromThePropertiesThemselves() throws Exception {
-        List<String> pem = KeystoreFiles.pem(STORES.get("PKCS12"));
+        store("keystore", "PKCS12");
+        Map<String, String> found = read();
+        List<String> pem = List.of(found.get("ssl.key.pem"), found.get("ssl.certificate.pem"));
+        ssl.clear();
         ssl.putAll(Map.of("ssl.keystore.type", "PEM", "ssl.keystore.key", pem.get(0), "ssl.keystore.certificate.chain",
                 pem.get(1)));
         assertEquals(SUBJECT, read().get("principal"));

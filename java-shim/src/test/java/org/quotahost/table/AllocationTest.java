@@ -1,9 +1,8 @@
 package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.quotahost.fence.FenceFixture.bytesPerCall;
 
-import com.sun.management.ThreadMXBean;
-import java.lang.management.ManagementFactory;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
@@ -13,19 +12,9 @@ import org.quotahost.inbox.Inbox;
 /** Request threads allocate nothing on a hit, nor for a newcomer that waits for its answer. */
 class AllocationTest {
     private static final KafkaPrincipal ALICE = Tables.principal("alice");
-    private static final int TIMES = 200_000;
 
-    private final ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     private final QuotaTable table = Tables.table();
     private Object last;
-
-    private long bytesPerCall(Runnable call) {
-        for (int i = 0; i < TIMES; i++) call.run();
-        long id = Thread.currentThread().getId();
-        long before = threads.getThreadAllocatedBytes(id);
-        for (int i = 0; i < TIMES; i++) call.run();
-        return (threads.getThreadAllocatedBytes(id) - before) / TIMES; // the JVM itself may need some, once
-    }
 
     @Test
     void aHitOfAnyTypeAndScope() {

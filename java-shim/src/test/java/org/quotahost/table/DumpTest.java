@@ -16,13 +16,14 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.FenceFixture;
+import org.quotahost.util.Beans;
 import org.quotahost.util.Json;
 
 /** What the table knows, raw: a row for each scope that Kafka measures, and what one client has. */
 class DumpTest {
     private final QuotaTable table = Tables.table();
     private final Dump dump = new Dump(table);
-    private final KafkaBeans kafka = new KafkaBeans();
+    private final Beans kafka = new Beans();
 
     @AfterEach
     void reset() {
@@ -85,7 +86,7 @@ class DumpTest {
     void aRowTellsOwnAndSlowedLimitRateAndDelayAndForHowLongNobodyCame() throws JMException {
         QuotaFence fence = FenceFixture.fence("none", Map.of());
         client("alice", "app", Scopes.CLIENT, 1_000);
-        table.factor(0.5, "full", new String[] {"orders"}, new String[] {"broker 3"}, new boolean[] {false});
+        Tables.affect(table, 0.5, "orders");
         fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("orders"));
         Tables.tags(table, "alice", "app");
         kafka.show("Produce", ",user=alice,client-id=app", 100, 20);
@@ -96,7 +97,7 @@ class DumpTest {
         assertEquals(List.of(1_000.0, 1_000.0, 500.0, 100.0, 20.0, 30.0, 250.0, 2_400L), Arrays.asList(row.get("base"),
                 row.get("limit"), row.get("slowed_limit"), row.get("rate"), row.get("delay_ms"), row.get("slowed_rate"),
                 row.get("slowed_delay_ms"), row.get("idle_ms")));
-        assertEquals(Map.of("topic", "orders", "place", "broker 3", "held", false, "budget", "", "factor", 0.5), row.get("mark"));
+        assertEquals(Map.of("topic", "orders", "place", "broker 3, volume /dev/sdb", "held", false, "budget", "", "factor", 0.5), row.get("mark"));
         assertEquals(1, dump.marks(10).size());
     }
 
@@ -178,17 +179,11 @@ class DumpTest {
     }
 
     @Test
-    void theTokensOfABucketAreOfMutationsAlone() throws Exception {
+    void theTokensOfABucketAreOfMutationsAlone() throws JMException {
         client("alice", "app", Scopes.CLIENT, 1_000);
-        var server = java.lang.management.ManagementFactory.getPlatformMBeanServer();
-        var name = new javax.management.ObjectName("kafka.server:type=ControllerMutation,user=alice,client-id=app");
-        server.registerMBean(new org.quotahost.metrics.NumberBean(Map.of("tokens", () -> -45.5, "mutation-rate", () -> 5.6)), name);
-        try {
-            var row = dump.uses(1).get(0);
-            assertEquals(List.of("CONTROLLER_MUTATION", 5.6, -45.5), List.of(row.get("type"), row.get("rate"), row.get("tokens")));
-        } finally {
-            server.unregisterMBean(name);
-        }
+        kafka.show("kafka.server:type=ControllerMutation,user=alice,client-id=app", Map.of("tokens", -45.5, "mutation-rate", 5.6));
+        var row = dump.uses(1).get(0);
+        assertEquals(List.of("CONTROLLER_MUTATION", 5.6, -45.5), List.of(row.get("type"), row.get("rate"), row.get("tokens")));
     }
 
     @Test

@@ -1,17 +1,14 @@
 package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.quotahost.table.Tables.PRODUCE;
 
-import java.util.List;
 import java.util.Map;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.DoubleRange;
-import net.jqwik.api.constraints.Size;
 import net.jqwik.api.lifecycle.AfterTry;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.junit.jupiter.api.AfterEach;
@@ -38,20 +35,6 @@ class FactorInShadowTest {
         table.shadow(rules);
     }
 
-    @Property(tries = 50)
-    void whateverTheFactorDoesTheQuotaIsTheLimit(@ForAll @Size(min = 1, max = 5) List<@DoubleRange(min = 0, max = 1) Double> factors) {
-        Tables.publish(table, "alice", "app", Scopes.CLIENT, 1_000);
-        Tables.publish(table, "bob", "app", Scopes.CLIENT, Double.NaN);
-        shadow("factor");
-        for (double factor : factors) {
-            table.factor(factor, "");
-            assertEquals(1_000.0, limit("alice"));
-            assertNull(limit("bob"));
-            assertEquals(factor, table.factorInForce().value());
-            assertEquals(1.0, table.factorInForce().limitFactor());
-        }
-    }
-
     @Property(tries = 100)
     void eachRuleInShadowLeavesTheOthersInForce(@ForAll boolean everything, @ForAll boolean factorInShadow,
             @ForAll @DoubleRange(min = 0, max = 1) double factor, @ForAll @DoubleRange(min = 20, max = 1e6) double quota) {
@@ -62,6 +45,8 @@ class FactorInShadowTest {
         Double wanted = everything ? null : factorInShadow ? quota : Math.max(10, quota * factor);
         assertEquals(wanted, limit("alice"));
         assertEquals(everything || factorInShadow, Fence.inShadow());
+        assertEquals(factor, table.factorInForce.value());
+        assertEquals(factorInShadow ? 1 : factor, table.factorInForce.limitFactor());
 
         table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, Tables.ALL);
         shadow();
@@ -74,25 +59,14 @@ class FactorInShadowTest {
         var request = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
         shadow("factor");
         table.factor(0, "");
-        long before = Fence.shadowed.sum();
+        long before = Fence.shadowed.sum(), rejections = Fence.rejections.sum();
 
         fence.authorize(request, FenceFixture.write("t"));
         assertEquals(before + 1, Fence.shadowed.sum());
+        assertEquals(rejections, Fence.rejections.sum());
 
         shadow();
         assertThrows(FenceFixture.PAUSED, () -> fence.authorize(request, FenceFixture.write("t")));
-    }
-
-    @Test
-    void modeShadowStaysInShadowWhenTheFactorIsPutInForce() {
-        QuotaFence fence = FenceFixture.fence("none", Map.of());
-        var request = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
-        shadow("factor");
-        table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, true, Tables.NEWCOMERS, Tables.ALL);
-        shadow();
-        table.factor(0, "");
-
-        fence.authorize(request, FenceFixture.write("t"));
     }
 
     @Test
@@ -106,7 +80,7 @@ class FactorInShadowTest {
         shadow();
 
         assertTrue(limit("alice") > 100, "no step delays for longer than max.mute");
-        assertEquals(0.1, table.factorInForce().value());
+        assertEquals(0.1, table.factorInForce.value());
     }
 
     @Test
@@ -114,7 +88,7 @@ class FactorInShadowTest {
         QuotaFence fence = FenceFixture.fence("none", Map.of());
         Tables.publish(table, "alice", "app", Scopes.USER, 1_000);
         shadow("factor");
-        table.factor(0.5, "full", new String[] {"orders"}, new String[] {"broker 3"}, new boolean[1]);
+        Tables.affect(table, 0.5, "orders");
         fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("orders"));
 
         assertEquals("alice", Tables.tags(table, "alice", "app").get("user"));

@@ -41,7 +41,7 @@ class FactorsOfTypesTest {
         assertEquals(Math.min(volumes, produce) * 1e6, Tables.limit(table, PRODUCE, "alice", "app"), 1e-3);
         assertEquals(fetch * 1e6, Tables.limit(table, FETCH, "alice", "app"), 1e-3);
         assertEquals(1e6, Tables.limit(table, REQUEST, "alice", "app"));
-        assertEquals(volumes, table.factorInForce().value());
+        assertEquals(volumes, table.factorInForce.value());
         assertFalse(Fence.closed());
         ofTypes(1, 1);
         table.factor(1, "");
@@ -64,6 +64,6 @@ class FactorsOfTypesTest {
     void aSilentHostsFactorsEnd() {
         ofTypes(0.1, 0.1);
         table.fallback(1.0);
-        assertEquals(1, table.factorInForce().ofType(PRODUCE).value());
+        assertEquals(1, table.factorInForce.ofType(PRODUCE).value());
     }
 }

@@ -53,7 +53,7 @@ class MarkedRateTest {
         }
 
         void run(double factor, Phase phase) {
-            table.factor(factor, "full", new String[] {phase.affected}, new String[] {"here"}, new boolean[1]);
+            Tables.affect(table, factor, phase.affected);
             for (long end = now + phase.ms; now < end; now += STEP_MS) {
                 if (now % QuotaTable.BEAT_MS == 0) {
                     table.beat(now);

@@ -1,7 +1,6 @@
 package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -11,7 +10,10 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The marks are bounded by number and by the length of names, and each ends. */
 class MarksTest {
@@ -19,13 +21,12 @@ class MarksTest {
 
     private final Marks marks = new Marks(() -> MOST);
     /** Each topic has the factor of its group: that of small is smaller. */
-    private final Marks.Affected affected = marks.affected(new String[] {"small", "large"}, new String[] {"a budget", "another"},
-            new boolean[2], new int[] {0, 1}, new Marks.Group[] {new Marks.Group("one", 0.2, null, false),
-                    new Marks.Group("other", 0.8, null, false)}, null);
+    private final Marks.Affected affected = marks.affected(1, new String[] {"small", "large"}, new String[] {"a budget", "another"},
+            new boolean[2], new int[] {0, 1}, new String[] {"one", "other"}, new double[] {0.2, 0.8}, new String[] {"", ""});
     private final List<String> ended = new ArrayList<>();
 
     private void sweep(int beat, String... affected) {
-        marks.now(beat);
+        marks.now = beat;
         marks.sweep(List.of(affected)::contains, (principal, clientId) -> ended.add(principal + " " + clientId));
     }
 
@@ -37,7 +38,7 @@ class MarksTest {
         assertEquals("u", marks.topic("alice", "a"));
         assertNull(marks.topic("alice", "b"));
         assertNull(marks.topic("bob", "a"));
-        assertEquals(2, marks.size()); // the principal and the client-id
+        assertEquals(2, marks.size.get()); // the principal and the client-id
         marks.mark("bob", "b\tc", "t", affected);
         assertEquals(Set.of(List.of("alice", "a", "u"), List.of("bob", "b\tc", "t")),
                 marks.list(10).stream().map(List::of).collect(Collectors.toSet()));
@@ -52,7 +53,7 @@ class MarksTest {
         marks.mark("alice", "a", "large", affected);
         assertEquals("one", marks.group("alice", "a", affected));
 
-        marks.now(Marks.LIFE_BEATS); // it has written to the other topic alone since
+        marks.now = Marks.LIFE_BEATS; // it has written to the other topic alone since
         marks.mark("alice", "a", "large", affected);
         assertEquals("other", marks.group("alice", "a", affected));
         assertNull(marks.group("bob", "a", affected));
@@ -71,7 +72,7 @@ class MarksTest {
         assertNotNull(marks.topic("alice", "a"));
         sweep(2 + Marks.LIFE_BEATS, "t");
         assertNull(marks.topic("alice", "a"));
-        assertEquals(0, marks.size());
+        assertEquals(0, marks.size.get());
     }
 
     @Test
@@ -80,7 +81,7 @@ class MarksTest {
 
         assertNotNull(marks.topic("alice", "another"));
         assertNull(marks.topic("bob", "another"));
-        assertEquals(1 + Marks.MOST_CLIENT_IDS, marks.size());
+        assertEquals(1 + Marks.MOST_CLIENT_IDS, marks.size.get());
         sweep(Marks.LIFE_BEATS + 1, "t");
         assertNull(marks.topic("alice", "another"));
         assertTrue(ended.contains("alice null"));
@@ -91,10 +92,10 @@ class MarksTest {
         for (int i = 0; i < MOST; i++) marks.mark("user-" + i, "c", "t", affected);
 
         assertNotNull(marks.topic("bob", "b"));
-        assertTrue(marks.size() <= MOST);
+        assertTrue(marks.size.get() <= MOST);
         sweep(Marks.LIFE_BEATS + 1, "t");
         assertNull(marks.topic("bob", "b"));
-        assertEquals(0, marks.size());
+        assertEquals(0, marks.size.get());
     }
 
     @Test
@@ -105,61 +106,30 @@ class MarksTest {
 
         assertNotNull(marks.topic("alice", longId + "never seen"));
         assertNull(marks.topic("alice", "short"));
-        assertEquals(4, marks.size());
+        assertEquals(4, marks.size.get());
     }
 
-    @Test
-    void threeHundredThousandNamesTakeNoMoreThanTheirPlaces() {
-        for (int i = 0; i < 300_000; i++) marks.mark("user-" + i % 300, "id-" + i, "t", affected);
-
-        assertTrue(marks.size() <= MOST);
-        assertNotNull(marks.topic("user-7", "id-7"));
-        sweep(Marks.LIFE_BEATS + 1, "t");
-        assertEquals(0, marks.size());
-    }
-
-    /** Whoever asks right after its own mark finds it, however many others mark and the sweep looks at them. */
-    @Test
-    void aMarkIsThereForTheSameThreadWhileOthersMarkAndSweep() throws InterruptedException {
+    /**
+     * Whoever asks right after its own mark finds it, however many others mark and the sweep looks at them; and the count is
+     * right, also where marks end all the time.
+     */
+    @ParameterizedTest
+    @ValueSource(strings = {"t", "none"})
+    void manyMarkWhileTheSweepGoesOn(String stillAffected) throws InterruptedException {
         AtomicBoolean lost = new AtomicBoolean();
-        List<Thread> threads = new ArrayList<>();
-        for (int n = 0; n < 4; n++) {
-            String name = "user-" + n;
-            threads.add(new Thread(() -> {
-                for (int i = 0; i < 50_000; i++) {
-                    marks.mark(name, "id-" + i % 2_000, "t", affected);
-                    if (marks.topic(name, "id-" + i % 2_000) == null) lost.set(true);
-                    marks.mark("common", "id-" + i % 100, "t", affected);
-                }
-            }));
-        }
+        List<Thread> threads = IntStream.range(0, 4).mapToObj(n -> new Thread(() -> {
+            for (int i = 0; i < 50_000; i++) {
+                marks.mark("user-" + n, "id-" + i % 2_000, "t", affected);
+                if (marks.topic("user-" + n, "id-" + i % 2_000) == null) lost.set(true);
+                marks.mark("common", "id-" + i % 100, "t", affected);
+            }
+        })).toList();
         threads.forEach(Thread::start);
-        for (Thread each : threads) {
-            while (each.isAlive()) sweep(0, "t");
-            each.join();
-        }
+        while (threads.stream().anyMatch(Thread::isAlive)) sweep(0, stillAffected);
 
-        assertFalse(lost.get());
-        sweep(Marks.LIFE_BEATS + 1, "t");
-        assertEquals(0, marks.size());
-    }
-
-    @Test
-    void theCountStaysRightWhileMarksEndAllTheTime() throws InterruptedException {
-        List<Thread> threads = new ArrayList<>();
-        for (int n = 0; n < 2; n++) {
-            threads.add(new Thread(() -> {
-                for (int i = 0; i < 200_000; i++) marks.mark("user-" + i % 3, "id-" + i % 7, "t", affected);
-            }));
-        }
-        threads.forEach(Thread::start);
-        for (Thread each : threads) {
-            while (each.isAlive()) sweep(0, "none");
-            each.join();
-        }
-
-        sweep(0, "none");
-        assertEquals(0, marks.size());
+        assertTrue(stillAffected.equals("none") || !lost.get());
+        sweep(Marks.LIFE_BEATS + 1, stillAffected);
+        assertEquals(0, marks.size.get());
         assertNull(marks.topic("user-1", "id-1"));
     }
 }

@@ -1,38 +1,20 @@
 package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.quotahost.table.Tables.PRODUCE;
 import static org.quotahost.table.Tables.publish;
 
 import java.util.ArrayList;
 import java.util.List;
-import net.jqwik.api.ForAll;
-import net.jqwik.api.Property;
-import net.jqwik.api.constraints.IntRange;
-import net.jqwik.api.constraints.Size;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
-import org.quotahost.inbox.Inboxes;
 
 /** Which clients the table forgets, and when. */
 class QuotaTableEvictionTest {
     private static final int IDLE = QuotaTable.TICKS_PER_IDLE + 1;
-
-    @Property
-    void theTableNeverHasMoreClientsThanItsBound(@ForAll @Size(max = 200) List<@IntRange(max = 50) Integer> clients,
-            @ForAll @IntRange(min = 1, max = 20) int max) {
-        Inbox inbox = new Inbox();
-        QuotaTable table = Tables.table(inbox, max, 3_600);
-        for (int client : clients) {
-            publish(table, "u" + client % 7, "c" + client, client % 4, 1_000);
-            if (client % 10 == 0) table.tick();
-            assertTrue(table.size() <= max);
-            table.askAgain(null, null);
-            assertEquals(table.size(), Inboxes.drain(inbox).size());
-        }
-    }
 
     @Test
     void oneBatchTooLargeIsAdmittedUpToTheBound() {
@@ -48,40 +30,19 @@ class QuotaTableEvictionTest {
         assertEquals("<newcomers u>", Tables.tags(table, PRODUCE, "u", "c5").get("user"));
     }
 
-    @Test
-    void silenceUpToTheWholeOfIdleIsForgivenAndNotMore() {
+    @ParameterizedTest
+    @ValueSource(ints = {Scopes.CLIENT, Scopes.USER})
+    void silenceUpToTheWholeOfIdleIsForgivenAndNotMoreOfAClientAsOfAPrincipal(int code) {
         QuotaTable table = Tables.table();
-        publish(table, "u", "a", Scopes.CLIENT, 1_000);
-
-        for (int tick = 0; tick < QuotaTable.TICKS_PER_IDLE; tick++) table.tick();
-        assertEquals(1, table.size());
-        table.tick();
+        Tables.publishWhole(table, "u", "a", code, 1_000);
+        for (int round = 0; round < 2; round++) {
+            for (int tick = 0; tick < QuotaTable.TICKS_PER_IDLE; tick++) table.tick();
+            assertEquals(1, table.size());
+            Tables.tags(table, PRODUCE, "u", "a");
+        }
+        for (int tick = 0; tick < IDLE; tick++) table.tick();
         assertEquals(0, table.size());
-        assertEquals(1, table.counters().evicted.sum());
-    }
-
-    @Test
-    void aFloodOfNamesPushesNoClientOut() {
-        QuotaTable table = Tables.table(new Inbox(), 2, 3_600);
-        publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        for (int i = 0; i < 1_000; i++) publish(table, "mallory", "m" + i, Scopes.CLIENT, 9_000);
-
-        assertEquals(1_000.0, Tables.limit(table, PRODUCE, "alice", "a"));
-        assertEquals(100.0, Tables.limit(table, PRODUCE, "mallory", "m7"), "shares the newcomers' limit");
-    }
-
-    @Test
-    void aForgottenClientGetsTheFactorInForceWhenItComesBack() {
-        QuotaTable table = Tables.table();
-        KafkaSensors kafka = new KafkaSensors(table, PRODUCE, QuotaTable.TICKS_PER_IDLE * 8);
-        publish(table, "u", "a", Scopes.CLIENT, 1_000);
-        assertEquals(1_000.0, kafka.request("u", "a"));
-        for (int tick = 0; tick < IDLE; tick++) kafka.tick();
-
-        table.factor(0.5, "");
-        assertEquals(50.0, kafka.request("u", "a"), "a newcomer again, under the factor");
-        publish(table, "u", "a", Scopes.CLIENT, 1_000);
-        assertEquals(500.0, kafka.request("u", "a"));
+        assertEquals(1, table.counters.evicted.sum());
     }
 
     @Test

@@ -85,6 +85,21 @@ class QuotaTableRaceTest {
         finish(reads);
     }
 
+    /** What a client has of its own is there as long as its principal's answer needs it. */
+    @Test
+    void aKnownClientIsNeverANewcomerWhicheverAnswerComes() throws Exception {
+        Tables.publishWhole(table, "u0", "c", Scopes.CLIENT, 1_000);
+        List<Future<Integer>> reads = start(() -> {
+            int looks = 0;
+            for (; !done.get(); looks++) assertEquals("u0", Tables.tags(table, "u0", "c").get("user"));
+            return looks;
+        });
+
+        for (int i = 0; i < VERSIONS; i++) Tables.publishWhole(table, "u0", "c", i % 2 == 0 ? Scopes.USER : Scopes.CLIENT, 1_000);
+
+        finish(reads);
+    }
+
     private void publish(int version, int code) {
         publish(version, code, "c");
     }

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Arrays;
+import java.util.Map;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Example;
@@ -14,7 +15,6 @@ import net.jqwik.api.Provide;
 import net.jqwik.api.constraints.DoubleRange;
 import net.jqwik.api.constraints.IntRange;
 import org.quotahost.table.Rule.Course;
-import org.quotahost.table.Rule.Windows;
 
 /** The limit that Kafka gets for a base rate, for every rate that a double can be. */
 class RuleTest {
@@ -28,7 +28,7 @@ class RuleTest {
         }
         double[] rates = new double[QuotaTable.TYPES];
         Arrays.fill(rates, newcomers);
-        return new Rule(all, null, shadow, rates, new Windows(11, 1_000, 0.3), 0);
+        return new Rule(all, Map.of(), null, shadow, rates, new Tap.Windows(11, 1_000, 30_000), 0);
     }
 
     private static Double limit(Rule rule, int type, double base, double standIn, boolean exempt) {

@@ -1,15 +1,12 @@
 package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.quotahost.table.Tables.FETCH;
 import static org.quotahost.table.Tables.PRODUCE;
 
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
@@ -20,7 +17,6 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.Exemptions;
-import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 
 /** A factor that is for those who write to affected topics: who is slowed, who isn't, and when it ends. */
@@ -42,13 +38,7 @@ class SlowingTest {
     }
 
     private void affect(double factor, String... topics) {
-        String[] places = new String[topics.length];
-        boolean[] held = new boolean[topics.length];
-        for (int i = 0; i < topics.length; i++) {
-            places[i] = "broker 3, volume /dev/sdb";
-            held[i] = topics[i].startsWith("held");
-        }
-        table.factor(factor, "full", topics, places, held);
+        Tables.affect(table, factor, topics);
     }
 
     private void write(String principal, String clientId, String... topics) {
@@ -117,17 +107,6 @@ class SlowingTest {
 
         assertEquals(2_000.0, table.limit(PRODUCE, tags));
         assertEquals(before + 1, table.generation(PRODUCE));
-    }
-
-    @Test
-    void noLimitFallsBelowTheFloorAndKafkasCopyOfTheTagsHasTheSameLimit() {
-        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        affect(0.001, "orders");
-        write("alice", "a", "orders");
-
-        assertEquals(FLOOR, limit("alice", "a"));
-        assertEquals(FLOOR, table.limit(PRODUCE, new HashMap<>(Tables.tags(table, "alice", "a"))));
-        assertEquals(100.0, table.limit(PRODUCE, Map.of("user", "<slowed nobody>", "client-id", ""))); // as the newcomers
     }
 
     @Test
@@ -244,19 +223,6 @@ class SlowingTest {
     }
 
     @Test
-    void inShadowModeThereIsNoLimitAndRequestsAreOnlyCounted() {
-        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        table.configure(100, 3_600, FLOOR, new String[] {"PRODUCE"}, true, Tables.NEWCOMERS, Tables.ALL);
-        long before = Fence.shadowed.sum();
-        affect(0, "held-1");
-        write("alice", "a", "held-1");
-        write("alice", "a", "other");
-
-        assertEquals(1, Fence.shadowed.sum() - before);
-        assertNull(limit("alice", "a"));
-    }
-
-    @Test
     void aClientIdThatRotatesGainsNothing() {
         Tables.publishWhole(table, "alice", "a", Scopes.CLIENT, 1_000);
         affect(0.5, "orders");
@@ -346,20 +312,6 @@ class SlowingTest {
         pass(13);
 
         assertEquals(1_000.0, table.limit(PRODUCE, own));
-    }
-
-    @Test
-    void anOperatorSeesTheTopicAndWhereItLies() {
-        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        affect(0.5, "orders");
-        write("alice", "a", "orders");
-
-        Map<String, Object> alice = new Dump(table).client("alice", "a");
-        assertEquals(Map.of("topic", "orders", "place", "broker 3, volume /dev/sdb", "held", false, "budget", "", "factor", 0.5), alice.get("mark"));
-        Map<?, ?> produce = (Map<?, ?>) ((List<?>) alice.get("quotas")).get(PRODUCE);
-        assertEquals(List.of("alice", "a", 1_000.0, 1_000.0, 500.0), List.of(produce.get("user"), produce.get("client_id"),
-                produce.get("base"), produce.get("limit"), produce.get("slowed_limit")));
-        assertNull(new Dump(table).client("bob", "b").get("mark"));
     }
 
     @Test

@@ -3,20 +3,19 @@ package org.quotahost.table;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
-import java.util.HashMap;
-import java.util.Map;
 import javax.management.JMException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.util.Beans;
 
 /** What a factor multiplies for a client without a quota: what it used when the factor fell, or uses when it comes later. */
 class StandInsTest {
     private static final double UNLIMITED = Double.NaN;
     /** The newcomers' rate is 100 and the floor 10. */
     private final QuotaTable table = new QuotaTable(new Inbox(), () -> this.ms);
-    private final KafkaBeans kafka = new KafkaBeans();
+    private final Beans kafka = new Beans();
     private long ms;
 
     @BeforeEach
@@ -58,12 +57,6 @@ class StandInsTest {
         assertEquals(2_000.0, goOn(2));
         uses(2_000); // it is slowed now, which must not slow it again
         assertEquals(2_000.0, goOn(20));
-    }
-
-    @Test
-    void untilItIsMeasuredTheNewcomersRateStandsIn() {
-        table.factor(0.5, "");
-        assertEquals(50.0, goOn(20));
     }
 
     @Test
@@ -119,16 +112,5 @@ class StandInsTest {
         kafka.show("Produce", ",user=\"<slowed alice>\",client-id=app", 30, 0);
 
         assertEquals(130.0, scope.rate(Tables.PRODUCE));
-    }
-
-    @Test
-    void kafkasCopyOfTheTagsHasTheSameLimit() throws JMException {
-        uses(4_000);
-        goOn(1);
-        table.factor(0.5, "");
-        Map<String, String> copy = new HashMap<>(Tables.tags(table, "alice", "app"));
-        goOn(2);
-
-        assertEquals(2_000.0, table.limit(Tables.PRODUCE, copy));
     }
 }

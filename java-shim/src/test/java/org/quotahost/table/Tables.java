@@ -8,6 +8,7 @@ import java.util.stream.IntStream;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
+import org.quotahost.table.Publication.Answer;
 
 /** Quota tables for tests, filled as the host fills them. */
 public final class Tables {
@@ -33,54 +34,60 @@ public final class Tables {
         return table;
     }
 
-    /** Publishes one answer for all types of one client, of a supplier named "static". */
+    /** Publishes one answer for all types of one client, of a supplier named "static"; each client-id may have another one. */
     public static int publish(QuotaTable table, String principal, String clientId, int code, double rate, String... groups) {
-        int[] codes = new int[QuotaTable.TYPES];
-        double[] rates = new double[QuotaTable.TYPES];
-        Arrays.fill(codes, code);
-        Arrays.fill(rates, rate);
-        var lookup = new Batch.Lookup(principal, clientId, System.nanoTime());
-        return publish(table, new Batch(List.of(lookup), List.of()), codes, rates, groups);
-    }
-
-    public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups) {
-        return publish(table, batch, codes, rates, groups, null);
-    }
-
-    /** Each answer is what all client-ids of its principal get, but for the distinct ones; null if each may differ. */
-    public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, Set<String> ids) {
-        int[] distinct = new int[batch.clients().size()];
-        if (ids == null) Arrays.fill(distinct, Publication.Answer.EACH);
-        int[] rows = IntStream.range(0, distinct.length).toArray();
-        return publish(table, batch, rows, codes, rates, groups, new int[codes.length], distinct, ids);
+        return publish(table, principal, clientId, code, rate, Answer.EACH, null, groups);
     }
 
     /** Publishes one answer for all types that holds for all client-ids of a principal but the distinct ones. */
     public static int publishWhole(QuotaTable table, String principal, String clientId, int code, double rate, String... distinct) {
-        int[] codes = new int[QuotaTable.TYPES];
-        double[] rates = new double[QuotaTable.TYPES];
-        Arrays.fill(codes, code);
-        Arrays.fill(rates, rate);
-        var lookup = new Batch.Lookup(principal, clientId, System.nanoTime());
-        return publish(table, new Batch(List.of(lookup), List.of()), codes, rates, new String[] {"gold"}, QuotaTable.clientIds(distinct));
+        return publish(table, principal, clientId, code, rate, 0, QuotaTable.clientIds(distinct), "gold");
     }
 
     /** Publishes one answer for all types that tells nothing about others of its principal. */
     public static int publishAlone(QuotaTable table, String principal, String clientId, int code, double rate) {
+        return publish(table, principal, clientId, code, rate, Answer.ALONE, null);
+    }
+
+    private static int publish(QuotaTable table, String principal, String clientId, int code, double rate, int distinct,
+            Set<String> ids, String... groups) {
         int[] codes = new int[QuotaTable.TYPES];
         double[] rates = new double[QuotaTable.TYPES];
         Arrays.fill(codes, code);
         Arrays.fill(rates, rate);
         var batch = new Batch(List.of(new Batch.Lookup(principal, clientId, System.nanoTime())), List.of());
-        return publish(table, batch, new int[1], codes, rates, new String[0], new int[QuotaTable.TYPES], new int[] {Publication.Answer.ALONE}, null);
+        return publish(table, batch, codes, rates, groups, distinct, ids);
+    }
+
+    public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups) {
+        return publish(table, batch, codes, rates, groups, Answer.EACH, null);
+    }
+
+    /** Each answer is what all client-ids of its principal get, but for the distinct ones. */
+    public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, Set<String> ids) {
+        return publish(table, batch, codes, rates, groups, 0, ids);
     }
 
     @SuppressWarnings("unchecked")
-    private static int publish(QuotaTable table, Batch batch, int[] rows, int[] codes, double[] rates, String[] groups,
-            int[] givers, int[] distinct, Set<String> ids) {
-        String[] shadows = new String[distinct.length];
+    private static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, int reach,
+            Set<String> ids) {
+        int clients = batch.clients().size();
+        int[] rows = IntStream.range(0, clients).toArray(), distinct = new int[clients];
+        String[] shadows = new String[clients];
+        Arrays.fill(distinct, reach);
         Arrays.fill(shadows, "");
-        return table.publish(batch, rows, codes, rates, groups, givers, new String[] {"static"}, distinct, new Set[] {ids}, shadows);
+        return table.publish(batch, rows, codes, rates, groups, new int[codes.length], new String[] {"static"}, distinct,
+                new Set[] {ids}, shadows);
+    }
+
+    /** Has the factor be for those who write to these topics on volumes; requests to topics named "held..." are turned back. */
+    public static void affect(QuotaTable table, double factor, String... topics) {
+        boolean[] held = new boolean[topics.length];
+        String[] places = new String[topics.length];
+        for (int i = 0; i < topics.length; i++) held[i] = topics[i].startsWith("held");
+        Arrays.fill(places, "broker 3, volume /dev/sdb");
+        table.factor(factor, "full", topics, places, held, new int[topics.length], new String[] {Marks.Group.VOLUMES},
+                new double[] {factor}, new String[] {""});
     }
 
     public static KafkaPrincipal principal(String name) {

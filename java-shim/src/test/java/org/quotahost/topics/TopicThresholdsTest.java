@@ -1,7 +1,6 @@
 package org.quotahost.topics;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
@@ -42,14 +41,6 @@ class TopicThresholdsTest {
         var thresholds = thresholds(100, Map.of(), Set.of("__consumer_offsets", "snapshots"));
 
         assertEquals(50, thresholds.share(List.of("__consumer_offsets", "a", "snapshots", "b")));
-    }
-
-    @Test
-    void noBeginningOfANameSparesATopic() {
-        var thresholds = thresholds(100, Map.of(), Set.of("__consumer_offsets"));
-
-        assertEquals(50, thresholds.share(List.of("__consumer_offsets", "__mine", "__consumer_offsets_2")));
-        assertFalse(thresholds.spared().contains("__mine"));
     }
 
     @Test
