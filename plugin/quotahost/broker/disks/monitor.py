@@ -15,11 +15,12 @@ from functools import partial
 from typing import Final, Self
 
 from quotahost.api import Broker, DiskState, Metrics
+from quotahost.api.broker import Shown
 from quotahost.background import LoggedOnce, Periodic, start_daemon
 from quotahost.broker.disks.budgets import BudgetSizes, NoBudgets
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs, out_of_inodes, read_disks, unreadable
 from quotahost.broker.disks.topics import TopicsByVolume
-from quotahost.model import ClusterVolumes, Volume
+from quotahost.model import ClusterVolumes
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings
 from quotahost.settings.storage import Matched, match
@@ -50,6 +51,7 @@ class DiskMonitor:
         """
         self._after_look = after_look
         self._broker, self._metrics, self._node = broker, metrics, str(node_id)
+        self._shown = Shown(metrics, "Volume")
         self._settings, self._clock = settings, clock
         self._directories = log_dirs(broker.properties())
         # Plugins are built on the host thread, but a standby factor source on a thread of its own.
@@ -111,7 +113,7 @@ class DiskMonitor:
         before = self._newest[1]
         self._newest = (looked_at, before if disks == before else disks)
         if disks != before:
-            self._show(disks, before.volumes if before else ())
+            self._show(disks)
 
     def _read(self) -> DiskState:
         offline = self._broker.offline_log_dirs()
@@ -191,14 +193,9 @@ class DiskMonitor:
                 log.warning("static.storage.overrides: %s", problem)
             self._logged.add(problem)
 
-    def _show(self, disks: DiskState, before: tuple[Volume, ...]) -> None:
-        metrics = self._metrics
-        for gone in {volume.name for volume in before} - {volume.name for volume in disks.volumes}:
-            metrics.forget("Volume", gone)
-        for volume in disks.volumes:
-            metrics.gauge("Volume", volume.name, "Capacity", volume.capacity)
-            metrics.gauge("Volume", volume.name, "Consumed", volume.consumed)
-        metrics.gauge("LogDirs", "", "Offline", len(disks.offline))
+    def _show(self, disks: DiskState) -> None:
+        self._shown.show({v.name: {"Capacity": v.capacity, "Consumed": v.consumed} for v in disks.volumes})
+        self._metrics.gauge("LogDirs", "", "Offline", len(disks.offline))
 
 
 _NONE: Final = ClusterVolumes(())

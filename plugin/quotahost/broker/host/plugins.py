@@ -28,19 +28,22 @@ from quotahost.api import (
     Role,
 )
 from quotahost.api.context import LoadedPlugin
-from quotahost.background import MINUTE, LineLimit, Periodic, start_daemon
+from quotahost.background import LineLimit, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.discovery import PluginError, check_period, configured, construct, load, plugin_settings
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.protocol import Shim
+from quotahost.kafka.listeners import Listeners
 from quotahost.model import ClientQuotaChange, Cluster, QuotaEntity, QuotaType, State
 from quotahost.model.volumes import check_quota_types
 from quotahost.settings.broker import Settings
+from quotahost.settings.properties import SNAPSHOT_READERS
 
 T = TypeVar("T")
 log = logging.getLogger("quotahost.plugins")
 _tasks_log = logging.getLogger("quotahost.tasks")
 
-_LINES: Final = 5  # a minute for one method of one plugin
+_LINES: Final = 5  # a minute, about new types of errors of one method of one plugin
+_TYPES: Final = 100  # of errors that are remembered, of one method
 CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together, of the 4 s that the shim waits for the host
 _UNKNOWN: Final = timedelta(minutes=1)  # the period of a task that was right when it was built and never since
 
@@ -56,21 +59,11 @@ class Failed(Generic[T]):
 FAILED: Failed[object] = Failed()
 
 
-class _Method:
-    """What was logged of one method of one plugin."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        # More than one line, since a second type of error is news; a plugin may raise ever new types.
-        self.limit = LineLimit(_LINES, clock)
-        self.recent: dict[type[BaseException], float] = {}
-        self.logged: set[type[BaseException]] = set()
-        self.left_out = 0
-
-
 class Guard:
     """Counts every failure of a plugin, and logs the first of each type in each method until the method works again.
 
-    A method that fails, works, fails and so on gets a line a minute for each type of error, a few for all types.
+    A method that fails, works, fails and so on gets a line a minute for each type of error. A plugin may raise ever new
+    types, of which a few a minute are logged.
 
     Two loops call plugins without it, since they ask for tens of thousands of clients or volumes at once: those of
     ``new_clients`` and ``volume_evaluation``. They catch what the plugin raises and report one failure here.
@@ -78,7 +71,8 @@ class Guard:
 
     def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic) -> None:
         self._shim, self._clock = shim, clock
-        self._methods: dict[tuple[str, str], _Method] = {}
+        #: By plugin and method, what limits the new types of errors, and each type that was logged.
+        self._methods: dict[tuple[str, str], tuple[LineLimit, dict[type[BaseException], LoggedOnce]]] = {}
 
     def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T]) -> T | Failed[object]:
         """The plugin's answer, or FAILED. Success heals it: its next failure is logged again."""
@@ -93,30 +87,24 @@ class Guard:
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
         """Count a failure, and log it if it is the first of its type."""
         self._shim.plugin_failed(plugin)
-        method = self._methods.get((plugin, what))
-        if method is None:
-            method = self._methods[plugin, what] = _Method(self._clock)
-        kind, now = type(error), self._clock()
-        method.recent = {other: at for other, at in method.recent.items() if now - at < MINUTE}
-        if kind in method.logged:
-            return
-        if kind in method.recent or not method.limit.passes():
-            method.left_out += 1
-            return
-        before, method.left_out = method.left_out, 0
-        method.logged.add(kind)
-        method.recent[kind] = now
-        log.error(
+        if (plugin, what) not in self._methods:
+            self._methods[plugin, what] = LineLimit(_LINES, self._clock), {}
+        limit, types = self._methods[plugin, what]
+        if type(error) not in types:
+            if not limit.passes():
+                return
+            if len(types) >= _TYPES:
+                types.clear()
+            types[type(error)] = LoggedOnce(log, logging.ERROR, self._clock)
+        types[type(error)].report(
             "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
-            "type=Plugin,name=%s, Errors)%s",
-            plugin, what, consequence, plugin, f" ({before} of them before this one)" if before else "", exc_info=error,
+            "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=error,
         )  # fmt: skip
 
     def heal(self, plugin: str, what: str) -> None:
         """This call of the plugin works (again)."""
-        method = self._methods.get((plugin, what))
-        if method is not None and method.logged:
-            method.logged = set()
+        _, types = self._methods.get((plugin, what), (None, {}))
+        if sum(fault.healed() for fault in types.values()):  # each of them is to be logged again
             log.warning("plugin %s works again in %s", plugin, what)
 
 
@@ -194,14 +182,12 @@ def close(plugins: Iterable[LoadedPlugin], guard: Guard, *, tasks: bool = False)
 
 # ---- building --------------------------------------------------------------------------------------------------
 
-#: The factor sources that find all they need on the cluster's topics.
-ON_CONTROLLERS: Final = ("snapshots", "cluster-volumes")
 _ABOUT_VOLUMES: Final = (Role.FACTOR_SOURCE, Role.POLICY)
 
 
 def judges_alone(settings: Settings) -> bool:
     """Whether a controller that is no broker follows the volumes: it can if it knows where the brokers are."""
-    return settings.factor_source in ON_CONTROLLERS and "bootstrap.servers" in settings.kafka_admin
+    return settings.factor_source in SNAPSHOT_READERS and "bootstrap.servers" in settings.kafka_admin
 
 
 class NodeRoles:
@@ -217,8 +203,7 @@ class NodeRoles:
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         """``properties`` are the node's own, with ``process.roles``."""
-        roles = properties.get("process.roles", "")
-        self.broker = not roles or "broker" in roles.split(",")
+        self.broker = not Listeners(properties).controller_alone
 
     def needs(self, role: Role, name: str, settings: Settings) -> bool:
         """Whether this node has this plugin. A task, or ``load``, is about a broker's own disks or clients."""

@@ -8,8 +8,7 @@
 4. The smallest factor applies. With ``factor.scope=topics`` it is for those who write to the topics on the volumes with
    factors below 1 (``affected``).
 5. The budgets of storage are judged in the same way, each for the writers of its own topics (``slowed_budgets``).
-6. The factors and limits of this broker's own volumes go to the metrics (``VolumeLimits``), and those of all budgets
-   (``BudgetNumbers``).
+6. The factors and limits of this broker's own volumes, and those of all budgets, go to the metrics (``VolumeLimits``).
 """
 
 from collections import OrderedDict
@@ -19,6 +18,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from quotahost.api import LimitAware, QuotaPolicy
+from quotahost.api.broker import Shown
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.plugins import Failed, Guard
 from quotahost.broker.host.protocol import Shim
@@ -110,7 +110,7 @@ class VolumeEvaluation:
         factor, failure, own, lowered = evaluated(plugin, answer.volumes, self._broker, hold)
         _, of_budgets, budgets, _ = evaluated(plugin, answer.budgets, None, hold)
         failure = failure or of_budgets
-        scoped = Scoped(factor, affected(lowered), budgets=slowed_budgets(budgets))
+        scoped = Scoped(factor, affected(lowered), factor.value == 0, slowed_budgets(budgets))
         self._show(policy, own)
         self._show_budgets(budgets)
         if failure is None:
@@ -301,82 +301,52 @@ class Pauses:
         return byte_limits(volume, aware.soft_limit(volume), aware.hard_limit(volume)) if aware else None
 
 
-# ---- budgets in the metrics --------------------------------------------------------------------------------------
-
-
-class BudgetNumbers:
-    """Shows every budget: its bytes, how many are used in the cluster, and its factor."""
-
-    def __init__(self, shim: Shim) -> None:
-        """Nothing is shown yet."""
-        self._shim = shim
-        self._shown: dict[str, tuple[int, int, float]] = {}
-
-    def show(self, judged: Factors) -> None:
-        """Show these, and no others."""
-        new = {volume.name: (volume.capacity, volume.consumed, factor) for volume, factor in judged}
-        for gone in self._shown.keys() - new.keys():
-            self._shim.forget("Budget", gone)
-        for name, numbers in new.items():
-            if self._shown.get(name) != numbers:
-                for attribute, value in zip(("Bytes", "Used", "Factor"), numbers, strict=True):
-                    self._shim.gauge("Budget", name, attribute, float(value))
-        self._shown = new
-
-
 # ---- this broker's volumes in the metrics ----------------------------------------------------------------------
 
 _ASKED: Final = "soft_limit(), hard_limit() or what says whether they are breached"
-Numbers: TypeAlias = dict[str, float]
 
 
 class VolumeLimits:
-    """Shows this broker's volumes, those with the smallest factors if there are more than MOST_SHOWN.
+    """Shows this broker's volumes, those with the smallest factors if there are more than MOST_SHOWN, and all budgets.
 
-    Each broker shows its own, as it does with their sizes (``disks.monitor``): a cluster may have thousands.
+    Each broker shows its own volumes, as it does with their sizes (``disks.monitor``): a cluster may have thousands.
 
     Attributes:
         broker: the id of this broker.
     """
 
     def __init__(self, shim: Shim, guard: Guard) -> None:
-        self._shim, self._guard = shim, guard
-        self._shown: dict[str, Numbers] = {}
+        self._guard = guard
+        self._volumes, self._budgets = Shown(shim, "VolumeLimits"), Shown(shim, "Budget")
         self.broker = str(node_id(shim.broker()))
+
+    def show_budgets(self, judged: Factors) -> None:
+        """Show of these budgets the bytes, how many are used in the cluster, and the factor."""
+        self._budgets.show({
+            volume.name: {"Bytes": float(volume.capacity), "Used": float(volume.consumed), "Factor": factor}
+            for volume, factor in judged
+        })  # fmt: skip
 
     def show(self, policy: Policy | None, factors: Factors) -> None:
         """Show these volumes of this broker with their factors and their limits by the policy, and no others."""
         worst = sorted(factors, key=lambda one: one[1])[:MOST_SHOWN]
         limits = self._limits(policy, [volume for volume, _ in worst])
-        new = {volume.name: {"Factor": factor, **of} for (volume, factor), of in zip(worst, limits, strict=True)}
-        for name in self._shown.keys() - new.keys():
-            self._shim.forget("VolumeLimits", name)
-        for name, numbers in new.items():
-            old = self._shown.get(name, {})
-            # A single number can't be taken away: the bean goes, and comes back with the numbers that are left.
-            if old.keys() - numbers.keys():
-                self._shim.forget("VolumeLimits", name)
-            if old != numbers:
-                for attribute, value in numbers.items():
-                    self._shim.gauge("VolumeLimits", name, attribute, value)
-        self._shown = new
+        self._volumes.show({volume.name: {"Factor": f, **of} for (volume, f), of in zip(worst, limits, strict=True)})
 
-    def _limits(self, policy: Policy | None, volumes: list[Volume]) -> Sequence[Numbers]:
+    def _limits(self, policy: Policy | None, volumes: list[Volume]) -> Sequence[dict[str, float]]:
         """For each volume what the policy says of its limits; nothing if it can't be asked, or fails."""
         if policy is not None and volumes:
             name, plugin = policy
-            ask = partial(_all_numbers, plugin, volumes)
-            answer = self._guard.call(name, _ASKED, "the metrics show no limits of volumes", ask)
+            answer = self._guard.call(
+                name, _ASKED, "the metrics show no limits of volumes",
+                lambda: [_numbers(plugin, volume) if isinstance(plugin, LimitAware) else {} for volume in volumes],
+            )  # fmt: skip
             if not isinstance(answer, Failed):
                 return answer
         return [{}] * len(volumes)
 
 
-def _all_numbers(policy: QuotaPolicy, volumes: list[Volume]) -> list[Numbers]:
-    return [_numbers(policy, volume) if isinstance(policy, LimitAware) else {} for volume in volumes]
-
-
-def _numbers(policy: LimitAware, volume: Volume) -> Numbers:
+def _numbers(policy: LimitAware, volume: Volume) -> dict[str, float]:
     """A volume's limits in bytes consumed, and which of them is breached, by the attributes of their metrics.
 
     Raises TypeError if an answer of the policy is of another type than its role says.

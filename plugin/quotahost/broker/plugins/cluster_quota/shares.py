@@ -25,6 +25,7 @@ from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas, Cluster
 from quotahost.broker.plugins.cluster_quota.usage import Demands, key_of
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import LatestRecord
+from quotahost.kafka.listeners import Listeners
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.model import Client, ClientUsage, Cluster, Quota, QuotaType, Scope
 from quotahost.records.codec import Refused
@@ -207,7 +208,7 @@ class ClusterQuota:
         self._was_fresh: bool | None = None  # None before the first fresh shares
         self._failure = LoggedOnce(context.log, logging.ERROR)
         self._looks: Periodic | None = None  # None where nothing is followed
-        if "broker" in (context.broker.properties().get("process.roles") or "broker"):
+        if not Listeners(context.broker.properties()).controller_alone:
             self._begin()
 
     def _begin(self) -> None:
