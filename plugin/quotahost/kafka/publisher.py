@@ -37,25 +37,14 @@ class Publisher:
     """
 
     def __init__(
-        self,
-        context: Context[object],
-        topic: str,
-        what: str,
-        lost: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic,
-        more: Sequence[str] = (),
-        connection: str = "",
-    ) -> None:
-        """Nothing is connected yet.
+        self, context: Context[object], topic: str, what: str, lost: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic, more: Sequence[str] = (), connection: str = "",
+    ) -> None:  # fmt: skip
+        """Nothing is connected yet; ``clock`` in seconds, monotonic.
 
-        Args:
-            context: the task's.
-            topic: its name; compacted, created if absent.
-            what: is published, in words for the log.
-            lost: is called, on the thread that calls ``busy`` or ``send``, when a record was not delivered.
-            clock: in seconds, monotonic.
-            more: other topics that are created with it.
-            connection: the name of its metric, the plugin's if it is "".
+        The topic is compacted, and created if it is absent, as are ``more`` topics with it. ``what`` is published, in
+        words for the log. ``lost`` is called, on the thread that calls ``busy`` or ``send``, when a record was not
+        delivered. ``connection`` is the name of its metric, the plugin's if it is "".
         """
         self._topics = (topic, *more)
         self._context, self._topic, self._what, self._lost = context, topic, what, lost
@@ -93,7 +82,6 @@ class Publisher:
         self._producer = None
 
     def close(self) -> None:
-        """Wait up to a second for the record that is on its way."""
         if self._producer is not None:
             self._producer.flush(_FLUSH)
 

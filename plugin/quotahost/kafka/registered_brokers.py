@@ -24,23 +24,13 @@ class ClusterPoll:
     """
 
     def __init__(
-        self,
-        context: Context[object],
-        name: str,
-        ask: Callable[[], None],
-        period: Callable[[], float],
-        failure: str,
+        self, context: Context[object], name: str, ask: Callable[[], None], period: Callable[[], float], failure: str,
         clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Start the thread.
+    ) -> None:  # fmt: skip
+        """Start the thread ``quotahost-NAME``; ``period`` and ``clock`` in seconds.
 
-        Args:
-            context: the plugin's.
-            name: the thread is named ``quotahost-NAME``.
-            ask: asks the cluster and keeps the answer; it may block, and raises if there is no answer.
-            period: seconds between two questions.
-            failure: the log line for an exception of ``ask``, with one ``%s`` for it; logged once until it heals.
-            clock: in seconds, monotonic.
+        ``ask`` asks the cluster and keeps the answer; it may block, and raises if there is no answer. ``failure`` is
+        the log line about that, with one ``%s`` for the exception; it is logged once until it heals.
         """
         self._context, self._ask, self._failure = context, ask, failure
         self._clock, self._started = clock, clock()
