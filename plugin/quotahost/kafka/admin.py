@@ -170,7 +170,7 @@ class BrokerConfig:
         subtract: Mapping[str, Iterable[str]] | None = None,
         put: Mapping[str, str | None] | None = None,
     ) -> None:
-        """Change several properties at once, all or none: lists get and lose entries, others are ``put`` (None: removed).
+        """Change several properties at once, all or none: lists get and lose entries, others are put (None: removed).
 
         Raises Unreachable if there is no answer, or the right is missing (AlterConfigs on the cluster).
         """

@@ -136,7 +136,6 @@ class CompactedTopic:
         return failed
 
     def _failed(self, what: str, error: KafkaError) -> TopicFailed:
-        """Why the topic can't be read, made or written, in words."""
         if error.code() in _DENIED:
             reason = "this client may not; give the principal the rights of docs/security.md"
         elif error.code() == KafkaError._MSG_TIMED_OUT:

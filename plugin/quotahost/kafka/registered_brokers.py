@@ -42,7 +42,6 @@ class ClusterPoll:
         )
 
     def close(self) -> None:
-        """End the thread; one that waits for an answer is left to end by itself."""
         self._loop.close()
 
     def _try(self) -> None:

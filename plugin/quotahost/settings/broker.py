@@ -62,21 +62,15 @@ class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSe
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> "Settings":
-        """Read a broker's properties, as :func:`read_properties` does, for callers that need no notes.
-
-        Raises as read_properties.
-        """
+        """As :func:`read_properties`, for callers that need no notes."""
         return read_properties(properties)[0]
 
 
 def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translation]:
     """Read a broker's properties; those outside ``client.quota.callback.`` are ignored.
 
-    Returns:
-        The settings, and what became of Strimzi's own names, for the log and ``doctor``.
-
-    Raises:
-        SettingsError: one or more of them are unknown or wrong; it lists all of them.
+    Beside the settings it returns what became of Strimzi's own names, for the log and ``doctor``. Raises SettingsError
+    with all that are unknown or wrong.
     """
     translation = translate(properties)
     return read(Settings, translation.properties, translation.problems, SYNONYMS, _contradictions), translation

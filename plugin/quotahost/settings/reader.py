@@ -52,17 +52,11 @@ def read(
     synonyms: Iterable[str] = (),
     contradictions: Callable[[_M], Iterable[Problem]] = lambda _: (),
 ) -> _M:
-    """Read the properties under the common prefix into the model; all others are ignored.
+    """Read the properties under the common prefix into a model of ``declare``'s fields; all others are ignored.
 
-    Args:
-        model: settings whose fields were made by ``declare``.
-        properties: full names and texts.
-        problems: what the caller has found wrong already, to be raised together with what is found here.
-        synonyms: names that the caller has replaced, to be suggested for a misspelt one.
-        contradictions: finds what doesn't fit together in a model whose values are right each by itself.
-
-    Raises:
-        SettingsError: unknown names, wrong values, or values that don't fit together.
+    ``problems`` are what the caller has found wrong already, to be raised together with what is found here, and
+    ``synonyms`` names that it has replaced, to be suggested for a misspelt one. ``contradictions`` finds what doesn't
+    fit together in a model whose values are right each by itself. Raises SettingsError with all that is wrong.
     """
     given = {n.removeprefix(PREFIX): text for n, text in properties.items() if n.startswith(PREFIX)}
     known = {declaration.name: declaration for declaration in declared(model)}
@@ -73,12 +67,17 @@ def read(
         path = _path(name, known, synonyms)
         if isinstance(path, Problem):
             all_problems.append(path)
-        else:
-            _put(data, path, text)
+            continue
+        place = data
+        for step in path[:-1]:
+            place = place.setdefault(step, {})
+        place[path[-1]] = text
     try:
         settings = model.model_validate(data)
     except ValidationError as error:
-        all_problems += [_wrong(details, known.values(), given) for details in error.errors() if _is_own(details)]
+        # Of a default that depends on a value that is wrong the error is a consequence.
+        own = [details for details in error.errors() if details["type"] != "default_factory_not_called"]
+        all_problems += [_wrong(details, known.values(), given) for details in own]
     else:
         # Only now: what doesn't fit together is not known while one of the properties is wrong.
         all_problems += contradictions(settings)
@@ -89,7 +88,6 @@ def read(
 
 
 def _path(name: str, known: Mapping[str, Property], synonyms: Iterable[str]) -> tuple[str, ...] | Problem:
-    """The attributes that lead to a property's place in the model."""
     for prefix, (attribute, count, form) in _FAMILIES.items():
         # With the dot, so that the bare name of a family (kafka=...) is called incomplete, not unknown.
         if f"{name}.".startswith(prefix):
@@ -106,13 +104,6 @@ def _path(name: str, known: Mapping[str, Property], synonyms: Iterable[str]) -> 
     return Problem(PREFIX + name, _unknown(name, known, synonyms), unknown=True)
 
 
-def _put(data: dict[str, Any], path: tuple[str, ...], text: str) -> None:
-    *outer, attribute = path
-    for step in outer:
-        data = data.setdefault(step, {})
-    data[attribute] = text
-
-
 def _unknown(name: str, known: Iterable[str], synonyms: Iterable[str]) -> str:
     # A name of another family is more likely meant than one of Strimzi's that is a little like it.
     also = synonyms if name.startswith("static.") else ()
@@ -123,11 +114,6 @@ def _unknown(name: str, known: Iterable[str], synonyms: Iterable[str]) -> str:
         like = f"{near}.{rest}"
     remove = "remove it; `quotahost properties` lists all there are"
     return f"unknown property; {f'did you mean {PREFIX}{like}?' if like else remove}"
-
-
-def _is_own(details: ErrorDetails) -> bool:
-    """Whether it is an error of its own, not the consequence of another one for a default that depends on it."""
-    return details["type"] != "default_factory_not_called"
 
 
 def _wrong(details: ErrorDetails, known: Iterable[Property], given: Mapping[str, str]) -> Problem:
@@ -147,17 +133,11 @@ _SET: Final = "broker properties"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One property as understood.
+    """One property as understood."""
 
-    Attributes:
-        property: its full name.
-        value: in full, with its unit; ``***`` for a secret.
-        where: where the value comes from, in words.
-    """
-
-    property: str
-    value: str
-    where: str
+    property: str  # its full name
+    value: str  # in full, with its unit; ``***`` for a secret
+    where: str  # it comes from, in words
 
 
 def describe(settings: BaseModel, models: Models | None = None) -> list[Row]:

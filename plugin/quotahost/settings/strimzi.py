@@ -79,23 +79,14 @@ def _read_validity(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StrimziProperty:
-    """One property of Strimzi's plugin.
+    """One property of Strimzi's plugin."""
 
-    Attributes:
-        name: as Strimzi has it; one that ends in ``*`` stands for a family.
-        default: as Strimzi has it.
-        ours: the property of ours that it is read as, ``SAME`` if we have its name, "" if it is not used.
-        doc: what it means here, for the document.
-        read: from Strimzi's text to ours; raises a ValueError with a remedy.
-        means: what a property of both plugins is, for a note.
-    """
-
-    name: str
-    default: str
-    ours: str
-    doc: str
-    read: Callable[[str], str] = str
-    means: str = ""
+    name: str  # as Strimzi has it; one that ends in ``*`` stands for a family
+    default: str  # as Strimzi has it
+    ours: str  # the property of ours that it is read as, ``SAME`` if we have its name, "" if it is not used
+    doc: str  # what it means here, for the document
+    read: Callable[[str], str] = str  # from Strimzi's text to ours; raises a ValueError with a remedy
+    means: str = ""  # what a property of both plugins is, for a note
 
     @property
     def is_own(self) -> bool:
@@ -182,19 +173,14 @@ class Note:
 
 @dataclass(slots=True)
 class Translation:
-    """A broker's properties without Strimzi's own names.
+    """A broker's properties without Strimzi's own names."""
 
-    Attributes:
-        properties: full names and texts; of Strimzi's own only ``static.kafka.admin.*`` is left, a family of ours.
-        problems: what is wrong with Strimzi's own, by the name and value that the operator wrote.
-        notes: what each of them means here; no secrets.
-        origins: for each property of ours that was made from one of Strimzi's, the full names of both: ours, Strimzi's.
-    """
-
-    properties: dict[str, str]
-    problems: list[Problem] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
-    origins: dict[str, str] = field(default_factory=dict)
+    properties: dict[
+        str, str
+    ]  # by full names; of Strimzi's own only ``static.kafka.admin.*`` is left, a family of ours
+    problems: list[Problem] = field(default_factory=list)  # with Strimzi's own, by name and value as they were written
+    notes: list[Note] = field(default_factory=list)  # what each of them means here; no secrets
+    origins: dict[str, str] = field(default_factory=dict)  # ours that were made from Strimzi's, both by full names
 
 
 def translate(properties: Mapping[str, str]) -> Translation:

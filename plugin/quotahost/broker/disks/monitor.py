@@ -104,7 +104,6 @@ class DiskMonitor:
         return ClusterVolumes(disks.volumes, unknown)
 
     def look(self) -> None:
-        """Look at the disks now, on the calling thread."""
         disks, looked_at = self._read(), self._clock()
         # After the time was taken: a listing that takes long must not make the numbers younger than they are.
         disks = self._with_topics(self._with_limits(disks))
@@ -137,7 +136,6 @@ class DiskMonitor:
             self._inodes.healed()
 
     def close(self) -> None:
-        """End the thread; one that hangs in a disk is left behind."""
         if self._thread:
             self._thread.close()
 
@@ -179,7 +177,7 @@ class DiskMonitor:
         storage = self._settings().static.storage
         above = set()
         for volume in disks.volumes:
-            in_force = byte_limits(volume, volume.soft or storage.soft_limit, volume.hard or storage.hard_limit)
+            in_force = byte_limits(volume, *storage.limits_of(volume))
             if in_force and in_force.may_lower(volume.consumed):
                 above.add(volume.name)
         wanted = {name: tuple(place for place, on in disks.places if on == name) for name in above}

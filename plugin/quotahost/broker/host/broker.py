@@ -33,18 +33,10 @@ from quotahost.settings.declaration import PREFIX
 log = logging.getLogger("quotahost.host")
 
 #: The broker's own properties that plugins get.
-_PLUGINS_GET: Final[tuple[str, ...]] = (
-    "node.id",
-    "broker.id",
-    "process.roles",
-    "log.dirs",
-    "log.dir",
-    "quota.window.num",
-    "quota.window.size.seconds",
-    "controller.quota.window.num",
-    "controller.quota.window.size.seconds",
-    "remote.log.storage.system.enable",
-)
+_PLUGINS_GET: Final = (
+    "node.id", "broker.id", "process.roles", "log.dirs", "log.dir", "quota.window.num", "quota.window.size.seconds",
+    "controller.quota.window.num", "controller.quota.window.size.seconds", "remote.log.storage.system.enable",
+)  # fmt: skip
 
 
 class HostBroker:
@@ -89,7 +81,6 @@ class HostBroker:
         return look(self._shim.ask, most)
 
     def explain(self, client: Client) -> list[str]:
-        """See Broker: one line of JSON."""
         return [json.dumps(explained(self._shim.ask, client))]
 
     def client_config(self) -> dict[str, str]:
@@ -147,7 +138,6 @@ class ClusterWatch:
         self._thread = Periodic("cluster", self._turn, lambda: FIRST if self._turns == 1 else EVERY, start)
 
     def close(self) -> None:
-        """End the thread; one that waits for an answer is left to end by itself."""
         if self._thread:
             self._thread.close()
 

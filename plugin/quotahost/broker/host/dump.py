@@ -208,15 +208,10 @@ class QuotaState:
 
 
 def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaState:
-    """A row of the dump.
+    """A row of the dump: a scope and its quota.
 
-    Args:
-        state: the broker's.
-        row: a scope and its quota.
-        client: the client that was asked for; None for a row of all who share the scope.
-
-    Raises:
-        ValueError: the row is that of another version.
+    ``client`` is the one that was asked for; None for a row of all who share the scope. Raises ValueError if the row is
+    that of another version.
     """
     with of_this_version():
         quota_type, user = QuotaType(row["type"]), str(row["user"])

@@ -1,6 +1,6 @@
 """The clients that are never throttled: listed principals, brokers among themselves, quotahost's own clients.
 
-The new_clients asks here before it asks any supplier, and the loop hands the same names to Java's fence
+``new_clients`` asks here before it asks any supplier, and the loop hands the same names to Java's fence
 (``org.quotahost.fence.Fence``), which lets these clients write while it is closed.
 
 The principals that brokers have at each other's listeners are derived from this broker's own configuration, since the
@@ -92,7 +92,6 @@ class Exemptions:
             self.client_ids |= {own_client_id(node) for node in nodes} | {str(node) for node in nodes}
 
     def reason(self, client: Client) -> Reason | None:
-        """Why a client is exempt, None if it isn't."""
         listed = self.principals.get(client.principal)
         # The principal of a client that authenticated decides alone, since its client-id is only a claim.
         if listed is not None or client.principal != ANONYMOUS:
@@ -131,7 +130,6 @@ def _connects_anonymously(settings: Settings) -> bool:
 
 
 def _own_users(settings: Settings) -> set[str]:
-    """The SASL user of the plugins' own client."""
     given = _own_client(settings)
     user = given.get("sasl.username", options(given.get("sasl.jaas.config", "")).get("username"))
     return set() if user is None else {user}

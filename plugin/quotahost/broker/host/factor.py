@@ -80,11 +80,9 @@ class FactorLoop:
         self._show(lacking=False, unknown=False)
 
     def forget(self) -> None:
-        """The plugins or their settings have changed: evaluate the volumes anew."""
         self._volumes.forget()
 
     def step(self, plugins: PluginSet, settings: Settings) -> None:
-        """Read the sources, if there are any and they are due."""
         now = self._clock()
         if now < self._due:
             return
@@ -128,7 +126,6 @@ class FactorLoop:
         return scoped, failed or _line(answer.waiting), patience if failed else grace
 
     def _decide(self, known_now: Scoped, unknown: str, patience: float, now: float, settings: Settings) -> Scoped:
-        """The factor that follows from a reading."""
         if known_now.full or not unknown:
             self._memory.keep(replace(known_now, budgets=()) if known_now.full else None)
         if not unknown:
@@ -392,7 +389,6 @@ class PauseMemory:
         self._now, self._before = pause, None
 
     def write(self) -> None:
-        """Write down what was kept last, if that is new."""
         if self._before is not None or self._now == self._written:
             return
         self._written = pause = self._now

@@ -114,7 +114,6 @@ class LiveChange:
                 log.log(logging.WARNING if note.warns else logging.INFO, "%s", note.text)
 
     def expire(self) -> None:
-        """Close what has been staged for so long that Kafka will not apply it."""
         if self._staged and self._clock() - self._staged[0] > STAGED_FOR:
             self.drop()
 
@@ -162,7 +161,6 @@ class LiveChange:
             self._show_refused(refused=bool(self.in_force.unknown))
 
     def on_failure(self, kind: str, fields: tuple[str, ...], error: Exception) -> None:
-        """One of the events above has failed by a fault of the host's own."""
         if kind in ("validate", "reconfigure"):
             self._shim.verdict(fields[0], f"the host failed at the change: {error!r}")
         if kind == "reconfigure":
@@ -182,7 +180,6 @@ class LiveChange:
         self._shim.gauge("Host", "", "ConfigRefused", float(refused))
 
     def _log_unknown(self, unknown: Iterable[Problem]) -> None:
-        """Log what Kafka has stored under a name that nobody reads, each name once."""
         for problem in unknown:
             if problem not in self._logged:
                 self._logged.add(problem)

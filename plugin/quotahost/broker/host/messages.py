@@ -63,8 +63,7 @@ class Reason(StrEnum):
     PLUGIN = "plugin"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """Something that happened in the broker: its kind and its particulars."""
 
     kind: str
@@ -101,8 +100,7 @@ class Answers:
         return NEWCOMER in self.codes
 
 
-@dataclass(frozen=True, slots=True)
-class Gauge:
+class Gauge(NamedTuple):
     """One number of the shim: its MBean's type, name ("" for none), attribute, value."""
 
     type: str
@@ -281,7 +279,6 @@ class WouldBe(NamedTuple):
 
     @property
     def is_of_client_id(self) -> bool:
-        """Whether the scope depends on the client-id."""
         return self.code in (_CLIENT, _CLIENT_ID)
 
     def tags(self, principal: str, client_id: str) -> Tags:

@@ -59,7 +59,6 @@ class NewClients:
         self._failed = False  # whether a supplier has failed for somebody since the last retry
 
     def configure(self, suppliers: Sequence[tuple[str, QuotaSupplier]], exempt: Exemptions, settings: Settings) -> None:
-        """Ask these suppliers from now on, in this order, for whoever is not exempt."""
         self._suppliers = suppliers
         combine, in_shadow = settings.supplier_combine, settings.shadow.suppliers
         self._resolver = Resolver(suppliers, exempt, self._guard, combine, in_shadow)
@@ -125,7 +124,6 @@ class Resolver:
         self._exemptions = exemptions
 
     def answers(self, clients: Sequence[Client]) -> Answers:
-        """The answers for these clients, in their order."""
         table = AnswerTable(self._names)
         # What is known of a principal, by the row of its client-ids that are not distinct: one is asked about.
         alike: dict[str, tuple[int, frozenset[str]]] = {}
@@ -302,7 +300,6 @@ class AnswerTable:
         return row
 
     def finished(self) -> Answers:
-        """The answers, once all rows are there."""
         self.answers.groups = list(self._groups)
         self.answers.suppliers = (*self._names, *self._combined)
         self.answers.distinct_ids = list(self._distinct)

@@ -85,7 +85,6 @@ class Guard:
         return answer
 
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
-        """Count a failure, and log it if it is the first of its type."""
         self._shim.plugin_failed(plugin)
         if (plugin, what) not in self._methods:
             self._methods[plugin, what] = LineLimit(_LINES, self._clock), {}
@@ -102,7 +101,6 @@ class Guard:
         )  # fmt: skip
 
     def heal(self, plugin: str, what: str) -> None:
-        """This call of the plugin works (again)."""
         _, types = self._methods.get((plugin, what), (None, {}))
         if sum(fault.healed() for fault in types.values()):  # each of them is to be logged again
             log.warning("plugin %s works again in %s", plugin, what)
@@ -124,11 +122,9 @@ class PluginSet:
         return iter(self._plugins)
 
     def suppliers(self) -> list[tuple[str, QuotaSupplier]]:
-        """The suppliers by name, in the order in which they are asked."""
         return self._of(Role.SUPPLIER)
 
     def factor_source(self) -> tuple[str, QuotaFactorSource] | None:
-        """The factor source for all quota types by name, if one is configured."""
         return next((s for s in self._of(Role.FACTOR_SOURCE) if not hasattr(s[1], "quota_types")), None)
 
     def typed_sources(self) -> list[tuple[str, QuotaFactorSource]]:
@@ -136,29 +132,24 @@ class PluginSet:
         return [source for source in self._of(Role.FACTOR_SOURCE) if hasattr(source[1], "quota_types")]
 
     def policy(self) -> tuple[str, QuotaPolicy] | None:
-        """The policy by name, if one is configured."""
         return next(iter(self._of(Role.POLICY)), None)
 
     def tasks(self) -> list[tuple[str, DataSourceTask]]:
-        """The tasks by name."""
         return self._of(Role.TASK)
 
     def _of(self, role: Role) -> list[tuple[str, Any]]:
         return [(loaded.context.name, loaded.plugin) for loaded in self._plugins if loaded.role is role]
 
     def find(self, role: Role, name: str) -> LoadedPlugin | None:
-        """The plugin of this role and name."""
         return next((p for p in self._plugins if (p.role, p.context.name) == (role, name)), None)
 
     def without(self, others: "PluginSet") -> list[LoadedPlugin]:
-        """The plugins that are not among the others."""
         # By identity, because a plugin's class may define an equality of its own.
         known = {id(loaded.plugin) for loaded in others}
         return [loaded for loaded in self._plugins if id(loaded.plugin) not in known]
 
 
 def _section_text(plugin: LoadedPlugin, settings: Settings) -> dict[str, str]:
-    """The text of the plugin's ``plugin.NAME.*`` in these settings."""
     return settings.plugin.get(plugin.context.name, {})
 
 
@@ -174,7 +165,6 @@ def adopt(plugins: PluginSet, settings: Settings, sections: Sections, guard: Gua
 
 
 def close(plugins: Iterable[LoadedPlugin], guard: Guard, *, tasks: bool = False) -> None:
-    """Close what can be closed. Tasks only if they never ran: the scheduler closes the others on their own threads."""
     for loaded in plugins:
         if (tasks or loaded.role != Role.TASK) and callable(getattr(loaded.plugin, "close", None)):
             guard.call(loaded.context.name, "close()", "it is dropped all the same", loaded.plugin.close)
@@ -202,7 +192,6 @@ class NodeRoles:
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """``properties`` are the node's own, with ``process.roles``."""
         self.broker = not Listeners(properties).controller_alone
 
     def needs(self, role: Role, name: str, settings: Settings) -> bool:
@@ -303,7 +292,6 @@ class Notifier:
         self.cluster: Cluster | None = None
 
     def client_quota_changed(self, plugins: Iterable[LoadedPlugin], change: ClientQuotaChange) -> None:
-        """Kafka has set or, without a rate, removed a client quota."""
         key = (change.quota_type, change.entity)
         if change.rate is None:
             self._client_quotas.pop(key, None)
@@ -313,13 +301,11 @@ class Notifier:
             self._hand(plugin, "client_quota_changed", change)
 
     def cluster_changed(self, plugins: Iterable[LoadedPlugin], cluster: Cluster) -> None:
-        """The brokers of the cluster may have changed."""
         self.cluster = cluster
         for plugin in plugins:
             self._hand(plugin, "cluster_changed", cluster)
 
     def introduce(self, plugins: Iterable[LoadedPlugin]) -> None:
-        """Hand everything that applies to new plugins."""
         for plugin in plugins:
             for change in self._client_quotas.values():
                 self._hand(plugin, "client_quota_changed", change)
@@ -352,7 +338,6 @@ class Scheduler:
                 self._running[key] = name, self._start(name, task)
 
     def close(self) -> None:
-        """Stop all and wait for them, not for longer than CLOSE_WITHIN."""
         self._end(list(self._running))
 
     def _start(self, name: str, task: DataSourceTask) -> Periodic:

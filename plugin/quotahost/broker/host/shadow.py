@@ -24,6 +24,7 @@ from quotahost.broker.host.comparison import FACTOR, Comparison, Count, Key, com
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QuotaType
 from quotahost.settings.broker import Settings
+from quotahost.settings.properties import rates_of
 from quotahost.settings.types import SUPPLIER
 
 _log = logging.getLogger("quotahost.host")
@@ -63,11 +64,7 @@ class Shadow:
         self._fault = LoggedOnce(_log)
 
     def configure(self, settings: Settings) -> None:
-        """Other rules are in shadow from now on."""
-        rates = settings.newcomers
-        self._newcomers = dict(
-            zip(QuotaType, (rates.produce, rates.fetch, rates.request, rates.controller_mutation), strict=True)
-        )
+        self._newcomers = rates_of(settings.newcomers)
         self._rules = [rule for rule in settings.shadow.names() if _is_ours(rule)]
         if self._thread:
             self._thread.wake()
@@ -94,7 +91,6 @@ class Shadow:
         self._pause = max(EVERY - took, PAUSE_PER_LOOK * took) if self._rules else float("inf")
 
     def look(self) -> None:
-        """Compare once, show what is found, and add it up."""
         rules, now = self._rules, self._clock()
         since = 0.0 if self._looked_at is None else now - self._looked_at
         self._looked_at = now if rules else None

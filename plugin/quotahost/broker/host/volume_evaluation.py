@@ -58,13 +58,9 @@ class VolumeEvaluation:
     """Asks the policy about the volumes of the newest answer of the factor source."""
 
     def __init__(
-        self,
-        guard: Guard,
-        clock: Callable[[], float],
-        broker: str | None,
-        show: Show,
+        self, guard: Guard, clock: Callable[[], float], broker: str | None, show: Show,
         show_budgets: Callable[[Factors], None] = lambda judged: None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """``clock`` in seconds, monotonic; ``show_budgets`` takes the factors of all budgets.
 
         ``show`` takes the policy and the factors of the volumes of ``broker``, or of all volumes if that is None.
@@ -88,11 +84,8 @@ class VolumeEvaluation:
     ) -> tuple[Scoped, str]:
         """The smallest factor of all volumes, and the sentence that the policy fails for some, or "".
 
-        Args:
-            answer: the volumes.
-            policy: without one every volume is OPEN.
-            share: ``pause.resume.free-share``.
-            in_force: the factor that has applied since the last read.
+        Without a policy every volume is OPEN. ``share`` is ``pause.resume.free-share``, ``in_force`` the factor that
+        has applied since the last read.
         """
         if policy is None:
             self.hide()
@@ -134,14 +127,9 @@ def evaluated(
 ) -> tuple[Factor, BaseException | None, Factors, Factors]:
     """The smallest factor of the volumes that the policy can judge, its first failure, and the factors of volumes.
 
-    The factors are those of one broker's volumes, and then those below 1. Each volume is asked about once: the answer
-    of a policy may depend on how often it was asked.
-
-    Args:
-        policy: is asked.
-        volumes: of all brokers.
-        broker: the id of the one whose volumes are returned with their factors; None for all volumes.
-        hold: tells of a volume with this factor, in bytes used, where its PAUSE ends, if it is in one.
+    The factors are those of the volumes of the ``broker`` of this id, or of all if it is None, and then those below 1.
+    Each volume is asked about once: the answer of a policy may depend on how often it was asked. ``hold`` tells of a
+    volume with this factor, in bytes used, where its PAUSE ends, if it is in one.
     """
     smallest: tuple[float, Volume, int | None] | None = None
     failure: BaseException | None = None
@@ -209,11 +197,8 @@ def slowed_budgets(judged: Factors) -> tuple[SlowedBudget, ...]:
         if value < 1 and volume.topics and left >= 0:
             size = f"{volume.name} of {show_number(volume.capacity)} bytes"
             error = f"the budget of storage {size} is used up: delete data or shorten the retention of its topics"
-            slowed.append(
-                SlowedBudget(
-                    volume.name, value, volume.topics, f"budget {size}", f"quotahost: {error}; try again later"
-                )
-            )
+            told = f"quotahost: {error}; try again later"
+            slowed.append(SlowedBudget(volume.name, value, volume.topics, f"budget {size}", told))
     return tuple(slowed)
 
 
@@ -241,11 +226,7 @@ class Pauses:
     def held(self, policy: Policy, share: float, volume: Volume, factor: float) -> int | None:
         """At how many bytes used the volume's PAUSE ends, if it is in one that its factor alone wouldn't keep.
 
-        Args:
-            policy: by whose limits.
-            share: ``pause.resume.free-share``.
-            volume: as it is now.
-            factor: what the policy said of it.
+        ``share`` is ``pause.resume.free-share``, ``factor`` what the policy said of the volume.
         """
         # Of 20,000 volumes hardly any is in a PAUSE, and all are asked for several times a second.
         known = bool(self._seen) and (volume.broker, volume.name) in self._seen
@@ -286,19 +267,16 @@ class Pauses:
     def _bounds(self, policy: Policy, volume: Volume) -> ByteLimits | None:
         """The volume's limits by the policy; None if it has none, can't be asked, or fails."""
         name, plugin = policy
-        answer = self._guard.call(
-            name, "soft_limit() or hard_limit()", "a PAUSE ends as soon as the factor is above 0",
-            lambda: self._ask(plugin, volume),
-        )  # fmt: skip
-        return None if isinstance(answer, Failed) else answer
-
-    def _ask(self, plugin: QuotaPolicy, volume: Volume) -> ByteLimits | None:
         # Once for each policy: isinstance with a Protocol takes longer than all the rest.
         if plugin is not self._policy:
-            self._aware = plugin if isinstance(plugin, LimitAware) else None
-            self._policy = plugin
-        aware = self._aware
-        return byte_limits(volume, aware.soft_limit(volume), aware.hard_limit(volume)) if aware else None
+            self._aware, self._policy = plugin if isinstance(plugin, LimitAware) else None, plugin
+        if (aware := self._aware) is None:
+            return None
+        answer = self._guard.call(
+            name, "soft_limit() or hard_limit()", "a PAUSE ends as soon as the factor is above 0",
+            lambda: byte_limits(volume, aware.soft_limit(volume), aware.hard_limit(volume)),
+        )  # fmt: skip
+        return None if isinstance(answer, Failed) else answer
 
 
 # ---- this broker's volumes in the metrics ----------------------------------------------------------------------

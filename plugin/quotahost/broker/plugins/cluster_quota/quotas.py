@@ -57,7 +57,6 @@ class ClusterQuotas:
     """
 
     def __init__(self, context: Context[object]) -> None:
-        """Begin to follow the topic."""
         self._context = context
         self._latest = LatestQuotas()
         self._reading: LatestQuotas | None = None  # what the topic has, while it is read from its beginning
@@ -150,7 +149,6 @@ class ClusterQuotas:
     # ---- the follower's thread: quotahost.kafka.follower.Reader ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        """Take the quota of an entity, or remove it."""
         if live:
             quotas = self._latest
         else:
@@ -166,7 +164,6 @@ class ClusterQuotas:
             self._note([entity])
 
     def caught_up(self) -> None:
-        """From now on the quotas are those that were read."""
         # Of an empty topic no record was read.
         before, self._latest, self._reading = self._latest, self._reading or LatestQuotas(), None
         self.read = True
@@ -176,7 +173,6 @@ class ClusterQuotas:
         self._note(entity for entity, _ in before.by_entity.items() ^ self._latest.by_entity.items())
 
     def _note(self, entities: Iterable[Entity]) -> None:
-        """Remember whose quotas have changed, and which client-ids have one."""
         with self._lock:
             for entity in entities:
                 if len(self._changed) <= _MOST_APART:  # more stand for all

@@ -83,16 +83,13 @@ class GivenRates:
         return True
 
     def remove(self) -> None:
-        """A tombstone was read: there are no shares."""
         self._newest.remove()
         self._shares = {}
 
     def age(self) -> float:
-        """The newest record's age in seconds; infinite without one."""
         return self._newest.known()[1]
 
     def fresh(self, validity: float) -> bool:
-        """Whether there are shares that are no older than ``validity`` (seconds)."""
         return self.age() <= validity
 
     @property
@@ -172,7 +169,6 @@ class GivenRates:
 
 
 def _worth_it(before: _Given, after: float, fresh: bool, now: float) -> bool:
-    """Whether the difference is worth Kafka's reading all limits again."""
     change = abs(after - before.rate)
     slight = change >= _SLIGHT * before.rate and now - before.since >= _SETTLED
     return fresh != before.fresh or change >= _CHANGE * before.rate or slight
@@ -195,7 +191,6 @@ class ClusterQuota:
     Section = ClusterQuotaSettings
 
     def __init__(self, context: Context[ClusterQuotaSettings]) -> None:
-        """Begin to follow the shares."""
         self._context = context
         window = quota_window(context.broker.properties())
         self._given = GivenRates(window, time.monotonic, time.time)
@@ -248,7 +243,6 @@ class ClusterQuota:
         self._count_brokers()
 
     def close(self) -> None:
-        """End the threads and the client."""
         if self._looks:
             self._quotas.close()
             self._follower.close()
@@ -256,14 +250,12 @@ class ClusterQuota:
             self._looks.close()
 
     def _wake(self) -> None:
-        """Have the looking thread look at once."""
         if self._looks:
             self._looks.wake()
 
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        """See quotahost.kafka.follower.Reader."""
         # Several brokers may share a partition.
         if key != self._own:
             return

@@ -27,7 +27,6 @@ class Local:
     """
 
     def __init__(self, context: Context) -> None:
-        """Have the host look at the disks."""
         self._disks = context.disks
 
     def read(self) -> ClusterVolumes:
@@ -55,15 +54,12 @@ class Fixed:
         )
 
     def __init__(self, context: Context[Section]) -> None:
-        """Take the factor of ``context.section``."""
         self.reconfigure(context.section)
 
     def reconfigure(self, section: Section) -> None:
-        """Report the new factor from the next read on."""
         self._factor = Factor(section.factor, f"fixed by plugin.fixed.factor={section.factor:g}")
 
     def read(self) -> Factor:
-        """The factor of the property, with the property as its cause."""
         return self._factor
 
 
@@ -93,7 +89,6 @@ class LogDirs:
         self._poll = ClusterPoll(context, context.name, self._ask, lambda: self._interval, failure, clock)
 
     def reconfigure(self, section: Section) -> None:
-        """Ask at the new interval."""
         self._interval = section.interval.total_seconds()
 
     def read(self) -> ClusterVolumes | None:
@@ -110,7 +105,6 @@ class LogDirs:
         return volumes
 
     def close(self) -> None:
-        """End the thread; one that waits for an answer is left to end by itself."""
         self._poll.close()
 
     def _ask(self) -> None:
@@ -138,7 +132,6 @@ class LogDirs:
         return (silent & recent) | (fenced & self._last.keys()), []
 
     def _remember(self, brokers: Mapping[int, bool], directories: list[LogDir]) -> None:
-        """Keep what was answered: a broker that is down later had these disks."""
         answered: dict[int, list[LogDir]] = {}
         for directory in directories:
             if directory.path and not directory.error:

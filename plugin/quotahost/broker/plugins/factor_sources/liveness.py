@@ -62,7 +62,6 @@ class ExpectedBrokers:
         return brokers.keys() - (before or {}).keys()
 
     def in_service(self) -> list[str]:
-        """The registered brokers that are not fenced."""
         return [broker for broker, fenced in (self.brokers or {}).items() if not fenced]
 
     def liveness(self, broker: str, newest: Freshness, settings: Settings, since: float = -math.inf) -> Liveness:

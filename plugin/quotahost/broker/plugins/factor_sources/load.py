@@ -130,13 +130,11 @@ class LoadSource:
     quota_types: ClassVar = (QuotaType.PRODUCE, QuotaType.FETCH)
 
     def __init__(self, context: Context[Section]) -> None:
-        """Begin at factor 1."""
         self._context = context
         self._began_ns = -1  # at the first read
         self.reconfigure(context.section)
 
     def reconfigure(self, section: Section) -> None:
-        """Begin at factor 1 again, with the new targets."""
         self._section, self._interval_ns = section, int(section.interval.total_seconds() * _NS)
         max_mute_ms = int(self._context.settings.max_mute.total_seconds() * _MS)
         self._law = Law(quota_windows(self._context.broker.properties()), max_mute_ms, section.least)
@@ -163,7 +161,6 @@ class LoadSource:
         return self._factor
 
     def close(self) -> None:
-        """Take the numbers of this source out of the metrics."""
         self._context.metrics.forget("Load", "")
 
     def _judge(self, before: Load, now: Load) -> Factor:

@@ -250,7 +250,6 @@ class PromQL:
 
 
 def _shut(connected: socket.socket, late: threading.Event) -> None:
-    """End a socket that another thread reads."""
     late.set()
     with suppress(OSError):
         # Past TLS, whose state belongs to the other thread.
@@ -258,7 +257,6 @@ def _shut(connected: socket.socket, late: threading.Event) -> None:
 
 
 def shorten(text: str) -> str:
-    """One printable line of at most 200 characters."""
     # Cut off first: the text may be as long as a whole answer. A line break in it would fake a line of the log.
     line = "".join(c if c.isprintable() else " " for c in text[: _MAX_TEXT + 1])
     return line if len(line) <= _MAX_TEXT else line[:_MAX_TEXT] + "…"

@@ -61,7 +61,6 @@ class ClientQuotas:
     Section = ClientQuotasSettings
 
     def __init__(self, context: Context[ClientQuotasSettings]) -> None:
-        """Start without any quota; the host hands in the stored ones first."""
         self._context = context
         self._quotas: dict[QuotaType, _Quotas] = {quota_type: {} for quota_type in QUOTA_TYPES}
         # How many quotas name a client-id, by user, None for quotas of a default user or of none.
@@ -116,7 +115,6 @@ class ClientQuotas:
         self._context.answers_changed(principal=_narrow(user), client_id=_narrow(client_id))
 
     def _count_name(self, user: _Name, client_id: _Name, by: int) -> None:
-        """A quota for these came (1) or went (-1)."""
         self._distinct.clear()
         of = user if isinstance(user, str) else None
         if isinstance(client_id, str):

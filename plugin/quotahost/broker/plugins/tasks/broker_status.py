@@ -70,7 +70,6 @@ class StatusPublisher:
             self._publish(watchers)
 
     def close(self) -> None:
-        """End the threads, and wait a moment for the record that is on its way."""
         self._opened.close()
         self._follower.close()
         self._publisher.close()
@@ -199,7 +198,6 @@ class OpenedVolumes:
             return [self._measured[name] for name in names if name in self._measured]
 
     def close(self) -> None:
-        """End the thread; one that hangs in a disk is left behind."""
         self._closing.set()
 
     def _run(self, name: str) -> None:

@@ -71,12 +71,9 @@ class Cordon:
     def __init__(
         self, context: Context[Section], clock: Callable[[], float] = time.monotonic, broker: BrokerConfig | None = None
     ) -> None:
-        """Nothing is connected yet.
+        """Nothing is connected yet. ``clock`` in seconds, monotonic.
 
-        Args:
-            context: the task's.
-            clock: in seconds, monotonic.
-            broker: this broker's dynamic properties; None for those that the context's broker leads to.
+        ``broker`` has this broker's dynamic properties; None for those that the context's broker leads to.
         """
         self._context, self._clock, self._broker = context, clock, broker
         self.period: timedelta = context.settings.volumes_period
@@ -88,7 +85,6 @@ class Cordon:
         self._settled_at: float | None = None
 
     def reconfigure(self, section: Section) -> None:
-        """Take over what Kafka has stored, which is also what this task itself has changed last."""
         self._section = section
 
     def run(self) -> None:
@@ -118,8 +114,7 @@ class Cordon:
         return full
 
     def _is_above(self, volume: Volume) -> bool:
-        settings = self._context.settings
-        in_force = byte_limits(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
+        in_force = byte_limits(volume, *self._context.settings.static.storage.limits_of(volume))
         return in_force is not None and in_force.breaches_soft(volume.consumed)
 
     def _held(self, added: set[str]) -> set[str]:
