@@ -160,38 +160,23 @@ class VolumeUse:
 
 @dataclass(frozen=True, slots=True)
 class TopicUse:
-    """What a topic, or several together, takes of a volume.
+    """What a topic, or several together, takes of a volume."""
 
-    Attributes:
-        name: with a note where it is being deleted; what is no topic stands in brackets.
-        used: bytes on the disk.
-        written: bytes/s that were appended.
-    """
-
-    name: str
-    used: int
-    written: float
+    name: str  # with a note where it is being deleted; what is no topic stands in brackets
+    used: int  # bytes on the disk
+    written: float  # bytes/s that were appended
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredVolume:
-    """A volume that was looked at twice, and what fills it.
+    """A volume that was looked at twice, and what fills it."""
 
-    Attributes:
-        volume: as it was at the second look.
-        directories: its log directories.
-        seconds: between the looks.
-        growth: bytes/s by which its consumption changed, of whatever files.
-        topics: those that take most, then others that grow most; the last may be the sum of all others.
-        unread: what could not be listed, and why.
-    """
-
-    volume: Volume
-    directories: Sequence[str]
-    seconds: float
-    growth: float
-    topics: Sequence[TopicUse]
-    unread: Sequence[str] = ()
+    volume: Volume  # as it was at the second look
+    directories: Sequence[str]  # its log directories
+    seconds: float  # between the looks
+    growth: float  # bytes/s by which its consumption changed, of whatever files
+    topics: Sequence[TopicUse]  # those that take most, then others that grow most; the last may be the sum of the rest
+    unread: Sequence[str] = ()  # what could not be listed, and why
 
     def until(self, consumed: float | None) -> float | None:
         """Seconds until so many bytes are used at this growth; None if that is never, or the bytes aren't known."""

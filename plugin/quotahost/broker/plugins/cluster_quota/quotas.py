@@ -51,16 +51,13 @@ class ClusterQuotas:
 
     Each client (user and client-id) has a quota of its own, wherever its rate was found. The follower's thread
     changes the quotas; any thread may ask.
-
-    Attributes:
-        read: whether the topic has been read to its end at least once.
     """
 
     def __init__(self, context: Context[object]) -> None:
         self._context = context
         self._latest = LatestQuotas()
         self._reading: LatestQuotas | None = None  # what the topic has, while it is read from its beginning
-        self.read = False
+        self.read = False  # whether the topic has been read to its end at least once
         self._began = time.monotonic()
         self._refused = LoggedOnce(context.log)
         self._unread = LoggedOnce(context.log)

@@ -58,9 +58,6 @@ class GivenRates:
     Without a fresh share a client has an equal part: its quota over the number of registered brokers. It also has at
     least that while it is silent on this broker and for a moment after it began: its share of a quota that is used
     elsewhere is a small reserve, and Kafka would mute it for minutes for its first burst.
-
-    Attributes:
-        brokers: the number of registered brokers; the supplier sets it.
     """
 
     def __init__(self, window: float, clock: Callable[[], float], wall: Callable[[], float]) -> None:
@@ -71,7 +68,7 @@ class GivenRates:
         self._shares: Mapping[ClientKey, Share] = {}
         self._given: dict[ClientKey, _Given] = {}
         self._begun: dict[ClientKey, float] = {}
-        self.brokers = 1
+        self.brokers = 1  # that are registered; the supplier sets it
 
     def take(self, shares: Shares, live: bool, validity: float, written_ms: int | None = None) -> bool:
         """A record was read; whether it is the newest now. The last and ``live`` as for ``follower.Reader``."""
@@ -104,12 +101,9 @@ class GivenRates:
         return min(given.rate, quota) if given else self._part(quota)
 
     def look(self, quotas: ClusterQuotas, used: list[ClientUsage], settings: Settings) -> list[ClientKey]:
-        """Work out the rate of each client; the clients whose rate has changed.
+        """Work out the rate of each client, by what it uses on this broker now; the clients whose rate has changed.
 
-        Args:
-            quotas: the cluster-wide quotas.
-            used: what the clients use on this broker now.
-            settings: those in force; ``validity``, ``floor.bytes`` and ``max.mute`` restrict the rates.
+        Of the settings in force ``validity``, ``floor.bytes`` and ``max.mute`` restrict the rates.
         """
         now, fresh = self._clock(), self.fresh(settings.validity.total_seconds())
         uses = {key_of(usage): usage for usage in used}

@@ -46,12 +46,9 @@ class Fixed:
         model_config = ConfigDict(extra="forbid", frozen=True)
 
         factor: float = Field(
-            default=1.0,
-            ge=0.0,
-            le=1.0,
-            allow_inf_nan=False,
+            1.0, ge=0.0, le=1.0, allow_inf_nan=False,
             description="The factor to report: 1 OPEN, between 0 and 1 THROTTLE, 0 PAUSE.",
-        )
+        )  # fmt: skip
 
     def __init__(self, context: Context[Section]) -> None:
         self.reconfigure(context.section)

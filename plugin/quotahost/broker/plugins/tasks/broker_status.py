@@ -174,11 +174,9 @@ class OpenedVolumes:
     """
 
     def __init__(
-        self,
-        context: Context,
-        sleep: Callable[[float], object] | None = None,
+        self, context: Context, sleep: Callable[[float], object] | None = None,
         clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Nobody has opened any yet. ``sleep`` stands in for the wait between two looks; ``clock`` in seconds."""
         self._context, self._clock, self._rest = context, clock, clock()
         self._closing = threading.Event()

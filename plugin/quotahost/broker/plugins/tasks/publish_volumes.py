@@ -124,24 +124,10 @@ class ChangePublisher(Generic[T]):
     """
 
     def __init__(
-        self,
-        context: Context,
-        topic: str,
-        what: str,
-        has_changed: Callable[[T, T], bool],
-        clock: Callable[[], float],
+        self, context: Context, topic: str, what: str, has_changed: Callable[[T, T], bool], clock: Callable[[], float],
         more: Sequence[str] = (),
-    ) -> None:
-        """Nothing is connected yet.
-
-        Args:
-            context: the task's.
-            topic: its name; compacted, made if absent.
-            what: is published, in words for the log.
-            has_changed: whether the second differs enough from the first, which was published, to be published at once.
-            clock: in seconds, monotonic.
-            more: other topics that are made with it.
-        """
+    ) -> None:  # fmt: skip
+        """As a ``Publisher``; ``has_changed``: whether what is seen differs enough from what was published before."""
         self._publisher = Publisher(context, topic, what, self._lost, clock, more)
         self._key, self._has_changed, self._clock = str(context.node_id).encode(), has_changed, clock
         self._due = clock()
@@ -151,10 +137,8 @@ class ChangePublisher(Generic[T]):
     def offer(self, seen: T | None, make: Callable[[T], bytes], period: float) -> None:
         """Publish what was seen if it has changed or its time has come, unless a record is still on its way.
 
-        Args:
-            seen: what the task saw; None if there is nothing to publish, also not later.
-            make: encodes it; called only if it is published.
-            period: seconds until it is published again without any change.
+        ``seen`` is None if there is nothing to publish, also not later. ``make`` encodes what is published. ``period``:
+        seconds until it is published again without any change.
         """
         # busy() comes first: it also reports a lost record, even where there is nothing to send now.
         if self._publisher.busy() or seen is None:
