@@ -54,6 +54,7 @@ class Publisher:
         self._started = clock()
         self._answered_at: float | None = None  # when the cluster first said which brokers are registered
         self._in_flight = False
+        self._topics_gone = False
         self._logged_error = ""
         self._limit = LineLimit(_LINES, clock)
         context.metrics.count("Publication", "", "Errors", 0)
@@ -67,6 +68,8 @@ class Publisher:
 
     def send(self, key: bytes, make: Callable[[], bytes]) -> None:
         """Write the value that ``make`` returns. If that or the writing fails, ``lost`` is called, now or later."""
+        if self._topics_gone:  # only now: a record that was on its way would never be heard of again
+            self._topics_gone, self._producer = False, None
         try:
             # Within the try: what the record is made of may fail, too, and the task must then try again.
             value = make()
@@ -78,8 +81,8 @@ class Publisher:
             self._failed(failure)
 
     def make_topics(self) -> None:
-        """Look up the topics before the next record, and create those that are gone."""
-        self._producer = None
+        """Look up the topics before the next record, and create those that are gone. Any thread may call."""
+        self._topics_gone = True
 
     def close(self) -> None:
         if self._producer is not None:

@@ -15,7 +15,7 @@ import math
 import struct
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -224,12 +224,7 @@ def batch(number: int, size: int, texts: Sequence[str]) -> Batch:
     rest = iter(texts)
     # map() is lazy, so islice() takes two texts for each client and no more.
     clients = list(islice(map(Client._make, zip(rest, rest, strict=False)), size))
-    return Batch(clients, list(_events(rest)), number)
-
-
-def _events(texts: Iterator[str]) -> Iterator[Event]:
-    for kind in texts:
-        yield Event(kind, tuple(islice(texts, int(next(texts)))))
+    return Batch(clients, [Event(kind, tuple(islice(rest, int(next(rest))))) for kind in rest], number)
 
 
 # ---- the fields of events: org.quotahost.inbox.Inbox, org.quotahost.host.Questions ----

@@ -240,9 +240,9 @@ class Builder:
         try:
             for (role, name), section in sections.items():
                 kept = old.find(role, name)
-                if kept is None or not _can_stay(kept, settings):
-                    kept = self._construct(role, name, settings, section)
-                plugins.append(kept)
+                unchanged = kept and _section_text(kept, settings) == _section_text(kept, kept.context.settings)
+                stays = unchanged or (kept and callable(getattr(kept.plugin, "reconfigure", None)))
+                plugins.append(kept if kept and stays else self._construct(role, name, settings, section))
             _check_sources(PluginSet(plugins))
         except BaseException:
             # Nobody else would end the threads that these have started. Plugins of `old` stay as they are.
@@ -270,11 +270,6 @@ def _check_sources(plugins: PluginSet) -> None:
     for name in names[1:]:
         also = f"{names[0]} already says how full the disks are; name one of the two in factor.source"
         raise PluginError(Role.FACTOR_SOURCE, name, f"{also}, beside sources for single quota types such as load")
-
-
-def _can_stay(plugin: LoadedPlugin, settings: Settings) -> bool:
-    unchanged = _section_text(plugin, settings) == _section_text(plugin, plugin.context.settings)
-    return unchanged or callable(getattr(plugin.plugin, "reconfigure", None))
 
 
 # ---- Kafka's news ----------------------------------------------------------------------------------------------

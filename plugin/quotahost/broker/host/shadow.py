@@ -96,7 +96,9 @@ class Shadow:
         self._looked_at = now if rules else None
         seconds = since if since <= max(LONGEST, 2 * self._pause) else 0.0
         if self._text is None:
-            self._shown = self._left_behind()
+            # What a Python host before this one has shown nobody else would take back.
+            gauges = self._shim.ask("gauges")
+            self._shown = {name for kind, name, *_ in gauges if kind == _TYPE and _is_ours(name)}
         comparison = self._compare() if rules else Comparison()
         if not rules:
             self._stand_ins = {}
@@ -105,10 +107,6 @@ class Shadow:
         if (text := _told(comparison.held)) != self._text:
             self._shim.held(text)
             self._text = text
-
-    def _left_behind(self) -> set[str]:
-        """The rules that a Python host before this one has shown: nobody else would take back what it said of them."""
-        return {name for kind, name, *_ in self._shim.ask("gauges") if kind == _TYPE and _is_ours(name)}
 
     def _compare(self) -> Comparison:
         self._asked = {}

@@ -10,7 +10,7 @@ reached.
 import math
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import ClassVar, Final
 
 from pydantic import ConfigDict
@@ -53,7 +53,8 @@ class ClusterQuotas:
     changes the quotas; any thread may ask.
     """
 
-    def __init__(self, context: Context[object]) -> None:
+    def __init__(self, context: Context[object], absent: Callable[[], None] = lambda: None) -> None:
+        """Begin to follow the topic; ``absent`` is called on the follower's thread whenever there is none."""
         self._context = context
         self._latest = LatestQuotas()
         self._reading: LatestQuotas | None = None  # what the topic has, while it is read from its beginning
@@ -63,13 +64,10 @@ class ClusterQuotas:
         self._unread = LoggedOnce(context.log)
         self._lock = threading.Lock()  # guards what follows
         self._changed: set[Entity] = set()
-        self._absent = False
         self._distinct: dict[str | None, frozenset[str]] = {}
         self._named: dict[str | None, set[str]] = {}  # client-ids by user, None for those of any user
         self._topic = context.settings.quotas_topic
-        self._follower = Follower(
-            context, self._topic, self, _SILENCE, self._is_absent, connection=f"{context.name}-quotas"
-        )
+        self._follower = Follower(context, self._topic, self, _SILENCE, absent, connection=f"{context.name}-quotas")
 
     def close(self) -> None:
         self._follower.close()
@@ -127,12 +125,6 @@ class ClusterQuotas:
             changed, self._changed = self._changed, set()
         return {DEFAULT} if DEFAULT in changed or len(changed) > _MOST_APART else changed
 
-    def take_absent(self) -> bool:
-        """Whether the topic was found absent since the last call."""
-        with self._lock:
-            absent, self._absent = self._absent, False
-        return absent
-
     def show(self) -> None:
         metrics, grace = self._context.metrics, self._context.settings.startup_grace.total_seconds()
         metrics.gauge("ClusterQuotas", "", "Entities", len(self._latest.by_entity))
@@ -185,7 +177,3 @@ class ClusterQuotas:
             named.remove(client_id)
             if not named:
                 del self._named[user]
-
-    def _is_absent(self) -> None:
-        with self._lock:
-            self._absent = True

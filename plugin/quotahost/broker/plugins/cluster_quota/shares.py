@@ -107,7 +107,8 @@ class GivenRates:
         """
         now, fresh = self._clock(), self.fresh(settings.validity.total_seconds())
         uses = {key_of(usage): usage for usage in used}
-        self._note_beginnings(uses, now)
+        self._demands.look(uses.values(), now)
+        self._begun = {key: self._begun.get(key, now) for key in uses.keys() - self._demands.silent}
         changed: list[ClientKey] = []
         given: dict[ClientKey, _Given] = {}
         # Clients that have lost their share, as all do once the shares are stale, go to their equal part in steps, too.
@@ -128,11 +129,6 @@ class GivenRates:
         # Replaced as a whole: clients whose quota is gone are forgotten.
         self._given = given
         return changed
-
-    def _note_beginnings(self, uses: Mapping[ClientKey, ClientUsage], now: float) -> None:
-        self._demands.look(uses.values(), now)
-        asking = uses.keys() - self._demands.silent
-        self._begun = {key: self._begun.get(key, now) for key in asking}
 
     def _part(self, quota: float) -> float:
         return quota / max(1, self.brokers)
@@ -310,9 +306,11 @@ class ClusterQuota:
             self._context.answers_changed(principal=entity.user, client_id=entity.client_id)
         settings = self._context.settings
         validity = settings.validity.total_seconds()
+        with self._lock:
+            needed = self._given.shared or self._given.fresh(validity)  # where no shares are or were nothing can change
         # Asked outside the lock, for which quota() waits on the host thread. If the broker can't answer, this
         # raises before a smaller share could mute anybody.
-        used = self._used(validity)
+        used = self._context.broker.usage(_MOST) if needed else []
         with self._lock:
             changed = self._given.look(self._quotas, used, settings)
             fresh, age = self._given.fresh(validity), self._given.age()
@@ -321,12 +319,6 @@ class ClusterQuota:
         for key in changed:
             self._context.answers_changed(principal=key.principal, client_id=key.client_id)
         self._show(fresh, age, brokers, shared)
-
-    def _used(self, validity: float) -> list[ClientUsage]:
-        """The usage of the clients. The broker isn't asked where no shares are or were, since nothing can change."""
-        with self._lock:
-            needless = not self._given.shared and not self._given.fresh(validity)
-        return [] if needless else self._context.broker.usage(_MOST)
 
     def _show(self, fresh: bool, age: float, brokers: int, shared: int) -> None:
         self._quotas.show()

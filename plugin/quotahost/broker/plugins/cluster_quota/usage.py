@@ -140,7 +140,7 @@ class PublishUsage:
         self._publisher: ChangePublisher[_Clients] = ChangePublisher(context, topic, "usage", has_changed, clock, more)
         self._demands = Demands(quota_window(context.broker.properties()))
         self._cluster = ""
-        self._quotas = ClusterQuotas(context)
+        self._quotas = ClusterQuotas(context, self._publisher.make_topics)
         self._status = StatusPublisher(context, clock)
 
     def run(self) -> None:
@@ -151,8 +151,6 @@ class PublishUsage:
         self.period = max(_PERIOD, _REST * took)
         self._context.metrics.gauge("Usage", "", "Clients", len(clients))
         self._quotas.show()
-        if self._quotas.take_absent():
-            self._publisher.make_topics()
         self._publisher.offer(clients, self._encoded, _EVERY)
         self._status.run()
 

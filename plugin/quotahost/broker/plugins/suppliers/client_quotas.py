@@ -90,11 +90,8 @@ class ClientQuotas:
         of = principal if self._named.get(principal) else None
         if (known := self._distinct.get(of)) is None:
             names = set(self._named.get(None, ())) | set(self._named.get(of, ()))
-            known = self._distinct[of] = frozenset(names | {""} if self._has_quotas() else names)
+            known = self._distinct[of] = frozenset(names | {""} if any(self._quotas.values()) else names)
         return known
-
-    def _has_quotas(self) -> bool:
-        return any(self._quotas.values())
 
     def client_quota_changed(self, change: ClientQuotaChange) -> None:
         """Set or remove one client quota, and announce it for the clients that it may concern."""

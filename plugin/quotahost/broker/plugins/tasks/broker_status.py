@@ -49,7 +49,7 @@ class StatusPublisher:
         self._publisher = Publisher(
             context, settings.looks_topic, "look", self._lost, clock, [settings.watch_topic], f"{name}-looks"
         )
-        self._due, self._empty, self._absent = clock(), False, False
+        self._due, self._empty = clock(), False
         self._rest = clock()  # no question is answered before
         self._cluster, self._asked = "", False
         self._follower = Follower(
@@ -61,9 +61,6 @@ class StatusPublisher:
         if self._publisher.busy():
             return
         watchers = self._watchers.now()
-        if self._absent:
-            self._absent, self._empty = False, False
-            self._publisher.make_topics()
         self._asked |= self._watchers.take_asked()
         due = self._rest if self._asked and watchers else self._due
         if self._clock() >= due and (watchers or not self._empty):
@@ -103,7 +100,8 @@ class StatusPublisher:
     def _watch_is_absent(self) -> None:
         """The follower's thread: nobody can watch without the topic."""
         if self._clock() >= self._due:
-            self._absent = True
+            self._empty = False
+            self._publisher.make_topics()
 
 
 class Watchers:

@@ -16,7 +16,6 @@ from quotahost.api import Context, DiskState
 from quotahost.background import LoggedOnce
 from quotahost.kafka.admin import BrokerConfig, Listed, Unreachable
 from quotahost.kafka.client import client_config
-from quotahost.model import Volume
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.types import split
@@ -108,14 +107,14 @@ class Cordon:
 
     def _full(self, disks: DiskState) -> set[str]:
         """The log directories on volumes above their soft limit, which this notes."""
-        above = {volume.name for volume in disks.volumes if self._is_above(volume)}
+        limits_of, above = self._context.settings.static.storage.limits_of, set()
+        for volume in disks.volumes:
+            in_force = byte_limits(volume, *limits_of(volume))
+            if in_force and in_force.breaches_soft(volume.consumed):
+                above.add(volume.name)
         full, now = {directory for directory, name in disks.places if name in above}, self._clock()
         self._full_at.update(dict.fromkeys(full, now))
         return full
-
-    def _is_above(self, volume: Volume) -> bool:
-        in_force = byte_limits(volume, *self._context.settings.static.storage.limits_of(volume))
-        return in_force is not None and in_force.breaches_soft(volume.consumed)
 
     def _held(self, added: set[str]) -> set[str]:
         """Those whose volumes were above the limit within ``hold``, or may have been before the broker's start."""

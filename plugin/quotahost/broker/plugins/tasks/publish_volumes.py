@@ -116,11 +116,10 @@ def _moved(before: Volume, now: Volume) -> bool:
     return crossed or (change > 0 and change * _CHANGE >= now.capacity)
 
 
-class ChangePublisher(Generic[T]):
+class ChangePublisher(Publisher, Generic[T]):
     """Writes what a task sees to a compacted topic when it has changed or its time has come, one record at a time.
 
-    The record's key is this broker's id. ``quotahost.kafka.publisher`` connects and makes the topic. The task
-    ``publish-usage`` writes by one of these, too.
+    The record's key is this broker's id. The task ``publish-usage`` writes by one of these, too.
     """
 
     def __init__(
@@ -128,11 +127,10 @@ class ChangePublisher(Generic[T]):
         more: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """As a ``Publisher``; ``has_changed``: whether what is seen differs enough from what was published before."""
-        self._publisher = Publisher(context, topic, what, self._lost, clock, more)
-        self._key, self._has_changed, self._clock = str(context.node_id).encode(), has_changed, clock
+        super().__init__(context, topic, what, self._publish_again, clock, more)
+        self._key, self._has_changed = str(context.node_id).encode(), has_changed
         self._due = clock()
         self._published: T | None = None
-        self._topics_gone = False
 
     def offer(self, seen: T | None, make: Callable[[T], bytes], period: float) -> None:
         """Publish what was seen if it has changed or its time has come, unless a record is still on its way.
@@ -141,23 +139,14 @@ class ChangePublisher(Generic[T]):
         seconds until it is published again without any change.
         """
         # busy() comes first: it also reports a lost record, even where there is nothing to send now.
-        if self._publisher.busy() or seen is None:
+        if self.busy() or seen is None:
             return
-        if self._topics_gone:  # only now: a record that was on its way would never be heard of again
-            self._topics_gone = False
-            self._publisher.make_topics()
         changed = self._published is not None and self._has_changed(self._published, seen)
         if changed or self._clock() >= self._due:
-            # Before it is sent: send() may call _lost at once, which must have the last word.
+            # Before it is sent: send() may find at once that it is lost, which must have the last word.
             self._published, self._due = seen, self._clock() + period
-            self._publisher.send(self._key, lambda: make(seen))
+            self.send(self._key, lambda: make(seen))
 
-    def make_topics(self) -> None:
-        self._topics_gone = True
-
-    def close(self) -> None:
-        self._publisher.close()
-
-    def _lost(self) -> None:
+    def _publish_again(self) -> None:
         """The last record was not delivered, so nobody knows what has changed: publish again soon, whatever is seen."""
         self._published, self._due = None, self._clock() + RETRY
