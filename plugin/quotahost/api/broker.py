@@ -16,7 +16,7 @@ from typing import Protocol
 
 from quotahost.model import Client, ClientUsage, ClusterVolumes, LogDir, Look, Volume
 from quotahost.model.budgets import Budget, Part
-from quotahost.model.load import Load
+from quotahost.model.use import Load
 
 
 class Broker(Protocol):

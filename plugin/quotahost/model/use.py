@@ -1,10 +1,10 @@
 """What a broker tells of itself and of its cluster: brokers, log directories, who uses what, how full its volumes are.
 
 Plugins get these values from ``Context.broker`` and the listener ``cluster_changed``, operators see a :class:`Look` in
-``quotahost top``. Public, by :mod:`quotahost.model`, but for TopicUse and MeasuredVolume.
+``quotahost top``. Public, by :mod:`quotahost.model`, but for Load, TopicUse and MeasuredVolume.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Self
@@ -67,6 +67,20 @@ class ClientUsage:
     limit: float | None
     delay: float
     idle: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What Kafka measures of a broker's own load, as counters that only grow, as of one moment.
+
+    The idle share of an interval is the difference of a counter, divided by the difference of ``at_ns``. What this
+    Kafka doesn't tell is -1, or empty.
+    """
+
+    at_ns: int  # the moment, in ns of Java's monotonic clock
+    handlers_idle_ns: int  # for how long the request handlers have waited for requests, in the mean of them
+    network_idle_ns: Mapping[str, int]  # by listener, for how long its network threads have waited for the network
+    queued: int  # how many requests wait for a handler now
 
 
 class LimitedBy(StrEnum):

@@ -127,7 +127,7 @@ def explained(ask: Ask, client: Client) -> Row:
 def _would_be_rates(ask: Ask, client: Row) -> dict[str, float | None]:
     """By quota type, the rate that is measured of the scope in which a supplier in shadow would put the client."""
     # Only here: nobody else who asks needs the comparison, and it needs the settings, which take long to import.
-    from quotahost.broker.host.comparison import compare
+    from quotahost.broker.host.shadow import compare
 
     measured = compare(ask).rates
     rates: dict[str, float | None] = {}

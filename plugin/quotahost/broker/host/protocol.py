@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from quotahost.broker.host.messages import Answers, Batch, ConfigRow, batch, decode, encode
 from quotahost.model import Factor, LogDir, QuotaType
-from quotahost.model.load import Load
+from quotahost.model.use import Load
 from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
 from quotahost.settings.properties import rates_of

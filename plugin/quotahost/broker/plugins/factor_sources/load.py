@@ -37,7 +37,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from quotahost.api import Context
 from quotahost.model import Factor, QuotaType
-from quotahost.model.load import Load
+from quotahost.model.use import Load
 from quotahost.throttling import QuotaWindows, Tap, quota_windows
 from quotahost.units import Duration
 
