@@ -96,9 +96,8 @@ class LatestRecord(Generic[P]):
     def take(self, record: P, live: bool, validity: float, written_ms: int | None = None) -> str:
         """Keep the record if it is newer; ``validity`` in seconds, the others as for ``follower.Reader``.
 
-        Returns:
-            "" if nothing is wrong with the record, else the reason why it is refused: ``late``; ``other-pipeline`` if
-            a pipeline of a newer run publishes at the same time; ``ahead`` if it claims a run of the future.
+        It returns "", or why the record is refused: ``late``; ``other-pipeline`` if a pipeline of a newer run publishes
+        at the same time; ``ahead`` if it claims a run of the future.
         """
         if record.run > self._wall() * 1000 + _AHEAD_MS:
             return "ahead"

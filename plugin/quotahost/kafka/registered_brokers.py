@@ -17,11 +17,7 @@ _FIRST_RETRY: Final = 0.5  # seconds between tries until the first answer
 
 
 class ClusterPoll:
-    """Calls ``ask`` at once and then periodically.
-
-    Attributes:
-        answered: whether the cluster has answered at least once.
-    """
+    """Calls ``ask`` at once and then periodically."""
 
     def __init__(
         self, context: Context[object], name: str, ask: Callable[[], None], period: Callable[[], float], failure: str,
@@ -35,7 +31,7 @@ class ClusterPoll:
         self._context, self._ask, self._failure = context, ask, failure
         self._clock, self._started = clock, clock()
         self._fault = LoggedOnce(context.log)
-        self.answered = False
+        self.answered = False  # whether the cluster has done so at least once
         # A thread of the context, because `ask` calls into Java, and such a thread must leave the JVM before it ends.
         self._loop = Periodic(
             name, self._try, lambda: period() if self.answered else min(_FIRST_RETRY, period()), context.start_thread

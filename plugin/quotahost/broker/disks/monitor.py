@@ -33,12 +33,7 @@ _FIRST_LOOK_WITHIN: Final = 1.0  # seconds that the first plugin waits, so that 
 
 
 class DiskMonitor:
-    """``quotahost.api.Disks``: looks every ``volumes.period`` once a plugin has asked for it.
-
-    Attributes:
-        cluster_id: see Disks.
-        budgets: see Disks.
-    """
+    """``quotahost.api.Disks``: looks every ``volumes.period`` once a plugin has asked for it."""
 
     def __init__(
         self, broker: Broker, metrics: Metrics, node_id: int, settings: Callable[[], Settings],
@@ -203,16 +198,12 @@ class NoDisks:
     """``quotahost.api.Disks`` of a node that is no broker: none that clients fill, and no thread.
 
     A controller keeps the metadata's log alone. It is no volume of the cluster: no limit of ``static.storage.*`` is
-    about it, and nobody publishes it.
-
-    Attributes:
-        cluster_id: see Disks. The storage of a node is formatted before it starts, so it is read once.
-        budgets: see Disks. Nobody writes to a controller.
+    about it, and nobody publishes it. Nobody writes to it, so it has no part of a budget.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         """``properties`` are the node's own, with ``log.dirs``."""
-        self.cluster_id = cluster_id(log_dirs(properties))
+        self.cluster_id = cluster_id(log_dirs(properties))  # once: the storage is formatted before the node starts
         self.budgets = NoBudgets()
 
     def latest(self) -> tuple[float, DiskState | None]:

@@ -40,12 +40,7 @@ _PLUGINS_GET: Final = (
 
 
 class HostBroker:
-    """Asks the shim.
-
-    Attributes:
-        settings: those in force.
-        principals: of the cluster's brokers (``host.principals``).
-    """
+    """Asks the shim."""
 
     def __init__(self, shim: Shim, settings: Settings) -> None:
         self._shim = shim
@@ -62,7 +57,7 @@ class HostBroker:
         if given != self._given:
             self._given = given
             self._properties = {name: given[name] for name in _PLUGINS_GET if name in given}
-            self.principals = broker_principals(given, self._shim.keystores)
+            self.principals = broker_principals(given, self._shim.keystores)  # of the cluster's brokers
         # Where a controller alone finds the brokers only its operator can say.
         alone = Listeners(given).controller_alone
         self._shim.connect(self._admin() if alone else Listeners(given).client())

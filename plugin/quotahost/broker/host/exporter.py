@@ -56,9 +56,6 @@ class Exporter(Collector):
     """The port, the thread that serves it, and the thread that reads the numbers, of which it makes metrics.
 
     Each connection is answered once, a GET with the page of a WSGI application, and then closed.
-
-    Attributes:
-        port: the port that it listens on.
     """
 
     def __init__(

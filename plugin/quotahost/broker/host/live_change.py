@@ -51,20 +51,15 @@ class Configuration:
 
 
 class LiveChange:
-    """Builds configurations, keeps at most one that is not in force yet, and has them put in force.
+    """Builds configurations, keeps at most one that is not in force yet, and has them put in force."""
 
-    Attributes:
-        in_force: the configuration in force, from the first :meth:`apply` on.
-        strict: until the broker has started an unknown name is an error.
-    """
-
-    in_force: Configuration
+    in_force: Configuration  # from the first :meth:`apply` on
 
     def __init__(
         self, shim: Shim, builder: Builder, guard: Guard, clock: Callable[[], float],
         install: Callable[[Configuration], None], *, strict: bool,
     ) -> None:  # fmt: skip
-        """``install`` puts a configuration in force; ``clock`` in seconds, monotonic."""
+        """``install`` puts a configuration in force; with ``strict``, until the start, unknown names are errors."""
         self._shim, self._builder, self._guard = shim, builder, guard
         self._clock, self._install, self.strict = clock, install, strict
         self._staged: tuple[float, Configuration] | None = None
@@ -79,8 +74,7 @@ class LiveChange:
 
         ``given`` is as Kafka has them, ``read`` what the caller has made of them already.
 
-        Raises:
-            PluginError, SettingsError: they can't be used. What was built for them is closed.
+        Raises PluginError or SettingsError if they can't be used; what was built for them is closed.
         """
         if self._staged and self._staged[1].given == given:
             return self._staged[1]

@@ -186,12 +186,10 @@ class NodeRoles:
     A controller that is no broker serves no client but those who create topics and the like. It has suppliers for the
     rates of partition mutations. If it is told how to reach the brokers, it follows their volumes, too, so that it can
     refuse new topics and partitions in a PAUSE (Java's ``Fence``).
-
-    Attributes:
-        broker: whether it is a broker: a controller alone has no log directories of clients' topics.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
+        #: Whether it is a broker: a controller alone has no log directories of clients' topics.
         self.broker = not Listeners(properties).controller_alone
 
     def needs(self, role: Role, name: str, settings: Settings) -> bool:

@@ -288,15 +288,12 @@ class VolumeLimits:
     """Shows this broker's volumes, those with the smallest factors if there are more than MOST_SHOWN, and all budgets.
 
     Each broker shows its own volumes, as it does with their sizes (``disks.monitor``): a cluster may have thousands.
-
-    Attributes:
-        broker: the id of this broker.
     """
 
     def __init__(self, shim: Shim, guard: Guard) -> None:
         self._guard = guard
         self._volumes, self._budgets = Shown(shim, "VolumeLimits"), Shown(shim, "Budget")
-        self.broker = str(node_id(shim.broker()))
+        self.broker = str(node_id(shim.broker()))  # the id of this one
 
     def show_budgets(self, judged: Factors) -> None:
         """Show of these budgets the bytes, how many are used in the cluster, and the factor."""

@@ -203,16 +203,11 @@ def _entity(parts: Iterable[Any]) -> Entity:
 # ---- who enforces them -----------------------------------------------------------------------------------------
 
 
-def not_enforced(connection: Connection, suppliers: Collection[str]) -> Iterator[str]:
+def not_enforced(connection: Connection, suppliers: Collection[str], budgets: bool) -> Iterator[str]:
     """Each broker on which quotas may not hold, as far as it can be seen.
 
-    Args:
-        connection: to the cluster.
-        suppliers: ``client-quotas``, which enforces Kafka's client quotas, ``cluster-quota``, ``budgets`` (which is a
-            property of brokers), or several.
-
-    Raises:
-        DeclarationError: there is no answer.
+    ``suppliers`` are ``client-quotas``, which enforces Kafka's client quotas, and ``cluster-quota``. ``budgets`` of
+    storage are enforced by a property of brokers. Raises DeclarationError if there is no answer.
     """
     for broker in connection.brokers():
         configs = _configs(connection, broker)
@@ -220,11 +215,9 @@ def not_enforced(connection: Connection, suppliers: Collection[str]) -> Iterator
         if callback and not callback.startswith("org.quotahost."):
             yield f"broker {broker}: {callback} decides about quotas; what is set here holds as far as it follows it"
             continue
-        if "budgets" in suppliers and f"{PREFIX}budgets" not in configs:
+        if budgets and f"{PREFIX}budgets" not in configs:
             yield f"broker {broker}: budgets of storage are not enforced; set {PREFIX}budgets=on"
         for supplier in suppliers:
-            if supplier == "budgets":
-                continue
             kind = "cluster-wide" if supplier == "cluster-quota" else "Kafka's client"
             # Without quotahost, and with its default supplier, Kafka's own client quotas are enforced.
             if supplier == "client-quotas" and (not callback or _SUPPLIER not in configs):

@@ -44,8 +44,8 @@ from quotahost.records.codec import Refused
 _WAIT: Final = 10.0  # seconds until brokers have what the controller has taken
 _POLL: Final = 0.1
 _MOST_WARNINGS: Final = 5  # about records that are refused
-#: By section: what enforces it on brokers.
-_ENFORCERS: Final = {CLIENTS: "client-quotas", CLUSTER: "cluster-quota", BUDGETS: "budgets"}
+#: By section: the supplier that enforces it on brokers.
+_SUPPLIERS: Final = {CLIENTS: "client-quotas", CLUSTER: "cluster-quota"}
 
 
 @contextmanager
@@ -135,7 +135,8 @@ class Cluster:
         sections = {CLIENTS: self.client_quotas, CLUSTER: self.cluster_quotas, BUDGETS: self.budgets}
         asked = [section for section in sections if section in declared.sections]
         present = {entity: rates for section in asked for entity, rates in sections[section]().items()}
-        self.warnings += client_quotas.not_enforced(self._connection, [_ENFORCERS[section] for section in asked])
+        suppliers = [supplier for section, supplier in _SUPPLIERS.items() if section in asked]
+        self.warnings += client_quotas.not_enforced(self._connection, suppliers, BUDGETS in asked)
         return compare(declared.quotas, present, prune=prune or declared.prune)
 
     def change(self, plan: Plan, *, validate_only: bool = False) -> list[Refusal]:
