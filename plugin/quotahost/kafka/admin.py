@@ -113,7 +113,7 @@ def shape(admin: AdminClient, topic: Any, may_see: bool, wait: float) -> Shape:
 
     ``may_see`` says whether the client has DescribeConfigs there; ``wait`` is seconds, for the configuration.
     """
-    config = None
+    config: dict[str, str] | None = None
     if may_see:
         with suppress(KafkaException, TimeoutError):
             entries = described(admin, ResourceType.TOPIC, topic.name, wait)

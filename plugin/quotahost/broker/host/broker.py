@@ -33,7 +33,7 @@ from quotahost.settings.declaration import PREFIX
 log = logging.getLogger("quotahost.host")
 
 #: The broker's own properties that plugins get.
-_PLUGINS_GET: Final = (
+_PLUGINS_GET: Final[tuple[str, ...]] = (
     "node.id", "broker.id", "process.roles", "log.dirs", "log.dir", "quota.window.num", "quota.window.size.seconds",
     "controller.quota.window.num", "controller.quota.window.size.seconds", "remote.log.storage.system.enable",
 )  # fmt: skip
