@@ -56,14 +56,12 @@ class Exemptions:
     Where nobody authenticates, everybody is ANONYMOUS, the brokers and quotahost's clients too. That principal as a
     whole is exempt only if it is listed; otherwise the brokers and quotahost's clients are known by their client-ids,
     which anybody can claim. Where brokers authenticate, no client-id exempts anybody.
-
-    Attributes:
-        principals: the exempt principals by name, and why.
-        client_ids: the client-ids by which ANONYMOUS clients are exempt, besides those of Kafka's own clients.
-        internal_client_ids: the forms of the client-ids of Kafka's own clients and quotahost's, by which they are
-            exempt where brokers don't authenticate to each other; "" where they do.
-        spared_topics: topics that the fence lets everybody write to.
     """
+
+    internal_client_ids: str  # the forms of the client-ids of Kafka's own clients and quotahost's; "" for none
+    client_ids: set[str]  # by which ANONYMOUS clients are exempt besides these
+    principals: dict[str, Reason]  # the exempt principals by name, and why
+    spared_topics: list[str]  # that the fence lets everybody write to
 
     def __init__(self, settings: Settings, broker: Mapping[str, str], brokers: Collection[str] = ()) -> None:
         """Know the listed principals and those of the cluster's ``brokers`` (``broker_principals``).
@@ -82,7 +80,7 @@ class Exemptions:
         plaintext = own.get("security.protocol", "plaintext").lower() == "plaintext"
         anonymous = ANONYMOUS not in brokers and "bootstrap.servers" in own and plaintext
         self.spared_topics = _spared_topics(settings, broker, anonymous)
-        self.client_ids: set[str] = set()
+        self.client_ids = set()
         # Under a PAUSE this broker's own snapshots must pass the fence before Kafka has reported the cluster.
         self._add({node_id(broker)})
 

@@ -29,7 +29,7 @@ from quotahost.broker.host.exemptions import Exemptions
 from quotahost.broker.host.messages import ALONE, EACH, EXEMPT, GROUP, NEWCOMER, Answers, Batch, Reason, shadow_text
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
-from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope, ScopeKind, State
+from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, ScopeKind, State
 from quotahost.settings.broker import Settings
 
 RETRY: Final = 5.0  # seconds between questions for clients whose supplier failed
@@ -306,7 +306,7 @@ class AnswerTable:
         return self.answers
 
     def answer(self, quota: Quota, source: int) -> Answer:
-        """A supplier's quota as Java takes it. Raises TypeError if it is no Quota, or its scope no Scope."""
+        """A supplier's quota as Java takes it. Raises TypeError if it is no Quota."""
         # By identity: a supplier's quotas are few, and hashing or checking one takes longer than to look it up.
         key = (id(quota), source)
         known = self._quotas.get(key)
@@ -319,8 +319,6 @@ class AnswerTable:
         # A wrong type must fail here, as the supplier's failure (contract, sentence 6), and not later as the host's.
         if not isinstance(quota, Quota):
             raise TypeError(f"a supplier must answer a Quota or None, not {quota!r:.200}")
-        if not isinstance(quota.scope, Scope):
-            raise TypeError(f"a quota's scope must be a Scope, not {quota.scope!r:.200}")
         code = int(quota.scope.kind.value)
         if quota.scope.kind is ScopeKind.GROUP:
             code = GROUP + self._groups.setdefault(quota.scope.name, len(self._groups))

@@ -328,10 +328,7 @@ class ClusterQuota:
         metrics.gauge("Shares", "", "Stale", 0 if fresh else 1)
         metrics.gauge("Shares", "", "Clients", shared)
         metrics.gauge("Shares", "", "Brokers", brokers)
-        self._log_change(fresh, brokers)
-
-    def _log_change(self, fresh: bool, brokers: int) -> None:
-        """Log when shares come and go, but not that there are none yet."""
+        # That there are none yet is no news.
         log, before = self._context.log, self._was_fresh
         if before is None and fresh:
             log.info("the shares of the cluster-wide quotas are there")
