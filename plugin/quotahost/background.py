@@ -116,7 +116,7 @@ class LoggedOnce:
         self._limit = LineLimit(clock=clock)
         self._logged = False
 
-    def report(self, text: str, *arguments: object, exc_info: bool = False) -> bool:
+    def report(self, text: str, *arguments: object, exc_info: bool | BaseException = False) -> bool:
         """Log the fault, unless it was logged since it began; returns whether it is logged.
 
         The arguments are those of ``Logger.log``. A fault that comes and goes is logged once a minute.

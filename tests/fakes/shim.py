@@ -11,7 +11,7 @@ from typing import Any
 from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, Gauge
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QUOTA_TYPES, Client, Factor, LogDir, QuotaType
-from quotahost.model.load import Load
+from quotahost.model.use import Load
 from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX

@@ -84,21 +84,7 @@ from quotahost.api.roles import (
 )
 
 __all__ = [
-    "Broker",
-    "ClientIdAware",
-    "ClientQuotaListener",
-    "ClusterListener",
-    "Context",
-    "DataSourceTask",
-    "DiskState",
-    "Disks",
-    "FactorListener",
-    "ForQuotaTypes",
-    "LimitAware",
-    "Metrics",
-    "QuotaFactorSource",
-    "QuotaPolicy",
-    "QuotaSupplier",
-    "Role",
-    "Ticking",
-]
+    "Broker", "ClientIdAware", "ClientQuotaListener", "ClusterListener", "Context", "DataSourceTask", "DiskState",
+    "Disks", "FactorListener", "ForQuotaTypes", "LimitAware", "Metrics", "QuotaFactorSource", "QuotaPolicy",
+    "QuotaSupplier", "Role", "Ticking",
+]  # fmt: skip

@@ -11,11 +11,12 @@ broker, while the standby's numbers are shown beside those of the other. In a br
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from quotahost.model import Client, ClientUsage, ClusterVolumes, LogDir, Look, Volume
 from quotahost.model.budgets import Budget, Part
-from quotahost.model.load import Load
+from quotahost.model.use import Load
 
 
 class Broker(Protocol):
@@ -116,6 +117,28 @@ class Metrics(Protocol):
 
     def forget(self, type: str, name: str) -> None:
         """No longer show any number of this type and name."""
+
+
+class Shown:
+    """The numbers of one type that are shown now, by name and attribute. Private to quotahost."""
+
+    def __init__(
+        self, metrics: Metrics, type: str, before: Mapping[str, Mapping[str, float]] = MappingProxyType({})
+    ) -> None:
+        """``before`` was shown by somebody else, and goes like the rest."""
+        self._metrics, self._type, self._numbers = metrics, type, before
+
+    def show(self, numbers: Mapping[str, Mapping[str, float]]) -> None:
+        """Show these, and no others."""
+        for name, before in self._numbers.items():
+            # A single number can't be taken away: the bean goes, and comes back with the numbers that are left.
+            if before.keys() - numbers.get(name, {}).keys():
+                self._metrics.forget(self._type, name)
+        for name, now in numbers.items():
+            if now != self._numbers.get(name):
+                for attribute, value in now.items():
+                    self._metrics.gauge(self._type, name, attribute, value)
+        self._numbers = numbers
 
 
 @dataclass(frozen=True, slots=True)

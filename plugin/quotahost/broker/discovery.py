@@ -30,13 +30,7 @@ from quotahost.text import nearest, redact
 
 
 class PluginError(QuotahostError):
-    """A plugin that can't be used: its role and name, what failed, and what to do.
-
-    Attributes:
-        role: the plugin's role.
-        name: the name of its entry point.
-        failed: what failed and what to do, without role and name.
-    """
+    """A plugin that can't be used: its role and name, what failed, and what to do."""
 
     def __init__(self, role: Role, name: str, failed: str) -> None:
         self.role, self.name, self.failed = role, name, failed
@@ -162,8 +156,7 @@ def _secrets(name: str, settings: Settings, entry: Any) -> list[str]:
 def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
     """Build the plugin with its context, and check that it can take the role; ``entry`` is what :func:`load` returned.
 
-    Raises:
-        PluginError: the plugin can't be built, or lacks a method of its role.
+    Raises PluginError if the plugin can't be built, or lacks a method of its role.
     """
     with failing(role, context.name, "cannot be built", _secrets(context.name, context.settings, entry)):
         plugin = entry(context)

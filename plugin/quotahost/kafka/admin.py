@@ -8,7 +8,7 @@ changes dynamic properties, for the task ``cordon``. The pipeline creates its ow
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -41,12 +41,9 @@ class Gathering(QuotahostError):
 def ensure_compacted(config: Mapping[str, Any], topic: str, brokers: int, patient: bool, gathering: bool) -> None:
     """Create the topic if it is absent, with one partition: readers need only the order of one key's records.
 
-    Args:
-        config: librdkafka's.
-        topic: its name.
-        brokers: the number of registered brokers; the topic gets as many replicas, up to three.
-        patient: whether to wait for brokers that are down, rather than to make do with those alive.
-        gathering: whether more brokers may register soon; if fewer than three have, the topic is not created then.
+    It gets as many replicas as ``brokers`` are registered, up to three. ``patient`` waits for brokers that are down
+    rather than to make do with those alive. While the cluster is ``gathering``, as more brokers may register soon, no
+    topic is created with fewer than three replicas.
 
     Raises:
         KafkaException: the topic can't be created or looked up (yet).
@@ -83,11 +80,8 @@ def _check_policy(admin: AdminClient, topic: str) -> None:
         log.debug("cleanup.policy of %s can't be read: %s", topic, failure)
         return
     if "compact" not in policy:
-        log.warning(
-            "topic %s has cleanup.policy=%s: set compact, or it grows and loses records of silent brokers",
-            topic,
-            policy,
-        )
+        text = "topic %s has cleanup.policy=%s: set compact, or it grows and loses records of silent brokers"
+        log.warning(text, topic, policy)
 
 
 def described(admin: AdminClient, kind: ResourceType, name: str, wait: float) -> dict[str, Any]:
@@ -108,36 +102,23 @@ _ASKED: Final = ("cleanup.policy", "min.insync.replicas", "max.message.bytes", "
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a topic is kept.
+    """How a topic is kept."""
 
-    Attributes:
-        replicas: of the partition that has fewest.
-        config: the properties that matter; None if the client may not see them.
-    """
-
-    replicas: int
-    config: Mapping[str, str] | None
+    replicas: int  # of the partition that has fewest
+    config: Mapping[str, str] | None  # the properties that matter; None if the client may not see them
 
 
 def shape(admin: AdminClient, topic: Any, may_see: bool, wait: float) -> Shape:
-    """The shape of a topic.
+    """The shape of a topic, from what ``describe_topics`` said of it.
 
-    Args:
-        admin: connected.
-        topic: what ``describe_topics`` said of it.
-        may_see: whether the client has DescribeConfigs there.
-        wait: seconds to wait for its configuration.
+    ``may_see`` says whether the client has DescribeConfigs there; ``wait`` is seconds, for the configuration.
     """
-    replicas = min((len(partition.replicas) for partition in topic.partitions), default=0)
-    return Shape(replicas, _config(admin, topic.name, wait) if may_see else None)
-
-
-def _config(admin: AdminClient, topic: str, wait: float) -> dict[str, str] | None:
-    try:
-        entries = described(admin, ResourceType.TOPIC, topic, wait)
-    except (KafkaException, TimeoutError):
-        return None
-    return {name: str(entries[name].value) for name in _ASKED if name in entries}
+    config: dict[str, str] | None = None
+    if may_see:
+        with suppress(KafkaException, TimeoutError):
+            entries = described(admin, ResourceType.TOPIC, topic.name, wait)
+            config = {name: str(entries[name].value) for name in _ASKED if name in entries}
+    return Shape(min((len(partition.replicas) for partition in topic.partitions), default=0), config)
 
 
 # ---- a broker's dynamic properties ----
@@ -147,15 +128,10 @@ _CONFIG_WAIT: Final = 10.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A property that is a list.
+    """A property that is a list."""
 
-    Attributes:
-        entries: its entries, of whatever source.
-        elsewhere: it has a value in server.properties, or for all brokers of the cluster, which one for this broker
-            alone would hide.
-    """
-
-    entries: tuple[str, ...] = ()
+    entries: tuple[str, ...] = ()  # of whatever source
+    #: It has a value in server.properties, or for all brokers of the cluster, which one for this broker would hide.
     elsewhere: bool = False
 
 
@@ -194,24 +170,16 @@ class BrokerConfig:
         subtract: Mapping[str, Iterable[str]] | None = None,
         put: Mapping[str, str | None] | None = None,
     ) -> None:
-        """Change several properties at once: all or none.
+        """Change several properties at once, all or none: lists get and lose entries, others are put (None: removed).
 
-        Args:
-            append: entries that lists get, unless they have them.
-            subtract: entries that lists lose.
-            put: new values; None takes the property away.
-
-        Raises:
-            Unreachable: there is no answer, or the right is missing (AlterConfigs on the cluster).
+        Raises Unreachable if there is no answer, or the right is missing (AlterConfigs on the cluster).
         """
-        operations = AlterConfigOpType
-        entries = [_entry(name, ",".join(values), operations.APPEND) for name, values in (append or {}).items()]
-        entries += [_entry(name, ",".join(values), operations.SUBTRACT) for name, values in (subtract or {}).items()]
-        entries += [
-            _entry(name, value or "", operations.DELETE if value is None else operations.SET)
-            for name, value in (put or {}).items()
-        ]
-        resource = ConfigResource(ResourceType.BROKER, self._broker, incremental_configs=entries)
+        how = AlterConfigOpType
+        changes = [(name, ",".join(entries), how.APPEND) for name, entries in (append or {}).items()]
+        changes += [(name, ",".join(entries), how.SUBTRACT) for name, entries in (subtract or {}).items()]
+        changes += [(n, value or "", how.DELETE if value is None else how.SET) for n, value in (put or {}).items()]
+        changed = [ConfigEntry(name, value, incremental_operation=operation) for name, value, operation in changes]
+        resource = ConfigResource(ResourceType.BROKER, self._broker, incremental_configs=changed)
         with _answered():
             self._client().incremental_alter_configs([resource], request_timeout=_CONFIG_WAIT)[resource].result(
                 _CONFIG_WAIT
@@ -229,7 +197,3 @@ def _answered() -> Iterator[None]:
         yield
     except (KafkaException, TimeoutError) as error:
         raise Unreachable(str(error) or "no answer") from None
-
-
-def _entry(name: str, value: str, operation: AlterConfigOpType) -> ConfigEntry:
-    return ConfigEntry(name, value, incremental_operation=operation)

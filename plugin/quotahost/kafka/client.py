@@ -8,7 +8,7 @@ sentence why not. librdkafka itself says only that it timed out; why each try fa
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from quotahost.api import Context
@@ -71,6 +71,17 @@ class Connection:
 
     def _show(self) -> None:
         self._context.metrics.gauge("Connection", self._name, "Connected", float(bool(self._connected)))
+
+
+def partitions(client: AdminClient | Consumer, topic: str, wait: float) -> list[int]:
+    """The numbers of a topic's partitions; waits so many seconds at most.
+
+    Raises KafkaException if nobody answers, or there is no such topic.
+    """
+    metadata = client.list_topics(topic, timeout=wait).topics[topic]
+    if metadata.error is not None:  # librdkafka reports an absent topic so, and raises nothing
+        raise KafkaException(metadata.error)
+    return list(metadata.partitions)
 
 
 # ---- commands ----

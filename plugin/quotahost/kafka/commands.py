@@ -22,7 +22,7 @@ from confluent_kafka import (
 
 from quotahost.errors import QuotahostError
 from quotahost.kafka.admin import ensure_compacted
-from quotahost.kafka.client import reach
+from quotahost.kafka.client import partitions, reach
 from quotahost.records.watch import KEY, Watch, encode
 
 _WAIT: Final = 10.0  # seconds for each answer
@@ -60,12 +60,9 @@ class CompactedTopic:
     """A compacted topic of a running cluster."""
 
     def __init__(self, config: Mapping[str, str], topic: str, client_id: str) -> None:
-        """Nothing is connected yet.
+        """Nothing is connected yet. By the ``client_id`` the fence knows this client where nobody authenticates.
 
-        Args:
-            config: librdkafka's, with ``bootstrap.servers``; it may contain secrets, of which nothing is shown.
-            topic: its name.
-            client_id: by which the fence knows this client where nobody authenticates.
+        ``config`` is librdkafka's, with ``bootstrap.servers``; it may contain secrets, of which nothing is shown.
         """
         self.name = topic
         self._config = _options(config, client_id)
@@ -77,18 +74,16 @@ class CompactedTopic:
         (``quotahost.kafka.client``).
         """
         try:
-            topic = reach(self._config, _WAIT).list_topics(self.name, timeout=_WAIT).topics[self.name]
+            numbers = partitions(reach(self._config, _WAIT), self.name, _WAIT)
         except KafkaException as failure:
-            raise self._failed("read", failure.args[0]) from None
-        if topic.error is not None:
-            if topic.error.code() in _ABSENT:
+            if failure.args[0].code() in _ABSENT:
                 return
-            raise self._failed("read", topic.error)
+            raise self._failed("read", failure.args[0]) from None
         # An open transaction, of whomever, would hide all records after its first one.
         consumer = _consumer(self._config, enable_partition_eof=True, isolation_level="read_uncommitted")
         try:
-            consumer.assign([TopicPartition(self.name, number, OFFSET_BEGINNING) for number in topic.partitions])
-            yield from self._to_the_end(consumer, set(topic.partitions))
+            consumer.assign([TopicPartition(self.name, number, OFFSET_BEGINNING) for number in numbers])
+            yield from self._to_the_end(consumer, set(numbers))
         finally:
             consumer.close()
 
@@ -110,16 +105,10 @@ class CompactedTopic:
                     raise self._failed("read", error)
 
     def write(self, records: Mapping[bytes, bytes | None]) -> dict[bytes, str]:
-        """Write values by key (None is a tombstone); returns once each is on all replicas in sync, or has failed.
+        """Write values by key (None is a tombstone), and make the topic if it is absent.
 
-        The topic is made if it is absent.
-
-        Returns:
-            Of those that were not written the reason, by key.
-
-        Raises:
-            TopicFailed: the topic is absent, and can't be made.
-            NoAnswer: as read.
+        Returns once each value is on all replicas in sync, or has failed: by key the reason of those that were not
+        written. Raises TopicFailed if the topic is absent and can't be made; NoAnswer as read.
         """
         if not records:
             return {}
@@ -147,7 +136,6 @@ class CompactedTopic:
         return failed
 
     def _failed(self, what: str, error: KafkaError) -> TopicFailed:
-        """Why the topic can't be read, made or written, in words."""
         if error.code() in _DENIED:
             reason = "this client may not; give the principal the rights of docs/security.md"
         elif error.code() == KafkaError._MSG_TIMED_OUT:
@@ -173,16 +161,9 @@ class Watching:
     """A connection to a cluster whose brokers are watched. One thread reads; any may ask."""
 
     def __init__(self, config: Mapping[str, str], watch_topic: str, looks_topic: str) -> None:
-        """Connect.
+        """Connect; the watch is written to one topic, and the brokers answer in the other. ``config`` as above.
 
-        Args:
-            config: librdkafka's, with ``bootstrap.servers``; it may contain secrets, of which nothing is shown.
-            watch_topic: the topic to which the watch is written.
-            looks_topic: the topic in which the brokers answer.
-
-        Raises:
-            NoAnswer: no broker answers, or the configuration is wrong (``quotahost.kafka.client``).
-            NotWatched: a topic is absent, or this client may not use it.
+        Raises NoAnswer as CompactedTopic; NotWatched if a topic is absent, or this client may not use it.
         """
         self._topic, self._looks = watch_topic, looks_topic
         options = _options(config, config.get("client.id", _WATCHER))
@@ -191,9 +172,10 @@ class Watching:
         self._consumer = _consumer(options, group_id=_WATCHER)
         self._failure: KafkaError | None = None
         self._partitions(watch_topic, "Write")
-        partitions = self._partitions(looks_topic, "Read")
         # From the end: what stands there was for others. The broker is asked for the end now, before anybody answers.
-        ends = [TopicPartition(looks_topic, partition, self._end(looks_topic, partition)) for partition in partitions]
+        ends = [
+            TopicPartition(looks_topic, n, self._end(looks_topic, n)) for n in self._partitions(looks_topic, "Read")
+        ]
         self._consumer.assign(ends)
 
     def brokers(self) -> frozenset[str]:
@@ -236,12 +218,9 @@ class Watching:
 
     def _partitions(self, topic: str, right: str) -> list[int]:
         try:
-            metadata = self._admin.list_topics(topic, timeout=_WAIT).topics[topic]
+            return partitions(self._admin, topic, _WAIT)
         except KafkaException as failure:
             raise self._refused(failure.args[0], topic, right) from None
-        if metadata.error is not None:
-            raise self._refused(metadata.error, topic, right)
-        return list(metadata.partitions)
 
     def _end(self, topic: str, partition: int) -> int:
         try:

@@ -22,7 +22,7 @@ from confluent_kafka import (
 
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
-from quotahost.kafka.client import Connection, client_config
+from quotahost.kafka.client import Connection, client_config, partitions
 
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
 _BATCH: Final = 500  # records
@@ -69,15 +69,10 @@ class Follower:
     """
 
     def __init__(
-        self,
-        context: Context[object],
-        topic: str,
-        reader: Reader,
-        silence: float = 60.0,
-        absent: Callable[[], None] = lambda: None,
-        partition_of: Callable[[int], int] | None = None,
+        self, context: Context[object], topic: str, reader: Reader, silence: float = 60.0,
+        absent: Callable[[], None] = lambda: None, partition_of: Callable[[int], int] | None = None,
         connection: str = "",
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Start the thread, which calls ``absent`` whenever the topic doesn't exist.
 
         After ``silence`` seconds without any record the topic is read again: somebody should have written by then, so
@@ -136,22 +131,22 @@ class Follower:
         )
         try:
             self._again.clear()
-            partitions = self._partitions(consumer)
+            assigned = self._partitions(consumer)
             # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
-            consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in partitions])
+            consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in assigned])
             self._connection.works()
-            self._read(consumer, partitions)
+            self._read(consumer, assigned)
         finally:
             consumer.close()
 
-    def _read(self, consumer: Consumer, partitions: set[int]) -> None:
+    def _read(self, consumer: Consumer, assigned: set[int]) -> None:
         """Hand on records until the place is lost, or there is a reason to read all again."""
-        live, unread = False, set(partitions)  # those whose end was not reached yet
+        live, unread = False, set(assigned)  # those whose end was not reached yet
         last_record_at = looked_at = time.monotonic()
         while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence:
             if time.monotonic() - looked_at > _LOOK:
                 looked_at = time.monotonic()
-                if self._grown(consumer, partitions):
+                if self._grown(consumer, assigned):
                     return
             if self._again.is_set():
                 return
@@ -171,11 +166,11 @@ class Follower:
                 self._reader.caught_up()
                 self._fault.healed()
 
-    def _grown(self, consumer: Consumer, partitions: set[int]) -> bool:
+    def _grown(self, consumer: Consumer, assigned: set[int]) -> bool:
         try:
             current = self._partitions(consumer)
             self._connection.works()  # in an empty topic no record ever shows that a fault is over
-            return not current <= partitions
+            return not current <= assigned
         except KafkaException:  # reading goes on, and shows by itself whether the topic or the cluster is gone
             return False
 
@@ -185,12 +180,8 @@ class Follower:
         return error.code() in _PLACE_LOST
 
     def _partitions(self, consumer: Consumer) -> set[int]:
-        metadata = consumer.list_topics(self._topic, timeout=2.0).topics[self._topic]
-        # librdkafka reports a topic that is absent here, and raises nothing.
-        if metadata.error is not None:
-            raise KafkaException(metadata.error)
-        partitions = set(metadata.partitions)
-        return {self._partition_of(len(partitions))} if self._partition_of else partitions
+        found = set(partitions(consumer, self._topic, wait=2.0))
+        return {self._partition_of(len(found))} if self._partition_of else found
 
 
 def _written_ms(message: Message) -> int | None:

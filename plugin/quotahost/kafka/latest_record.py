@@ -23,35 +23,12 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Stamps:
-    """The times of a record that was just read.
-
-    Attributes:
-        captured_at: the record's own time.
-        live: as for ``follower.Reader``.
-        written_ms: Kafka's timestamp, as for ``follower.Reader``.
-        age_ms: the delay from capture to writing, in ms, that the record states; None if it states none.
-    """
-
-    captured_at: datetime
-    live: bool
-    written_ms: int | None = None
-    age_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Arrival(Generic[R]):
-    """A record, and when this reader learns of it.
-
-    Attributes:
-        record: it.
-        arrived_at: monotonic seconds, in the past if the record was in the topic before.
-        delay: seconds from the capture of its contents to its writing.
-    """
+    """A record, and when this reader learned of it."""
 
     record: R
-    arrived_at: float
-    delay: float = 0.0
+    arrived_at: float  # monotonic seconds, in the past if the record was in the topic before
+    delay: float = 0.0  # seconds from the capture of its contents to its writing
 
 
 class ArrivalClock:
@@ -62,19 +39,24 @@ class ArrivalClock:
         self.now, self._wall = clock, wall
         self._ahead: float | None = None  # seconds by which Kafka's clock is ahead of the monotonic one
 
-    def arrival(self, record: R, stamps: Stamps, before: Arrival[R] | None, validity: float) -> Arrival[R]:
+    def arrival(
+        self, record: R, before: Arrival[R] | None, validity: float, captured_at: datetime, live: bool,
+        written_ms: int | None, age_ms: int | None = None,
+    ) -> Arrival[R]:  # fmt: skip
         """The arrival of a record that was just read and that replaces ``before``; ``validity`` in seconds.
 
-        A ``live`` one arrives now. One that was in the topic before arrived when it was written: by Kafka's clock, as
-        far as live records have shown it, else by this machine's.
+        ``captured_at`` is the record's own time, ``age_ms`` the delay from capture to writing that it states, if it
+        states one; the others as for ``follower.Reader``. A ``live`` record arrives now. One that was in the topic
+        before arrived when it was written: by Kafka's clock, as far as live records have shown it, else by this
+        machine's.
         """
-        now, written_ms = self.now(), stamps.written_ms
-        delay = delay_ms(stamps.age_ms, stamps.captured_at, written_ms, int(validity * 1000)) / 1000
+        now = self.now()
+        delay = delay_ms(age_ms, captured_at, written_ms, int(validity * 1000)) / 1000
         arrived_at = now
-        if stamps.live:
+        if live:
             self._ahead = self._ahead if written_ms is None else written_ms / 1000 - now
         elif written_ms is None:
-            arrived_at -= max(0.0, self._wall() - stamps.captured_at.timestamp() - delay)
+            arrived_at -= max(0.0, self._wall() - captured_at.timestamp() - delay)
         else:
             kafkas = self._wall() if self._ahead is None else now + self._ahead
             arrived_at -= max(0.0, kafkas - written_ms / 1000)
@@ -114,16 +96,15 @@ class LatestRecord(Generic[P]):
     def take(self, record: P, live: bool, validity: float, written_ms: int | None = None) -> str:
         """Keep the record if it is newer; ``validity`` in seconds, the others as for ``follower.Reader``.
 
-        Returns:
-            "" if nothing is wrong with the record, else the reason why it is refused: ``late``; ``other-pipeline`` if
-            a pipeline of a newer run publishes at the same time; ``ahead`` if it claims a run of the future.
+        It returns "", or why the record is refused: ``late``; ``other-pipeline`` if a pipeline of a newer run publishes
+        at the same time; ``ahead`` if it claims a run of the future.
         """
         if record.run > self._wall() * 1000 + _AHEAD_MS:
             return "ahead"
         with self._lock:
             kept = self._kept
             if kept is None or self._replaces(record, kept, live, validity):
-                self._kept = self._clock.arrival(record, Stamps(record.computed_at, live, written_ms), kept, validity)
+                self._kept = self._clock.arrival(record, kept, validity, record.computed_at, live, written_ms)
                 # Only a kept record that was too old can have given way to an older run.
                 if kept and record.run < kept.record.run:
                     self._outlived = kept.record.run

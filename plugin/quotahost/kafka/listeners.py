@@ -172,14 +172,9 @@ Keystores: TypeAlias = Callable[[Mapping[str, str]], dict[str, str]]
 IDENTIFICATION: Final = "ssl.endpoint.identification.algorithm"
 #: Properties that have the same name and meaning in both; librdkafka refuses the names that it doesn't know.
 _SAME: Final = (
-    "bootstrap.servers",
-    "security.protocol",
-    "sasl.mechanism",
-    "client.id",
-    "request.timeout.ms",
-    IDENTIFICATION,
+    "bootstrap.servers", "security.protocol", "sasl.mechanism", "client.id", "request.timeout.ms", IDENTIFICATION,
     "ssl.cipher.suites",
-)
+)  # fmt: skip
 _PEM: Final = ("ssl.ca.pem", "ssl.key.pem", "ssl.certificate.pem")
 
 

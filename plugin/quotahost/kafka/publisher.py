@@ -37,25 +37,14 @@ class Publisher:
     """
 
     def __init__(
-        self,
-        context: Context[object],
-        topic: str,
-        what: str,
-        lost: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic,
-        more: Sequence[str] = (),
-        connection: str = "",
-    ) -> None:
-        """Nothing is connected yet.
+        self, context: Context[object], topic: str, what: str, lost: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic, more: Sequence[str] = (), connection: str = "",
+    ) -> None:  # fmt: skip
+        """Nothing is connected yet; ``clock`` in seconds, monotonic.
 
-        Args:
-            context: the task's.
-            topic: its name; compacted, created if absent.
-            what: is published, in words for the log.
-            lost: is called, on the thread that calls ``busy`` or ``send``, when a record was not delivered.
-            clock: in seconds, monotonic.
-            more: other topics that are created with it.
-            connection: the name of its metric, the plugin's if it is "".
+        The topic is compacted, and created if it is absent, as are ``more`` topics with it. ``what`` is published, in
+        words for the log. ``lost`` is called, on the thread that calls ``busy`` or ``send``, when a record was not
+        delivered. ``connection`` is the name of its metric, the plugin's if it is "".
         """
         self._topics = (topic, *more)
         self._context, self._topic, self._what, self._lost = context, topic, what, lost
@@ -65,6 +54,7 @@ class Publisher:
         self._started = clock()
         self._answered_at: float | None = None  # when the cluster first said which brokers are registered
         self._in_flight = False
+        self._topics_gone = False
         self._logged_error = ""
         self._limit = LineLimit(_LINES, clock)
         context.metrics.count("Publication", "", "Errors", 0)
@@ -78,6 +68,8 @@ class Publisher:
 
     def send(self, key: bytes, make: Callable[[], bytes]) -> None:
         """Write the value that ``make`` returns. If that or the writing fails, ``lost`` is called, now or later."""
+        if self._topics_gone:  # only now: a record that was on its way would never be heard of again
+            self._topics_gone, self._producer = False, None
         try:
             # Within the try: what the record is made of may fail, too, and the task must then try again.
             value = make()
@@ -89,11 +81,10 @@ class Publisher:
             self._failed(failure)
 
     def make_topics(self) -> None:
-        """Look up the topics before the next record, and create those that are gone."""
-        self._producer = None
+        """Look up the topics before the next record, and create those that are gone. Any thread may call."""
+        self._topics_gone = True
 
     def close(self) -> None:
-        """Wait up to a second for the record that is on its way."""
         if self._producer is not None:
             self._producer.flush(_FLUSH)
 

@@ -17,42 +17,27 @@ _FIRST_RETRY: Final = 0.5  # seconds between tries until the first answer
 
 
 class ClusterPoll:
-    """Calls ``ask`` at once and then periodically.
-
-    Attributes:
-        answered: whether the cluster has answered at least once.
-    """
+    """Calls ``ask`` at once and then periodically."""
 
     def __init__(
-        self,
-        context: Context[object],
-        name: str,
-        ask: Callable[[], None],
-        period: Callable[[], float],
-        failure: str,
+        self, context: Context[object], name: str, ask: Callable[[], None], period: Callable[[], float], failure: str,
         clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Start the thread.
+    ) -> None:  # fmt: skip
+        """Start the thread ``quotahost-NAME``; ``period`` and ``clock`` in seconds.
 
-        Args:
-            context: the plugin's.
-            name: the thread is named ``quotahost-NAME``.
-            ask: asks the cluster and keeps the answer; it may block, and raises if there is no answer.
-            period: seconds between two questions.
-            failure: the log line for an exception of ``ask``, with one ``%s`` for it; logged once until it heals.
-            clock: in seconds, monotonic.
+        ``ask`` asks the cluster and keeps the answer; it may block, and raises if there is no answer. ``failure`` is
+        the log line about that, with one ``%s`` for the exception; it is logged once until it heals.
         """
         self._context, self._ask, self._failure = context, ask, failure
         self._clock, self._started = clock, clock()
         self._fault = LoggedOnce(context.log)
-        self.answered = False
+        self.answered = False  # whether the cluster has done so at least once
         # A thread of the context, because `ask` calls into Java, and such a thread must leave the JVM before it ends.
         self._loop = Periodic(
             name, self._try, lambda: period() if self.answered else min(_FIRST_RETRY, period()), context.start_thread
         )
 
     def close(self) -> None:
-        """End the thread; one that waits for an answer is left to end by itself."""
         self._loop.close()
 
     def _try(self) -> None:

@@ -35,54 +35,35 @@ _DENIED: Final = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTH
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """An ACL that allows something on a topic.
+    """An ACL that allows something on a topic."""
 
-    Attributes:
-        topic: the topic that was asked for.
-        principal: whom it allows, ``User:*`` for everybody.
-        pattern: kind and name of the resource, such as "prefixed __quota".
-        operation: as ACLs name it.
-    """
-
-    topic: str
-    principal: str
-    pattern: str
-    operation: str
+    topic: str  # that was asked for
+    principal: str  # whom it allows, ``User:*`` for everybody
+    pattern: str  # kind and name of the resource, such as "prefixed __quota"
+    operation: str  # as ACLs name it
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What a cluster says of some topics.
+    """What a cluster says of some topics."""
 
-    Attributes:
-        own: by topic that exists or is denied, the operations that the asking client may do, in ACLs' names.
-        cluster: the operations that it may do on the cluster itself. Without an authorizer that is all of them.
-        acls: the ACLs that allow anybody something on these topics. None if the client may not look at ACLs.
-        missing: the topics that don't exist, with whether the client may create them.
-        group: whether it may ask for the coordinator of the plugins' groups; true if that wasn't asked.
-        shapes: by topic, its replicas and its configuration, as far as the client may see it.
-        brokers: how many brokers are alive; 0 if that wasn't asked.
-    """
-
-    own: Mapping[str, frozenset[str]]
-    cluster: frozenset[str]
-    acls: tuple[Acl, ...] | None
-    missing: Mapping[str, bool] = field(default_factory=dict)
-    group: bool = True
-    shapes: Mapping[str, Shape] = field(default_factory=dict)
-    brokers: int = 0
+    own: Mapping[
+        str, frozenset[str]
+    ]  # by topic that exists or is denied, what the asking client may do, as ACLs name it
+    cluster: frozenset[str]  # what it may do on the cluster itself; without an authorizer that is everything
+    acls: tuple[Acl, ...] | None  # that allow anybody something on these topics; None if it may not look at ACLs
+    missing: Mapping[str, bool] = field(default_factory=dict)  # topics that don't exist; whether it may create them
+    group: bool = True  # whether it may ask for the coordinator of the plugins' groups; true if that wasn't asked
+    shapes: Mapping[str, Shape] = field(default_factory=dict)  # by topic, as far as the client may see it
+    brokers: int = 0  # how many are alive; 0 if that wasn't asked
 
 
 def ask(config: Mapping[str, str], topics: Collection[str], with_group: bool = False) -> Rights:
-    """Ask the cluster, within about a minute.
+    """Ask the cluster about these topics, within about a minute.
 
-    Args:
-        config: librdkafka's, with ``bootstrap.servers``; it may contain secrets, of which nothing is shown.
-        topics: the names of the topics.
-        with_group: whether to ask for the plugins' groups; for that Kafka makes its topic of offsets, if it is missing.
-
-    Raises:
-        NoAnswer: it can't be reached by this client; the message has the reason.
+    ``config`` is librdkafka's, with ``bootstrap.servers``; it may contain secrets, of which nothing is shown.
+    ``with_group`` asks for the plugins' groups, too; for that Kafka makes its topic of offsets, if it is missing.
+    Raises NoAnswer with the reason if this client can't reach the cluster.
     """
     admin = reach(config, _WAIT)
     try:

@@ -24,29 +24,7 @@ from quotahost.model.use import ClientUsage, ClientUse, Cluster, LimitedBy, LogD
 from quotahost.model.volumes import ClusterVolumes, Factor, State, Volume
 
 __all__ = [
-    "DEFAULT",
-    "MAX_RATE",
-    "QUOTA_TYPES",
-    "UNLIMITED",
-    "Client",
-    "ClientQuotaChange",
-    "ClientUsage",
-    "ClientUse",
-    "Cluster",
-    "ClusterVolumes",
-    "Default",
-    "Factor",
-    "Limit",
-    "LimitType",
-    "LimitedBy",
-    "LogDir",
-    "Look",
-    "Quota",
-    "QuotaEntity",
-    "QuotaType",
-    "Scope",
-    "ScopeKind",
-    "State",
-    "Volume",
-    "VolumeUse",
-]
+    "DEFAULT", "MAX_RATE", "QUOTA_TYPES", "UNLIMITED", "Client", "ClientQuotaChange", "ClientUsage", "ClientUse",
+    "Cluster", "ClusterVolumes", "Default", "Factor", "Limit", "LimitType", "LimitedBy", "LogDir", "Look", "Quota",
+    "QuotaEntity", "QuotaType", "Scope", "ScopeKind", "State", "Volume", "VolumeUse",
+]  # fmt: skip

@@ -1,10 +1,10 @@
 """What a broker tells of itself and of its cluster: brokers, log directories, who uses what, how full its volumes are.
 
 Plugins get these values from ``Context.broker`` and the listener ``cluster_changed``, operators see a :class:`Look` in
-``quotahost top``. Public, by :mod:`quotahost.model`, but for TopicUse and MeasuredVolume.
+``quotahost top``. Public, by :mod:`quotahost.model`, but for Load, TopicUse and MeasuredVolume.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Self
@@ -67,6 +67,20 @@ class ClientUsage:
     limit: float | None
     delay: float
     idle: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What Kafka measures of a broker's own load, as counters that only grow, as of one moment.
+
+    The idle share of an interval is the difference of a counter, divided by the difference of ``at_ns``. What this
+    Kafka doesn't tell is -1, or empty.
+    """
+
+    at_ns: int  # the moment, in ns of Java's monotonic clock
+    handlers_idle_ns: int  # for how long the request handlers have waited for requests, in the mean of them
+    network_idle_ns: Mapping[str, int]  # by listener, for how long its network threads have waited for the network
+    queued: int  # how many requests wait for a handler now
 
 
 class LimitedBy(StrEnum):
@@ -160,38 +174,23 @@ class VolumeUse:
 
 @dataclass(frozen=True, slots=True)
 class TopicUse:
-    """What a topic, or several together, takes of a volume.
+    """What a topic, or several together, takes of a volume."""
 
-    Attributes:
-        name: with a note where it is being deleted; what is no topic stands in brackets.
-        used: bytes on the disk.
-        written: bytes/s that were appended.
-    """
-
-    name: str
-    used: int
-    written: float
+    name: str  # with a note where it is being deleted; what is no topic stands in brackets
+    used: int  # bytes on the disk
+    written: float  # bytes/s that were appended
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredVolume:
-    """A volume that was looked at twice, and what fills it.
+    """A volume that was looked at twice, and what fills it."""
 
-    Attributes:
-        volume: as it was at the second look.
-        directories: its log directories.
-        seconds: between the looks.
-        growth: bytes/s by which its consumption changed, of whatever files.
-        topics: those that take most, then others that grow most; the last may be the sum of all others.
-        unread: what could not be listed, and why.
-    """
-
-    volume: Volume
-    directories: Sequence[str]
-    seconds: float
-    growth: float
-    topics: Sequence[TopicUse]
-    unread: Sequence[str] = ()
+    volume: Volume  # as it was at the second look
+    directories: Sequence[str]  # its log directories
+    seconds: float  # between the looks
+    growth: float  # bytes/s by which its consumption changed, of whatever files
+    topics: Sequence[TopicUse]  # those that take most, then others that grow most; the last may be the sum of the rest
+    unread: Sequence[str] = ()  # what could not be listed, and why
 
     def until(self, consumed: float | None) -> float | None:
         """Seconds until so many bytes are used at this growth; None if that is never, or the bytes aren't known."""

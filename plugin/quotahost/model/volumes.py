@@ -179,17 +179,11 @@ _SWITCH: Final = 20  # a switch lets go over a twentieth of the bytes at which i
 
 @dataclass(frozen=True, slots=True)
 class ByteLimits:
-    """Between which consumptions, in bytes, a volume's factor falls from 1 to 0; ``soft <= hard``.
+    """Between which consumptions, in bytes, a volume's factor falls from 1 to 0; ``soft <= hard``."""
 
-    Attributes:
-        soft: the factor is 1 up to here.
-        hard: the factor is 0 from here on.
-        contradict: the hard limit is reached before the soft one; both attributes are the hard limit then.
-    """
-
-    soft: int
-    hard: int
-    contradict: bool = False
+    soft: int  # the factor is 1 up to here
+    hard: int  # the factor is 0 from here on
+    contradict: bool = False  # the hard limit is reached before the soft one; both attributes are the hard limit then
 
     def breaches_hard(self, consumed: int) -> bool:
         """Whether the hard limit is reached; then the factor is 0."""
@@ -250,21 +244,13 @@ MAX_AFFECTED: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SlowedBudget:
-    """A budget of storage whose factor is below 1.
-
-    Attributes:
-        name: the budget's.
-        factor: for those who write to its topics, 0.0 to 1.0; at 0 requests to these are turned back.
-        topics: those with a replica on this broker.
-        place: which budget it is, in words for an operator.
-        error: what a client is told whose request is turned back.
-    """
+    """A budget of storage whose factor is below 1."""
 
     name: str
-    factor: float
-    topics: frozenset[str]
-    place: str = ""
-    error: str = ""
+    factor: float  # for those who write to its topics, 0.0 to 1.0; at 0 requests to these are turned back
+    topics: frozenset[str]  # those with a replica on this broker
+    place: str = ""  # which budget it is, in words for an operator
+    error: str = ""  # what a client is told whose request is turned back
 
 
 @dataclass(frozen=True, slots=True)

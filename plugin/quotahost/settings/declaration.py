@@ -2,7 +2,7 @@
 
 A property is declared once (``settings.properties``): the type says how its text is parsed and shown, the docstring
 what the documents and ``doctor`` print, the arguments its name, its default, and whether a change takes effect live.
-``settings.reader`` fills the models and shows them. What is wrong with a property is a :class:`Problem` in any case:
+``settings.broker`` fills the models and shows them. What is wrong with a property is a :class:`Problem` in any case:
 the property, its value, and what would be right.
 """
 
@@ -32,23 +32,14 @@ class Frozen(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A declared property.
+    """A declared property."""
 
-    Attributes:
-        name: without the common prefix; one that ends in ``*`` stands for a family of properties.
-        path: the attributes that lead to its value in ``Settings``.
-        default: as an operator would write it, or words that describe it; "" for none.
-        unit: the unit of its value, and how the value is shown.
-        live: whether a change takes effect without a restart of the broker.
-        doc: what it means.
-    """
-
-    name: str
-    path: tuple[str, ...]
-    default: str
-    unit: Unit
-    live: bool
-    doc: str
+    name: str  # without the common prefix; one that ends in ``*`` stands for a family of properties
+    path: tuple[str, ...]  # the attributes that lead to its value in ``Settings``
+    default: str  # as an operator would write it, or words that describe it; "" for none
+    unit: Unit  # of its value, and how the value is shown
+    live: bool  # whether a change takes effect without a restart of the broker
+    doc: str  # what it means
 
     @property
     def is_family(self) -> bool:
@@ -57,19 +48,12 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with one property, and what would be right.
+    """What is wrong with one property, and what would be right."""
 
-    Attributes:
-        property: its full name; one that ends in ``.*`` stands for all names that begin so.
-        wrong: what is wrong, and the remedy.
-        value: None where it may be a secret.
-        unknown: whether nobody here reads a property of this name, whatever its value.
-    """
-
-    property: str
-    wrong: str
-    value: str | None = None
-    unknown: bool = False
+    property: str  # its full name; one that ends in ``.*`` stands for all names that begin so
+    wrong: str  # what is wrong, and the remedy
+    value: str | None = None  # None where it may be a secret
+    unknown: bool = False  # whether nobody here reads a property of this name, whatever its value
 
     def names(self, property: str) -> bool:
         is_family = self.property.endswith("*")
@@ -99,12 +83,8 @@ def reason(details: ErrorDetails) -> str:
 def declare(name: str, *, default: Any = None, words: str = "", live: bool = True, repr: bool = True) -> Any:
     """A pydantic field that is the property ``name``; its type brings the parser, its docstring the meaning.
 
-    Args:
-        name: without the common prefix.
-        default: as an operator would write it; a function makes it of the fields before it.
-        words: what a function's default is, for people.
-        live: whether a change takes effect without a restart.
-        repr: whether ``repr`` of the settings shows it.
+    The ``default`` is as an operator would write it; a function makes it of the fields before it, and ``words`` say for
+    people what it is. ``repr`` says whether that of the settings shows the value.
     """
     kind = "default_factory" if callable(default) else "default"
     extra: dict[str, Any] = {"property": name, "words": words, "live": live}

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from quotahost.model import State
+from quotahost.model import QuotaType, State
 from quotahost.records.topics import PREFIX as TOPIC_PREFIX
 from quotahost.records.topics import SPARED, TOPICS
 from quotahost.settings.declaration import Frozen, declare
@@ -41,6 +41,12 @@ from quotahost.units.show import show_number
 #: Both need the snapshots of all brokers: `cluster-volumes` gets them summed up by the pipeline.
 SNAPSHOT_READERS: Final = ("snapshots", "cluster-volumes")
 _TOTAL: Final = "topics.total.bytes.in.per.sec.threshold"
+
+
+def rates_of(given: "StaticSettings | NewcomerSettings") -> dict[QuotaType, float | None]:
+    """By quota type the rate of the field that bears its name; None is unlimited, or not set."""
+    return {quota_type: getattr(given, quota_type.lower()) for quota_type in QuotaType}
+
 
 # ---- plugins, and the rates of one of them ----
 
@@ -130,7 +136,6 @@ class PluginSettings(Frozen):
 
     @property
     def factor_source(self) -> str | None:
-        """The factor source that watches the disks."""
         return of_volumes(self.factor_sources)
 
 

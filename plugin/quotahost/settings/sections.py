@@ -47,11 +47,8 @@ def property_names(model: type[BaseModel] | None) -> dict[str, str]:
     A field whose alias contains a dot has that name, so that a plugin can have names such as ``produce.default``.
     """
     fields = model.model_fields if model else {}
-    return {_property_name(field, info.validation_alias): field for field, info in fields.items()}
-
-
-def _property_name(field: str, alias: object) -> str:
-    return alias if isinstance(alias, str) and "." in alias else field.rstrip("_").replace("_", "-")
+    dotted = {f: i.validation_alias for f, i in fields.items() if "." in str(i.validation_alias)}
+    return {str(dotted.get(field, field.rstrip("_").replace("_", "-"))): field for field in fields}
 
 
 def is_secret_property(name: str, model: type[BaseModel] | None) -> bool:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import BeforeValidator, model_validator
 
-from quotahost.model import Limit, LimitType
+from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.limits import contradict
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.types import split
@@ -171,8 +171,11 @@ class StorageSettings(Frozen):
     def any_limit(self) -> bool:
         return bool(self.soft_limit or self.hard_limit or self.overrides)
 
+    def limits_of(self, volume: Volume) -> tuple[Limit | None, Limit | None]:
+        """The soft and the hard limit in force for a volume: each side by itself, the one published with it or this."""
+        return volume.soft or self.soft_limit, volume.hard or self.hard_limit
+
     def _limits(self, side: str) -> dict[str, Limit]:
-        """The limits of this side by the property that sets each."""
         return {
             f"static.storage.{key}": _limit(limit_type, level)
             for key, (its_side, limit_type, _) in _LEVELS.items()
@@ -186,26 +189,17 @@ class StorageSettings(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The overrides by the names of the volumes that they apply to.
+    """The overrides by the names of the volumes that they apply to."""
 
-    Attributes:
-        limits: soft and hard limit by volume.
-        unmatched: names that no volume or log directory has.
-        conflicts: sentences about sides that two entries set for one volume; the first applies.
-    """
-
-    limits: dict[str, tuple[Limit | None, Limit | None]]
-    unmatched: tuple[str, ...]
-    conflicts: tuple[str, ...]
+    limits: dict[str, tuple[Limit | None, Limit | None]]  # soft and hard limit by volume
+    unmatched: tuple[str, ...]  # names that no volume or log directory has
+    conflicts: tuple[str, ...]  # sentences about sides that two entries set for one volume; the first applies
 
 
 def match(overrides: Sequence[Override], volumes: Sequence[str], places: Mapping[str, str]) -> Matched:
-    """Which override applies to which volume.
+    """Which override applies to which of these volumes.
 
-    Args:
-        overrides: as configured.
-        volumes: the names of all volumes.
-        places: for every log directory the name of its volume, "" where it is unknown.
+    ``places`` has for every log directory the name of its volume, "" where it is unknown.
     """
     names = {_place(directory): volume for directory, volume in places.items()}
     names |= {_place(volume): volume for volume in volumes}

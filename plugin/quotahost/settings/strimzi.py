@@ -49,24 +49,10 @@ def _whole(text: str, unit: str, least: int, most: int) -> int:
     return int(text)
 
 
-def _read_bytes(text: str) -> str:
-    return str(_whole(text, "bytes", 0, 2**63 - 1))
-
-
-def _read_ratio(text: str) -> str:
-    # Without an exponent, which our shares don't take.
-    return f"{Decimal(repr(abs(_share(text)))):f}"
-
-
 def _read_interval(text: str) -> str:
     """ "" for off: Strimzi's plugin looks at the disks only if the interval is above 0."""
     seconds = _whole(text, "seconds", -(2**31), 2**31 - 1)
     return f"{seconds}s" if seconds > 0 else ""
-
-
-def _read_fallback(text: str) -> str:
-    # Our fallback knows no factor between 0 and 1, so anything less than all is read as the safer one.
-    return State.OPEN if _share(text) == 1 else State.PAUSE
 
 
 def _read_validity(text: str) -> str:
@@ -79,23 +65,14 @@ def _read_validity(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StrimziProperty:
-    """One property of Strimzi's plugin.
+    """One property of Strimzi's plugin."""
 
-    Attributes:
-        name: as Strimzi has it; one that ends in ``*`` stands for a family.
-        default: as Strimzi has it.
-        ours: the property of ours that it is read as, ``SAME`` if we have its name, "" if it is not used.
-        doc: what it means here, for the document.
-        read: from Strimzi's text to ours; raises a ValueError with a remedy.
-        means: what a property of both plugins is, for a note.
-    """
-
-    name: str
-    default: str
-    ours: str
-    doc: str
-    read: Callable[[str], str] = str
-    means: str = ""
+    name: str  # as Strimzi has it; one that ends in ``*`` stands for a family
+    default: str  # as Strimzi has it
+    ours: str  # the property of ours that it is read as, ``SAME`` if we have its name, "" if it is not used
+    doc: str  # what it means here, for the document
+    read: Callable[[str], str] = str  # from Strimzi's text to ours; raises a ValueError with a remedy
+    means: str = ""  # what a property of both plugins is, for a note
 
     @property
     def is_own(self) -> bool:
@@ -105,11 +82,13 @@ class StrimziProperty:
 
 BYTES: Final = StrimziProperty(
     "static.storage.per.volume.limit.min.available.bytes", "none", f"{_HARD}.min-free-bytes",
-    "Producers are stopped at it, now to `floor.bytes`. Without a `factor.source` it means `log-dirs`.", _read_bytes,
+    "Producers are stopped at it, now to `floor.bytes`. Without a `factor.source` it means `log-dirs`.",
+    lambda text: str(_whole(text, "bytes", 0, 2**63 - 1)),
 )  # fmt: skip
 RATIO: Final = StrimziProperty(
     "static.storage.per.volume.limit.min.available.ratio", "none", f"{_HARD}.min-free-percent",
-    "The same as a share of the capacity. Both together are an error.", _read_ratio,
+    "The same as a share of the capacity. Both together are an error.",
+    lambda text: f"{Decimal(repr(abs(_share(text)))):f}",  # without an exponent, which our shares don't take
 )  # fmt: skip
 INTERVAL: Final = StrimziProperty(
     "static.storage.check-interval", "60", "plugin.log-dirs.interval",
@@ -118,7 +97,9 @@ INTERVAL: Final = StrimziProperty(
 )  # fmt: skip
 FALLBACK: Final = StrimziProperty(
     "static.throttle.factor.fallback", "1.0", "fallback.action",
-    "1 is OPEN, 0 is PAUSE. Anything between is PAUSE, the safer one, with a warning.", _read_fallback,
+    "1 is OPEN, 0 is PAUSE. Anything between is PAUSE, the safer one, with a warning.",
+    # Our fallback knows no factor between 0 and 1, so anything less than all is read as the safer one.
+    lambda text: State.OPEN if _share(text) == 1 else State.PAUSE,
 )  # fmt: skip
 VALIDITY: Final = StrimziProperty(
     "static.throttle.factor.validity.duration", "PT5M", "validity",
@@ -182,19 +163,14 @@ class Note:
 
 @dataclass(slots=True)
 class Translation:
-    """A broker's properties without Strimzi's own names.
+    """A broker's properties without Strimzi's own names."""
 
-    Attributes:
-        properties: full names and texts; of Strimzi's own only ``static.kafka.admin.*`` is left, a family of ours.
-        problems: what is wrong with Strimzi's own, by the name and value that the operator wrote.
-        notes: what each of them means here; no secrets.
-        origins: for each property of ours that was made from one of Strimzi's, the full names of both: ours, Strimzi's.
-    """
-
-    properties: dict[str, str]
-    problems: list[Problem] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
-    origins: dict[str, str] = field(default_factory=dict)
+    properties: dict[
+        str, str
+    ]  # by full names; of Strimzi's own only ``static.kafka.admin.*`` is left, a family of ours
+    problems: list[Problem] = field(default_factory=list)  # with Strimzi's own, by name and value as they were written
+    notes: list[Note] = field(default_factory=list)  # what each of them means here; no secrets
+    origins: dict[str, str] = field(default_factory=dict)  # ours that were made from Strimzi's, both by full names
 
 
 def translate(properties: Mapping[str, str]) -> Translation:

@@ -249,21 +249,13 @@ _RULES: Final = ("all", "factor", "topics", f"{_TOPIC}NAME", f"{SUPPLIER}NAME")
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """Rules that are not enforced. The host leaves their part to the other rules, and Java measures it.
+    """Rules that are not enforced. The host leaves their part to the other rules, and Java measures it."""
 
-    Attributes:
-        everything: all rules.
-        factor: the factor, with the fence and what else a PAUSE refuses.
-        all_topics: the thresholds of all topics.
-        topics: the topics whose thresholds are in shadow while those of others are not.
-        suppliers: the suppliers whose answers are not in force; those behind them in the chain answer instead.
-    """
-
-    everything: bool = False
-    factor: bool = False
-    all_topics: bool = False
-    topics: frozenset[str] = frozenset()
-    suppliers: frozenset[str] = frozenset()
+    everything: bool = False  # all rules
+    factor: bool = False  # the factor, with the fence and what else a PAUSE refuses
+    all_topics: bool = False  # the thresholds of all topics
+    topics: frozenset[str] = frozenset()  # those whose thresholds alone are in shadow
+    suppliers: frozenset[str] = frozenset()  # whose answers are not in force: those behind them in the chain answer
 
     def names(self) -> list[str]:
         return [

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from quotahost.model import Client, ClientUsage, LogDir, Look
-from quotahost.model.load import Load
+from quotahost.model.use import Load
 
 T = TypeVar("T")
 

@@ -15,17 +15,6 @@ from quotahost.throttling.sampled_rate import QuotaWindows, SampledRate, quota_w
 from quotahost.throttling.tap import Tap, lowered, rise
 
 __all__ = [
-    "QuotaWindows",
-    "RevisionDiffRate",
-    "SampledRate",
-    "SpreadRate",
-    "Tap",
-    "TokenBucket",
-    "Version15Rate",
-    "lowered",
-    "quota_window",
-    "quota_windows",
-    "rise",
-    "samples_of_burst",
-    "simple_delay_s",
-]
+    "QuotaWindows", "RevisionDiffRate", "SampledRate", "SpreadRate", "Tap", "TokenBucket", "Version15Rate",
+    "lowered", "quota_window", "quota_windows", "rise", "samples_of_burst", "simple_delay_s",
+]  # fmt: skip

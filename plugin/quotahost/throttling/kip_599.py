@@ -68,11 +68,7 @@ class SpreadRate(ABC):
     """What the two rates share: the windows of one client, over which each mutation is spread."""
 
     def __init__(self, quota: float, samples: int, window_ms: int) -> None:
-        """``quota`` is Q per second, ``samples`` is S, and ``window_ms`` is W.
-
-        Raises:
-            ValueError: one of them is not above 0.
-        """
+        """``quota`` is Q per second, ``samples`` S, ``window_ms`` W. Raises ValueError if one is not above 0."""
         # `not quota > 0` refuses NaN, too.
         if not quota > 0 or samples < 1 or window_ms < 1:
             raise ValueError("quota, samples and window_ms must be above 0")
@@ -174,8 +170,7 @@ class Version15Rate(SpreadRate):
 def samples_of_burst(rate: float, burst: float, window_ms: int = 1000) -> int:
     """S for ``controller_mutations_rate`` R and ``controller_mutations_burst`` B: ``B / (R x W)``, rounded up.
 
-    Raises:
-        ValueError: one of them is not above 0, or so far apart that S is not finite.
+    Raises ValueError if one of them is not above 0, or they are so far apart that S is not finite.
     """
     if not rate > 0 or not burst > 0 or window_ms < 1:
         raise ValueError("rate, burst and window_ms must be above 0")

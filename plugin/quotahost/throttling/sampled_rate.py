@@ -40,9 +40,6 @@ def quota_window(broker: Mapping[str, str]) -> float:
     ``SampledStat`` keeps one sample more than ``quota.window.num`` as long as it overlaps the monitored time, and
     ``Rate.windowSize`` counts from the start of the oldest sample. Kafka mutes for (rate - limit) / limit x window, so
     a step of the limit that was computed for a shorter window would mute for longer than ``max.mute``.
-
-    Args:
-        broker: the broker's own properties; Kafka's defaults stand for those that are missing.
     """
     windows = quota_windows(broker)
     return float((windows.number + 1) * windows.size)
@@ -51,12 +48,8 @@ def quota_window(broker: Mapping[str, str]) -> float:
 def simple_delay_s(produced: float, bound: float, limit: float) -> float:
     """KIP-13's delay in seconds over N windows of one second: ``(produced - bound) / limit``, 0 within the bound.
 
-    The KIP's example: 5 MB/s in 10 windows allow 50 MB; 60 MB were produced; the delay is 2 s.
-
-    Args:
-        produced: the sum over all N windows.
-        bound: the sum that they allow, N times the limit.
-        limit: per second, above 0.
+    ``produced`` is the sum over all N windows, ``bound`` what they allow, N times the limit per second. The KIP's
+    example: 5 MB/s in 10 windows allow 50 MB; 60 MB were produced; the delay is 2 s.
     """
     return max(0.0, (produced - bound) / limit)
 
@@ -76,11 +69,7 @@ class SampledRate:
     """The sum of the samples in the last windows, divided by the time that they span."""
 
     def __init__(self, samples: int, window_ms: int) -> None:
-        """``samples`` and ``window_ms`` are Kafka's ``MetricConfig.samples`` and ``timeWindow``.
-
-        Raises:
-            ValueError: one of them is below 1.
-        """
+        """Kafka's ``MetricConfig.samples`` and ``timeWindow``. Raises ValueError if one of them is below 1."""
         if samples < 1 or window_ms < 1:
             raise ValueError(f"samples {samples} and window_ms {window_ms} must be 1 or more")
         self._max, self._window_ms = samples, window_ms
@@ -111,16 +100,10 @@ class SampledRate:
         return self._total(now_ms)[1]
 
     def throttle_ms(self, bound: float, now_ms: int, *, cast: bool = True) -> int:
-        """``QuotaUtils.throttleTime``: the time without records after which the rate is back at ``bound``.
+        """``QuotaUtils.throttleTime``: ms without records after which the rate is back at ``bound`` per second, or 0.
 
-        Args:
-            bound: per second.
-            now_ms: the time.
-            cast: whether to cast the result to an ``int`` of 32 bits, as ``ClientQuotaManager`` does
-                (``recordAndGetThrottleTimeMs``): above 24.8 days it wraps, and a negative one does not throttle.
-
-        Returns:
-            Milliseconds; 0 where the rate does not exceed the bound.
+        ``cast`` makes an ``int`` of 32 bits of it, as ``ClientQuotaManager`` does (``recordAndGetThrottleTimeMs``):
+        above 24.8 days it wraps, and a negative one does not throttle.
         """
         total, size_ms = self._total(now_ms)
         rate = total / (size_ms / 1000.0)

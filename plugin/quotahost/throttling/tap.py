@@ -52,13 +52,7 @@ def full_ms(windows: int, window_ms: int) -> int:
 
 
 def rise(since_ms: int, windows: int, window_ms: int) -> float:
-    """The share of its limit (0..1) that a client gets so many ms after it began with empty windows.
-
-    Args:
-        since_ms: the time since then.
-        windows: ``quota.window.num``.
-        window_ms: ``quota.window.size.seconds`` in ms.
-    """
+    """The share of its limit (0..1) that a client gets so many ms after it began with empty windows."""
     time = empty_ms(windows, window_ms)
     return 1.0 if since_ms >= time else max(least_share(windows), since_ms / time)
 
@@ -78,12 +72,9 @@ class Tap:
         self.configure(windows, window_ms, max_mute_ms)
 
     def configure(self, windows: int, window_ms: int, max_mute_ms: int) -> None:
-        """Set the pace.
+        """Set the pace: ``quota.window.num``, ``quota.window.size.seconds`` in ms, and ``max.mute`` in ms, above 0.
 
-        Args:
-            windows: ``quota.window.num``.
-            window_ms: ``quota.window.size.seconds`` in ms; 0 takes every step at once.
-            max_mute_ms: the longest mute in ms that a step may cause (``max.mute``), above 0.
+        With ``window_ms`` 0 every step is taken at once.
         """
         self._kafka_ms = (windows + 1) * window_ms
         self._empty_ms, self._full_ms = empty_ms(windows, window_ms), full_ms(windows, window_ms)
@@ -96,16 +87,10 @@ class Tap:
         return self._value
 
     def step(self, factor: float, held: bool, now_ms: int) -> bool:
-        """Move as far towards a factor as is allowed now.
+        """Move as far towards a factor (0..1) as is allowed now (monotonic); whether the value has changed.
 
-        Args:
-            factor: 0..1, in force from now on.
-            held: whether a fence turns back what the limits would slow. The mean then counts 0, since nothing is
-                recorded; for those who pass the fence the value goes no lower than where it begins after the release.
-            now_ms: monotonic.
-
-        Returns:
-            Whether the value has changed.
+        ``held``: a fence turns back what the limits would slow. The mean then counts 0, since nothing is recorded; for
+        those who pass the fence the value goes no lower than where it begins after the release.
         """
         self._remember(self._counted(factor, held, now_ms), now_ms)
         least = min(self._value, self._least) if held else self._least * factor

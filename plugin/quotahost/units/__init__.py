@@ -35,17 +35,9 @@ from quotahost.units.show import (
 )
 
 __all__ = [
-    "Bytes",
-    "BytesLimit",
-    "BytesPerSecond",
-    "Count",
-    "Duration",
-    "MutationsLimit",
-    "PercentLimit",
-    "Share",
-    "Size",
+    "Bytes", "BytesLimit", "BytesPerSecond", "Count", "Duration", "MutationsLimit", "PercentLimit", "Share", "Size",
     "Space",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

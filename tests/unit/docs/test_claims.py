@@ -16,9 +16,8 @@ from quotahost.cli.main import app
 from quotahost.cli.top.top import parser as top
 from quotahost.metrics import CATALOGUE
 from quotahost.pipeline.monitoring import Progress
-from quotahost.settings.broker import Settings
+from quotahost.settings.broker import REMOVED, Settings
 from quotahost.settings.declaration import PREFIX, declared
-from quotahost.settings.reader import REMOVED
 from quotahost.settings.strimzi import PROPERTIES
 from tests.unit.docs.test_documents import DOCUMENTS, ROOT, name_of
 

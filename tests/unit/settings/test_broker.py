@@ -8,9 +8,8 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from quotahost.model import QuotaType, State
 from quotahost.settings import strimzi as strimzi_names
-from quotahost.settings.broker import Settings, live_properties, properties_table
+from quotahost.settings.broker import REMOVED, Settings, describe, live_properties, properties_table
 from quotahost.settings.declaration import PREFIX, SettingsError, declared
-from quotahost.settings.reader import REMOVED, describe
 from quotahost.settings.types import EVERYTHING, Shadow
 from tests.unit.settings.properties import NAMES, read
 

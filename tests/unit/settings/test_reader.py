@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.settings.broker import Settings
+from quotahost.settings.broker import Settings, describe
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.reader import describe
 from quotahost.text import printable
 from tests.unit.settings.properties import NAMES, refused
 

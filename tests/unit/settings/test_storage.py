@@ -10,9 +10,8 @@ from quotahost.broker.plugins.factor_sources.direct import Local
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.volumes import byte_limits
-from quotahost.settings.broker import Settings
+from quotahost.settings.broker import Settings, describe
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.reader import describe
 from quotahost.settings.storage import Override, match
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import context, eventually, monitor, settings

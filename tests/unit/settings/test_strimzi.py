@@ -17,9 +17,8 @@ from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import Reason
 from quotahost.cli.main import app
 from quotahost.model import Client, Limit, LimitType, State
-from quotahost.settings.broker import Settings, live_properties
+from quotahost.settings.broker import Settings, describe, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.reader import describe
 from quotahost.settings.strimzi import PROPERTIES, Note, Translation, table, translate
 from tests.fakes.shim import FakeShim
 

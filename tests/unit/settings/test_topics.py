@@ -5,9 +5,8 @@ import random
 import pytest
 
 from quotahost.records.topics import TOPICS
-from quotahost.settings.broker import Settings
+from quotahost.settings.broker import Settings, describe
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.reader import describe
 
 TOTAL = "topics.total.bytes.in.per.sec.threshold"
 OWN = "topics.bytes.in.per.sec.threshold"

@@ -15,11 +15,12 @@ from functools import partial
 from typing import Final, Self
 
 from quotahost.api import Broker, DiskState, Metrics
+from quotahost.api.broker import Shown
 from quotahost.background import LoggedOnce, Periodic, start_daemon
 from quotahost.broker.disks.budgets import BudgetSizes, NoBudgets
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs, out_of_inodes, read_disks, unreadable
 from quotahost.broker.disks.topics import TopicsByVolume
-from quotahost.model import ClusterVolumes, Volume
+from quotahost.model import ClusterVolumes
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings
 from quotahost.settings.storage import Matched, match
@@ -32,12 +33,7 @@ _FIRST_LOOK_WITHIN: Final = 1.0  # seconds that the first plugin waits, so that 
 
 
 class DiskMonitor:
-    """``quotahost.api.Disks``: looks every ``volumes.period`` once a plugin has asked for it.
-
-    Attributes:
-        cluster_id: see Disks.
-        budgets: see Disks.
-    """
+    """``quotahost.api.Disks``: looks every ``volumes.period`` once a plugin has asked for it."""
 
     def __init__(
         self, broker: Broker, metrics: Metrics, node_id: int, settings: Callable[[], Settings],
@@ -50,6 +46,7 @@ class DiskMonitor:
         """
         self._after_look = after_look
         self._broker, self._metrics, self._node = broker, metrics, str(node_id)
+        self._shown = Shown(metrics, "Volume")
         self._settings, self._clock = settings, clock
         self._directories = log_dirs(broker.properties())
         # Plugins are built on the host thread, but a standby factor source on a thread of its own.
@@ -102,7 +99,6 @@ class DiskMonitor:
         return ClusterVolumes(disks.volumes, unknown)
 
     def look(self) -> None:
-        """Look at the disks now, on the calling thread."""
         disks, looked_at = self._read(), self._clock()
         # After the time was taken: a listing that takes long must not make the numbers younger than they are.
         disks = self._with_topics(self._with_limits(disks))
@@ -111,7 +107,7 @@ class DiskMonitor:
         before = self._newest[1]
         self._newest = (looked_at, before if disks == before else disks)
         if disks != before:
-            self._show(disks, before.volumes if before else ())
+            self._show(disks)
 
     def _read(self) -> DiskState:
         offline = self._broker.offline_log_dirs()
@@ -135,7 +131,6 @@ class DiskMonitor:
             self._inodes.healed()
 
     def close(self) -> None:
-        """End the thread; one that hangs in a disk is left behind."""
         if self._thread:
             self._thread.close()
 
@@ -177,7 +172,7 @@ class DiskMonitor:
         storage = self._settings().static.storage
         above = set()
         for volume in disks.volumes:
-            in_force = byte_limits(volume, volume.soft or storage.soft_limit, volume.hard or storage.hard_limit)
+            in_force = byte_limits(volume, *storage.limits_of(volume))
             if in_force and in_force.may_lower(volume.consumed):
                 above.add(volume.name)
         wanted = {name: tuple(place for place, on in disks.places if on == name) for name in above}
@@ -191,14 +186,9 @@ class DiskMonitor:
                 log.warning("static.storage.overrides: %s", problem)
             self._logged.add(problem)
 
-    def _show(self, disks: DiskState, before: tuple[Volume, ...]) -> None:
-        metrics = self._metrics
-        for gone in {volume.name for volume in before} - {volume.name for volume in disks.volumes}:
-            metrics.forget("Volume", gone)
-        for volume in disks.volumes:
-            metrics.gauge("Volume", volume.name, "Capacity", volume.capacity)
-            metrics.gauge("Volume", volume.name, "Consumed", volume.consumed)
-        metrics.gauge("LogDirs", "", "Offline", len(disks.offline))
+    def _show(self, disks: DiskState) -> None:
+        self._shown.show({v.name: {"Capacity": v.capacity, "Consumed": v.consumed} for v in disks.volumes})
+        self._metrics.gauge("LogDirs", "", "Offline", len(disks.offline))
 
 
 _NONE: Final = ClusterVolumes(())
@@ -208,16 +198,12 @@ class NoDisks:
     """``quotahost.api.Disks`` of a node that is no broker: none that clients fill, and no thread.
 
     A controller keeps the metadata's log alone. It is no volume of the cluster: no limit of ``static.storage.*`` is
-    about it, and nobody publishes it.
-
-    Attributes:
-        cluster_id: see Disks. The storage of a node is formatted before it starts, so it is read once.
-        budgets: see Disks. Nobody writes to a controller.
+    about it, and nobody publishes it. Nobody writes to it, so it has no part of a budget.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         """``properties`` are the node's own, with ``log.dirs``."""
-        self.cluster_id = cluster_id(log_dirs(properties))
+        self.cluster_id = cluster_id(log_dirs(properties))  # once: the storage is formatted before the node starts
         self.budgets = NoBudgets()
 
     def latest(self) -> tuple[float, DiskState | None]:

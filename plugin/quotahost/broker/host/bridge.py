@@ -37,7 +37,6 @@ _OOM_SCORE: Final = "500"
 
 
 def run(transport: Transport, in_jvm: bool) -> None:
-    """Run the host by this transport until the broker closes it."""
     shim = Shim(transport)
     # The log ends last, so that what the host's end logs still arrives.
     with Logs(shim):
@@ -115,7 +114,6 @@ class Pipe:
     """The transport by a pair of pipes."""
 
     def __init__(self, read: int, write: int) -> None:
-        """Take the file descriptors over and start the thread that reads."""
         # A process that a plugin forks must not hold the shim's end of them open.
         os.register_at_fork(after_in_child=lambda: os.closerange(min(read, write), max(read, write) + 1))
         self._in, self._out = os.fdopen(read, "rb"), os.fdopen(write, "wb")

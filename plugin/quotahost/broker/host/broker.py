@@ -34,26 +34,13 @@ log = logging.getLogger("quotahost.host")
 
 #: The broker's own properties that plugins get.
 _PLUGINS_GET: Final[tuple[str, ...]] = (
-    "node.id",
-    "broker.id",
-    "process.roles",
-    "log.dirs",
-    "log.dir",
-    "quota.window.num",
-    "quota.window.size.seconds",
-    "controller.quota.window.num",
-    "controller.quota.window.size.seconds",
-    "remote.log.storage.system.enable",
-)
+    "node.id", "broker.id", "process.roles", "log.dirs", "log.dir", "quota.window.num", "quota.window.size.seconds",
+    "controller.quota.window.num", "controller.quota.window.size.seconds", "remote.log.storage.system.enable",
+)  # fmt: skip
 
 
 class HostBroker:
-    """Asks the shim.
-
-    Attributes:
-        settings: those in force.
-        principals: of the cluster's brokers (``host.principals``).
-    """
+    """Asks the shim."""
 
     def __init__(self, shim: Shim, settings: Settings) -> None:
         self._shim = shim
@@ -70,7 +57,7 @@ class HostBroker:
         if given != self._given:
             self._given = given
             self._properties = {name: given[name] for name in _PLUGINS_GET if name in given}
-            self.principals = broker_principals(given, self._shim.keystores)
+            self.principals = broker_principals(given, self._shim.keystores)  # of the cluster's brokers
         # Where a controller alone finds the brokers only its operator can say.
         alone = Listeners(given).controller_alone
         self._shim.connect(self._admin() if alone else Listeners(given).client())
@@ -89,7 +76,6 @@ class HostBroker:
         return look(self._shim.ask, most)
 
     def explain(self, client: Client) -> list[str]:
-        """See Broker: one line of JSON."""
         return [json.dumps(explained(self._shim.ask, client))]
 
     def client_config(self) -> dict[str, str]:
@@ -147,7 +133,6 @@ class ClusterWatch:
         self._thread = Periodic("cluster", self._turn, lambda: FIRST if self._turns == 1 else EVERY, start)
 
     def close(self) -> None:
-        """End the thread; one that waits for an answer is left to end by itself."""
         if self._thread:
             self._thread.close()
 

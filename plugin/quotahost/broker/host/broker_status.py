@@ -127,7 +127,7 @@ def explained(ask: Ask, client: Client) -> Row:
 def _would_be_rates(ask: Ask, client: Row) -> dict[str, float | None]:
     """By quota type, the rate that is measured of the scope in which a supplier in shadow would put the client."""
     # Only here: nobody else who asks needs the comparison, and it needs the settings, which take long to import.
-    from quotahost.broker.host.comparison import compare
+    from quotahost.broker.host.shadow import compare
 
     measured = compare(ask).rates
     rates: dict[str, float | None] = {}
@@ -177,8 +177,10 @@ def answer_question(shim: "Shim", ticket: str, words: Sequence[str]) -> None:
     def answer() -> str:
         try:
             match words:
+                # Topic, name and value of each property; a topic that doesn't exist has none.
                 case ["retention", topics]:
-                    return json.dumps(_retention(shim, [topic for topic in topics.split(",") if topic]))
+                    rows = shim.configs("TOPIC", topics.split(",")) if topics else []
+                    return json.dumps([(row.owner, row.name, row.value) for row in rows if row.name in RETENTION])
                 # Java asks when somebody reads the table, seldom, and shows an empty one for an error.
                 case ["clients-table", most]:
                     return lines(uses(shim.ask, int(most)))
@@ -189,9 +191,3 @@ def answer_question(shim: "Shim", ticket: str, words: Sequence[str]) -> None:
         return json.dumps({"error": problem})
 
     start_daemon("question", lambda: shim.answer(ticket, answer()), shim.detach)
-
-
-def _retention(shim: "Shim", topics: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Topic, name and value of each property of RETENTION; a topic that doesn't exist has none."""
-    rows = shim.configs("TOPIC", topics) if topics else []
-    return [(row.owner, row.name, row.value) for row in rows if row.name in RETENTION]

@@ -132,7 +132,11 @@ def state_facts(dump: Row) -> dict[str, Any]:
     """
     with of_this_version():
         nested = {f"{part}_{name}": value for part in ("fence", "topics") for name, value in dump[part].items()}
-        facts = {**dump, **nested, "would_hold": _would_hold(dump.get("held") or "{}")}
+        # What the host has told Java of its last comparison (``shadow``).
+        held = dump.get("held") or {}
+        told = json.loads(held) if isinstance(held, str) else held
+        would_hold = {(kind, user, client): rule for kind, rows in told.items() for user, client, rule in rows}
+        facts = {**dump, **nested, "would_hold": would_hold}
         # The fields have Java's names, and their defaults the types.
         kinds = {f.name: dict if f.default is MISSING else type(f.default) for f in fields(BrokerState)}
         return {name: kind(facts[name]) for name, kind in kinds.items()}
@@ -141,12 +145,6 @@ def state_facts(dump: Row) -> dict[str, Any]:
 def state_of(dump: Row) -> BrokerState:
     """The state, from the JSON of the question ``state``. Raises ValueError if it is that of another version."""
     return BrokerState(**state_facts(dump))
-
-
-def _would_hold(held: str | Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
-    """What the host has told Java of its last comparison (``shadow``)."""
-    told = json.loads(held) if isinstance(held, str) else held
-    return {(kind, user, client_id): rule for kind, rows in told.items() for user, client_id, rule in rows}
 
 
 @contextmanager
@@ -208,22 +206,18 @@ class QuotaState:
 
 
 def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaState:
-    """A row of the dump.
+    """A row of the dump: a scope and its quota.
 
-    Args:
-        state: the broker's.
-        row: a scope and its quota.
-        client: the client that was asked for; None for a row of all who share the scope.
-
-    Raises:
-        ValueError: the row is that of another version.
+    ``client`` is the one that was asked for; None for a row of all who share the scope. Raises ValueError if the row is
+    that of another version.
     """
     with of_this_version():
         quota_type, user = QuotaType(row["type"]), str(row["user"])
         factored = quota_type.value in state.slows_types and not row["exempt"]
         single = client if client is not None else row if whose(user, row["client_id"])[2] == "client" else None
         mark = single["mark"] if single else None
-        more = _slowed_more(row)
+        # Whether those of the scope who are slowed have been delayed by more than the others.
+        more = (row["slowed_delay_ms"] or 0.0) > (row["delay_ms"] or 0.0)
         of_budget = mark is not None and mark["budget"] != "" and not state.factor_in_shadow
         slowed = (
             quota_type.value in state.factor_types
@@ -234,7 +228,9 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
         stands = base is None and limit is not None and factored
         own, of_slowed = row["rate"], row["slowed_rate"]
         supplier, *others = (row.get("supplier") or "").split("\t")
-        floored = factored and _is_floored(state.floors[quota_type], limit, stand_in if base is None else base)
+        # The floor is the limit where a factor would have taken a quota above it lower.
+        floor, whole = state.floors[quota_type], stand_in if base is None else base
+        floored = factored and limit is not None and limit <= floor and (whole is None or whole > floor)
         quota = QuotaState(
             quota_type, user, str(row["client_id"]), base, limit,
             newcomer=user.startswith(NEWCOMERS) or (not row.get("known", True) and not row["exempt"]),
@@ -252,16 +248,6 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
         back = _turned_back(state, single or row, single is not None) if quota_type is QuotaType.PRODUCE else None
         bound = back or _limits(quota)
         return quota if bound is None else replace(quota, bound=bound)
-
-
-def _slowed_more(row: Row) -> bool:
-    """Whether those of the scope who are slowed have been delayed by more than the others."""
-    return (row["slowed_delay_ms"] or 0.0) > (row["delay_ms"] or 0.0)
-
-
-def _is_floored(floor: float, limit: float | None, whole: float | None) -> bool:
-    """Whether a factor would have taken the limit lower. A quota below the floor stays as it was set."""
-    return limit is not None and limit <= floor and (whole is None or whole > floor)
 
 
 def _rate(text: str) -> float | None:

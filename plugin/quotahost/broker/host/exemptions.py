@@ -1,6 +1,6 @@
 """The clients that are never throttled: listed principals, brokers among themselves, quotahost's own clients.
 
-The new_clients asks here before it asks any supplier, and the loop hands the same names to Java's fence
+``new_clients`` asks here before it asks any supplier, and the loop hands the same names to Java's fence
 (``org.quotahost.fence.Fence``), which lets these clients write while it is closed.
 
 The principals that brokers have at each other's listeners are derived from this broker's own configuration, since the
@@ -56,14 +56,12 @@ class Exemptions:
     Where nobody authenticates, everybody is ANONYMOUS, the brokers and quotahost's clients too. That principal as a
     whole is exempt only if it is listed; otherwise the brokers and quotahost's clients are known by their client-ids,
     which anybody can claim. Where brokers authenticate, no client-id exempts anybody.
-
-    Attributes:
-        principals: the exempt principals by name, and why.
-        client_ids: the client-ids by which ANONYMOUS clients are exempt, besides those of Kafka's own clients.
-        internal_client_ids: the forms of the client-ids of Kafka's own clients and quotahost's, by which they are
-            exempt where brokers don't authenticate to each other; "" where they do.
-        spared_topics: topics that the fence lets everybody write to.
     """
+
+    internal_client_ids: str  # the forms of the client-ids of Kafka's own clients and quotahost's; "" for none
+    client_ids: set[str]  # by which ANONYMOUS clients are exempt besides these
+    principals: dict[str, Reason]  # the exempt principals by name, and why
+    spared_topics: list[str]  # that the fence lets everybody write to
 
     def __init__(self, settings: Settings, broker: Mapping[str, str], brokers: Collection[str] = ()) -> None:
         """Know the listed principals and those of the cluster's ``brokers`` (``broker_principals``).
@@ -73,11 +71,16 @@ class Exemptions:
         # Where brokers authenticate, a client-id proves nothing: anybody could claim a broker's and go unthrottled.
         self.internal_client_ids = INTERNAL_CLIENT_IDS if ANONYMOUS in brokers else ""
         # The last reason wins: an operator's list stands above what quotahost finds out.
-        self.principals = dict.fromkeys(_own_users(settings), Reason.PLUGIN)
+        own = _own_client(settings)
+        user = own.get("sasl.username", options(own.get("sasl.jaas.config", "")).get("username"))
+        self.principals = {} if user is None else {user: Reason.PLUGIN}
         self.principals |= dict.fromkeys((b for b in brokers if b != ANONYMOUS), Reason.BROKER)
         self.principals |= dict.fromkeys(settings.excluded_principals, Reason.EXCLUDED)
-        self.spared_topics = _spared_topics(settings, broker, brokers)
-        self.client_ids: set[str] = set()
+        # Without the property the clients' default applies, which is plaintext.
+        plaintext = own.get("security.protocol", "plaintext").lower() == "plaintext"
+        anonymous = ANONYMOUS not in brokers and "bootstrap.servers" in own and plaintext
+        self.spared_topics = _spared_topics(settings, broker, anonymous)
+        self.client_ids = set()
         # Under a PAUSE this broker's own snapshots must pass the fence before Kafka has reported the cluster.
         self._add({node_id(broker)})
 
@@ -92,7 +95,6 @@ class Exemptions:
             self.client_ids |= {own_client_id(node) for node in nodes} | {str(node) for node in nodes}
 
     def reason(self, client: Client) -> Reason | None:
-        """Why a client is exempt, None if it isn't."""
         listed = self.principals.get(client.principal)
         # The principal of a client that authenticated decides alone, since its client-id is only a claim.
         if listed is not None or client.principal != ANONYMOUS:
@@ -108,33 +110,17 @@ def is_internal(client_id: str) -> bool:
     return len(client_id) <= LONGEST and _INTERNAL.fullmatch(client_id) is not None
 
 
-def _spared_topics(settings: Settings, broker: Mapping[str, str], brokers: Collection[str]) -> list[str]:
+def _spared_topics(settings: Settings, broker: Mapping[str, str], anonymous: bool) -> list[str]:
     """The topics whose writers the fence can't tell from others, and which it must not close for them.
 
     Tiered storage's client may log in as anybody (``rlmm.config.*``), and if a PAUSE turned it back, nothing would be
-    offloaded, and a disk that only offloading can free would stay full. The plugins' own client may connect without
-    authentication where brokers authenticate; a client-id proves nothing there, but without snapshots no PAUSE ends.
-    Whoever may write to one of these topics can do worse than fill it: delete what is offloaded, or forge snapshots.
-    So ACLs must protect them in any case.
+    offloaded, and a disk that only offloading can free would stay full. The plugins' own client may be ``anonymous``
+    where brokers authenticate; a client-id proves nothing there, but without snapshots no PAUSE ends. Whoever may write
+    to one of these topics can do worse than fill it: delete what is offloaded, or forge snapshots. So ACLs must protect
+    them in any case.
     """
     topics = [TIERING] if broker.get("remote.log.storage.system.enable", "").lower() == "true" else []
-    if ANONYMOUS not in brokers and _connects_anonymously(settings):
-        topics += [settings.snapshots_topic, settings.usage_topic, settings.looks_topic]
-    return topics
-
-
-def _connects_anonymously(settings: Settings) -> bool:
-    """Whether the properties of the plugins' own client lead it to a listener without authentication."""
-    given = _own_client(settings)
-    # Without the property the clients' default applies, which is plaintext.
-    return "bootstrap.servers" in given and given.get("security.protocol", "plaintext").lower() == "plaintext"
-
-
-def _own_users(settings: Settings) -> set[str]:
-    """The SASL user of the plugins' own client."""
-    given = _own_client(settings)
-    user = given.get("sasl.username", options(given.get("sasl.jaas.config", "")).get("username"))
-    return set() if user is None else {user}
+    return topics + [settings.snapshots_topic, settings.usage_topic, settings.looks_topic] * anonymous
 
 
 def _own_client(settings: Settings) -> dict[str, str]:

@@ -56,9 +56,6 @@ class Exporter(Collector):
     """The port, the thread that serves it, and the thread that reads the numbers, of which it makes metrics.
 
     Each connection is answered once, a GET with the page of a WSGI application, and then closed.
-
-    Attributes:
-        port: the port that it listens on.
     """
 
     def __init__(
@@ -90,7 +87,6 @@ class Exporter(Collector):
         self._reading = Periodic("metrics", self._read, lambda: INTERVAL, partial(start_daemon, at_end=detach))
 
     def close(self) -> None:
-        """Give the port back, close all connections and end both threads."""
         # A host that failed starts again in this process, and its endpoint needs the port.
         if self._serving.is_alive():
             asyncio.run_coroutine_threadsafe(self._end(), self._loop)
@@ -109,7 +105,6 @@ class Exporter(Collector):
             self._fault.healed()
 
     def collect(self) -> Iterable[Metric]:
-        """The newest numbers as Prometheus' metrics, for prometheus_client."""
         # The catalogue decides: numbers under a plugin's own names are shown by JMX alone.
         for described in CATALOGUE:
             family = CounterMetricFamily if described.kind is Kind.COUNTER else GaugeMetricFamily

@@ -1,7 +1,7 @@
 """The state of the factor: what is known of the volumes, what applies to the unknown, and what Java is given.
 
 1. Every ``factor.interval`` the factor source is read. It returns volumes, of which ``volume_evaluation`` makes a
-   factor, or a factor itself where it knows no volumes; it may also say what it doesn't know (``Reading``).
+   factor, or a factor itself where it knows no volumes; it may also say what it doesn't know.
 2. A known volume at its hard limit leads to PAUSE, whatever else is unknown. While a source is silent or fails, the
    last factor stays for ``validity``; for a source that has just started ``startup.grace`` applies instead. After that
    ``fallback.action`` applies to the rest, and at once where the source itself reports a broker or volume as unknown.
@@ -19,20 +19,20 @@ volume is known to be at its hard limit.
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from quotahost.api import QuotaFactorSource
+from quotahost.api.broker import Shown
 from quotahost.background import LineLimit
 from quotahost.broker.host.plugins import Failed, Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.volume_evaluation import (
     LAST_FACTOR_HOLDS,
     OPEN,
-    BudgetNumbers,
     Policy,
     Scoped,
     VolumeEvaluation,
@@ -55,21 +55,9 @@ _LONGEST: Final = 1000  # characters of such a sentence
 _MOST_STORED: Final = 8_000_000  # bytes of PauseMemory's file: 10,000 topics with the longest names and places
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The outcome of one read of the factor source.
-
-    Attributes:
-        factor: the factor of everything that is known.
-        unknown: why the rest is unknown, "" if nothing is.
-        patience: how many seconds the rest may stay unknown before ``fallback.action`` applies.
-        affected: the topics on the volumes that lower the factor; None if it is for all clients.
-    """
-
-    factor: Factor
-    unknown: str = ""
-    patience: float = 0.0
-    affected: Affected | None = None
+#: One read of the factor source: what the known makes, why the rest is unknown ("" if nothing is), and how many seconds
+#: the rest may stay unknown before ``fallback.action`` applies.
+Reading: TypeAlias = tuple[Scoped, str, float]
 
 
 class FactorLoop:
@@ -79,7 +67,7 @@ class FactorLoop:
         """``clock`` in seconds, monotonic; ``memory`` tells the state in which the broker stopped."""
         self._shim, self._guard, self._clock, self._memory = shim, guard, clock, memory
         limits = VolumeLimits(shim, guard)
-        self._volumes = VolumeEvaluation(guard, clock, limits.broker, limits.show, BudgetNumbers(shim).show)
+        self._volumes = VolumeEvaluation(guard, clock, limits.broker, limits.show, limits.show_budgets)
         self._budgets: tuple[SlowedBudget, ...] = ()  # as they were known last
         self._in_force = FactorInForce(shim, clock)
         self._typed = TypedSources(shim, guard, clock)
@@ -88,16 +76,13 @@ class FactorLoop:
         # What a host before this one knew last, whose topics only Java still has; OPEN after the start of a broker.
         self._known = Scoped(shim.factor())
         self._found: Scoped | None = self._known  # until another one is put into the table
-        self._shown = dict.fromkeys(("LackOfData", "Unknown"), False)
-        for name in self._shown:
-            shim.gauge("Factor", "", name, 0.0)
+        self._shown = Shown(shim, "Factor")
+        self._show(lacking=False, unknown=False)
 
     def forget(self) -> None:
-        """The plugins or their settings have changed: evaluate the volumes anew."""
         self._volumes.forget()
 
     def step(self, plugins: PluginSet, settings: Settings) -> None:
-        """Read the sources, if there are any and they are due."""
         now = self._clock()
         if now < self._due:
             return
@@ -113,7 +98,7 @@ class FactorLoop:
             self._memory.keep(None)
             self._in_force.replace(Scoped(OPEN))
         else:
-            self._put(self._decide(self._read(source, plugins.policy(), settings), now, settings), settings)
+            self._put(self._decide(*self._read(source, plugins.policy(), settings), now, settings), settings)
 
     def _read(self, source: tuple[str, QuotaFactorSource], policy: Policy | None, settings: Settings) -> Reading:
         name, plugin = source
@@ -125,9 +110,9 @@ class FactorLoop:
         if isinstance(answer, Factor):
             self._volumes.hide()
             self._budgets = ()
-            return Reading(Factor(answer.value, _line(answer.cause)))
+            return Scoped(Factor(answer.value, _line(answer.cause)), full=answer.value == 0), "", 0
         if not isinstance(answer, ClusterVolumes):
-            return Reading(OPEN, f"factor source {name} doesn't know", patience)
+            return Scoped(OPEN), f"factor source {name} doesn't know", patience
         # In shadow no factor has any effect.
         in_force = 1.0 if settings.shadow.factor else self._in_force.value
         scoped, failed = self._volumes.evaluate(answer, policy, settings.pause_resume_free_share, in_force)
@@ -136,23 +121,20 @@ class FactorLoop:
             # No patience: a source names as unknown only what it has waited for itself (validity, startup.grace).
             more = " ..." if len(answer.unknown) > _MOST_UNKNOWN else ""
             unknown = "; ".join(map(_line, answer.unknown[:_MOST_UNKNOWN])) + more
-            return Reading(scoped.factor, unknown, affected=scoped.affected)
+            return scoped, unknown, 0
         # What a source that has just started waits for is no failure: startup.grace applies to it, not validity.
-        unknown = failed or _line(answer.waiting)
-        return Reading(scoped.factor, unknown, patience if failed else grace, scoped.affected)
+        return scoped, failed or _line(answer.waiting), patience if failed else grace
 
-    def _decide(self, reading: Reading, now: float, settings: Settings) -> Scoped:
-        full = reading.factor.value == 0
-        known_now = Scoped(reading.factor, reading.affected, full)
-        if full or not reading.unknown:
-            self._memory.keep(known_now if full else None)
-        if not reading.unknown:
+    def _decide(self, known_now: Scoped, unknown: str, patience: float, now: float, settings: Settings) -> Scoped:
+        if known_now.full or not unknown:
+            self._memory.keep(replace(known_now, budgets=()) if known_now.full else None)
+        if not unknown:
             self._known_at, self._known = now, known_now
             self._show(lacking=False, unknown=False)
             return known_now
         # The time runs from when everything was known last, not from the first failure after that.
         since = self._started if self._known_at is None else self._known_at
-        if reading.patience and now - since <= reading.patience:
+        if patience and now - since <= patience:
             if self._known_at is not None:
                 # The last factor was known. A volume that is known now may have become fuller than it was then.
                 self._show(lacking=False, unknown=True)
@@ -162,10 +144,10 @@ class FactorLoop:
                 decided = smaller(known_now, decided)
         else:
             action = State(settings.fallback_action)
-            instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {reading.unknown}")
+            instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {unknown}")
             # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
             decided = smaller(Scoped(instead), known_now)
-        self._show(lacking=decided.factor.value < reading.factor.value, unknown=True)
+        self._show(lacking=decided.factor.value < known_now.factor.value, unknown=True)
         return decided
 
     def _at_start(self) -> Scoped:
@@ -192,10 +174,7 @@ class FactorLoop:
 
     def _show(self, lacking: bool, unknown: bool) -> None:
         """Show whether lack of data lowers the factor in force, and whether anything is unknown."""
-        for name, value in (("LackOfData", lacking), ("Unknown", unknown)):
-            if value != self._shown[name]:
-                self._shown[name] = value
-                self._shim.gauge("Factor", "", name, float(value))
+        self._shown.show({"": {"LackOfData": float(lacking), "Unknown": float(unknown)}})
 
 
 def _line(text: str) -> str:
@@ -241,7 +220,7 @@ class TypedSources:
         self._shim, self._guard = shim, guard
         # Below 1, by quota type; None: a host before this one may have set some.
         self._in_force: dict[QuotaType, Factor] | None = None
-        self._shown: dict[str, float] = {}  # factors by source
+        self._shown = Shown(shim, "TypedFactor")
         self._slowing: set[str] = set()  # sources whose factors were below 1 when that was logged last
         self._limit = LineLimit(_LINES, clock)
 
@@ -252,16 +231,14 @@ class TypedSources:
         since it may tell a load, which is never at rest.
         """
         smallest: dict[QuotaType, Factor] = {}
+        factors = {name: self._ask(name, plugin) for name, plugin in sources}
+        self._shown.show({name: {"Factor": factor.value} for name, factor in factors.items()})
+        self._slowing.intersection_update(factors)
         for name, plugin in sources:
-            factor = self._ask(name, plugin)
-            self._show(name, factor)
+            self._log(name, factors[name])
             for quota_type in getattr(plugin, "quota_types", ()):
-                if factor.value < smallest.get(quota_type, OPEN).value:
-                    smallest[quota_type] = factor
-        for gone in self._shown.keys() - {name for name, _ in sources}:
-            del self._shown[gone]
-            self._slowing.discard(gone)
-            self._shim.forget("TypedFactor", gone)
+                if factors[name].value < smallest.get(quota_type, OPEN).value:
+                    smallest[quota_type] = factors[name]
         last = self._in_force or {}
         new = {
             quota_type: last[quota_type]
@@ -281,10 +258,7 @@ class TypedSources:
         )
         return OPEN if isinstance(answer, Failed) else Factor(answer.value, _line(answer.cause))
 
-    def _show(self, name: str, factor: Factor) -> None:
-        if self._shown.get(name) != factor.value:
-            self._shown[name] = factor.value
-            self._shim.gauge("TypedFactor", name, "Factor", factor.value)
+    def _log(self, name: str, factor: Factor) -> None:
         is_slowing = factor.value < 1
         if is_slowing is (name in self._slowing) or not self._limit.passes():
             return
@@ -307,7 +281,7 @@ class FactorInForce:
         self._shim = shim
         # A host before this one may have left another factor than OPEN, with its cause in the metrics.
         self._factor = shim.factor()
-        self._shown = self._factor.cause if self._factor.value < 1 else ""
+        self._shown = Shown(shim, "Cause", self._cause())
         self._last: Scoped | None = None  # handed on by this host
         self._limit = LineLimit(_LINES, clock)
         self._logged = self._factor.state
@@ -330,22 +304,20 @@ class FactorInForce:
             # Another volume may be the cause now, which explain and the metrics have to show.
             new = replace(new, factor=Factor(last.value, new.factor.cause))
         before = {budget.name: budget.factor for budget in self._last.budgets} if self._last else {}
-        new = replace(
-            new,
-            budgets=tuple(
-                budget
-                if budget.name not in before or _is_step(before[budget.name], budget.factor)
-                else replace(budget, factor=before[budget.name])
-                for budget in new.budgets
-            ),
+        stepped = (
+            replace(budget, factor=before[budget.name])
+            if budget.name in before and not _is_step(before[budget.name], budget.factor)
+            else budget
+            for budget in new.budgets
         )
+        new = replace(new, budgets=tuple(stepped))
         # The first one always: nobody else would take back what is in the table from before.
         if new == self._last:
             self._log_state()
             return
         self._factor, self._last = new.factor, new
         self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full, new.budgets)
-        self._show_cause()
+        self._shown.show(self._cause())
         if transition:
             self._shim.count("Factor", "", "Transitions", 1)
             self._transitions += 1
@@ -365,14 +337,10 @@ class FactorInForce:
         log.log(level, "%s -> %s: factor %.2f (%s)%s", last, now.state, now.value, now.cause, between)
         self._logged, self._transitions = now.state, 0
 
-    def _show_cause(self) -> None:
-        """The cause stands in the metrics while the factor is below 1."""
-        # The cause is the MBean's name, so the MBean of an old cause has to go.
-        if self._shown:
-            self._shim.forget("Cause", self._shown)
-        self._shown = self._factor.cause if self._factor.value < 1 else ""
-        if self._shown:
-            self._shim.gauge("Cause", self._shown, "Factor", self._factor.value)
+    def _cause(self) -> dict[str, dict[str, float]]:
+        """The cause stands in the metrics, as the name of an MBean, while the factor is below 1."""
+        factor = self._factor
+        return {factor.cause: {"Factor": factor.value}} if factor.value < 1 and factor.cause else {}
 
 
 # ---- a PAUSE remembered over a restart -------------------------------------------------------------------------
@@ -384,19 +352,7 @@ class _Stored(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     cause: str
-    places: dict[str, str] | None = None
-    held: list[str] = []
-
-    @classmethod
-    def of(cls, pause: Scoped) -> "_Stored":
-        topics = pause.affected
-        if topics is None:
-            return cls(cause=pause.factor.cause)
-        return cls(cause=pause.factor.cause, places=dict(topics.places), held=sorted(topics.held))
-
-    def scoped(self) -> Scoped:
-        affected = None if self.places is None else Affected(self.places, frozenset(self.held))
-        return Scoped(Factor(0.0, f"full when this broker stopped: {self.cause}"), affected)
+    affected: Affected | None
 
 
 class PauseMemory:
@@ -433,7 +389,6 @@ class PauseMemory:
         self._now, self._before = pause, None
 
     def write(self) -> None:
-        """Write down what was kept last, if that is new."""
         if self._before is not None or self._now == self._written:
             return
         self._written = pause = self._now
@@ -441,7 +396,8 @@ class PauseMemory:
             for file in self._files:
                 file.unlink(missing_ok=True)
             if pause and self._files:
-                self._files[0].write_text(_Stored.of(pause).model_dump_json())
+                stored = _Stored(cause=pause.factor.cause, affected=pause.affected)
+                self._files[0].write_text(stored.model_dump_json())
         except OSError as error:
             # On a full disk of this broker's own it isn't needed: the next start looks at that disk first.
             log.debug("the PAUSE can't be remembered: %s", error)
@@ -450,6 +406,7 @@ class PauseMemory:
 def _read(file: Path) -> Scoped | None:
     try:
         with file.open("rb") as opened:
-            return _Stored.model_validate_json(opened.read(_MOST_STORED)).scoped()
-    except (OSError, ValidationError, ValueError):
+            stored = _Stored.model_validate_json(opened.read(_MOST_STORED))
+    except (OSError, ValueError):  # pydantic's ValidationError is one
         return None
+    return Scoped(Factor(0.0, f"full when this broker stopped: {stored.cause}"), stored.affected)

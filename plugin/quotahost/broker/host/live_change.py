@@ -51,20 +51,15 @@ class Configuration:
 
 
 class LiveChange:
-    """Builds configurations, keeps at most one that is not in force yet, and has them put in force.
+    """Builds configurations, keeps at most one that is not in force yet, and has them put in force."""
 
-    Attributes:
-        in_force: the configuration in force, from the first :meth:`apply` on.
-        strict: until the broker has started an unknown name is an error.
-    """
-
-    in_force: Configuration
+    in_force: Configuration  # from the first :meth:`apply` on
 
     def __init__(
         self, shim: Shim, builder: Builder, guard: Guard, clock: Callable[[], float],
         install: Callable[[Configuration], None], *, strict: bool,
     ) -> None:  # fmt: skip
-        """``install`` puts a configuration in force; ``clock`` in seconds, monotonic."""
+        """``install`` puts a configuration in force; with ``strict``, until the start, unknown names are errors."""
         self._shim, self._builder, self._guard = shim, builder, guard
         self._clock, self._install, self.strict = clock, install, strict
         self._staged: tuple[float, Configuration] | None = None
@@ -79,8 +74,7 @@ class LiveChange:
 
         ``given`` is as Kafka has them, ``read`` what the caller has made of them already.
 
-        Raises:
-            PluginError, SettingsError: they can't be used. What was built for them is closed.
+        Raises PluginError or SettingsError if they can't be used; what was built for them is closed.
         """
         if self._staged and self._staged[1].given == given:
             return self._staged[1]
@@ -114,7 +108,6 @@ class LiveChange:
                 log.log(logging.WARNING if note.warns else logging.INFO, "%s", note.text)
 
     def expire(self) -> None:
-        """Close what has been staged for so long that Kafka will not apply it."""
         if self._staged and self._clock() - self._staged[0] > STAGED_FOR:
             self.drop()
 
@@ -162,7 +155,6 @@ class LiveChange:
             self._show_refused(refused=bool(self.in_force.unknown))
 
     def on_failure(self, kind: str, fields: tuple[str, ...], error: Exception) -> None:
-        """One of the events above has failed by a fault of the host's own."""
         if kind in ("validate", "reconfigure"):
             self._shim.verdict(fields[0], f"the host failed at the change: {error!r}")
         if kind == "reconfigure":
@@ -182,7 +174,6 @@ class LiveChange:
         self._shim.gauge("Host", "", "ConfigRefused", float(refused))
 
     def _log_unknown(self, unknown: Iterable[Problem]) -> None:
-        """Log what Kafka has stored under a name that nobody reads, each name once."""
         for problem in unknown:
             if problem not in self._logged:
                 self._logged.add(problem)

@@ -35,7 +35,6 @@ class RateLimit(logging.Filter):
         self._loggers: dict[str, tuple[LineLimit, dict[str, LineLimit]]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record passes."""
         if record.name not in self._loggers:
             self._loggers[record.name] = LineLimit(LINES_OF_LOGGER, self._clock), {}
         of_logger, of_causes = self._loggers[record.name]
@@ -62,7 +61,6 @@ class Logs(logging.Handler):
         self.addFilter(RateLimit())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue the record's line."""
         try:
             self._lines.put_nowait((record.name, record.levelno, self.format(record)))
         except queue.Full:  # Java doesn't take the lines: waiting for it would stop plugins

@@ -15,7 +15,7 @@ import math
 import struct
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -63,8 +63,7 @@ class Reason(StrEnum):
     PLUGIN = "plugin"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """Something that happened in the broker: its kind and its particulars."""
 
     kind: str
@@ -101,8 +100,7 @@ class Answers:
         return NEWCOMER in self.codes
 
 
-@dataclass(frozen=True, slots=True)
-class Gauge:
+class Gauge(NamedTuple):
     """One number of the shim: its MBean's type, name ("" for none), attribute, value."""
 
     type: str
@@ -226,12 +224,7 @@ def batch(number: int, size: int, texts: Sequence[str]) -> Batch:
     rest = iter(texts)
     # map() is lazy, so islice() takes two texts for each client and no more.
     clients = list(islice(map(Client._make, zip(rest, rest, strict=False)), size))
-    return Batch(clients, list(_events(rest)), number)
-
-
-def _events(texts: Iterator[str]) -> Iterator[Event]:
-    for kind in texts:
-        yield Event(kind, tuple(islice(texts, int(next(texts)))))
+    return Batch(clients, [Event(kind, tuple(islice(rest, int(next(rest))))) for kind in rest], number)
 
 
 # ---- the fields of events: org.quotahost.inbox.Inbox, org.quotahost.host.Questions ----
@@ -281,7 +274,6 @@ class WouldBe(NamedTuple):
 
     @property
     def is_of_client_id(self) -> bool:
-        """Whether the scope depends on the client-id."""
         return self.code in (_CLIENT, _CLIENT_ID)
 
     def tags(self, principal: str, client_id: str) -> Tags:

@@ -29,7 +29,7 @@ from quotahost.broker.host.exemptions import Exemptions
 from quotahost.broker.host.messages import ALONE, EACH, EXEMPT, GROUP, NEWCOMER, Answers, Batch, Reason, shadow_text
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
-from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope, ScopeKind, State
+from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, ScopeKind, State
 from quotahost.settings.broker import Settings
 
 RETRY: Final = 5.0  # seconds between questions for clients whose supplier failed
@@ -59,7 +59,6 @@ class NewClients:
         self._failed = False  # whether a supplier has failed for somebody since the last retry
 
     def configure(self, suppliers: Sequence[tuple[str, QuotaSupplier]], exempt: Exemptions, settings: Settings) -> None:
-        """Ask these suppliers from now on, in this order, for whoever is not exempt."""
         self._suppliers = suppliers
         combine, in_shadow = settings.supplier_combine, settings.shadow.suppliers
         self._resolver = Resolver(suppliers, exempt, self._guard, combine, in_shadow)
@@ -125,7 +124,6 @@ class Resolver:
         self._exemptions = exemptions
 
     def answers(self, clients: Sequence[Client]) -> Answers:
-        """The answers for these clients, in their order."""
         table = AnswerTable(self._names)
         # What is known of a principal, by the row of its client-ids that are not distinct: one is asked about.
         alike: dict[str, tuple[int, frozenset[str]]] = {}
@@ -302,14 +300,13 @@ class AnswerTable:
         return row
 
     def finished(self) -> Answers:
-        """The answers, once all rows are there."""
         self.answers.groups = list(self._groups)
         self.answers.suppliers = (*self._names, *self._combined)
         self.answers.distinct_ids = list(self._distinct)
         return self.answers
 
     def answer(self, quota: Quota, source: int) -> Answer:
-        """A supplier's quota as Java takes it. Raises TypeError if it is no Quota, or its scope no Scope."""
+        """A supplier's quota as Java takes it. Raises TypeError if it is no Quota."""
         # By identity: a supplier's quotas are few, and hashing or checking one takes longer than to look it up.
         key = (id(quota), source)
         known = self._quotas.get(key)
@@ -322,8 +319,6 @@ class AnswerTable:
         # A wrong type must fail here, as the supplier's failure (contract, sentence 6), and not later as the host's.
         if not isinstance(quota, Quota):
             raise TypeError(f"a supplier must answer a Quota or None, not {quota!r:.200}")
-        if not isinstance(quota.scope, Scope):
-            raise TypeError(f"a quota's scope must be a Scope, not {quota.scope!r:.200}")
         code = int(quota.scope.kind.value)
         if quota.scope.kind is ScopeKind.GROUP:
             code = GROUP + self._groups.setdefault(quota.scope.name, len(self._groups))

@@ -28,19 +28,22 @@ from quotahost.api import (
     Role,
 )
 from quotahost.api.context import LoadedPlugin
-from quotahost.background import MINUTE, LineLimit, Periodic, start_daemon
+from quotahost.background import LineLimit, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.discovery import PluginError, check_period, configured, construct, load, plugin_settings
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.protocol import Shim
+from quotahost.kafka.listeners import Listeners
 from quotahost.model import ClientQuotaChange, Cluster, QuotaEntity, QuotaType, State
 from quotahost.model.volumes import check_quota_types
 from quotahost.settings.broker import Settings
+from quotahost.settings.properties import SNAPSHOT_READERS
 
 T = TypeVar("T")
 log = logging.getLogger("quotahost.plugins")
 _tasks_log = logging.getLogger("quotahost.tasks")
 
-_LINES: Final = 5  # a minute for one method of one plugin
+_LINES: Final = 5  # a minute, about new types of errors of one method of one plugin
+_TYPES: Final = 100  # of errors that are remembered, of one method
 CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together, of the 4 s that the shim waits for the host
 _UNKNOWN: Final = timedelta(minutes=1)  # the period of a task that was right when it was built and never since
 
@@ -56,21 +59,11 @@ class Failed(Generic[T]):
 FAILED: Failed[object] = Failed()
 
 
-class _Method:
-    """What was logged of one method of one plugin."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        # More than one line, since a second type of error is news; a plugin may raise ever new types.
-        self.limit = LineLimit(_LINES, clock)
-        self.recent: dict[type[BaseException], float] = {}
-        self.logged: set[type[BaseException]] = set()
-        self.left_out = 0
-
-
 class Guard:
     """Counts every failure of a plugin, and logs the first of each type in each method until the method works again.
 
-    A method that fails, works, fails and so on gets a line a minute for each type of error, a few for all types.
+    A method that fails, works, fails and so on gets a line a minute for each type of error. A plugin may raise ever new
+    types, of which a few a minute are logged.
 
     Two loops call plugins without it, since they ask for tens of thousands of clients or volumes at once: those of
     ``new_clients`` and ``volume_evaluation``. They catch what the plugin raises and report one failure here.
@@ -78,7 +71,8 @@ class Guard:
 
     def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic) -> None:
         self._shim, self._clock = shim, clock
-        self._methods: dict[tuple[str, str], _Method] = {}
+        #: By plugin and method, what limits the new types of errors, and each type that was logged.
+        self._methods: dict[tuple[str, str], tuple[LineLimit, dict[type[BaseException], LoggedOnce]]] = {}
 
     def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T]) -> T | Failed[object]:
         """The plugin's answer, or FAILED. Success heals it: its next failure is logged again."""
@@ -91,32 +85,24 @@ class Guard:
         return answer
 
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
-        """Count a failure, and log it if it is the first of its type."""
         self._shim.plugin_failed(plugin)
-        method = self._methods.get((plugin, what))
-        if method is None:
-            method = self._methods[plugin, what] = _Method(self._clock)
-        kind, now = type(error), self._clock()
-        method.recent = {other: at for other, at in method.recent.items() if now - at < MINUTE}
-        if kind in method.logged:
-            return
-        if kind in method.recent or not method.limit.passes():
-            method.left_out += 1
-            return
-        before, method.left_out = method.left_out, 0
-        method.logged.add(kind)
-        method.recent[kind] = now
-        log.error(
+        if (plugin, what) not in self._methods:
+            self._methods[plugin, what] = LineLimit(_LINES, self._clock), {}
+        limit, types = self._methods[plugin, what]
+        if type(error) not in types:
+            if not limit.passes():
+                return
+            if len(types) >= _TYPES:
+                types.clear()
+            types[type(error)] = LoggedOnce(log, logging.ERROR, self._clock)
+        types[type(error)].report(
             "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
-            "type=Plugin,name=%s, Errors)%s",
-            plugin, what, consequence, plugin, f" ({before} of them before this one)" if before else "", exc_info=error,
+            "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=error,
         )  # fmt: skip
 
     def heal(self, plugin: str, what: str) -> None:
-        """This call of the plugin works (again)."""
-        method = self._methods.get((plugin, what))
-        if method is not None and method.logged:
-            method.logged = set()
+        _, types = self._methods.get((plugin, what), (None, {}))
+        if sum(fault.healed() for fault in types.values()):  # each of them is to be logged again
             log.warning("plugin %s works again in %s", plugin, what)
 
 
@@ -136,11 +122,9 @@ class PluginSet:
         return iter(self._plugins)
 
     def suppliers(self) -> list[tuple[str, QuotaSupplier]]:
-        """The suppliers by name, in the order in which they are asked."""
         return self._of(Role.SUPPLIER)
 
     def factor_source(self) -> tuple[str, QuotaFactorSource] | None:
-        """The factor source for all quota types by name, if one is configured."""
         return next((s for s in self._of(Role.FACTOR_SOURCE) if not hasattr(s[1], "quota_types")), None)
 
     def typed_sources(self) -> list[tuple[str, QuotaFactorSource]]:
@@ -148,29 +132,24 @@ class PluginSet:
         return [source for source in self._of(Role.FACTOR_SOURCE) if hasattr(source[1], "quota_types")]
 
     def policy(self) -> tuple[str, QuotaPolicy] | None:
-        """The policy by name, if one is configured."""
         return next(iter(self._of(Role.POLICY)), None)
 
     def tasks(self) -> list[tuple[str, DataSourceTask]]:
-        """The tasks by name."""
         return self._of(Role.TASK)
 
     def _of(self, role: Role) -> list[tuple[str, Any]]:
         return [(loaded.context.name, loaded.plugin) for loaded in self._plugins if loaded.role is role]
 
     def find(self, role: Role, name: str) -> LoadedPlugin | None:
-        """The plugin of this role and name."""
         return next((p for p in self._plugins if (p.role, p.context.name) == (role, name)), None)
 
     def without(self, others: "PluginSet") -> list[LoadedPlugin]:
-        """The plugins that are not among the others."""
         # By identity, because a plugin's class may define an equality of its own.
         known = {id(loaded.plugin) for loaded in others}
         return [loaded for loaded in self._plugins if id(loaded.plugin) not in known]
 
 
 def _section_text(plugin: LoadedPlugin, settings: Settings) -> dict[str, str]:
-    """The text of the plugin's ``plugin.NAME.*`` in these settings."""
     return settings.plugin.get(plugin.context.name, {})
 
 
@@ -186,7 +165,6 @@ def adopt(plugins: PluginSet, settings: Settings, sections: Sections, guard: Gua
 
 
 def close(plugins: Iterable[LoadedPlugin], guard: Guard, *, tasks: bool = False) -> None:
-    """Close what can be closed. Tasks only if they never ran: the scheduler closes the others on their own threads."""
     for loaded in plugins:
         if (tasks or loaded.role != Role.TASK) and callable(getattr(loaded.plugin, "close", None)):
             guard.call(loaded.context.name, "close()", "it is dropped all the same", loaded.plugin.close)
@@ -194,14 +172,12 @@ def close(plugins: Iterable[LoadedPlugin], guard: Guard, *, tasks: bool = False)
 
 # ---- building --------------------------------------------------------------------------------------------------
 
-#: The factor sources that find all they need on the cluster's topics.
-ON_CONTROLLERS: Final = ("snapshots", "cluster-volumes")
 _ABOUT_VOLUMES: Final = (Role.FACTOR_SOURCE, Role.POLICY)
 
 
 def judges_alone(settings: Settings) -> bool:
     """Whether a controller that is no broker follows the volumes: it can if it knows where the brokers are."""
-    return settings.factor_source in ON_CONTROLLERS and "bootstrap.servers" in settings.kafka_admin
+    return settings.factor_source in SNAPSHOT_READERS and "bootstrap.servers" in settings.kafka_admin
 
 
 class NodeRoles:
@@ -210,15 +186,11 @@ class NodeRoles:
     A controller that is no broker serves no client but those who create topics and the like. It has suppliers for the
     rates of partition mutations. If it is told how to reach the brokers, it follows their volumes, too, so that it can
     refuse new topics and partitions in a PAUSE (Java's ``Fence``).
-
-    Attributes:
-        broker: whether it is a broker: a controller alone has no log directories of clients' topics.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """``properties`` are the node's own, with ``process.roles``."""
-        roles = properties.get("process.roles", "")
-        self.broker = not roles or "broker" in roles.split(",")
+        #: Whether it is a broker: a controller alone has no log directories of clients' topics.
+        self.broker = not Listeners(properties).controller_alone
 
     def needs(self, role: Role, name: str, settings: Settings) -> bool:
         """Whether this node has this plugin. A task, or ``load``, is about a broker's own disks or clients."""
@@ -266,9 +238,9 @@ class Builder:
         try:
             for (role, name), section in sections.items():
                 kept = old.find(role, name)
-                if kept is None or not _can_stay(kept, settings):
-                    kept = self._construct(role, name, settings, section)
-                plugins.append(kept)
+                unchanged = kept and _section_text(kept, settings) == _section_text(kept, kept.context.settings)
+                stays = unchanged or (kept and callable(getattr(kept.plugin, "reconfigure", None)))
+                plugins.append(kept if kept and stays else self._construct(role, name, settings, section))
             _check_sources(PluginSet(plugins))
         except BaseException:
             # Nobody else would end the threads that these have started. Plugins of `old` stay as they are.
@@ -298,11 +270,6 @@ def _check_sources(plugins: PluginSet) -> None:
         raise PluginError(Role.FACTOR_SOURCE, name, f"{also}, beside sources for single quota types such as load")
 
 
-def _can_stay(plugin: LoadedPlugin, settings: Settings) -> bool:
-    unchanged = _section_text(plugin, settings) == _section_text(plugin, plugin.context.settings)
-    return unchanged or callable(getattr(plugin.plugin, "reconfigure", None))
-
-
 # ---- Kafka's news ----------------------------------------------------------------------------------------------
 
 
@@ -318,7 +285,6 @@ class Notifier:
         self.cluster: Cluster | None = None
 
     def client_quota_changed(self, plugins: Iterable[LoadedPlugin], change: ClientQuotaChange) -> None:
-        """Kafka has set or, without a rate, removed a client quota."""
         key = (change.quota_type, change.entity)
         if change.rate is None:
             self._client_quotas.pop(key, None)
@@ -328,13 +294,11 @@ class Notifier:
             self._hand(plugin, "client_quota_changed", change)
 
     def cluster_changed(self, plugins: Iterable[LoadedPlugin], cluster: Cluster) -> None:
-        """The brokers of the cluster may have changed."""
         self.cluster = cluster
         for plugin in plugins:
             self._hand(plugin, "cluster_changed", cluster)
 
     def introduce(self, plugins: Iterable[LoadedPlugin]) -> None:
-        """Hand everything that applies to new plugins."""
         for plugin in plugins:
             for change in self._client_quotas.values():
                 self._hand(plugin, "client_quota_changed", change)
@@ -367,7 +331,6 @@ class Scheduler:
                 self._running[key] = name, self._start(name, task)
 
     def close(self) -> None:
-        """Stop all and wait for them, not for longer than CLOSE_WITHIN."""
         self._end(list(self._running))
 
     def _start(self, name: str, task: DataSourceTask) -> Periodic:

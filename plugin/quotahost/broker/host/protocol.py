@@ -22,9 +22,10 @@ from typing import Any, Final, Protocol, TypeVar
 
 from quotahost.broker.host.messages import Answers, Batch, ConfigRow, batch, decode, encode
 from quotahost.model import Factor, LogDir, QuotaType
-from quotahost.model.load import Load
+from quotahost.model.use import Load
 from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
+from quotahost.settings.properties import rates_of
 from quotahost.throttling import quota_windows
 
 VERSION: Final = 1
@@ -43,21 +44,13 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call.
+    """One call."""
 
-    Attributes:
-        doc: what it does, in one sentence or more.
-        arguments: their names and types in order; a list's members are in brackets.
-        answer: the type of the answer; "" where there is none.
-        most: how many bytes it may have.
-        waits: whether the caller waits for the answer, or at least for the end of the call.
-    """
-
-    doc: str
-    arguments: str = ""
-    answer: str = ""
-    most: int = _FEW
-    waits: bool = True
+    doc: str  # what it does, in one sentence or more
+    arguments: str = ""  # their names and types in order; a list's members are in brackets
+    answer: str = ""  # its type; "" where there is none
+    most: int = _FEW  # bytes that it may have
+    waits: bool = True  # whether the caller waits for the answer, or at least for the end of the call
 
 
 CALLS: Final = {
@@ -176,8 +169,7 @@ class Shim:
 
         ``measured`` are the types for which clients without a quota are measured one by one.
         """
-        newcomers, shadow, topics = settings.newcomers, settings.shadow, settings.topics
-        rates = (newcomers.produce, newcomers.fetch, newcomers.request, newcomers.controller_mutation)
+        shadow, topics, rates = settings.shadow, settings.topics, rates_of(settings.newcomers).values()
         windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
         factored = [quota_type.value for quota_type in settings.factor_quota_types]
         self._call(
@@ -357,13 +349,9 @@ class Shim:
         most=_MANY,
     )
     def set_factor(
-        self,
-        value: float,
-        cause: str,
-        affected: Affected | None = None,
-        full: bool = False,
+        self, value: float, cause: str, affected: Affected | None = None, full: bool = False,
         budgets: Sequence[SlowedBudget] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         """The factor from 0 to 1 that applies from now on, its cause in words for an operator, and whom it is for.
 
         ``affected``: only clients that write to these topics; None: all clients. ``full``: a volume is known to be at
@@ -390,8 +378,8 @@ class Shim:
     @_declare("factors: doubles, causes: [text]", most=_TEXT)
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
         """Further factors, above 0 to 1, for single quota types: the smallest of all holds. The others' are 1."""
-        each = [factors.get(quota_type, Factor(1.0)) for quota_type in QuotaType]
-        self._call("set_factors_of_types", array("d", (of.value for of in each)), [of.cause for of in each])
+        of_types = [factors.get(quota_type, Factor(1.0)) for quota_type in QuotaType]
+        self._call("set_factors_of_types", array("d", (f.value for f in of_types)), [f.cause for f in of_types])
 
     @_declare("", "[at_ns: long, handlers_idle_ns: long, queued: long, listeners: [text], network_idle_ns: [double]]")
     def load(self) -> Load:
@@ -403,10 +391,7 @@ class Shim:
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
         """Whom the fence never turns back.
 
-        Args:
-            principals: names of principals of the type User.
-            client_ids: of clients that are ANONYMOUS.
-            internal_client_ids: forms of further client-ids of clients that are ANONYMOUS, "" for none.
+        Principals of the type User by name; clients that are ANONYMOUS by client-id, or by its form ("" for none).
         """
         self._call("exempt", list(principals), list(client_ids), internal_client_ids)
 

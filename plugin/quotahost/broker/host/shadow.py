@@ -1,30 +1,41 @@
-"""Whom suppliers and the factor would hold back while they are in shadow, and by how much, for the metrics and ``top``.
+"""Whom rules in shadow would hold back, and by how much, for the metrics, ``quotahost top`` and ``explain``.
 
-1. A rule in shadow is computed and not enforced (the property ``shadow``). ``new_clients`` leaves a
-   supplier in shadow out of the answers in force, and puts beside them what it would give.
-2. A thread compares once a second what Kafka measures with what the rules would let through (``comparison``). No
-   request waits for it.
-3. The metrics show how many scopes each rule would hold back now, and counters add up for how long and by how many
-   bytes (``Shadow.look``). Java gets the scopes themselves, for ``explain`` and ``top``.
+A rule in shadow is computed and not enforced (the property ``shadow``). ``new_clients`` leaves a supplier in shadow out
+of the answers in force, and puts beside them what it would give. Thresholds of topics are Java's
+(``org.quotahost.topics``).
 
-Thresholds of topics are Java's (``org.quotahost.topics``).
+1. A thread asks Java once a second (``Shadow.look``); no request waits for it. Java says what holds for all
+   (``state``), and for each quota type which clients have which metric tags, what Kafka measures for these, and what
+   suppliers in shadow would give the clients (``holders``).
+2. Rows with the same tags make one ``_Use``, since Kafka measures by tags.
+3. Each rule is judged as if it alone were put in force, and what counts is the rate beyond its limit, as for Kafka
+   itself: the quotas with ``shadow=all``, the factor, and each supplier in shadow (``compare``).
+4. What Kafka measures belongs to a scope of a supplier in shadow only if all who have the tags would be in that scope;
+   otherwise nobody knows who used how much of it, and the scope is unmeasured.
+5. The metrics show how many scopes each rule would hold back now, and counters add up for how long and by how many
+   bytes. Java gets the scopes themselves, for ``explain`` and ``top``.
 """
 
 import gc
 import json
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from heapq import nlargest
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from quotahost.background import LoggedOnce, Periodic, StartThread, start_daemon
-from quotahost.broker.host.comparison import FACTOR, Comparison, Count, Key, compare
+from quotahost.broker.host.dump import Ask, BrokerState, Tags, state_of
+from quotahost.broker.host.messages import WouldBe, would_be
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QuotaType
 from quotahost.settings.broker import Settings
+from quotahost.settings.properties import rates_of
 from quotahost.settings.types import SUPPLIER
+from quotahost.throttling import lowered
 
 _log = logging.getLogger("quotahost.host")
 
@@ -36,6 +47,16 @@ LONGEST: Final = 10.0
 #: How many scopes of each type Java is told of, for ``explain`` and ``top``: those that are furthest beyond.
 TOLD: Final = 1000
 _TYPE: Final = "Shadow"
+FACTOR: Final = "factor"  # the rule's name in the property ``shadow``
+_BYTES: Final = (QuotaType.PRODUCE, QuotaType.FETCH)
+#: Of partition mutations Kafka measures a bucket on one node alone, which says nothing of a limit that isn't there.
+TYPES: Final = (*_BYTES, QuotaType.REQUEST)
+
+#: One scope: its quota type and its tags.
+Key: TypeAlias = tuple[QuotaType, Tags]
+#: The rate that the factor multiplies where a quota is unlimited, by the scope, the rate that Kafka measures there, and
+#: the floor.
+StandIn: TypeAlias = Callable[[Key, float, float], float | None]
 
 
 class Shadow:
@@ -63,11 +84,7 @@ class Shadow:
         self._fault = LoggedOnce(_log)
 
     def configure(self, settings: Settings) -> None:
-        """Other rules are in shadow from now on."""
-        rates = settings.newcomers
-        self._newcomers = dict(
-            zip(QuotaType, (rates.produce, rates.fetch, rates.request, rates.controller_mutation), strict=True)
-        )
+        self._newcomers = rates_of(settings.newcomers)
         self._rules = [rule for rule in settings.shadow.names() if _is_ours(rule)]
         if self._thread:
             self._thread.wake()
@@ -94,13 +111,14 @@ class Shadow:
         self._pause = max(EVERY - took, PAUSE_PER_LOOK * took) if self._rules else float("inf")
 
     def look(self) -> None:
-        """Compare once, show what is found, and add it up."""
         rules, now = self._rules, self._clock()
         since = 0.0 if self._looked_at is None else now - self._looked_at
         self._looked_at = now if rules else None
         seconds = since if since <= max(LONGEST, 2 * self._pause) else 0.0
         if self._text is None:
-            self._shown = self._left_behind()
+            # What a Python host before this one has shown nobody else would take back.
+            gauges = self._shim.ask("gauges")
+            self._shown = {name for kind, name, *_ in gauges if kind == _TYPE and _is_ours(name)}
         comparison = self._compare() if rules else Comparison()
         if not rules:
             self._stand_ins = {}
@@ -110,11 +128,7 @@ class Shadow:
             self._shim.held(text)
             self._text = text
 
-    def _left_behind(self) -> set[str]:
-        """The rules that a Python host before this one has shown: nobody else would take back what it said of them."""
-        return {name for kind, name, *_ in self._shim.ask("gauges") if kind == _TYPE and _is_ours(name)}
-
-    def _compare(self) -> Comparison:
+    def _compare(self) -> "Comparison":
         self._asked = {}
         # All that is made of Java's answers goes again with them. To the collector it would look like a growing heap:
         # with 10,000 clients half of the time went there.
@@ -134,7 +148,7 @@ class Shadow:
         self._asked[key] = instead
         return instead
 
-    def _show(self, rules: Iterable[str], counts: Mapping[str, Count], seconds: float) -> None:
+    def _show(self, rules: Iterable[str], counts: "Mapping[str, Count]", seconds: float) -> None:
         for rule in rules:
             if rule not in self._shown:
                 self._shown.add(rule)
@@ -161,3 +175,162 @@ def _told(held: Mapping[Key, tuple[str, float]]) -> str:
     # Sorted by name, so that the text is the same as long as the same scopes are held.
     told = {name: sorted(row[1:] for row in nlargest(TOLD, rows)) for name, rows in sorted(scopes.items())}
     return json.dumps(told, separators=(",", ":"))
+
+
+# ---- one comparison ----------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Count:
+    """How many scopes one rule would hold back."""
+
+    over: int = 0  # scopes that take more than the rule would let through
+    unmeasured: int = 0  # scopes for which that can't be told
+    beyond: float = 0.0  # bytes/s beyond it, of all of them
+
+
+@dataclass(slots=True)
+class _Use:
+    """One pair of tags that Kafka measures for one type, and what suppliers in shadow would give those who have it."""
+
+    key: Key  # the scope in force
+    base: float | None  # its rate before the factor; None is unlimited
+    stand_in: float | None  # what the factor multiplies instead; None if Java has measured nothing
+    rate: float  # what Kafka measures, in the type's unit
+    supplier: str  # the one in force; "" for newcomers and who is exempt
+    exempt: bool
+    marked: bool  # all who have the tags write to affected topics
+    passes: bool  # all of them pass a closed fence
+    scopes: dict[Tags, WouldBe] = field(default_factory=dict)  # in which scopes they would be
+    mixed: bool = False  # some would be in none, or in one for each client-id
+
+    def add(self, would: WouldBe | None, principal: str, client_id: str, whole: bool) -> None:
+        """One client has the tags, or all client-ids of a principal (``whole``) have them."""
+        if would is None:
+            self.mixed = True
+            return
+        self.mixed |= whole and would.is_of_client_id
+        # Of all client-ids one alone is known: it stands for none.
+        self.scopes[would.tags(principal, "" if whole else client_id)] = would
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The result."""
+
+    counts: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))  # by rule, where there is something
+    #: For each scope that Kafka measures and that a rule would hold back, the rule and the rate beyond it.
+    held: dict[Key, tuple[str, float]] = field(default_factory=dict)
+    #: What is measured of each scope that a supplier in shadow would make; None if it can't be told.
+    rates: dict[Key, float | None] = field(default_factory=dict)
+
+    def hold(self, rule: str, uses: list[_Use], beyond: float) -> None:
+        """The rule would hold back the one scope that has all of these, which are so far beyond its limit."""
+        count = self.counts[rule]
+        count.over += 1
+        # A share of a thread has no bytes.
+        count.beyond += beyond if uses[0].key[0] in _BYTES else 0.0
+        for use in uses:
+            self.held[use.key] = rule, beyond
+
+
+def limit(base: float | None, factor: float, floor: float, stand_in: float | None = None) -> float | None:
+    """The limit that Java would make (``org.quotahost.table.Rule``) if nothing were in shadow; None is unlimited.
+
+    Where the quota's rate ``base`` is unlimited, the factor multiplies ``stand_in``. It takes no rate below the floor.
+    """
+    if factor >= 1:
+        return base
+    whole = stand_in if base is None else base
+    if whole is None:
+        return None if factor > 0 else floor
+    return lowered(whole, factor, floor)
+
+
+def compare(ask: Ask, stand_in: StandIn = lambda _key, _rate, _floor: None) -> Comparison:
+    """Compare all that Kafka measures with all rules in shadow.
+
+    ``ask`` is ``Shim.ask``; it is asked for ``state``, and for the ``holders`` of each type that rules in shadow
+    concern; ``stand_in`` is asked where a quota is unlimited and Java has no rate in its place. Raises ConnectionError
+    if Java doesn't answer.
+    """
+    state, comparison = state_of(ask("state")), Comparison()
+    suppliers = any(rule.startswith(SUPPLIER) for rule in state.shadow)
+    # Types have nothing to do with each other, and of one there may be 50,000 holders.
+    for quota_type in TYPES:
+        by_factor = state.factor_in_shadow and state.factor < 1 and quota_type in state.factor_types
+        if not (by_factor or suppliers or not state.enforced):
+            continue
+        uses = _uses(quota_type, ask("holders", quota_type.value)["holders"], suppliers)
+        for use in uses:
+            # With ``shadow=all`` the quotas that would be in force are in shadow, too.
+            if not state.enforced and use.supplier and use.base is not None and use.rate > use.base:
+                comparison.hold(SUPPLIER + use.supplier, [use], use.rate - use.base)
+            if by_factor:
+                _factor(use, state, stand_in, comparison)
+        _suppliers(quota_type, uses, state, comparison)
+    return comparison
+
+
+def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]], suppliers: bool) -> list[_Use]:
+    """One for each pair of tags; ``suppliers``: whether some are in shadow."""
+    uses: dict[Tags, _Use] = {}
+    wanted = quota_type.value
+    for (
+        principal, client_id, whole, name, user_tag, client_tag, base, stand_in, rate, exempt, newcomer, supplier,
+        shadow, marked, passes,
+    ) in holders:  # fmt: skip
+        if name != wanted:
+            continue
+        tags = user_tag, client_tag
+        use = uses.get(tags)
+        if use is None:
+            # A newcomer's rate is no supplier's, and the exempt have none. Behind a tab stand the rates of others.
+            whose = "" if exempt or newcomer else supplier.partition("\t")[0]
+            use = uses[tags] = _Use(
+                (quota_type, tags), None if exempt else base, stand_in, rate or 0.0, whose, exempt, marked, passes
+            )
+        else:
+            use.marked &= marked
+            use.passes &= passes
+        if suppliers:
+            use.add(would_be(shadow, quota_type) if shadow else None, principal, client_id, whole)
+    return list(uses.values())
+
+
+def _factor(use: _Use, state: BrokerState, stand_in: StandIn, comparison: Comparison) -> None:
+    """What the factor in shadow would make of the quota in force; the taps would have arrived."""
+    if use.exempt or (state.is_for_topics and not use.marked):
+        return
+    quota_type = use.key[0]
+    if quota_type is QuotaType.PRODUCE and state.stops_all:
+        most = None if use.passes else 0.0  # the fence would turn it back
+    else:
+        floor, instead = state.floors[quota_type], use.stand_in
+        if use.base is None and instead is None:
+            instead = stand_in(use.key, use.rate, floor)
+        most = limit(use.base, state.factor, floor, instead)
+    # The factor holds back what the quota lets through.
+    passed = use.rate if use.base is None else min(use.rate, use.base)
+    if most is not None and passed > most:
+        comparison.hold(FACTOR, [use], passed - most)
+
+
+def _suppliers(quota_type: QuotaType, uses: list[_Use], state: BrokerState, comparison: Comparison) -> None:
+    """What suppliers in shadow would make of the quotas, with the factor that is enforced now."""
+    scopes: dict[Tags, tuple[WouldBe, list[_Use]]] = {}
+    for use in uses:
+        for tags, would in use.scopes.items():
+            scopes.setdefault(tags, (would, []))[1].append(use)
+    untouched = state.factor_in_shadow or state.is_for_topics or quota_type not in state.factor_types
+    factor = 1.0 if untouched else state.limit_factor if quota_type is QuotaType.PRODUCE else state.factor
+    for tags, (would, members) in scopes.items():
+        rule = SUPPLIER + would.supplier
+        measured = all(len(use.scopes) == 1 and not use.mixed for use in members)
+        rate = sum(use.rate for use in members)
+        comparison.rates[quota_type, tags] = rate if measured else None
+        most = limit(would.rate, factor, state.floors[quota_type]) if state.enforced else None
+        if most is not None and not measured:
+            comparison.counts[rule].unmeasured += 1
+        elif most is not None and rate > most:
+            comparison.hold(rule, members, rate - most)

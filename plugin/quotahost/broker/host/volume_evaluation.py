@@ -8,8 +8,7 @@
 4. The smallest factor applies. With ``factor.scope=topics`` it is for those who write to the topics on the volumes with
    factors below 1 (``affected``).
 5. The budgets of storage are judged in the same way, each for the writers of its own topics (``slowed_budgets``).
-6. The factors and limits of this broker's own volumes go to the metrics (``VolumeLimits``), and those of all budgets
-   (``BudgetNumbers``).
+6. The factors and limits of this broker's own volumes, and those of all budgets, go to the metrics (``VolumeLimits``).
 """
 
 from collections import OrderedDict
@@ -19,6 +18,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from quotahost.api import LimitAware, QuotaPolicy
+from quotahost.api.broker import Shown
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.plugins import Failed, Guard
 from quotahost.broker.host.protocol import Shim
@@ -58,13 +58,9 @@ class VolumeEvaluation:
     """Asks the policy about the volumes of the newest answer of the factor source."""
 
     def __init__(
-        self,
-        guard: Guard,
-        clock: Callable[[], float],
-        broker: str | None,
-        show: Show,
+        self, guard: Guard, clock: Callable[[], float], broker: str | None, show: Show,
         show_budgets: Callable[[Factors], None] = lambda judged: None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """``clock`` in seconds, monotonic; ``show_budgets`` takes the factors of all budgets.
 
         ``show`` takes the policy and the factors of the volumes of ``broker``, or of all volumes if that is None.
@@ -88,11 +84,8 @@ class VolumeEvaluation:
     ) -> tuple[Scoped, str]:
         """The smallest factor of all volumes, and the sentence that the policy fails for some, or "".
 
-        Args:
-            answer: the volumes.
-            policy: without one every volume is OPEN.
-            share: ``pause.resume.free-share``.
-            in_force: the factor that has applied since the last read.
+        Without a policy every volume is OPEN. ``share`` is ``pause.resume.free-share``, ``in_force`` the factor that
+        has applied since the last read.
         """
         if policy is None:
             self.hide()
@@ -110,7 +103,7 @@ class VolumeEvaluation:
         factor, failure, own, lowered = evaluated(plugin, answer.volumes, self._broker, hold)
         _, of_budgets, budgets, _ = evaluated(plugin, answer.budgets, None, hold)
         failure = failure or of_budgets
-        scoped = Scoped(factor, affected(lowered), budgets=slowed_budgets(budgets))
+        scoped = Scoped(factor, affected(lowered), factor.value == 0, slowed_budgets(budgets))
         self._show(policy, own)
         self._show_budgets(budgets)
         if failure is None:
@@ -134,14 +127,9 @@ def evaluated(
 ) -> tuple[Factor, BaseException | None, Factors, Factors]:
     """The smallest factor of the volumes that the policy can judge, its first failure, and the factors of volumes.
 
-    The factors are those of one broker's volumes, and then those below 1. Each volume is asked about once: the answer
-    of a policy may depend on how often it was asked.
-
-    Args:
-        policy: is asked.
-        volumes: of all brokers.
-        broker: the id of the one whose volumes are returned with their factors; None for all volumes.
-        hold: tells of a volume with this factor, in bytes used, where its PAUSE ends, if it is in one.
+    The factors are those of the volumes of the ``broker`` of this id, or of all if it is None, and then those below 1.
+    Each volume is asked about once: the answer of a policy may depend on how often it was asked. ``hold`` tells of a
+    volume with this factor, in bytes used, where its PAUSE ends, if it is in one.
     """
     smallest: tuple[float, Volume, int | None] | None = None
     failure: BaseException | None = None
@@ -209,11 +197,8 @@ def slowed_budgets(judged: Factors) -> tuple[SlowedBudget, ...]:
         if value < 1 and volume.topics and left >= 0:
             size = f"{volume.name} of {show_number(volume.capacity)} bytes"
             error = f"the budget of storage {size} is used up: delete data or shorten the retention of its topics"
-            slowed.append(
-                SlowedBudget(
-                    volume.name, value, volume.topics, f"budget {size}", f"quotahost: {error}; try again later"
-                )
-            )
+            told = f"quotahost: {error}; try again later"
+            slowed.append(SlowedBudget(volume.name, value, volume.topics, f"budget {size}", told))
     return tuple(slowed)
 
 
@@ -241,11 +226,7 @@ class Pauses:
     def held(self, policy: Policy, share: float, volume: Volume, factor: float) -> int | None:
         """At how many bytes used the volume's PAUSE ends, if it is in one that its factor alone wouldn't keep.
 
-        Args:
-            policy: by whose limits.
-            share: ``pause.resume.free-share``.
-            volume: as it is now.
-            factor: what the policy said of it.
+        ``share`` is ``pause.resume.free-share``, ``factor`` what the policy said of the volume.
         """
         # Of 20,000 volumes hardly any is in a PAUSE, and all are asked for several times a second.
         known = bool(self._seen) and (volume.broker, volume.name) in self._seen
@@ -286,97 +267,61 @@ class Pauses:
     def _bounds(self, policy: Policy, volume: Volume) -> ByteLimits | None:
         """The volume's limits by the policy; None if it has none, can't be asked, or fails."""
         name, plugin = policy
-        answer = self._guard.call(
-            name, "soft_limit() or hard_limit()", "a PAUSE ends as soon as the factor is above 0",
-            lambda: self._ask(plugin, volume),
-        )  # fmt: skip
-        return None if isinstance(answer, Failed) else answer
-
-    def _ask(self, plugin: QuotaPolicy, volume: Volume) -> ByteLimits | None:
         # Once for each policy: isinstance with a Protocol takes longer than all the rest.
         if plugin is not self._policy:
-            self._aware = plugin if isinstance(plugin, LimitAware) else None
-            self._policy = plugin
-        aware = self._aware
-        return byte_limits(volume, aware.soft_limit(volume), aware.hard_limit(volume)) if aware else None
-
-
-# ---- budgets in the metrics --------------------------------------------------------------------------------------
-
-
-class BudgetNumbers:
-    """Shows every budget: its bytes, how many are used in the cluster, and its factor."""
-
-    def __init__(self, shim: Shim) -> None:
-        """Nothing is shown yet."""
-        self._shim = shim
-        self._shown: dict[str, tuple[int, int, float]] = {}
-
-    def show(self, judged: Factors) -> None:
-        """Show these, and no others."""
-        new = {volume.name: (volume.capacity, volume.consumed, factor) for volume, factor in judged}
-        for gone in self._shown.keys() - new.keys():
-            self._shim.forget("Budget", gone)
-        for name, numbers in new.items():
-            if self._shown.get(name) != numbers:
-                for attribute, value in zip(("Bytes", "Used", "Factor"), numbers, strict=True):
-                    self._shim.gauge("Budget", name, attribute, float(value))
-        self._shown = new
+            self._aware, self._policy = plugin if isinstance(plugin, LimitAware) else None, plugin
+        if (aware := self._aware) is None:
+            return None
+        answer = self._guard.call(
+            name, "soft_limit() or hard_limit()", "a PAUSE ends as soon as the factor is above 0",
+            lambda: byte_limits(volume, aware.soft_limit(volume), aware.hard_limit(volume)),
+        )  # fmt: skip
+        return None if isinstance(answer, Failed) else answer
 
 
 # ---- this broker's volumes in the metrics ----------------------------------------------------------------------
 
 _ASKED: Final = "soft_limit(), hard_limit() or what says whether they are breached"
-Numbers: TypeAlias = dict[str, float]
 
 
 class VolumeLimits:
-    """Shows this broker's volumes, those with the smallest factors if there are more than MOST_SHOWN.
+    """Shows this broker's volumes, those with the smallest factors if there are more than MOST_SHOWN, and all budgets.
 
-    Each broker shows its own, as it does with their sizes (``disks.monitor``): a cluster may have thousands.
-
-    Attributes:
-        broker: the id of this broker.
+    Each broker shows its own volumes, as it does with their sizes (``disks.monitor``): a cluster may have thousands.
     """
 
     def __init__(self, shim: Shim, guard: Guard) -> None:
-        self._shim, self._guard = shim, guard
-        self._shown: dict[str, Numbers] = {}
-        self.broker = str(node_id(shim.broker()))
+        self._guard = guard
+        self._volumes, self._budgets = Shown(shim, "VolumeLimits"), Shown(shim, "Budget")
+        self.broker = str(node_id(shim.broker()))  # the id of this one
+
+    def show_budgets(self, judged: Factors) -> None:
+        """Show of these budgets the bytes, how many are used in the cluster, and the factor."""
+        self._budgets.show({
+            volume.name: {"Bytes": float(volume.capacity), "Used": float(volume.consumed), "Factor": factor}
+            for volume, factor in judged
+        })  # fmt: skip
 
     def show(self, policy: Policy | None, factors: Factors) -> None:
         """Show these volumes of this broker with their factors and their limits by the policy, and no others."""
         worst = sorted(factors, key=lambda one: one[1])[:MOST_SHOWN]
         limits = self._limits(policy, [volume for volume, _ in worst])
-        new = {volume.name: {"Factor": factor, **of} for (volume, factor), of in zip(worst, limits, strict=True)}
-        for name in self._shown.keys() - new.keys():
-            self._shim.forget("VolumeLimits", name)
-        for name, numbers in new.items():
-            old = self._shown.get(name, {})
-            # A single number can't be taken away: the bean goes, and comes back with the numbers that are left.
-            if old.keys() - numbers.keys():
-                self._shim.forget("VolumeLimits", name)
-            if old != numbers:
-                for attribute, value in numbers.items():
-                    self._shim.gauge("VolumeLimits", name, attribute, value)
-        self._shown = new
+        self._volumes.show({volume.name: {"Factor": f, **of} for (volume, f), of in zip(worst, limits, strict=True)})
 
-    def _limits(self, policy: Policy | None, volumes: list[Volume]) -> Sequence[Numbers]:
+    def _limits(self, policy: Policy | None, volumes: list[Volume]) -> Sequence[dict[str, float]]:
         """For each volume what the policy says of its limits; nothing if it can't be asked, or fails."""
         if policy is not None and volumes:
             name, plugin = policy
-            ask = partial(_all_numbers, plugin, volumes)
-            answer = self._guard.call(name, _ASKED, "the metrics show no limits of volumes", ask)
+            answer = self._guard.call(
+                name, _ASKED, "the metrics show no limits of volumes",
+                lambda: [_numbers(plugin, volume) if isinstance(plugin, LimitAware) else {} for volume in volumes],
+            )  # fmt: skip
             if not isinstance(answer, Failed):
                 return answer
         return [{}] * len(volumes)
 
 
-def _all_numbers(policy: QuotaPolicy, volumes: list[Volume]) -> list[Numbers]:
-    return [_numbers(policy, volume) if isinstance(policy, LimitAware) else {} for volume in volumes]
-
-
-def _numbers(policy: LimitAware, volume: Volume) -> Numbers:
+def _numbers(policy: LimitAware, volume: Volume) -> dict[str, float]:
     """A volume's limits in bytes consumed, and which of them is breached, by the attributes of their metrics.
 
     Raises TypeError if an answer of the policy is of another type than its role says.

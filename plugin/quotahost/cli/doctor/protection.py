@@ -12,13 +12,14 @@ from datetime import timedelta
 from typing import Final
 
 from quotahost.broker.disks.file_stores import log_dirs, read_disks
-from quotahost.broker.host.plugins import ON_CONTROLLERS, judges_alone
+from quotahost.broker.host.plugins import judges_alone
 from quotahost.cli.console import Finding, note, weak
 from quotahost.cli.property_files import BrokerFile
 from quotahost.model import LimitType, State
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
+from quotahost.settings.properties import SNAPSHOT_READERS
 from quotahost.settings.storage import match
 from quotahost.text import printable
 from quotahost.units.show import show_duration, show_number
@@ -104,10 +105,10 @@ def _creation(settings: Settings, roles: str) -> Iterator[Finding]:
     """Whether anybody refuses new topics in a PAUSE, where controllers are nodes of their own."""
     if roles not in ("controller", "broker"):
         return
-    if settings.factor_source not in ON_CONTROLLERS:
+    if settings.factor_source not in SNAPSHOT_READERS:
         yield note(
             "in a PAUSE topics and partitions are still created: controllers that are nodes of their own can follow "
-            f"the factor sources {' and '.join(ON_CONTROLLERS)} alone; the task cordon keeps new replicas off full "
+            f"the factor sources {' and '.join(SNAPSHOT_READERS)} alone; the task cordon keeps new replicas off full "
             "volumes (Kafka 4.3 and newer)"
         )
     elif roles == "broker":

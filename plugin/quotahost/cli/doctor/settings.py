@@ -22,9 +22,8 @@ from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, check_protection
 from quotahost.cli.doctor.topics import check_rights
 from quotahost.cli.property_files import CLASS, CLASSES, BrokerFile
 from quotahost.kafka.listeners import Listeners, login_name
-from quotahost.settings.broker import Settings, read_properties
+from quotahost.settings.broker import Settings, describe, read_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.reader import describe
 from quotahost.text import printable
 from quotahost.throttling import quota_windows
 

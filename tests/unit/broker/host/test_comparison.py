@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.comparison import Comparison, StandIn, compare, limit
 from quotahost.broker.host.messages import GROUP, shadow_text
+from quotahost.broker.host.shadow import Comparison, StandIn, compare, limit
 from quotahost.model import QuotaType, ScopeKind
 from tests.fakes.holders import FETCH, PRODUCE, REQUEST, dump, holder
 

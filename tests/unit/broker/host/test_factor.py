@@ -220,7 +220,9 @@ def test_without_a_fence_no_pause_is_remembered_since_it_would_mute_new_clients_
     assert World(memory=remembers(tmp_path, Scoped(Factor(0.0, "the disk")))).step(None) == 1.0
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"cause": 1}', '{"cause": "x", "places": {}, "held": ["t"]}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"cause": 1}', '{"cause": "x", "affected": {"places": {}, "held": ["t"]}}']
+)
 def test_a_file_that_holds_no_pause_stops_nobody(tmp_path: Path, text: str) -> None:
     (tmp_path / PauseMemory.FILE).write_text(text)
     assert World(fence=True, memory=PauseMemory([str(tmp_path)])).step(None) == 1.0

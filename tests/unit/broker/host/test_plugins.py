@@ -190,7 +190,7 @@ def test_a_task_that_fails_and_works_in_turns_is_logged_once_a_minute_with_what_
     assert len(shim.failed) == MANY / 2
     # One line that it fails, and one that it works again.
     assert 2 <= len(caplog.records) <= 2 * (minutes + 1)
-    left_out = [int(count) for count in re.findall(r"\((\d+) of them before this one\)", caplog.text)]
+    left_out = [int(count) for count in re.findall(r"\((\d+) such lines were left out before\)", caplog.text)]
     assert len(left_out) > 10
     assert all(count in (299, 300) for count in left_out)
 

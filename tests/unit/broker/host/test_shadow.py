@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.broker.host.comparison import Key
 from quotahost.broker.host.messages import shadow_text
-from quotahost.broker.host.shadow import LONGEST, PAUSE_PER_LOOK, TOLD, Shadow, _told
+from quotahost.broker.host.shadow import LONGEST, PAUSE_PER_LOOK, TOLD, Key, Shadow, _told
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.holders import PRODUCE, holder, state

@@ -109,9 +109,9 @@ def tap_never_arrives(patch: pytest.MonkeyPatch) -> None:
 
 
 def pause_ignored_while_another_is_unknown(patch: pytest.MonkeyPatch) -> None:
-    def decide(self: FactorLoop, found: Any, now: float, settings: Any) -> Any:
-        decided = _decide(self, found, now, settings)
-        return Scoped(Factor(1.0)) if found.unknown and settings.fallback_action == "OPEN" else decided
+    def decide(self: FactorLoop, known: Scoped, unknown: str, patience: float, now: float, settings: Any) -> Scoped:
+        decided = _decide(self, known, unknown, patience, now, settings)
+        return Scoped(Factor(1.0)) if unknown and settings.fallback_action == "OPEN" else decided
 
     patch.setattr(FactorLoop, "_decide", decide)
 
@@ -152,8 +152,8 @@ def setpoint_without_hard_limit(patch: pytest.MonkeyPatch) -> None:
 
 
 def unknown_stays_as_it_was(patch: pytest.MonkeyPatch) -> None:
-    def decide(self: FactorLoop, found: Any, now: float, settings: Any) -> Any:
-        return _decide(self, factor.Reading(found.factor), now, settings)
+    def decide(self: FactorLoop, known: Scoped, unknown: str, patience: float, now: float, settings: Any) -> Scoped:
+        return _decide(self, Scoped(known.factor, full=known.full), "", 0.0, now, settings)
 
     patch.setattr(FactorLoop, "_decide", decide)
 

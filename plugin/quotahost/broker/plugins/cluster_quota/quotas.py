@@ -10,7 +10,7 @@ reached.
 import math
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import ClassVar, Final
 
 from pydantic import ConfigDict
@@ -51,29 +51,23 @@ class ClusterQuotas:
 
     Each client (user and client-id) has a quota of its own, wherever its rate was found. The follower's thread
     changes the quotas; any thread may ask.
-
-    Attributes:
-        read: whether the topic has been read to its end at least once.
     """
 
-    def __init__(self, context: Context[object]) -> None:
-        """Begin to follow the topic."""
+    def __init__(self, context: Context[object], absent: Callable[[], None] = lambda: None) -> None:
+        """Begin to follow the topic; ``absent`` is called on the follower's thread whenever there is none."""
         self._context = context
         self._latest = LatestQuotas()
         self._reading: LatestQuotas | None = None  # what the topic has, while it is read from its beginning
-        self.read = False
+        self.read = False  # whether the topic has been read to its end at least once
         self._began = time.monotonic()
         self._refused = LoggedOnce(context.log)
         self._unread = LoggedOnce(context.log)
         self._lock = threading.Lock()  # guards what follows
         self._changed: set[Entity] = set()
-        self._absent = False
         self._distinct: dict[str | None, frozenset[str]] = {}
         self._named: dict[str | None, set[str]] = {}  # client-ids by user, None for those of any user
         self._topic = context.settings.quotas_topic
-        self._follower = Follower(
-            context, self._topic, self, _SILENCE, self._is_absent, connection=f"{context.name}-quotas"
-        )
+        self._follower = Follower(context, self._topic, self, _SILENCE, absent, connection=f"{context.name}-quotas")
 
     def close(self) -> None:
         self._follower.close()
@@ -131,12 +125,6 @@ class ClusterQuotas:
             changed, self._changed = self._changed, set()
         return {DEFAULT} if DEFAULT in changed or len(changed) > _MOST_APART else changed
 
-    def take_absent(self) -> bool:
-        """Whether the topic was found absent since the last call."""
-        with self._lock:
-            absent, self._absent = self._absent, False
-        return absent
-
     def show(self) -> None:
         metrics, grace = self._context.metrics, self._context.settings.startup_grace.total_seconds()
         metrics.gauge("ClusterQuotas", "", "Entities", len(self._latest.by_entity))
@@ -150,7 +138,6 @@ class ClusterQuotas:
     # ---- the follower's thread: quotahost.kafka.follower.Reader ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        """Take the quota of an entity, or remove it."""
         if live:
             quotas = self._latest
         else:
@@ -166,7 +153,6 @@ class ClusterQuotas:
             self._note([entity])
 
     def caught_up(self) -> None:
-        """From now on the quotas are those that were read."""
         # Of an empty topic no record was read.
         before, self._latest, self._reading = self._latest, self._reading or LatestQuotas(), None
         self.read = True
@@ -176,7 +162,6 @@ class ClusterQuotas:
         self._note(entity for entity, _ in before.by_entity.items() ^ self._latest.by_entity.items())
 
     def _note(self, entities: Iterable[Entity]) -> None:
-        """Remember whose quotas have changed, and which client-ids have one."""
         with self._lock:
             for entity in entities:
                 if len(self._changed) <= _MOST_APART:  # more stand for all
@@ -192,7 +177,3 @@ class ClusterQuotas:
             named.remove(client_id)
             if not named:
                 del self._named[user]
-
-    def _is_absent(self) -> None:
-        with self._lock:
-            self._absent = True

@@ -25,6 +25,7 @@ from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas, Cluster
 from quotahost.broker.plugins.cluster_quota.usage import Demands, key_of
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import LatestRecord
+from quotahost.kafka.listeners import Listeners
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.model import Client, ClientUsage, Cluster, Quota, QuotaType, Scope
 from quotahost.records.codec import Refused
@@ -57,9 +58,6 @@ class GivenRates:
     Without a fresh share a client has an equal part: its quota over the number of registered brokers. It also has at
     least that while it is silent on this broker and for a moment after it began: its share of a quota that is used
     elsewhere is a small reserve, and Kafka would mute it for minutes for its first burst.
-
-    Attributes:
-        brokers: the number of registered brokers; the supplier sets it.
     """
 
     def __init__(self, window: float, clock: Callable[[], float], wall: Callable[[], float]) -> None:
@@ -70,7 +68,7 @@ class GivenRates:
         self._shares: Mapping[ClientKey, Share] = {}
         self._given: dict[ClientKey, _Given] = {}
         self._begun: dict[ClientKey, float] = {}
-        self.brokers = 1
+        self.brokers = 1  # that are registered; the supplier sets it
 
     def take(self, shares: Shares, live: bool, validity: float, written_ms: int | None = None) -> bool:
         """A record was read; whether it is the newest now. The last and ``live`` as for ``follower.Reader``."""
@@ -82,16 +80,13 @@ class GivenRates:
         return True
 
     def remove(self) -> None:
-        """A tombstone was read: there are no shares."""
         self._newest.remove()
         self._shares = {}
 
     def age(self) -> float:
-        """The newest record's age in seconds; infinite without one."""
         return self._newest.known()[1]
 
     def fresh(self, validity: float) -> bool:
-        """Whether there are shares that are no older than ``validity`` (seconds)."""
         return self.age() <= validity
 
     @property
@@ -106,16 +101,14 @@ class GivenRates:
         return min(given.rate, quota) if given else self._part(quota)
 
     def look(self, quotas: ClusterQuotas, used: list[ClientUsage], settings: Settings) -> list[ClientKey]:
-        """Work out the rate of each client; the clients whose rate has changed.
+        """Work out the rate of each client, by what it uses on this broker now; the clients whose rate has changed.
 
-        Args:
-            quotas: the cluster-wide quotas.
-            used: what the clients use on this broker now.
-            settings: those in force; ``validity``, ``floor.bytes`` and ``max.mute`` restrict the rates.
+        Of the settings in force ``validity``, ``floor.bytes`` and ``max.mute`` restrict the rates.
         """
         now, fresh = self._clock(), self.fresh(settings.validity.total_seconds())
         uses = {key_of(usage): usage for usage in used}
-        self._note_beginnings(uses, now)
+        self._demands.look(uses.values(), now)
+        self._begun = {key: self._begun.get(key, now) for key in uses.keys() - self._demands.silent}
         changed: list[ClientKey] = []
         given: dict[ClientKey, _Given] = {}
         # Clients that have lost their share, as all do once the shares are stale, go to their equal part in steps, too.
@@ -136,11 +129,6 @@ class GivenRates:
         # Replaced as a whole: clients whose quota is gone are forgotten.
         self._given = given
         return changed
-
-    def _note_beginnings(self, uses: Mapping[ClientKey, ClientUsage], now: float) -> None:
-        self._demands.look(uses.values(), now)
-        asking = uses.keys() - self._demands.silent
-        self._begun = {key: self._begun.get(key, now) for key in asking}
 
     def _part(self, quota: float) -> float:
         return quota / max(1, self.brokers)
@@ -171,7 +159,6 @@ class GivenRates:
 
 
 def _worth_it(before: _Given, after: float, fresh: bool, now: float) -> bool:
-    """Whether the difference is worth Kafka's reading all limits again."""
     change = abs(after - before.rate)
     slight = change >= _SLIGHT * before.rate and now - before.since >= _SETTLED
     return fresh != before.fresh or change >= _CHANGE * before.rate or slight
@@ -194,7 +181,6 @@ class ClusterQuota:
     Section = ClusterQuotaSettings
 
     def __init__(self, context: Context[ClusterQuotaSettings]) -> None:
-        """Begin to follow the shares."""
         self._context = context
         window = quota_window(context.broker.properties())
         self._given = GivenRates(window, time.monotonic, time.time)
@@ -207,7 +193,7 @@ class ClusterQuota:
         self._was_fresh: bool | None = None  # None before the first fresh shares
         self._failure = LoggedOnce(context.log, logging.ERROR)
         self._looks: Periodic | None = None  # None where nothing is followed
-        if "broker" in (context.broker.properties().get("process.roles") or "broker"):
+        if not Listeners(context.broker.properties()).controller_alone:
             self._begin()
 
     def _begin(self) -> None:
@@ -247,7 +233,6 @@ class ClusterQuota:
         self._count_brokers()
 
     def close(self) -> None:
-        """End the threads and the client."""
         if self._looks:
             self._quotas.close()
             self._follower.close()
@@ -255,14 +240,12 @@ class ClusterQuota:
             self._looks.close()
 
     def _wake(self) -> None:
-        """Have the looking thread look at once."""
         if self._looks:
             self._looks.wake()
 
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        """See quotahost.kafka.follower.Reader."""
         # Several brokers may share a partition.
         if key != self._own:
             return
@@ -323,9 +306,11 @@ class ClusterQuota:
             self._context.answers_changed(principal=entity.user, client_id=entity.client_id)
         settings = self._context.settings
         validity = settings.validity.total_seconds()
+        with self._lock:
+            needed = self._given.shared or self._given.fresh(validity)  # where no shares are or were nothing can change
         # Asked outside the lock, for which quota() waits on the host thread. If the broker can't answer, this
         # raises before a smaller share could mute anybody.
-        used = self._used(validity)
+        used = self._context.broker.usage(_MOST) if needed else []
         with self._lock:
             changed = self._given.look(self._quotas, used, settings)
             fresh, age = self._given.fresh(validity), self._given.age()
@@ -335,12 +320,6 @@ class ClusterQuota:
             self._context.answers_changed(principal=key.principal, client_id=key.client_id)
         self._show(fresh, age, brokers, shared)
 
-    def _used(self, validity: float) -> list[ClientUsage]:
-        """The usage of the clients. The broker isn't asked where no shares are or were, since nothing can change."""
-        with self._lock:
-            needless = not self._given.shared and not self._given.fresh(validity)
-        return [] if needless else self._context.broker.usage(_MOST)
-
     def _show(self, fresh: bool, age: float, brokers: int, shared: int) -> None:
         self._quotas.show()
         metrics = self._context.metrics
@@ -349,10 +328,7 @@ class ClusterQuota:
         metrics.gauge("Shares", "", "Stale", 0 if fresh else 1)
         metrics.gauge("Shares", "", "Clients", shared)
         metrics.gauge("Shares", "", "Brokers", brokers)
-        self._log_change(fresh, brokers)
-
-    def _log_change(self, fresh: bool, brokers: int) -> None:
-        """Log when shares come and go, but not that there are none yet."""
+        # That there are none yet is no news.
         log, before = self._context.log, self._was_fresh
         if before is None and fresh:
             log.info("the shares of the cluster-wide quotas are there")

@@ -35,33 +35,22 @@ _HELD: Final = 1.5  # seconds for which a new delay shows that the client is hel
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A client at the last look; times in monotonic seconds.
+    """A client at the last look; times in monotonic seconds."""
 
-    Attributes:
-        asked_at: when it last asked.
-        waits_until: until when Kafka makes it wait since then.
-        delay: the mean of its delays, in seconds.
-        delayed_at: when that mean last changed, because Kafka delayed it once more. None if it never did.
-    """
-
-    asked_at: float
-    waits_until: float
-    delay: float
-    delayed_at: float | None
+    asked_at: float  # when it last asked
+    waits_until: float  # until when Kafka makes it wait since then
+    delay: float  # the mean of its delays, in seconds
+    delayed_at: float | None  # when that mean last changed, because Kafka delayed it once more; None if it never did
 
 
 class Demands:
-    """Estimates demands, and remembers each client from look to look.
-
-    Attributes:
-        silent: the clients that asked for nothing lately, as of the last look.
-    """
+    """Estimates demands, and remembers each client from look to look."""
 
     def __init__(self, window: float) -> None:
         """``window`` is ``quotahost.throttling.quota_window``, in seconds."""
         self._window = window
         self._seen: dict[ClientKey, _Seen] = {}
-        self.silent: frozenset[ClientKey] = frozenset()
+        self.silent: frozenset[ClientKey] = frozenset()  # who asked for nothing lately, as of the last look
 
     def look(self, used: Iterable[ClientUsage], now: float) -> dict[ClientKey, float | None]:
         """The demand of each client in bytes/s, None where it wants all that it can get.
@@ -151,7 +140,7 @@ class PublishUsage:
         self._publisher: ChangePublisher[_Clients] = ChangePublisher(context, topic, "usage", has_changed, clock, more)
         self._demands = Demands(quota_window(context.broker.properties()))
         self._cluster = ""
-        self._quotas = ClusterQuotas(context)
+        self._quotas = ClusterQuotas(context, self._publisher.make_topics)
         self._status = StatusPublisher(context, clock)
 
     def run(self) -> None:
@@ -162,8 +151,6 @@ class PublishUsage:
         self.period = max(_PERIOD, _REST * took)
         self._context.metrics.gauge("Usage", "", "Clients", len(clients))
         self._quotas.show()
-        if self._quotas.take_absent():
-            self._publisher.make_topics()
         self._publisher.offer(clients, self._encoded, _EVERY)
         self._status.run()
 

@@ -1,6 +1,4 @@
 """The built-in factor sources: each reports how full the volumes are, or a factor (role ``QuotaFactorSource``).
 
-``snapshots`` and ``cluster_volumes`` read the disks of all brokers from a topic, both by the rule of ``liveness``;
-``prometheus`` asks a monitoring system; ``direct`` has those that need no topic. Private to
-``quotahost.broker.plugins``: a source is used by its entry point's name.
+``snapshots`` and ``cluster_volumes`` read the disks of all brokers from a topic, both by the rule of ``liveness``.
 """

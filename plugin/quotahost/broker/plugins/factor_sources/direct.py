@@ -27,7 +27,6 @@ class Local:
     """
 
     def __init__(self, context: Context) -> None:
-        """Have the host look at the disks."""
         self._disks = context.disks
 
     def read(self) -> ClusterVolumes:
@@ -47,23 +46,17 @@ class Fixed:
         model_config = ConfigDict(extra="forbid", frozen=True)
 
         factor: float = Field(
-            default=1.0,
-            ge=0.0,
-            le=1.0,
-            allow_inf_nan=False,
+            1.0, ge=0.0, le=1.0, allow_inf_nan=False,
             description="The factor to report: 1 OPEN, between 0 and 1 THROTTLE, 0 PAUSE.",
-        )
+        )  # fmt: skip
 
     def __init__(self, context: Context[Section]) -> None:
-        """Take the factor of ``context.section``."""
         self.reconfigure(context.section)
 
     def reconfigure(self, section: Section) -> None:
-        """Report the new factor from the next read on."""
         self._factor = Factor(section.factor, f"fixed by plugin.fixed.factor={section.factor:g}")
 
     def read(self) -> Factor:
-        """The factor of the property, with the property as its cause."""
         return self._factor
 
 
@@ -93,7 +86,6 @@ class LogDirs:
         self._poll = ClusterPoll(context, context.name, self._ask, lambda: self._interval, failure, clock)
 
     def reconfigure(self, section: Section) -> None:
-        """Ask at the new interval."""
         self._interval = section.interval.total_seconds()
 
     def read(self) -> ClusterVolumes | None:
@@ -110,7 +102,6 @@ class LogDirs:
         return volumes
 
     def close(self) -> None:
-        """End the thread; one that waits for an answer is left to end by itself."""
         self._poll.close()
 
     def _ask(self) -> None:
@@ -138,7 +129,6 @@ class LogDirs:
         return (silent & recent) | (fenced & self._last.keys()), []
 
     def _remember(self, brokers: Mapping[int, bool], directories: list[LogDir]) -> None:
-        """Keep what was answered: a broker that is down later had these disks."""
         answered: dict[int, list[LogDir]] = {}
         for directory in directories:
             if directory.path and not directory.error:

@@ -38,15 +38,12 @@ class Liveness(Enum):
 
 
 class ExpectedBrokers:
-    """Holds which brokers are registered, and since when each of them has been in service.
-
-    Attributes:
-        brokers: the registered brokers by id, and whether each is fenced; None until the cluster has listed them.
-    """
+    """Holds which brokers are registered, and since when each of them has been in service."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """``clock`` monotonic, in seconds."""
         self._clock = clock
+        #: The registered brokers by id, and whether each is fenced; None until the cluster has listed them.
         self.brokers: Mapping[str, bool] | None = None
         self._listed_at = math.inf
         self._in_service_since: dict[str, float] = {}
@@ -62,17 +59,13 @@ class ExpectedBrokers:
         return brokers.keys() - (before or {}).keys()
 
     def in_service(self) -> list[str]:
-        """The registered brokers that are not fenced."""
         return [broker for broker, fenced in (self.brokers or {}).items() if not fenced]
 
     def liveness(self, broker: str, newest: Freshness, settings: Settings, since: float = -math.inf) -> Liveness:
         """What follows for a broker from what is known of its newest snapshot.
 
-        Args:
-            broker: its id.
-            newest: what is known.
-            settings: those in force; ``startup.grace`` and ``fenced.brokers`` matter.
-            since: when the snapshot was first missed; monotonic.
+        ``since`` is when the snapshot was first missed, monotonic. Of the settings ``startup.grace`` and
+        ``fenced.brokers`` matter.
         """
         fenced = (self.brokers or {}).get(broker)
         if fenced is None:

@@ -37,7 +37,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from quotahost.api import Context
 from quotahost.model import Factor, QuotaType
-from quotahost.model.load import Load
+from quotahost.model.use import Load
 from quotahost.throttling import QuotaWindows, Tap, quota_windows
 from quotahost.units import Duration
 
@@ -52,29 +52,21 @@ _MS, _NS = 1000, 1_000_000_000  # in a second
 
 
 class Law:
-    """From the pressure to the factor, one step for each interval.
-
-    Attributes:
-        factor: what it was last.
-    """
+    """From the pressure to the factor, one step for each interval."""
 
     def __init__(self, windows: QuotaWindows, max_mute_ms: int, least: float) -> None:
         """``least`` is the smallest factor, above 0; the others are as for the tap, which is played here, too."""
         self._tap = Tap(windows.number, windows.size * _MS, max_mute_ms)
         self._window, self._least = (windows.number + 1) * windows.size, least
-        self.factor = 1.0
+        self.factor = 1.0  # what it was last
         self._past: deque[tuple[float, float]] = deque()  # pressure and seconds of intervals since the overload began
         self._below = 0  # intervals in a row with a pressure below 1
         self._free = 0  # those of them, but for the first, at whose ends nobody was held back
 
     def step(self, pressure: float, seconds: float, now_ms: int, held: Callable[[], bool]) -> float:
-        """The factor from now on.
+        """The factor from now on, by the pressure of the last interval, its length and its end (monotonic).
 
-        Args:
-            pressure: of the last interval.
-            seconds: how long that was.
-            now_ms: its end, monotonic.
-            held: whether the factor holds anybody back now; asked only where the overload may have ended.
+        ``held`` tells whether the factor holds anybody back now; asked only where the overload may have ended.
         """
         self._tap.step(self.factor, False, now_ms)
         limit = self._tap.value
@@ -94,11 +86,7 @@ class Law:
 
 
 class LoadSource:
-    """Answers the factor, and which threads lack time.
-
-    Attributes:
-        quota_types: those that the factor is for.
-    """
+    """Answers the factor, and which threads lack time."""
 
     class Section(BaseModel):
         """The properties under ``plugin.load.``."""
@@ -130,13 +118,11 @@ class LoadSource:
     quota_types: ClassVar = (QuotaType.PRODUCE, QuotaType.FETCH)
 
     def __init__(self, context: Context[Section]) -> None:
-        """Begin at factor 1."""
         self._context = context
         self._began_ns = -1  # at the first read
         self.reconfigure(context.section)
 
     def reconfigure(self, section: Section) -> None:
-        """Begin at factor 1 again, with the new targets."""
         self._section, self._interval_ns = section, int(section.interval.total_seconds() * _NS)
         max_mute_ms = int(self._context.settings.max_mute.total_seconds() * _MS)
         self._law = Law(quota_windows(self._context.broker.properties()), max_mute_ms, section.least)
@@ -146,8 +132,7 @@ class LoadSource:
     def read(self) -> Factor:
         """The factor by the last interval that is over.
 
-        Raises:
-            Exception: Kafka's counters can't be read, or are not there. The next factor begins at 1 again.
+        Raises if Kafka's counters can't be read, or are not there; the next factor begins at 1 again.
         """
         try:
             load = self._context.broker.load()
@@ -163,7 +148,6 @@ class LoadSource:
         return self._factor
 
     def close(self) -> None:
-        """Take the numbers of this source out of the metrics."""
         self._context.metrics.forget("Load", "")
 
     def _judge(self, before: Load, now: Load) -> Factor:

@@ -16,8 +16,8 @@ samples of up to five minutes ago (its ``--query.lookback-delta``).
 1. Every ``interval`` a thread asks two instant queries by Prometheus' HTTP API (``/api/v1/query``, :class:`PromQL`),
    bounded in time and size. A redirect is a failure that names the address to configure: whoever answers must be the
    configured server, since the credentials go there. Credentials go into no message.
-2. :class:`Volumes` pairs the series of both by broker and volume. Whatever doesn't fit together may be a full disk; so
-   it is unknown, with a sentence, and ``fallback.action`` holds for it.
+2. :func:`volumes_of` pairs the series of both by broker and volume. Whatever doesn't fit together may be a full disk;
+   so it is unknown, with a sentence, and ``fallback.action`` holds for it.
 3. ``read`` answers from memory: the last volumes, which are unknown once they are older than ``validity``.
 """
 
@@ -30,7 +30,7 @@ import socket
 import ssl
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from datetime import timedelta
@@ -166,11 +166,7 @@ class PromQL:
     """
 
     def __init__(self, section: PrometheusSettings) -> None:
-        """Nothing is asked yet.
-
-        Raises:
-            ValueError: ``ca-location`` can't be read, or contains no certificate.
-        """
+        """Nothing is asked yet. Raises ValueError if ``ca-location`` can't be read, or contains no certificate."""
         self._server = urlsplit(section.url + "/api/v1/query")
         self._timeout = section.timeout.total_seconds()
         token = section.bearer_token.get_secret_value() if section.bearer_token else ""
@@ -191,11 +187,7 @@ class PromQL:
             self._connect = partial(HTTPSConnection, host, port, timeout=timeout, context=tls)
 
     def query(self, expression: str) -> Answer:
-        """The answer to an instant query, evaluated at the server's present time.
-
-        Raises:
-            QueryFailed: there is no usable answer.
-        """
+        """The answer to an instant query, evaluated at the server's present time. Raises QueryFailed."""
         # The server is given the timeout, too, so that it doesn't go on with a query for which nobody waits.
         body = urlencode({"query": expression, "timeout": f"{self._timeout * 1000:.0f}ms"})
         try:
@@ -218,9 +210,8 @@ class PromQL:
     def _post(self, body: str) -> tuple[int, str, bytes]:
         """Status, reason and content of the answer.
 
-        Raises:
-            TimeoutError: it has not come as a whole in time.
-            QueryFailed, OSError, HTTPException, ValueError: there is no answer, or it is of no use.
+        Raises TimeoutError if it has not come as a whole in time; QueryFailed, OSError, HTTPException or ValueError if
+        there is none, or it is of no use.
         """
         late = threading.Event()
         with closing(self._connect()) as connection:
@@ -250,7 +241,6 @@ class PromQL:
 
 
 def _shut(connected: socket.socket, late: threading.Event) -> None:
-    """End a socket that another thread reads."""
     late.set()
     with suppress(OSError):
         # Past TLS, whose state belongs to the other thread.
@@ -258,7 +248,6 @@ def _shut(connected: socket.socket, late: threading.Event) -> None:
 
 
 def shorten(text: str) -> str:
-    """One printable line of at most 200 characters."""
     # Cut off first: the text may be as long as a whole answer. A line break in it would fake a line of the log.
     line = "".join(c if c.isprintable() else " " for c in text[: _MAX_TEXT + 1])
     return line if len(line) <= _MAX_TEXT else line[:_MAX_TEXT] + "…"
@@ -304,72 +293,60 @@ def _series(element: Any) -> Series:
 # ---- pairing ----
 
 
-class Volumes:
-    """Pairs the series of two queries by broker and volume."""
+def volumes_of(
+    capacity: Answer, used: Answer, *, available: bool, labels: tuple[str, str], expected: Iterable[str] = ()
+) -> ClusterVolumes:
+    """The volumes that both queries describe, and a sentence for each problem.
 
-    def __init__(self, broker_label: str, volume_label: str, expected: Iterable[str] = ()) -> None:
-        """Labels that name broker and volume; ``expected`` are brokers without which the state is unknown."""
-        self._labels, self._expected = (broker_label, volume_label), tuple(expected)
+    ``capacity`` has the size of each volume in bytes, ``used`` the bytes ``available`` or consumed. The ``labels`` name
+    broker and volume; without a volume of an ``expected`` broker the state is unknown.
+    """
+    word = "available" if available else "consumed"
+    problems: list[str] = []
+    sizes = _by_place("capacity", capacity, labels, problems)
+    others = _by_place(word, used, labels, problems)
+    problems += [f"{_named(place)} has capacity, but no {word}" for place in sizes if place not in others]
+    problems += [f"{_named(place)} has {word}, but no capacity" for place in others if place not in sizes]
+    volumes = []
+    for place, size in sizes.items():
+        other = others.get(place)
+        if size is None or other is None:
+            continue
+        if size == 0:
+            problems.append(f"{_named(place)} has a capacity of 0")
+        # Consumed bytes may exceed the capacity, as file systems keep blocks for root; available ones can't.
+        elif available and other > size:
+            problems.append(f"{_named(place)} has {other} bytes available of {size}")
+        else:
+            volumes.append(Volume(*place, size, size - other if available else other))
+    present = {volume.broker for volume in volumes}
+    problems += [f"expected broker {broker!r} has no volume" for broker in expected if broker not in present]
+    if not volumes and not problems:
+        problems = ["the queries find no series"]
+    return ClusterVolumes(tuple(volumes), _bounded(problems))
 
-    def of(self, capacity: Answer, used: Answer, *, available: bool) -> ClusterVolumes:
-        """The volumes that both queries describe, and a sentence for each problem.
 
-        Args:
-            capacity: the size of each volume in bytes.
-            used: bytes available on each volume, or bytes consumed.
-            available: whether ``used`` are the bytes available.
-        """
-        word = "available" if available else "consumed"
-        problems: list[str] = []
-        sizes = self._by_place("capacity", capacity, problems)
-        others = self._by_place(word, used, problems)
-        problems += [f"{_named(place)} has capacity, but no {word}" for place in sizes if place not in others]
-        problems += [f"{_named(place)} has {word}, but no capacity" for place in others if place not in sizes]
-        volumes = []
-        for place, size in sizes.items():
-            other = others.get(place)
-            if size is not None and other is not None:
-                volumes += _volume(place, size, other, available, problems)
-        present = {volume.broker for volume in volumes}
-        problems += [f"expected broker {b!r} has no volume" for b in self._expected if b not in present]
-        if not volumes and not problems:
-            problems = ["the queries find no series"]
-        return ClusterVolumes(tuple(volumes), _bounded(problems))
-
-    def _by_place(self, query: str, answer: Answer, problems: list[str]) -> dict[Place, int | None]:
-        """Bytes by place, None where they are unknown; each such place gets a sentence in ``problems``."""
-        # A warning may mean that a part of the series is missing, and with it a full disk.
-        problems += [f"the {query} query came with a warning: {warning}" for warning in answer.warnings]
-        sizes: dict[Place, int | None] = {}
-        count: Counter[Place] = Counter()
-        for series in answer.series:
-            broker, volume = (series.labels.get(label, "") for label in self._labels)
-            if not broker or not volume:
-                lacking = self._labels[1 if broker else 0]
-                problems.append(f"a series of the {query} query has no label {lacking!r}")
-                continue
-            count[broker, volume] += 1
-            sound = 0 <= series.value < _MAX_SIZE  # False for NaN
-            sizes[broker, volume] = int(series.value) if sound else None
-            if not sound:
-                problems.append(f"{_named((broker, volume))} has {series.value:g} as {query}")
+def _by_place(query: str, answer: Answer, labels: tuple[str, str], problems: list[str]) -> dict[Place, int | None]:
+    """Bytes by place, None where they are unknown; each such place gets a sentence in ``problems``."""
+    # A warning may mean that a part of the series is missing, and with it a full disk.
+    problems += [f"the {query} query came with a warning: {warning}" for warning in answer.warnings]
+    values: dict[Place, list[float]] = defaultdict(list)
+    for series in answer.series:
+        broker, volume = (series.labels.get(label, "") for label in labels)
+        if broker and volume:
+            values[broker, volume].append(series.value)
+        else:
+            problems.append(f"a series of the {query} query has no label {labels[1 if broker else 0]!r}")
+    sizes: dict[Place, int | None] = {}
+    for place, (value, *more) in values.items():
+        sound = 0 <= value < _MAX_SIZE  # False for NaN
         # Nothing says which of several series is right, so none is taken.
-        for place, times in count.items():
-            if times > 1:
-                sizes[place] = None
-                problems.append(f"{_named(place)} is {times} times in the {query} query")
-        return sizes
-
-
-def _volume(place: Place, size: int, other: int, available: bool, problems: list[str]) -> list[Volume]:
-    if size == 0:
-        problems.append(f"{_named(place)} has a capacity of 0")
-        return []
-    # Consumed bytes may exceed the capacity, as file systems keep blocks for root; available ones can't.
-    if available and other > size:
-        problems.append(f"{_named(place)} has {other} bytes available of {size}")
-        return []
-    return [Volume(*place, size, size - other if available else other)]
+        sizes[place] = int(value) if sound and not more else None
+        if more:
+            problems.append(f"{_named(place)} is {1 + len(more)} times in the {query} query")
+        elif not sound:
+            problems.append(f"{_named(place)} has {value:g} as {query}")
+    return sizes
 
 
 def _named(place: Place) -> str:
@@ -398,8 +375,7 @@ class Prometheus:
     def __init__(self, context: Context[PrometheusSettings], clock: Callable[[], float] = time.monotonic) -> None:
         """``clock`` in seconds, monotonic.
 
-        Raises:
-            ValueError: ``interval`` is not below ``validity``, or ``ca-location`` can't be read.
+        Raises ValueError if ``interval`` is not below ``validity``, or ``ca-location`` can't be read.
         """
         section = context.section
         # Otherwise every answer would be too old before the next one came.
@@ -407,7 +383,6 @@ class Prometheus:
             raise ValueError(f"plugin.{context.name}.interval must be below validity; set it lower")
         self._context, self._section, self._clock = context, section, clock
         self._client = PromQL(section)
-        self._volumes = Volumes(section.broker_label, section.volume_label, section.expected)
         self._host = urlsplit(section.url).hostname
         self._last: tuple[float, ClusterVolumes] | None = None  # replaced as one, so it needs no lock
         self._reason = "no reason yet"
@@ -448,7 +423,10 @@ class Prometheus:
         try:
             capacity = self._client.query(section.capacity)
             used = self._client.query(section.available or section.consumed or "")
-            volumes = self._volumes.of(capacity, used, available=section.available is not None)
+            volumes = volumes_of(
+                capacity, used, available=section.available is not None,
+                labels=(section.broker_label, section.volume_label), expected=section.expected,
+            )  # fmt: skip
         except QueryFailed as error:
             self._failed(str(error))
         except Exception as error:  # the thread must outlive any answer; the error's text may contain anything

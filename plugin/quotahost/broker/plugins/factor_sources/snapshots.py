@@ -16,7 +16,7 @@ from quotahost.api import Context
 from quotahost.broker.plugins.factor_sources.budgets import Budgets
 from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Liveness, show_brokers
 from quotahost.kafka.follower import Follower
-from quotahost.kafka.latest_record import Arrival, ArrivalClock, Stamps
+from quotahost.kafka.latest_record import Arrival, ArrivalClock
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.records.codec import Refused
@@ -79,8 +79,8 @@ class Roster:
             before = self._newest.get(snapshot.broker)
             if before and not self._replaces(snapshot, before, live, validity):
                 return "late"
-            stamps = Stamps(snapshot.captured_at, live, written_ms, snapshot.age_ms)
-            self._newest[snapshot.broker] = self._clock.arrival(snapshot, stamps, before, validity)
+            stamps = snapshot.captured_at, live, written_ms, snapshot.age_ms
+            self._newest[snapshot.broker] = self._clock.arrival(snapshot, before, validity, *stamps)
         return ""
 
     def remove(self, broker: str) -> None:

@@ -22,16 +22,13 @@ class Limits:
     either the factor is 1. A warning says once where its own limits, in bytes, slow for another broker's disk. Where
     the hard limit of a volume is reached before its soft one, the hard one alone holds, and a warning says so once
     until it heals.
-
-    Attributes:
-        contradictions: broker and name of the volumes whose limits contradict each other now.
     """
 
     depends_on_time: ClassVar = False
 
     def __init__(self, context: Context[object]) -> None:
         self._context = context
-        self.contradictions: set[tuple[str, str]] = set()
+        self.contradictions: set[tuple[str, str]] = set()  # broker and name of volumes whose limits do so now
         self._node, self._lent = str(context.node_id), False
 
     def quota_factor(self, volume: Volume) -> float:

@@ -48,25 +48,15 @@ def _largest_allowed(ramp: float) -> float:
 
 @dataclass(slots=True)
 class _History:
-    """How one volume filled and drained, and under which factors. All sums fade alike, over about the memory.
+    """How one volume filled and drained, and under which factors. All sums fade alike, over about the memory."""
 
-    Attributes:
-        seen_at: when the host last asked about it, in seconds.
-        consumed: bytes, then.
-        factor: the answer, then.
-        watched: seconds.
-        open_time: seconds at factor 1 that are worth the factors in force meanwhile.
-        filled: bytes by which it filled.
-        freed: bytes by which it drained, less those that came while the factor was 0.
-    """
-
-    seen_at: float
-    consumed: int
-    factor: float
-    watched: float = 0.0
-    open_time: float = 0.0
-    filled: float = 0.0
-    freed: float = 0.0
+    seen_at: float  # when the host last asked about it, in seconds
+    consumed: int  # bytes, then
+    factor: float  # the answer, then
+    watched: float = 0.0  # seconds
+    open_time: float = 0.0  # seconds at factor 1 that are worth the factors in force meanwhile
+    filled: float = 0.0  # bytes by which it filled
+    freed: float = 0.0  # bytes by which it drained, less those that came while the factor was 0
 
     def add(self, now: float, consumed: int, in_force: float, memory: float) -> float:
         """Take a measurement, and the factor that was in force since the last one; the seconds since that."""

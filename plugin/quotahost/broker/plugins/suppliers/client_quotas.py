@@ -61,7 +61,6 @@ class ClientQuotas:
     Section = ClientQuotasSettings
 
     def __init__(self, context: Context[ClientQuotasSettings]) -> None:
-        """Start without any quota; the host hands in the stored ones first."""
         self._context = context
         self._quotas: dict[QuotaType, _Quotas] = {quota_type: {} for quota_type in QUOTA_TYPES}
         # How many quotas name a client-id, by user, None for quotas of a default user or of none.
@@ -91,11 +90,8 @@ class ClientQuotas:
         of = principal if self._named.get(principal) else None
         if (known := self._distinct.get(of)) is None:
             names = set(self._named.get(None, ())) | set(self._named.get(of, ()))
-            known = self._distinct[of] = frozenset(names | {""} if self._has_quotas() else names)
+            known = self._distinct[of] = frozenset(names | {""} if any(self._quotas.values()) else names)
         return known
-
-    def _has_quotas(self) -> bool:
-        return any(self._quotas.values())
 
     def client_quota_changed(self, change: ClientQuotaChange) -> None:
         """Set or remove one client quota, and announce it for the clients that it may concern."""
@@ -116,7 +112,6 @@ class ClientQuotas:
         self._context.answers_changed(principal=_narrow(user), client_id=_narrow(client_id))
 
     def _count_name(self, user: _Name, client_id: _Name, by: int) -> None:
-        """A quota for these came (1) or went (-1)."""
         self._distinct.clear()
         of = user if isinstance(user, str) else None
         if isinstance(client_id, str):

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from quotahost.api import Context
 from quotahost.model import Client, Quota, QuotaType, Scope
+from quotahost.settings.properties import rates_of
 from quotahost.settings.rate_lists import Rates
 from quotahost.settings.types import Sharing
 from quotahost.units import BytesLimit, MutationsLimit
@@ -57,14 +58,7 @@ class Static:
 
     def _read(self) -> None:
         self._seen = self._context.settings
-        static = self._seen.static
-        rates = {
-            QuotaType.PRODUCE: static.produce,
-            QuotaType.FETCH: static.fetch,
-            QuotaType.REQUEST: static.request,
-            QuotaType.CONTROLLER_MUTATION: static.controller_mutation,
-        }
-        scope = _SCOPES[static.scope]
+        scope, rates = _SCOPES[self._seen.static.scope], rates_of(self._seen.static)
         self._quotas = {kind: Quota(rate, scope) for kind, rate in rates.items() if rate is not None}
 
 
@@ -109,7 +103,6 @@ class Overrides:
         return self._distinct
 
     def reconfigure(self, settings: OverridesSettings) -> None:
-        """Take other rates; the host asks again for all clients."""
         produce = _default(settings, "producer_default", Scope.CLIENT_ID)
         fetch = _default(settings, "consumer_default", Scope.CLIENT_ID)
         self._rates = {
@@ -142,7 +135,6 @@ class ControllerMutation:
         self.reconfigure(context.section)
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        """The quota of the client, or None (the next supplier is asked)."""
         if quota_type is not QuotaType.CONTROLLER_MUTATION:
             return None
         return self._users.get(client.principal) or self._client_ids.get(client.client_id) or self._default
@@ -152,7 +144,6 @@ class ControllerMutation:
         return _NONE if principal in self._users else self._distinct
 
     def reconfigure(self, settings: ControllerMutationSettings) -> None:
-        """Take other rates; the host asks again for all clients."""
         self._users = _quotas(settings.users, Scope.USER)
         self._client_ids = _quotas(settings.client_ids, Scope.CLIENT_ID)
         self._distinct = frozenset(self._client_ids)

@@ -49,7 +49,7 @@ class StatusPublisher:
         self._publisher = Publisher(
             context, settings.looks_topic, "look", self._lost, clock, [settings.watch_topic], f"{name}-looks"
         )
-        self._due, self._empty, self._absent = clock(), False, False
+        self._due, self._empty = clock(), False
         self._rest = clock()  # no question is answered before
         self._cluster, self._asked = "", False
         self._follower = Follower(
@@ -61,16 +61,12 @@ class StatusPublisher:
         if self._publisher.busy():
             return
         watchers = self._watchers.now()
-        if self._absent:
-            self._absent, self._empty = False, False
-            self._publisher.make_topics()
         self._asked |= self._watchers.take_asked()
         due = self._rest if self._asked and watchers else self._due
         if self._clock() >= due and (watchers or not self._empty):
             self._publish(watchers)
 
     def close(self) -> None:
-        """End the threads, and wait a moment for the record that is on its way."""
         self._opened.close()
         self._follower.close()
         self._publisher.close()
@@ -104,7 +100,8 @@ class StatusPublisher:
     def _watch_is_absent(self) -> None:
         """The follower's thread: nobody can watch without the topic."""
         if self._clock() >= self._due:
-            self._absent = True
+            self._empty = False
+            self._publisher.make_topics()
 
 
 class Watchers:
@@ -175,11 +172,9 @@ class OpenedVolumes:
     """
 
     def __init__(
-        self,
-        context: Context,
-        sleep: Callable[[float], object] | None = None,
+        self, context: Context, sleep: Callable[[float], object] | None = None,
         clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Nobody has opened any yet. ``sleep`` stands in for the wait between two looks; ``clock`` in seconds."""
         self._context, self._clock, self._rest = context, clock, clock()
         self._closing = threading.Event()
@@ -199,7 +194,6 @@ class OpenedVolumes:
             return [self._measured[name] for name in names if name in self._measured]
 
     def close(self) -> None:
-        """End the thread; one that hangs in a disk is left behind."""
         self._closing.set()
 
     def _run(self, name: str) -> None:

@@ -16,7 +16,6 @@ from quotahost.api import Context, DiskState
 from quotahost.background import LoggedOnce
 from quotahost.kafka.admin import BrokerConfig, Listed, Unreachable
 from quotahost.kafka.client import client_config
-from quotahost.model import Volume
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.types import split
@@ -71,12 +70,9 @@ class Cordon:
     def __init__(
         self, context: Context[Section], clock: Callable[[], float] = time.monotonic, broker: BrokerConfig | None = None
     ) -> None:
-        """Nothing is connected yet.
+        """Nothing is connected yet. ``clock`` in seconds, monotonic.
 
-        Args:
-            context: the task's.
-            clock: in seconds, monotonic.
-            broker: this broker's dynamic properties; None for those that the context's broker leads to.
+        ``broker`` has this broker's dynamic properties; None for those that the context's broker leads to.
         """
         self._context, self._clock, self._broker = context, clock, broker
         self.period: timedelta = context.settings.volumes_period
@@ -88,7 +84,6 @@ class Cordon:
         self._settled_at: float | None = None
 
     def reconfigure(self, section: Section) -> None:
-        """Take over what Kafka has stored, which is also what this task itself has changed last."""
         self._section = section
 
     def run(self) -> None:
@@ -112,15 +107,14 @@ class Cordon:
 
     def _full(self, disks: DiskState) -> set[str]:
         """The log directories on volumes above their soft limit, which this notes."""
-        above = {volume.name for volume in disks.volumes if self._is_above(volume)}
+        limits_of, above = self._context.settings.static.storage.limits_of, set()
+        for volume in disks.volumes:
+            in_force = byte_limits(volume, *limits_of(volume))
+            if in_force and in_force.breaches_soft(volume.consumed):
+                above.add(volume.name)
         full, now = {directory for directory, name in disks.places if name in above}, self._clock()
         self._full_at.update(dict.fromkeys(full, now))
         return full
-
-    def _is_above(self, volume: Volume) -> bool:
-        settings = self._context.settings
-        in_force = byte_limits(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
-        return in_force is not None and in_force.breaches_soft(volume.consumed)
 
     def _held(self, added: set[str]) -> set[str]:
         """Those whose volumes were above the limit within ``hold``, or may have been before the broker's start."""

@@ -116,64 +116,37 @@ def _moved(before: Volume, now: Volume) -> bool:
     return crossed or (change > 0 and change * _CHANGE >= now.capacity)
 
 
-class ChangePublisher(Generic[T]):
+class ChangePublisher(Publisher, Generic[T]):
     """Writes what a task sees to a compacted topic when it has changed or its time has come, one record at a time.
 
-    The record's key is this broker's id. ``quotahost.kafka.publisher`` connects and makes the topic. The task
-    ``publish-usage`` writes by one of these, too.
+    The record's key is this broker's id. The task ``publish-usage`` writes by one of these, too.
     """
 
     def __init__(
-        self,
-        context: Context,
-        topic: str,
-        what: str,
-        has_changed: Callable[[T, T], bool],
-        clock: Callable[[], float],
+        self, context: Context, topic: str, what: str, has_changed: Callable[[T, T], bool], clock: Callable[[], float],
         more: Sequence[str] = (),
-    ) -> None:
-        """Nothing is connected yet.
-
-        Args:
-            context: the task's.
-            topic: its name; compacted, made if absent.
-            what: is published, in words for the log.
-            has_changed: whether the second differs enough from the first, which was published, to be published at once.
-            clock: in seconds, monotonic.
-            more: other topics that are made with it.
-        """
-        self._publisher = Publisher(context, topic, what, self._lost, clock, more)
-        self._key, self._has_changed, self._clock = str(context.node_id).encode(), has_changed, clock
+    ) -> None:  # fmt: skip
+        """As a ``Publisher``; ``has_changed``: whether what is seen differs enough from what was published before."""
+        super().__init__(context, topic, what, self._publish_again, clock, more)
+        self._key, self._has_changed = str(context.node_id).encode(), has_changed
         self._due = clock()
         self._published: T | None = None
-        self._topics_gone = False
 
     def offer(self, seen: T | None, make: Callable[[T], bytes], period: float) -> None:
         """Publish what was seen if it has changed or its time has come, unless a record is still on its way.
 
-        Args:
-            seen: what the task saw; None if there is nothing to publish, also not later.
-            make: encodes it; called only if it is published.
-            period: seconds until it is published again without any change.
+        ``seen`` is None if there is nothing to publish, also not later. ``make`` encodes what is published. ``period``:
+        seconds until it is published again without any change.
         """
         # busy() comes first: it also reports a lost record, even where there is nothing to send now.
-        if self._publisher.busy() or seen is None:
+        if self.busy() or seen is None:
             return
-        if self._topics_gone:  # only now: a record that was on its way would never be heard of again
-            self._topics_gone = False
-            self._publisher.make_topics()
         changed = self._published is not None and self._has_changed(self._published, seen)
         if changed or self._clock() >= self._due:
-            # Before it is sent: send() may call _lost at once, which must have the last word.
+            # Before it is sent: send() may find at once that it is lost, which must have the last word.
             self._published, self._due = seen, self._clock() + period
-            self._publisher.send(self._key, lambda: make(seen))
+            self.send(self._key, lambda: make(seen))
 
-    def make_topics(self) -> None:
-        self._topics_gone = True
-
-    def close(self) -> None:
-        self._publisher.close()
-
-    def _lost(self) -> None:
+    def _publish_again(self) -> None:
         """The last record was not delivered, so nobody knows what has changed: publish again soon, whatever is seen."""
         self._published, self._due = None, self._clock() + RETRY

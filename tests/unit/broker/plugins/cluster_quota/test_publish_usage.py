@@ -165,6 +165,6 @@ def test_looks_that_take_long_are_made_less_often(world: World, monkeypatch: pyt
 def test_a_topic_of_quotas_that_somebody_deleted_is_made_again(world: World) -> None:
     world.run(use())
     world.kafka.made.clear()
-    world.quotas._is_absent()
+    world.task._publisher.make_topics()
     world.run(use(), seconds=5.5)
     assert "__quotahost_quotas" in [each[0] for each in world.kafka.made]

@@ -12,7 +12,7 @@ from harness.loop.load import HANDLERS, TARGET, Modelled, play
 from quotahost.api import Role
 from quotahost.broker.plugins.factor_sources.load import Law, LoadSource
 from quotahost.model import Factor, LimitedBy
-from quotahost.model.load import Load
+from quotahost.model.use import Load
 from quotahost.settings.declaration import SettingsError
 from quotahost.testing import FakeHost, check_factor_source
 from quotahost.throttling import QuotaWindows

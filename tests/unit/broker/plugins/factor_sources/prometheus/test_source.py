@@ -10,6 +10,7 @@ import pytest
 
 from harness.system.waiting import eventually
 from quotahost.api import Context, Role
+from quotahost.broker.plugins.factor_sources import prometheus
 from quotahost.broker.plugins.factor_sources.prometheus import Prometheus
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings.broker import Settings
@@ -247,7 +248,7 @@ def test_its_thread_outlives_an_answer_that_breaks_it(
 ) -> None:
     plugin = source()
     with monkeypatch.context() as patch:
-        patch.setattr(plugin._volumes, "of", lambda *_, **__: 1 // 0)
+        patch.setattr(prometheus, "volumes_of", lambda *_, **__: 1 // 0)
         plugin.read()
         asks_more(server)
     assert "ZeroDivisionError while reading the answer" in lines(caplog)[0]

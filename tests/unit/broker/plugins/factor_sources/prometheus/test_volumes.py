@@ -1,5 +1,6 @@
 """Two vectors become volumes: a volume is sound in both of them, and anything else is unknown."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -7,10 +8,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from quotahost.broker.plugins.factor_sources.prometheus import MAX_SENTENCES, Answer, Series, Volumes
+from quotahost.broker.plugins.factor_sources.prometheus import MAX_SENTENCES, Answer, Series, volumes_of
 from quotahost.model import ClusterVolumes, Volume
 
 Rows = list[tuple[str, str, float]]
+of = partial(volumes_of, labels=("broker", "disk"))
 
 
 def answer(rows: Rows, *warnings: str) -> Answer:
@@ -18,7 +20,7 @@ def answer(rows: Rows, *warnings: str) -> Answer:
 
 
 def volumes(capacity: Rows, used: Rows, *, available: bool = True, expected: tuple[str, ...] = ()) -> Any:
-    return Volumes("broker", "disk", expected).of(answer(capacity), answer(used), available=available)
+    return of(answer(capacity), answer(used), available=available, expected=expected)
 
 
 def test_available_bytes_are_left_and_consumed_bytes_are_not() -> None:
@@ -64,7 +66,7 @@ def test_nothing_at_all_is_not_healthy() -> None:
 
 
 def test_a_warning_of_the_server_is_unknown() -> None:
-    result = Volumes("broker", "disk").of(answer(FINE), answer(FINE, "a shard is down"), available=True)
+    result = of(answer(FINE), answer(FINE, "a shard is down"), available=True)
     assert result.unknown == ("the available query came with a warning: a shard is down",)
 
 
