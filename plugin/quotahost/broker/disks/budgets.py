@@ -3,7 +3,8 @@
 The factor source says which budgets there are (``wanted``). On the disk monitor's thread ``look`` lists the log
 directories, and asks Java for the bytes of each replica of a budgeted topic, which Kafka has in memory. It looks once a
 second at most, and for at most a hundredth of the time, however many partitions there are. The factor source and the
-task ``publish-volumes`` read what it found (``parts``).
+task ``publish-volumes`` read what it found (``parts``). ``explain`` shows the largest topics of a budget (``largest``),
+whose growth follows from a reading that is kept for some minutes.
 
 A log directory that can't be listed, or a Kafka that doesn't show the sizes, leaves the last parts: what is unknown
 counts with what was known of it last.
@@ -13,8 +14,9 @@ import logging
 import math
 import os
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from quotahost.api import Broker
 from quotahost.background import LoggedOnce
@@ -22,9 +24,13 @@ from quotahost.broker.disks.topics import MAX_ENTRIES, topic_of
 from quotahost.model.budgets import Budget, Part, Replica, Topics, sums
 
 log = logging.getLogger("quotahost.disks")
+_Reading: TypeAlias = tuple[float, Mapping[tuple[str, int], Replica]]
 
 _EVERY: Final = 1.0  # seconds
 _SHARE: Final = 100  # of the time, one part is spent on looks
+_KEPT: Final = 300.0  # seconds after which a reading takes the place of the one that is kept for the growth
+_LEAST: Final = 60.0  # seconds: growth over a shorter time says nothing of an hour
+_LARGEST: Final = 5  # topics of a budget
 
 
 class BudgetSizes:
@@ -41,6 +47,9 @@ class BudgetSizes:
         self.wanted: Mapping[str, Budget] = {}
         self.parts: Mapping[str, Part] = {}
         self._seen: Mapping[str, Budget] = {}
+        # When replicas were read, and what by topic and partition; the two that are kept are up to 5 and 10 minutes old.
+        self._read: _Reading = -math.inf, {}
+        self._kept: list[_Reading] = []
         self._due = -math.inf
         self._fault = LoggedOnce(log)
 
@@ -51,16 +60,43 @@ class BudgetSizes:
             return
         self._seen = wanted
         try:
-            found = sums(wanted.values(), self._replicas(Topics(wanted.values()), offline)) if wanted else {}
+            replicas = self._replicas(Topics(wanted.values()), offline) if wanted else {}
+            found = sums(wanted.values(), replicas.values())
         except Exception as error:  # of the disk or of Java
             self._fault.report("the sizes of budgeted topics can't be read; the last ones count on: %s", error)
         else:
             self._fault.healed()
             self.parts = {name: part for name, part in found.items() if part.topics}
+            self._read = began, replicas
+            if not self._kept or began - self._kept[-1][0] >= _KEPT:
+                self._kept = [*self._kept[-1:], self._read]
         self._due = self._clock() + max(_EVERY, _SHARE * (self._clock() - began))
 
-    def _replicas(self, budgets: Topics, offline: frozenset[str]) -> list[Replica]:
-        """Those of budgeted topics.
+    def largest(self, name: str) -> list[tuple[str, int, float | None]]:
+        """The topics that take most of a budget on this broker, the largest first.
+
+        Each with the bytes that count, and the bytes/s by which these replicas have grown in the last minutes; None
+        where that isn't known, as of a topic that is new.
+        """
+        budget, (at, replicas), kept = self.wanted.get(name), self._read, self._kept
+        if budget is None:
+            return []
+        then, before = kept[0] if kept else (at, {})
+        known, sizes = Topics([budget]), Counter[str]()
+        grown: dict[str, list[int]] = defaultdict(list)
+        for key, replica in replicas.items():
+            if (budget.replicas or replica.leads) and known.budgets(replica.topic):
+                sizes[replica.topic] += replica.bytes
+                if key in before:
+                    grown[replica.topic].append(replica.bytes - before[key].bytes)
+        seconds = at - then
+        return [
+            (topic, size, sum(grown[topic]) / seconds if seconds >= _LEAST and topic in grown else None)
+            for topic, size in sizes.most_common(_LARGEST)
+        ]
+
+    def _replicas(self, budgets: Topics, offline: frozenset[str]) -> dict[tuple[str, int], Replica]:
+        """Those of budgeted topics, by topic and partition.
 
         Raises:
             OSError: a directory can't be listed.
@@ -77,11 +113,11 @@ class BudgetSizes:
                     topic, stays = topic_of(entry.name)
                     if stays and not entry.name.endswith("-future") and budgets.budgets(topic):
                         names.append((topic, int(entry.name.removeprefix(topic + "-"))))
-        replicas = [
-            Replica(topic, *size)
-            for (topic, _), size in zip(names, self._broker.replicas(names), strict=True)
+        replicas = {
+            (topic, partition): Replica(topic, *size)
+            for (topic, partition), size in zip(names, self._broker.replicas(names), strict=True)
             if size is not None
-        ]
+        }
         if names and not replicas:
             raise ConnectionError("Kafka shows the size of none of its logs (kafka.log:type=Log,name=Size)")
         return replicas

@@ -22,7 +22,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from quotahost.background import LoggedOnce, Periodic, start_daemon
-from quotahost.broker.host.broker_status import explained, look, usage
+from quotahost.broker.host.broker_status import Largest, explained, look, usage
 from quotahost.broker.host.exemptions import broker_principals, node_id, own_client_id
 from quotahost.broker.host.protocol import Shim
 from quotahost.kafka.listeners import Listeners, translate
@@ -53,6 +53,7 @@ class HostBroker:
     Attributes:
         settings: those in force.
         principals: of the cluster's brokers (``host.principals``).
+        largest: the largest topics of a budget on this broker (``BudgetSizes.largest``); a node without disks has none.
     """
 
     def __init__(self, shim: Shim, settings: Settings) -> None:
@@ -62,6 +63,7 @@ class HostBroker:
         self.registered, self.log_dirs = shim.registered, shim.log_dirs
         self.offline_log_dirs, self.thread_ends = shim.offline_log_dirs, shim.detach
         self.replicas, self.load = shim.replicas, shim.load
+        self.largest: Largest = lambda name: ()
 
     def refresh(self, settings: Settings) -> None:
         """Take over settings, and how brokers connect now: Kafka may have applied other keystores or credentials."""
@@ -90,7 +92,7 @@ class HostBroker:
 
     def explain(self, client: Client) -> list[str]:
         """See Broker: one line of JSON."""
-        return [json.dumps(explained(self._shim.ask, client))]
+        return [json.dumps(explained(self._shim.ask, client, self.largest))]
 
     def client_config(self) -> dict[str, str]:
         """See Broker. If ``kafka.*`` gives an address, nothing of the broker's own connection is used with it."""

@@ -32,7 +32,7 @@ from quotahost.broker.host.dump import (
 from quotahost.broker.host.messages import Reason, would_be
 from quotahost.model import Client, LimitedBy, QuotaType
 from quotahost.text import printable
-from quotahost.units.show import BYTES_PER_SECOND, MUTATIONS_PER_SECOND, PERCENT
+from quotahost.units.show import BYTES_PER_SECOND, MUTATIONS_PER_SECOND, PERCENT, rounded, show_bytes
 
 Facts = list[tuple[str, str]]
 
@@ -62,6 +62,8 @@ class Answer(BrokerState):
         would_be_rates: by quota type, what is measured of the scope in which a supplier in shadow would put the client;
             None if that can't be told.
         address: from where it wrote or read last; "" where quotahost's authorizer has not seen it.
+        budget: of the budget by which it is slowed: ``used`` and ``bytes`` in the cluster, and the ``largest`` topics
+            on this broker (``BudgetSizes.largest``); empty without one.
     """
 
     client: Client = field(default_factory=lambda: Client("", ""))
@@ -70,6 +72,7 @@ class Answer(BrokerState):
     quotas: tuple[QuotaState, ...] = ()
     would_be_rates: Mapping[str, float | None] = field(default_factory=dict)
     address: str = ""
+    budget: Row = field(default_factory=dict)
 
 
 def parse(dump: Row, client: Client) -> Answer:
@@ -84,7 +87,7 @@ def parse(dump: Row, client: Client) -> Answer:
         return Answer(
             **facts, client=client, fence_passes=bool(of_client["passes"]),
             is_marked=of_client["mark"] is not None, quotas=quotas, would_be_rates=dump.get("would_be_rates", {}),
-            address=of_client.get("address") or "",
+            address=of_client.get("address") or "", budget=dump.get("budget", {}),
         )  # fmt: skip
 
 
@@ -131,12 +134,9 @@ def _factor(answer: Answer) -> str:
 
 def _slowed(answer: Answer) -> str:
     """Which quota types have smaller factors of their own, and why, "" for none."""
-    types: dict[tuple[float, str], list[str]] = {}
-    for quota_type, (factor, cause) in sorted(answer.type_factors.items()):
-        types.setdefault((factor, cause), []).append(quota_type)
     told = [
         f"since {printable(cause)}: {', '.join(map(printable, names))} by the factor {factor:.4g}"
-        for (factor, cause), names in types.items()
+        for names, factor, cause in answer.slowed_types
     ]
     return "; ".join(told) + (
         "; in shadow: limits are not multiplied by it" if told and answer.factor_in_shadow else ""
@@ -165,7 +165,19 @@ def _budget(answer: Answer) -> str:
     if quota is None or quota.budget_factor is None:
         return ""
     what = "turned back" if quota.budget_factor <= 0 else f"slowed by the factor {quota.budget_factor:.4g}"
-    return f"this client {_writes(quota)}: {what}"
+    text, budget = f"this client {_writes(quota)}: {what}", answer.budget
+    if budget.get("bytes"):
+        text += f"; {show_bytes(budget['used'])} of {show_bytes(budget['bytes'])} are used in the cluster"
+    topics = [
+        f"{printable(topic)} ({show_bytes(size)}{'' if growth is None else f', {_an_hour(growth)}'})"
+        for topic, size, growth in budget.get("largest", ())
+    ]
+    return text + (f"; the largest on this broker: {', '.join(topics)}" if topics else "")
+
+
+def _an_hour(growth: float) -> str:
+    """Bytes/s as what comes or goes in an hour: ``+2.00 GB/h``."""
+    return f"{'+' if growth > 0 else ''}{rounded(growth * 3600, 'B/h')}"
 
 
 def _writes(quota: QuotaState) -> str:

@@ -6,7 +6,7 @@
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console
 from rich.text import Text
@@ -14,7 +14,7 @@ from rich.text import Text
 from quotahost.broker.host.broker_status import explained
 from quotahost.cli.console import console, one_line, show_facts
 from quotahost.cli.explain.answer import Answer, common_facts, limited_by, parse, quota_facts
-from quotahost.cli.explain.broker_socket import connect, name_of
+from quotahost.cli.explain.broker_socket import Unanswered, connect, name_of
 from quotahost.model import Client, QuotaType
 from quotahost.units.parse import parse_duration
 
@@ -109,7 +109,14 @@ def explain_client(client: Client, which: str, type: QuotaType | None, screen: C
         Unanswered: no such broker, several of them, or it can't be asked.
     """
     with connect(which) as broker, broker.understood():
-        return show(parse(explained(broker.ask, client), client), type, screen)
+
+        def largest(budget: str) -> Any:
+            try:
+                return broker.ask("budget", budget)
+            except Unanswered:  # Python answers this one, and may hang; Java has answered all else
+                return ()
+
+        return show(parse(explained(broker.ask, client, largest), client), type, screen)
 
 
 def show(answer: Answer, type: QuotaType | None, screen: Console | None = None) -> int:

@@ -20,7 +20,7 @@ from rich.text import Text
 from quotahost.api import DiskState
 from quotahost.broker.disks.file_stores import read_disks
 from quotahost.broker.disks.topics import measure
-from quotahost.broker.host.broker_status import gauges, marks, numbers_of, parse
+from quotahost.broker.host.broker_status import budgets_of, gauges, marks, numbers_of, parse
 from quotahost.broker.host.dump import Ask, BrokerState, of_this_version, state_of
 from quotahost.cli.console import console, one_line, show_facts, shown, table
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, connect
@@ -31,6 +31,7 @@ from quotahost.text import printable
 from quotahost.units.show import show_bytes, show_rate, show_span, show_time
 
 VOLUMES: Final = ("volume", "capacity", "consumed", "soft", "hard", "factor")
+_BUDGETS: Final = ("budget", "used", "of", "share", "its writers")
 _TOPICS: Final = ("topic", "size", "of used", "written")
 _CLIENTS: Final = ("client", "produces", "writes to")
 _CUTS: Final = ("topic", "kept", "half of it frees", "a quarter of it frees")
@@ -63,12 +64,13 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
     with connect(which) as broker, broker.understood():
         state, disks, look = ask_volumes(broker.ask)
         if not name:
-            screen.print(table(VOLUMES, map(volume_row, look.volumes)))
+            screen.print(table(VOLUMES, [volume_row(use) for use in look.volumes if not use.budget]))
             for lost in disks.offline:
                 screen.print(Text(f"unknown: {one_line(lost)}"), soft_wrap=True)
+            show_budgets(screen, look.volumes)
             return 0
         volume = dict(disks.places).get(name, name)
-        names = [use.name for use in look.volumes]
+        names = [use.name for use in look.volumes if not use.budget]
         if volume not in names:
             known = ", ".join(map(printable, names)) or "none that can be read"
             lost = "".join(f"; {text}" for text in disks.offline)
@@ -96,7 +98,7 @@ def volume_names(which: str) -> list[str]:
         Unanswered: no broker answered.
     """
     with connect(which) as broker, broker.understood():
-        return [volume.name for volume in ask_volumes(broker.ask)[2].volumes]
+        return [volume.name for volume in ask_volumes(broker.ask)[2].volumes if not volume.budget]
 
 
 def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
@@ -108,7 +110,8 @@ def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
     with of_this_version():
         state = state_of(ask("state"))
         disks = read_disks(state.node, state.log_dirs)
-        numbers = numbers_of(gauges(ask))  # none where nobody watches the volumes
+        shown = gauges(ask)
+        numbers = numbers_of(shown)  # none where nobody watches the volumes
         volumes = [
             VolumeUse(
                 volume.name, volume.capacity, volume.consumed,
@@ -116,6 +119,7 @@ def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
             )
             for volume in disks.volumes
         ]  # fmt: skip
+        volumes += budgets_of(shown)
         return state, disks, parse(ask("uses", str(_MOST_USES)), volumes, marks(ask, _MOST_CLIENTS))
 
 
@@ -158,6 +162,23 @@ def volume_row(volume: VolumeUse) -> Sequence[str]:
     sizes = [show_bytes(size) for size in (volume.capacity, volume.consumed)]
     limits = ["" if limit is None else show_bytes(limit) for limit in (volume.soft, volume.hard)]
     return [printable(volume.name), *sizes, *limits, "" if volume.factor is None else f"{volume.factor:.4g}"]
+
+
+def show_budgets(screen: Console, uses: Iterable[VolumeUse]) -> None:
+    """Print the budgets of storage among these, in the order given, each once: all brokers tell the same ones."""
+    budgets: dict[str, VolumeUse] = {}
+    for use in uses:
+        if use.budget:
+            budgets.setdefault(use.budget, use)
+    if budgets:
+        _titled(screen, "Budgets of storage", _BUDGETS, map(_budget_row, budgets.values()))
+
+
+def _budget_row(use: VolumeUse) -> Sequence[str]:
+    factor = 1.0 if use.factor is None else use.factor
+    held = "turned back" if factor == 0 else f"slowed by the factor {factor:.4g}" if factor < 1 else ""
+    sizes = [show_bytes(size) for size in (use.consumed, use.capacity)]
+    return [printable(use.budget), *sizes, _share(use.consumed, use.capacity), held]
 
 
 def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> list[tuple[str, str]]:

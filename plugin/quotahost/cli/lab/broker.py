@@ -25,6 +25,7 @@ from quotahost.cli.lab.host import SmallShim, policy_of
 from quotahost.cli.lab.scenes import Scene
 from quotahost.cli.lab.traffic import Client, Disk, Events, Slowing, ms
 from quotahost.model import ClusterVolumes, Factor, State
+from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
 from quotahost.throttling import Tap, lowered
@@ -32,28 +33,31 @@ from quotahost.throttling import Tap, lowered
 BEAT: Final = 200  # ms, QuotaTable.BEAT_MS
 LEASE: Final = 50  # ms, Lease.CHECK_MS
 TAKE: Final = 100  # ms, the longest that the host waits for work
+BUDGETS_EVERY: Final = 1000  # ms, quotahost.broker.disks.budgets
 
 
 B = TypeVar("B", bound="Broker")
 
 
 class OwnDisk:
-    """The factor source of a broker that knows its own disk.
+    """The factor source of a broker that knows its own disk, or what the topics of a budget take.
 
     Attributes:
-        known: its volume, when it looked last.
+        known: its volume or budget, when it looked last.
         life: how often it has started or died.
     """
 
     def __init__(self, disk: Disk, topics: frozenset[str], settings: Settings, events: Events) -> None:
         """``topics`` are those with a replica on the disk."""
         self._disk, self._topics, self._events = disk, topics, events
-        self._period = ms(settings.volumes_period)
+        # A broker looks at the sizes of budgeted topics once a second at most.
+        self._is_budget = disk.volume.broker == BUDGET
+        self._period = max(ms(settings.volumes_period), BUDGETS_EVERY if self._is_budget else 0)
         self.life = 0
 
     def start(self) -> None:
         self.life += 1
-        self.known = ClusterVolumes(())
+        self.known, self._last = ClusterVolumes(()), -1
         self._look(self.life)
 
     def stop(self) -> None:
@@ -69,9 +73,12 @@ class OwnDisk:
         if life != self.life:
             return
         used = self._disk.used()
-        if not self.known.volumes or self.known.volumes[0].consumed != used:
-            topics = self._topics if self._disk.bounds.may_lower(used) else None  # as quotahost.broker.disks.monitor
-            self.known = ClusterVolumes((replace(self._disk.volume, consumed=used, topics=topics),))
+        if used != self._last:
+            self._last = used
+            # As quotahost.broker.disks.monitor; who writes to a budget is always known.
+            topics = self._topics if self._is_budget or self._disk.bounds.may_lower(used) else None
+            seen = (replace(self._disk.volume, consumed=used, topics=topics),)
+            self.known = ClusterVolumes((), budgets=seen) if self._is_budget else ClusterVolumes(seen)
         self.looked()
         self._events.after(self._period, lambda: self._look(life))
 

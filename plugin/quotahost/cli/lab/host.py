@@ -22,7 +22,7 @@ from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.volume_evaluation import Scoped, VolumeEvaluation
 from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
-from quotahost.model.volumes import Affected
+from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
@@ -59,9 +59,13 @@ class SmallShim:
         return Factor(1.0)
 
     def set_factor(
-        self, value: float, cause: str, affected: Affected | None = None, full: bool = False, budgets: object = ()
-    ) -> None:
-        """From now on; nothing played has a budget of storage."""
+        self, value: float, cause: str, affected: Affected | None = None, full: bool = False,
+        budgets: Sequence[SlowedBudget] = (),
+    ) -> None:  # fmt: skip
+        """From now on. Where a budget of storage is played it is alone, so its writers are all whom anything slows."""
+        for budget in budgets:
+            value, cause, held = budget.factor, budget.place, budget.topics if budget.factor <= 0 else frozenset[str]()
+            affected = Affected(dict.fromkeys(budget.topics, budget.place), held)
         self._put(value, cause, affected)
 
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:

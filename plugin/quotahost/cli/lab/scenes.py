@@ -56,6 +56,7 @@ class DiskPlan:
         others: from when on writers without a quota fill it at which rate, in order of time.
         cleanups: when an operator frees how many bytes.
         kept: ms for which what clients write is kept; 0 for a steady drain instead.
+        is_budget: it is a budget of storage of ``capacity`` bytes, of which the topics of all clients are.
     """
 
     capacity: int
@@ -67,6 +68,7 @@ class DiskPlan:
     others: tuple[tuple[int, float], ...] = ()
     cleanups: tuple[tuple[int, int], ...] = ()
     kept: int = 0
+    is_budget: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,18 @@
-"""``quotahost simulate disk``: a disk that fills, with the limits that an operator wants to try.
+"""``quotahost simulate disk`` and ``simulate budget``: a disk, or a budget of storage, that fills.
 
-The options become a scene of one broker. The real policy decides, the real tap moves the limits, and Kafka's own
-arithmetic mutes the clients (``world``); clients and the disk are models. So it shows what limits do before a broker
-has them: where the disk comes to rest, and what that is like for its clients.
+An operator tries limits, or a budget's bytes. The options become a scene of one broker. The real policy decides, the
+real tap moves the limits, and Kafka's own arithmetic mutes the clients (``world``); clients and the disk are models. So
+it shows what limits do before a broker has them: where the disk comes to rest, and what that is like for its clients.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Final, cast
+from typing import Annotated, Final, TypeAlias, cast
 
 import typer
 
@@ -24,7 +24,8 @@ from quotahost.cli.lab.traffic import ms
 from quotahost.cli.lab.world import Recording, World, record
 from quotahost.cli.property_files import read_broker_file
 from quotahost.errors import QuotahostError
-from quotahost.model import Volume
+from quotahost.model import State, Volume
+from quotahost.model.limits import exact
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.declaration import PREFIX
 from quotahost.units.parse import parse_duration, parse_quantity, parse_share, parse_size
@@ -35,6 +36,21 @@ _FASTEST: Final = 10  # times its quota: what an eager client would send if nobo
 _DEMAND: Final = re.compile(r"(?:(\d+)x)?(eager|(paced|bursty):([^/]+))")
 _MOST: Final = 200  # clients in one demand
 _WORK: Final = 3_000_000  # requests: more take minutes
+
+
+Properties: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="A broker's properties.")]
+Policy: TypeAlias = Annotated[str | None, typer.Option(help="limits, setpoint, or any that is installed.")]
+Demands: TypeAlias = Annotated[
+    list[str] | None, typer.Option(help="eager, paced:5M, bursty:5M or 3xeager; may be repeated. [eager]")
+]
+Quota: TypeAlias = Annotated[str, typer.Option(help="Each client's produce quota a second.")]
+Batch: TypeAlias = Annotated[str, typer.Option(help="Bytes of one request.")]
+Used: TypeAlias = Annotated[str | None, typer.Option(help="At the start; otherwise up to the soft limit.")]
+Drain: TypeAlias = Annotated[str | None, typer.Option(help="What retention deletes a second, in the mean.")]
+Every: TypeAlias = Annotated[str, typer.Option(help="From one deletion to the next.")]
+Windows: TypeAlias = Annotated[str | None, typer.Option(help="quota.window.num; the file's, else Kafka's 11.")]
+Time: TypeAlias = Annotated[str, typer.Option(help="How long, simulated.")]
+Plot: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE.png|svg", help="Draw it too; needs matplotlib.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,49 +64,97 @@ class Demand:
 
 def disk(
     limits: Annotated[str | None, typer.Option(metavar="soft=..,hard=..", help="70G consumed, or 20% free.")] = None,
-    properties: Annotated[Path | None, typer.Option(metavar="FILE", help="A broker's properties.")] = None,
-    policy: Annotated[str | None, typer.Option(help="limits, setpoint, or any that is installed.")] = None,
-    demand: Annotated[
-        list[str] | None, typer.Option(help="eager, paced:5M, bursty:5M or 3xeager; may be repeated. [eager]")
-    ] = None,
-    quota: Annotated[str, typer.Option(help="Each client's produce quota a second.")] = "10M",
-    batch: Annotated[str, typer.Option(help="Bytes of one request.")] = "64K",
+    properties: Properties = None,
+    policy: Policy = None,
+    demand: Demands = None,
+    quota: Quota = "10M",
+    batch: Batch = "64K",
     capacity: Annotated[str, typer.Option(help="Of the volume.")] = "100G",
-    used: Annotated[str | None, typer.Option(help="At the start; otherwise as full as the soft limit.")] = None,
-    drain: Annotated[str | None, typer.Option(help="What retention deletes a second, in the mean.")] = None,
-    every: Annotated[str, typer.Option(help="From one deletion to the next.")] = "10s",
-    windows: Annotated[str | None, typer.Option(help="quota.window.num; the file's, else Kafka's 11.")] = None,
-    time: Annotated[str, typer.Option(help="How long, simulated.")] = "10m",
+    used: Used = None,
+    drain: Drain = None,
+    every: Every = "10s",
+    windows: Windows = None,
+    time: Time = "10m",
     fence: Annotated[bool, typer.Option(help="Whether brokers have the fence.")] = True,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE.png|svg", help="Draw it too; needs matplotlib.")] = None,
+    plot: Plot = None,
 ) -> None:
     """Show where a disk comes to rest with these limits, and what that is like for its clients.
 
     What is on the command line takes the place of what is in the file.
     """
-    if plot is not None:
-        check_drawing(plot, ".png", ".svg")
     given = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
-    merged, windows_in_file = properties_of(properties, given)
-    demands = [parsed("--demand", text, parse_demand) for text in demand or ["eager"]]
-    each_quota, batch_size = parsed("--quota", quota, parse_quantity), _size("--batch", batch)
-    size, lasts = _size("--capacity", capacity), parsed("--time", time, _time)
+    play = _Play(plot, properties, given, windows, demand, quota, batch, time, fence)
+    size = _size("--capacity", capacity)
+    limited, soft = _limited(play.properties, size)
+    play.show(limited, _disk_plan(size, soft, used, drain, every))
+
+
+def budget(
+    size: Annotated[str, typer.Option("--bytes", help="How many the budget's topics may take.")],
+    properties: Properties = None,
+    policy: Policy = None,
+    demand: Demands = None,
+    quota: Quota = "10M",
+    batch: Batch = "64K",
+    used: Used = None,
+    drain: Drain = None,
+    every: Every = "10s",
+    windows: Windows = None,
+    time: Time = "10m",
+    plot: Plot = None,
+) -> None:
+    """Show how who writes to a budget's topics is slowed as it fills, and when turned back.
+
+    All clients write to them, by one broker. budget.soft.share comes from the file.
+    """
+    play = _Play(plot, properties, {"policy": policy} if policy else {}, windows, demand, quota, batch, time)
+    # A broker has budgets with this factor source alone; what others publish is not played.
+    limited = tuple(sorted({**play.properties, "factor.source": "snapshots", "budgets": "on"}.items()))
+    most = _size("--bytes", size)
+    soft = int(most * exact(settings_of(limited).budget_soft_share))
+    play.show(limited, replace(_disk_plan(most, soft, used, drain, every), is_budget=True))
+
+
+def _disk_plan(size: int, soft: int, used: str | None, drain: str | None, every: str) -> DiskPlan:
     drained = 0.0 if drain is None else parsed("--drain", drain, parse_quantity)
-    count = parsed("--windows", windows or windows_in_file or "11", parse_windows)
-
-    limited, soft = _limited(merged, size)
     lump = max(1, ms(parsed("--every", every, parse_duration)))
-    volume = DiskPlan(size, soft if used is None else _size("--used", used), drain=drained, lump=lump)
-    clients = _clients(demands, each_quota, batch_size)
-    _check_work(clients, lasts)
-    played = record(World(Scene(0, ms(lasts), limited, clients, (volume,), count, fence=fence)))
-    _show(played)
-    if plot is not None:
-        from quotahost.cli.lab.drawing import draw_run
+    return DiskPlan(size, soft if used is None else _size("--used", used), drain=drained, lump=lump)
 
-        with writing(plot):
-            draw_run(played, f"policy {merged.get('policy', 'limits')}, {count} windows", plot)
-        say(f"\n{plot}")
+
+class _Play:
+    """The options that both commands have, checked.
+
+    Attributes:
+        properties: the broker's, those on the command line in the place of those in the file.
+    """
+
+    def __init__(
+        self, plot: Path | None, file: Path | None, given: dict[str, str], windows: str | None,
+        demand: Sequence[str] | None, quota: str, batch: str, time: str, fence: bool = True,
+    ) -> None:  # fmt: skip
+        if plot is not None:
+            check_drawing(plot, ".png", ".svg")
+        self.properties, in_file = properties_of(file, given)
+        demands = [parsed("--demand", text, parse_demand) for text in demand or ["eager"]]
+        self._clients = _clients(demands, parsed("--quota", quota, parse_quantity), _size("--batch", batch))
+        self._lasts = parsed("--time", time, _time)
+        self._windows = parsed("--windows", windows or in_file or "11", parse_windows)
+        self._fence, self._plot = fence, plot
+
+    def show(self, properties: tuple[tuple[str, str], ...], volume: DiskPlan) -> None:
+        """Play it, print what comes out, and draw it if that is wanted."""
+        _check_work(self._clients, self._lasts)
+        scene = Scene(0, ms(self._lasts), properties, self._clients, (volume,), self._windows, fence=self._fence)
+        played = record(World(scene))
+        _show(played, volume.is_budget)
+        if self._plot is not None:
+            from quotahost.cli.lab.drawing import draw_run
+
+            with writing(self._plot):
+                draw_run(
+                    played, f"policy {self.properties.get('policy', 'limits')}, {self._windows} windows", self._plot
+                )
+            say(f"\n{self._plot}")
 
 
 def parse_limits(text: str) -> dict[str, str]:
@@ -150,7 +214,7 @@ def _limited(properties: dict[str, str], capacity: int) -> tuple[tuple[tuple[str
 
     Raises QuotahostError if a property is wrong, or there are no limits to try.
     """
-    limited = tuple(sorted({**properties, "factor.source": "local"}.items()))
+    limited = tuple(sorted({**properties, "factor.source": "local", "budgets": "off"}.items()))
     settings = settings_of(limited)
     levels = byte_limits(Volume("1", "/data", capacity, 0), settings.storage_soft, settings.storage_hard)
     if levels is None:
@@ -189,7 +253,7 @@ def _time(text: str) -> timedelta:
     return time
 
 
-def _show(played: Recording) -> None:
+def _show(played: Recording, is_budget: bool) -> None:
     # Only an eager client is silent because it is held: the others may have nothing to send.
     silences = [(played.silence(i), name) for i, name in enumerate(played.clients) if name.endswith("eager")]
     longest, who = max(silences, default=(0, ""))
@@ -203,4 +267,10 @@ def _show(played: Recording) -> None:
         ["longest silence", silence],
         ["beyond hard", show_bytes(played.beyond)],
     ]
+    if is_budget:
+        firsts = played.first(State.THROTTLE, State.PAUSE), played.first(State.PAUSE)
+        rows[1:1] = [
+            [what, "not within this time" if at is None else f"{at / 1000:,.1f} s"]
+            for what, at in zip(("slowed after", "turned back after"), firsts, strict=True)
+        ]
     console().print(table(["", "outcome"], rows))

@@ -17,6 +17,7 @@ from quotahost.cli.lab.host import quiet, settings_of
 from quotahost.cli.lab.scenes import DiskPlan, Scene
 from quotahost.cli.lab.traffic import Client, Disk, Events
 from quotahost.model import Factor, State, Volume
+from quotahost.model.budgets import BUDGET, Budget, as_volume
 from quotahost.model.volumes import ByteLimits, byte_limits
 
 VOLUME: Final = "/data"
@@ -57,9 +58,13 @@ class World:
             self.events.run(self.scene.ms)
 
     def _disk(self, plan: DiskPlan, broker: str) -> Disk:
-        volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
         settings = self.settings
-        limits = byte_limits(volume, plan.soft or settings.storage_soft, plan.hard or settings.storage_hard)
+        if plan.is_budget:
+            budget = Budget(BUDGET, ("*",), plan.capacity)
+            volume = as_volume(budget, plan.used, frozenset(), settings.budget_soft_share)
+        else:
+            volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
+        limits = byte_limits(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
         limits = limits or ByteLimits(plan.capacity, plan.capacity)
         return Disk(plan, volume, limits, limits.lets_go_at(settings.pause_resume_free_share), self.events)
 
@@ -91,6 +96,10 @@ class Recording:
     def pauses(self) -> int:
         """How often a PAUSE has begun."""
         return pauses([sample.factor for sample in self.samples])
+
+    def first(self, *states: State) -> int | None:
+        """When one of these states began first, in ms; None if none has."""
+        return next((sample.ms for sample in self.samples if sample.state in states), None)
 
     @property
     def beyond(self) -> int:

@@ -27,7 +27,7 @@ from quotahost.cli.console import lines_of, table
 from quotahost.cli.explain.answer import parse
 from quotahost.cli.explain.broker_socket import UNREADABLE, Unanswered
 from quotahost.cli.explain.explain import show as show_client
-from quotahost.cli.explain.volume import VOLUMES, show_volume, volume_row
+from quotahost.cli.explain.volume import VOLUMES, show_budgets, show_volume, volume_row
 from quotahost.cli.top.live import Panel, Question
 from quotahost.cli.top.rows import ClusterLook, ClusterUse, merged, numeric, require_one_client
 from quotahost.errors import QuotahostError
@@ -222,10 +222,11 @@ def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Seque
 
 
 def listed(looks: Mapping[str, Look]) -> Panel:
-    """All volumes by what is left of them, of looks by the brokers' ids."""
-    volumes = [(broker, volume) for broker, look in looks.items() for volume in look.volumes]
-    volumes.sort(key=lambda pair: (*_left(pair[1]), numeric(pair[0]), pair[1].name))
-    silent = sorted((broker for broker, look in looks.items() if not look.volumes), key=numeric)
+    """All volumes by what is left of them, of looks by the brokers' ids, and the budgets of storage."""
+    uses = [(broker, use) for broker, look in looks.items() for use in look.volumes]
+    uses.sort(key=lambda pair: (*_left(pair[1]), numeric(pair[0]), pair[1].name))
+    volumes = [(broker, use) for broker, use in uses if not use.budget]
+    silent = sorted(looks.keys() - {broker for broker, _ in volumes}, key=numeric)
     rows = [
         [str(at) if at <= _MOST_KEYS else "", printable(broker), *volume_row(volume)]
         for at, (broker, volume) in enumerate(volumes, 1)
@@ -234,6 +235,7 @@ def listed(looks: Mapping[str, Look]) -> Panel:
     if silent:
         brokers = f"broker{'s' if len(silent) > 1 else ''} {', '.join(map(printable, silent))}"
         lines += ["", f"unknown of {brokers}: nothing watches volumes there (factor.source, the task publish-volumes)"]
+    lines += lines_of(partial(show_budgets, uses=[use for _, use in uses]))
     return Panel(lines, [Question(volume=volume.name, broker=broker) for broker, volume in volumes[:_MOST_KEYS]])
 
 

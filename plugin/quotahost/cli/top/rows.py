@@ -84,7 +84,9 @@ def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
     if silent:
         where += f" (silent: {', '.join(map(printable, silent[:5]))}{', ...' if len(silent) > 5 else ''})"
     all_looks = list(looks.values())
-    worst = max(all_looks, key=lambda look: (list(_STATES).index(look.state), -look.factor))
+    worst = max(all_looks, key=lambda look: (list(_STATES).index(look.state), -look.factor, look.cause != ""))
+    # What slows quota types alone is one broker's load, and its words don't name the broker.
+    cause = worst.cause if worst.factor < 1 or not worst.cause else f"{worst.where}: {worst.cause}"
     # Brokers that are in no hurry have no topics; those that slow everybody have -1, as those that slow nobody.
     affected = [look.affected for look in all_looks if look.factor < 1]
     by_scope: dict[tuple[str, ...], dict[str, ClientUse]] = defaultdict(dict)
@@ -92,7 +94,7 @@ def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
         for use in looks[broker].uses:
             by_scope[str(use.quota_type), use.user, use.client_id, use.scope][broker] = use
     return ClusterLook(
-        where, worst.state, worst.factor, min(look.limit_factor for look in all_looks), worst.cause,
+        where, worst.state, worst.factor, min(look.limit_factor for look in all_looks), cause,
         next(fence for fence in ("closed", "none", "open") if fence in {look.fence for look in all_looks}),
         max(affected) if affected and min(affected) >= 0 else -1, max(look.clients for look in all_looks),
         max(look.clients_max for look in all_looks), [_sum(by_broker) for by_broker in by_scope.values()],
@@ -307,8 +309,8 @@ def state_line(look: Look) -> Text:
 
 
 def cause_line(look: Look) -> Text:
-    """Why the factor is below 1; empty if it isn't."""
-    return Text(f"cause: {_name(look.cause)}" if look.cause and look.factor < 1 else "")
+    """Why clients are slowed: the factor's cause, and the factors of single quota types; empty if they aren't."""
+    return Text(f"cause: {_name(look.cause)}" if look.cause else "")
 
 
 def left_out(look: Look) -> str:
@@ -327,7 +329,9 @@ def values(look: Look, choice: Choice) -> dict[str, Any]:
     where: dict[str, Any] = {"broker": look.where}
     if isinstance(look, ClusterLook):
         by_broker = {
-            broker: _state(of_broker) | {"volumes": [asdict(volume) for volume in of_broker.volumes]}
+            broker: _state(of_broker)
+            | {"volumes": [asdict(use) for use in of_broker.volumes if not use.budget]}
+            | {"budgets": [asdict(use) | {"name": use.budget} for use in of_broker.volumes if use.budget]}
             for broker, of_broker in look.looks.items()
         }
         where = {"brokers": by_broker, "silent": list(look.silent)}
