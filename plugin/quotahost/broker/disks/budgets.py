@@ -47,7 +47,7 @@ class BudgetSizes:
         self.wanted: Mapping[str, Budget] = {}
         self.parts: Mapping[str, Part] = {}
         self._seen: Mapping[str, Budget] = {}
-        # When replicas were read, and what by topic and partition; the two that are kept are up to 5 and 10 minutes old.
+        # When replicas were read, and what by topic and partition; the kept ones are up to 5 and 10 minutes old.
         self._read: _Reading = -math.inf, {}
         self._kept: list[_Reading] = []
         self._due = -math.inf
