@@ -57,7 +57,7 @@ class OwnDisk:
 
     def start(self) -> None:
         self.life += 1
-        self.known, self._last = ClusterVolumes(()), -1
+        self.known, self._used = ClusterVolumes(()), -1
         self._look(self.life)
 
     def stop(self) -> None:
@@ -73,8 +73,8 @@ class OwnDisk:
         if life != self.life:
             return
         used = self._disk.used()
-        if used != self._last:
-            self._last = used
+        if used != self._used:
+            self._used = used
             # As quotahost.broker.disks.monitor; who writes to a budget is always known.
             topics = self._topics if self._is_budget or self._disk.bounds.may_lower(used) else None
             seen = (replace(self._disk.volume, consumed=used, topics=topics),)
