@@ -22,8 +22,7 @@ from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.cli.lab.host import SmallShim, policy_of
-from quotahost.cli.lab.scenes import Scene
-from quotahost.cli.lab.traffic import Client, Disk, Events, Slowing, ms
+from quotahost.cli.lab.traffic import Client, Disk, Events, Scene, Slowing, ms
 from quotahost.model import ClusterVolumes, Factor, State
 from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import Affected
@@ -42,9 +41,7 @@ B = TypeVar("B", bound="Broker")
 class OwnDisk:
     """The factor source of a broker that knows its own disk, or what the topics of a budget take.
 
-    Attributes:
-        known: its volume or budget, when it looked last.
-        life: how often it has started or died.
+    ``known`` is its volume or budget when it looked last; ``life`` counts its starts and deaths.
     """
 
     def __init__(self, disk: Disk, topics: frozenset[str], settings: Settings, events: Events) -> None:
@@ -107,11 +104,10 @@ class Broker:
 
     Attributes:
         index: its place in the scene; its id in Kafka is one more.
-        source: what its host knows of the disks; ``disks`` are those of all brokers.
+        disks: those of all brokers.
         alive: whether the broker of an index is.
         up: whether it is in service; ``up_since`` since when. So with ``closed``, the fence.
-        factor, cause: what the host has set last.
-        fallback: the factor in force instead, while the lease is over.
+        factor, cause: what the host has set last; ``fallback`` the factor in force instead, while the lease is over.
         tap: the way of the produce limits of all clients.
         slowed: the way of those who write to affected topics, while the factor is for them only (``slowing``).
     """

@@ -19,8 +19,7 @@ import typer
 from quotahost.cli.console import console, parsed, say, table, writing
 from quotahost.cli.lab.asking import check_drawing, parse_windows
 from quotahost.cli.lab.host import settings_of
-from quotahost.cli.lab.scenes import ClientPlan, DiskPlan, Kind, Scene
-from quotahost.cli.lab.traffic import ms
+from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
 from quotahost.cli.lab.world import Recording, World, record
 from quotahost.cli.property_files import read_broker_file
 from quotahost.errors import QuotahostError

@@ -1,4 +1,7 @@
-"""Producers and the disk that they fill, on the clock of a run.
+"""Scenes, and what moves in them: producers and the disk that they fill, on the clock of a run.
+
+A scene (:class:`Scene`) is a frozen value, made of the options of ``quotahost simulate``; all that is left to chance
+comes from its seed. Times are in ms from the start, sizes in bytes, rates in bytes/s.
 
 A run has no clock of its own: it jumps from event to event (``Events``), and each event may ask for later ones. A
 client sends a batch; the broker's fence may turn it back, and then it tries again after its backoff. An appended batch
@@ -20,15 +23,79 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from itertools import count
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol, TypeAlias
 
-from quotahost.cli.lab.scenes import ClientPlan, DiskPlan
-from quotahost.model import Volume
+from quotahost.model import Limit, Volume
 from quotahost.model.volumes import Affected, ByteLimits
 from quotahost.throttling import SampledRate, rise
 
 BACKOFF: Final = 100  # ms, retry.backoff.ms of both Kafka's and librdkafka's producers
 NEVER: Final = -(10**9)  # ms
+Kind: TypeAlias = Literal["eager", "paced", "bursty", "reconnecting", "flowing"]
+
+# ---- what is played --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ClientPlan:
+    """A producer. It writes to one topic, which has its name.
+
+    An ``eager`` one sends the next batch as soon as it may. A ``paced`` one has ``demand`` bytes/s to send and catches
+    up after a wait, a ``bursty`` one has them in lumps, one every ``every`` ms. A ``reconnecting`` one is eager, and
+    evades mutes by new connections, one every ``every`` ms. A ``flowing`` one stands for many small clients: their
+    bytes flow in at the demand times the share of the quota that the limit leaves, so that hours are played in seconds.
+    """
+
+    name: str
+    kind: Kind
+    quota: float
+    batch: int  # bytes of one request
+    demand: float  # an eager one's is as fast as its line is
+    every: int = 1000
+    home: int = 0  # the index of the broker that it writes to
+    replicas: tuple[int, ...] = ()  # and of the disks that its bytes are copied to
+    changes: tuple[tuple[int, float], ...] = ()  # from when on a flowing one has another demand, in order of time
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        return (self.home, *self.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskPlan:
+    """A broker's one volume, and how many of its bytes are used at the start; or a budget of storage.
+
+    A budget has ``capacity`` bytes, and the topics of all clients are of it. Without limits of its own, as of
+    ``static.storage.overrides``, a volume has the broker's.
+    """
+
+    capacity: int
+    used: int
+    soft: Limit | None = None
+    hard: Limit | None = None
+    drain: float = 0.0  # bytes/s that retention deletes, in the mean
+    lump: int = 1000  # ms between two deletions
+    others: tuple[tuple[int, float], ...] = ()  # from when on writers without a quota fill it at which rate
+    cleanups: tuple[tuple[int, int], ...] = ()  # when an operator frees how many bytes
+    kept: int = 0  # ms for which what clients write is kept; 0 for a steady drain instead
+    is_budget: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All that a run depends on; each broker has a disk."""
+
+    seed: int
+    ms: int
+    properties: tuple[tuple[str, str], ...]  # the brokers', under ``client.quota.callback.``, without that
+    clients: tuple[ClientPlan, ...]
+    disks: tuple[DiskPlan, ...]
+    windows: int = 11  # quota.window.num
+    window_ms: int = 1000
+    fence: bool = True
+
+
+# ---- the clock -------------------------------------------------------------------------------------------------
 
 
 def ms(span: timedelta) -> int:
@@ -39,7 +106,7 @@ def ms(span: timedelta) -> int:
 class Events:
     """Events in order of time, and of those at the same time in the order in which they were asked for.
 
-    All times are ms from the start; ``now`` is that of the event that happens.
+    ``now`` is the time of the event that happens, in ms from the start.
     """
 
     def __init__(self) -> None:
@@ -63,6 +130,9 @@ class Events:
             self.now, _, do = heapq.heappop(heap)
             do()
         self.now = until
+
+
+# ---- disks and clients -----------------------------------------------------------------------------------------
 
 
 class Disk:
@@ -224,12 +294,9 @@ class Client:
 
 @dataclass(slots=True)
 class Tags:
-    """One pair of metric tags.
+    """One pair of metric tags: what Kafka measures under them, and when in ms they were used last.
 
-    Attributes:
-        rate: what Kafka measures under them.
-        began: when they began with empty windows, in ms, so that their limit rises; None if it doesn't.
-        seen: when they were used last, in ms.
+    ``began`` is when they began with empty windows, so that their limit rises; None if it doesn't.
     """
 
     rate: SampledRate

@@ -14,8 +14,7 @@ from typing import Final
 
 from quotahost.cli.lab.broker import Broker, OwnDisk
 from quotahost.cli.lab.host import quiet, settings_of
-from quotahost.cli.lab.scenes import DiskPlan, Scene
-from quotahost.cli.lab.traffic import Client, Disk, Events
+from quotahost.cli.lab.traffic import Client, Disk, DiskPlan, Events, Scene
 from quotahost.model import Factor, State, Volume
 from quotahost.model.budgets import BUDGET, Budget, as_volume
 from quotahost.model.volumes import ByteLimits, byte_limits
