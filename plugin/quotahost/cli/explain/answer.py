@@ -52,26 +52,18 @@ _FOR_PRINCIPALS: Final = 10  # the part of the table that is for principals alon
 
 @dataclass(frozen=True, slots=True)
 class Answer(BrokerState):
-    """What a broker says of a client.
-
-    Attributes:
-        client: the client.
-        fence_passes: whether its requests pass the fence while that is closed.
-        is_marked: whether it has lately asked to write to an affected topic.
-        quotas: one for each quota type.
-        would_be_rates: by quota type, what is measured of the scope in which a supplier in shadow would put the client;
-            None if that can't be told.
-        address: from where it wrote or read last; "" where quotahost's authorizer has not seen it.
-        budget: of the budget by which it is slowed: ``used`` and ``bytes`` in the cluster, and the ``largest`` topics
-            on this broker (``BudgetSizes.largest``); empty without one.
-    """
+    """What a broker says of a client."""
 
     client: Client = field(default_factory=lambda: Client("", ""))
-    fence_passes: bool = False
-    is_marked: bool = False
-    quotas: tuple[QuotaState, ...] = ()
+    fence_passes: bool = False  # its requests pass the fence while that is closed
+    is_marked: bool = False  # it has lately asked to write to an affected topic
+    quotas: tuple[QuotaState, ...] = ()  # one for each quota type
+    #: By quota type, what is measured of the scope in which a supplier in shadow would put the client; None if that
+    #: can't be told.
     would_be_rates: Mapping[str, float | None] = field(default_factory=dict)
-    address: str = ""
+    address: str = ""  # from where it wrote or read last; "" where quotahost's authorizer has not seen it
+    #: Of the budget by which it is slowed: ``used`` and ``bytes`` in the cluster, and the ``largest`` topics on this
+    #: broker (``BudgetSizes.largest``).
     budget: Row = field(default_factory=dict)
 
 
@@ -97,28 +89,25 @@ def parse(dump: Row, client: Client) -> Answer:
 def common_facts(answer: Answer) -> Facts:
     """The facts about the broker and the client."""
     principal, client_id = map(printable, answer.client)
+    address = f", lately from {printable(answer.address)}" if answer.address else ""
     # At factor 1 the fullest volume is no cause, but the fallback is.
     has_cause = answer.factor < 1 or "fallback.action" in answer.cause
     facts = [
         ("broker", f"{printable(answer.node) if answer.node else 'of unknown id'} (pid {answer.pid})"),
-        ("client", f"user {principal}, client-id {client_id}{_address(answer)}"),
+        ("client", f"user {principal}, client-id {client_id}{address}"),
         ("state", str(answer.state)),
         ("factor", _factor(answer)),
-        ("cause", printable(answer.cause) if answer.cause and has_cause else ""),
+        ("cause", printable(answer.cause) if has_cause else ""),
         ("slowed", _slowed(answer)),
-        ("source", _source(answer) if answer.source else ""),
-        ("scope", _scope(answer) if answer.is_for_topics else ""),
+        ("source", _source(answer)),
+        ("scope", _scope(answer)),
         ("budget", _budget(answer)),
         ("fence", _fence(answer)),
-        ("topics", _topics(answer) if answer.topics_threshold else ""),
+        ("topics", _topics(answer)),
         ("mode", _mode(answer)),
         ("newcomer", _newcomer(answer)),
     ]
     return [(label, text) for label, text in facts if text]
-
-
-def _address(answer: Answer) -> str:
-    return f", lately from {printable(answer.address)}" if answer.address else ""
 
 
 def _factor(answer: Answer) -> str:
@@ -133,23 +122,24 @@ def _factor(answer: Answer) -> str:
 
 
 def _slowed(answer: Answer) -> str:
-    """Which quota types have smaller factors of their own, and why, "" for none."""
+    """Which quota types have smaller factors of their own, and why."""
     told = [
         f"since {printable(cause)}: {', '.join(map(printable, names))} by the factor {factor:.4g}"
         for names, factor, cause in answer.slowed_types
     ]
-    return "; ".join(told) + (
-        "; in shadow: limits are not multiplied by it" if told and answer.factor_in_shadow else ""
-    )
+    in_shadow = ["in shadow: limits are not multiplied by it"] if told and answer.factor_in_shadow else []
+    return "; ".join(told + in_shadow)
 
 
 def _source(answer: Answer) -> str:
-    if answer.source == _FIRST:
-        return f"{_FIRST} answers"
+    if answer.source in ("", _FIRST):
+        return answer.source and f"{_FIRST} answers"
     return f"{printable(answer.source)} answers as the standby, since no record reaches {_FIRST}"
 
 
 def _scope(answer: Answer) -> str:
+    if not answer.is_for_topics:
+        return ""
     text = f"the factor is for those who write to {answer.affected_topics:,} affected topics"
     if answer.factor_in_shadow:
         return f"{text}; it is in shadow, so nobody is slowed"
@@ -160,24 +150,24 @@ def _scope(answer: Answer) -> str:
 
 
 def _budget(answer: Answer) -> str:
-    """The budget of storage by which the client is slowed or turned back, "" for none."""
-    quota = next((quota for quota in answer.quotas if quota.budget_factor is not None), None)
-    if quota is None or quota.budget_factor is None:
+    """The budget of storage by which the client is slowed or turned back."""
+    quota, factor = next(((q, q.budget_factor) for q in answer.quotas if q.budget_factor is not None), (None, 1.0))
+    if quota is None:
         return ""
-    what = "turned back" if quota.budget_factor <= 0 else f"slowed by the factor {quota.budget_factor:.4g}"
+    what = "turned back" if factor <= 0 else f"slowed by the factor {factor:.4g}"
     text, budget = f"this client {_writes(quota)}: {what}", answer.budget
     if budget.get("bytes"):
         text += f"; {show_bytes(budget['used'])} of {show_bytes(budget['bytes'])} are used in the cluster"
     topics = [
-        f"{printable(topic)} ({show_bytes(size)}{'' if growth is None else f', {_an_hour(growth)}'})"
+        f"{printable(topic)} ({', '.join([show_bytes(size), *_an_hour(growth)])})"
         for topic, size, growth in budget.get("largest", ())
     ]
     return text + (f"; the largest on this broker: {', '.join(topics)}" if topics else "")
 
 
-def _an_hour(growth: float) -> str:
-    """Bytes/s as what comes or goes in an hour: ``+2.00 GB/h``."""
-    return f"{'+' if growth > 0 else ''}{rounded(growth * 3600, 'B/h')}"
+def _an_hour(growth: float | None) -> list[str]:
+    """Bytes/s as what comes or goes in an hour: ``+2.00 GB/h``; nothing if it isn't known."""
+    return [] if growth is None else [f"{'+' if growth > 0 else ''}{rounded(growth * 3600, 'B/h')}"]
 
 
 def _writes(quota: QuotaState) -> str:
@@ -188,10 +178,8 @@ def _writes(quota: QuotaState) -> str:
 def _fence(answer: Answer) -> str:
     if not answer.fence_installed:
         return "none: in a PAUSE the limits go down to the floor"
-    if answer.fence_passes:
-        return ("closed" if answer.fence_closed else "open") + "; this client passes it in every state"
-    if not answer.fence_closed:
-        return "open"
+    if answer.fence_passes or not answer.fence_closed:
+        return answer.fence + ("; this client passes it in every state" if answer.fence_passes else "")
     if answer.factor_in_shadow:
         of_topics = "requests to affected topics on full volumes"
         requests = of_topics if answer.is_for_topics else "this client's produce requests"
@@ -204,6 +192,8 @@ def _fence(answer: Answer) -> str:
 
 
 def _topics(answer: Answer) -> str:
+    if not answer.topics_threshold:
+        return ""
     rate, threshold = map(BYTES_PER_SECOND.show, (round(answer.topics_rate), answer.topics_threshold))
     text = f"{rate} come in where {threshold} are expected; "
     if not answer.topics_over:
@@ -247,8 +237,7 @@ def _newcomer(answer: Answer) -> str:
 def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
     """The facts about one quota type."""
     if quota.exempt:
-        why = _EXEMPT.get(quota.supplier, "it is exempt")
-        return [("exempt", why), ("limit", "unlimited"), ("measured", _measured(quota))]
+        return [("exempt", _why_exempt(quota)), ("limit", "unlimited"), ("measured", _measured(quota))]
     facts = [("quota", f"{_rate(quota, quota.base)}, shared by {_sharers(quota)[0]}"), ("from", _from(quota))]
     if quota.uses_stand_in:
         rate, of = (quota.newcomers, "the newcomers' rate") if quota.stand_in is None else (quota.stand_in, "measured")
@@ -258,6 +247,10 @@ def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
     if quota.type is _MUTATIONS and quota.user not in _TOGETHER:
         return [*facts, *_bucket(answer, quota)]
     return [*facts, ("measured", _measured(quota))]
+
+
+def _why_exempt(quota: QuotaState) -> str:
+    return _EXEMPT.get(quota.supplier, "it is exempt")
 
 
 def _rate(quota: QuotaState, rate: float | None) -> str:
@@ -485,7 +478,7 @@ def _why_nothing(answer: Answer, quota: QuotaState) -> str:
     if answer.is_shadow:
         return ", as shadow=all enforces nothing"
     if quota.exempt:
-        return f", as it is exempt from all quotas: {_EXEMPT.get(quota.supplier, 'it is exempt')}"
+        return f", as it is exempt from all quotas: {_why_exempt(quota)}"
     if quota.limit is None:
         return f", as it has no limit for {quota.type}"
     is_factored = answer.slows_some and quota.type in answer.factor_types

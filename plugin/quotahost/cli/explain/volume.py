@@ -24,7 +24,7 @@ from quotahost.broker.host.broker_status import budgets_of, gauges, marks, numbe
 from quotahost.broker.host.dump import Ask, BrokerState, of_this_version, state_of
 from quotahost.cli.console import console, one_line, show_facts, shown, table
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, connect
-from quotahost.cli.explain.retention import Cut, Retention, cut
+from quotahost.cli.explain.retention import SHARES, Cut, Retention, cut
 from quotahost.model import Look, QuotaType, VolumeUse
 from quotahost.model.use import MeasuredVolume
 from quotahost.text import printable
@@ -57,8 +57,7 @@ _MOST_CUTS: Final = 5  # topics of which the segments are looked at
 def explain_volume(name: str, which: str, seconds: float, screen: Console | None = None) -> int:
     """Explain the volume of this name, or with one of its log directories, or list all if it is ""; the exit code.
 
-    Raises:
-        Unanswered: no broker (``broker_socket.name_of``) answered, or it has no such volume.
+    Raises Unanswered if no broker (``broker_socket.name_of``) answered, or it has no such volume.
     """
     screen = screen or console()
     with connect(which) as broker, broker.understood():
@@ -92,11 +91,7 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
 
 
 def volume_names(which: str) -> list[str]:
-    """The names of a broker's volumes, in the order in which they are listed.
-
-    Raises:
-        Unanswered: no broker answered.
-    """
+    """The names of a broker's volumes, in the order in which they are listed. Raises Unanswered if none answered."""
     with connect(which) as broker, broker.understood():
         return [volume.name for volume in ask_volumes(broker.ask)[2].volumes if not volume.budget]
 
@@ -104,21 +99,17 @@ def volume_names(which: str) -> list[str]:
 def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
     """Ask a broker: its state, what its disks have now, and a look with its volumes' limits and who writes.
 
-    Raises:
-        ValueError: its answers are those of another version.
+    Raises ValueError if its answers are those of another version.
     """
     with of_this_version():
         state = state_of(ask("state"))
         disks = read_disks(state.node, state.log_dirs)
         shown = gauges(ask)
         numbers = numbers_of(shown)  # none where nobody watches the volumes
-        volumes = [
-            VolumeUse(
-                volume.name, volume.capacity, volume.consumed,
-                *map(numbers.get(volume.name, {}).get, ("Soft", "Hard", "Factor")),
-            )
-            for volume in disks.volumes
-        ]  # fmt: skip
+        limits = {
+            volume.name: map(numbers.get(volume.name, {}).get, ("Soft", "Hard", "Factor")) for volume in disks.volumes
+        }
+        volumes = [VolumeUse(at.name, at.capacity, at.consumed, *limits[at.name]) for at in disks.volumes]
         volumes += budgets_of(shown)
         return state, disks, parse(ask("uses", str(_MOST_USES)), volumes, marks(ask, _MOST_CLIENTS))
 
@@ -185,11 +176,12 @@ def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> list[tupl
     """The facts about the volume, as pairs of label and text."""
     volume = measured.volume
     use = next((use for use in look.volumes if use.name == volume.name), VolumeUse(volume.name, 0, 0))
-    limits = [
-        (label, f"{show_bytes(limit)}, {_distance(limit - volume.consumed)}")
-        for label, limit in (("soft", use.soft), ("hard", use.hard))
-        if limit is not None
-    ]
+    limits = []
+    for label, limit in (("soft", use.soft), ("hard", use.hard)):
+        if limit is not None:
+            left = limit - volume.consumed
+            distance = f"{show_bytes(left)} left" if left > 0 else f"breached by {show_bytes(-left)}"
+            limits.append((label, f"{show_bytes(limit)}, {distance}"))
     of_volume = "" if use.factor is None else f"this volume's factor is {use.factor:.4g}; "
     cause = f" ({printable(look.cause)})" if look.cause and look.factor < 1 else ""
     return [
@@ -202,10 +194,6 @@ def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> list[tupl
         ("growth", _growth(measured, use.hard)),
         *[("unread", printable(text)) for text in measured.unread],
     ]
-
-
-def _distance(left: float) -> str:
-    return f"{show_bytes(left)} left" if left > 0 else f"breached by {show_bytes(-left)}"
 
 
 def _growth(measured: MeasuredVolume, hard: float | None) -> str:
@@ -244,10 +232,10 @@ def cut_row(cut: Cut) -> Sequence[str]:
     """What shorter retentions of one topic would free."""
     if cut.kept.compacted:
         return printable(cut.topic), "compacted: no retention applies", "", ""
-    if cut.base is None:
-        return printable(cut.topic), _kept(cut), show_bytes(0), show_bytes(0)
-    parts = [show_bytes(cut.base / share) if cut.by_size else _span(cut.base / share) for share in (2, 4)]
-    freed = [f"{show_bytes(freed)} ({part})" for freed, part in zip(cut.freed, parts, strict=True)]
+    freed = [show_bytes(size) for size in cut.freed]
+    if cut.base is not None:
+        parts = [show_bytes(cut.base / share) if cut.by_size else _span(cut.base / share) for share in SHARES]
+        freed = [f"{size} ({part})" for size, part in zip(freed, parts, strict=True)]
     return printable(cut.topic), _kept(cut), *freed
 
 

@@ -9,7 +9,7 @@ kinds go into pages as SVG in the page's own colours (``svg``), a volume's into 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from io import StringIO
 from itertools import groupby, pairwise
@@ -30,15 +30,9 @@ from quotahost.units.show import show_bytes
 
 # ``svg`` replaces each by the page's variable of the same name, so no two may be the same.
 COLOURS: Final = {
-    "line": "#1f6feb",
-    "soft": "#b87503",
-    "hard": "#d1242f",
-    "full": "#6e7781",
-    "text": "#40464f",
-    "grid": "#d8dee5",
-}
+    "line": "#1f6feb", "soft": "#b87503", "hard": "#d1242f", "full": "#6e7781", "text": "#40464f", "grid": "#d8dee5",
+}  # fmt: skip
 _SHADES: Final = {State.THROTTLE: COLOURS["soft"], State.PAUSE: COLOURS["hard"]}
-_RUN_SHADES: Final = {State.THROTTLE: "#e6a700", State.PAUSE: "#c0392b"}
 _THEN: Final[dict[str, Any]] = {"color": COLOURS["full"], "linewidth": 1.6, "linestyle": (0, (2, 1.5))}
 _NEW: Final[dict[str, Any]] = {"color": COLOURS["line"], "linewidth": 1.5}
 _AHEAD: Final = 0.3  # the forecast is drawn for at most this part of the time that the report spans
@@ -81,11 +75,11 @@ def _scale(axes: Any, top: float, levels: Levels, full: str) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(lambda value, _: show_bytes(value))
     above = 1.0 + _APART
-    known = [(level, name) for name, level in levels.items() if level is not None]
+    known = [(level, name == "full", name) for name, level in levels.items() if level is not None]
     # From the top down. The capacity comes first where a limit is equal to it.
-    for level, name in sorted(known, key=lambda item: (item[0], item[1] == "full"), reverse=True):
+    for level, is_full, name in sorted(known, reverse=True):
         above = min(level / top, above - _APART)
-        look = {"color": COLOURS[full if name == "full" else name], "fontsize": 8, "va": "center"}
+        look = {"color": COLOURS[full if is_full else name], "fontsize": 8, "va": "center"}
         axes.text(1.01, above, f"{name} {show_bytes(level)}", transform=axes.transAxes, **look)
 
 
@@ -116,10 +110,17 @@ def _spans(states: Iterable[tuple[State, float, float]]) -> list[tuple[State, fl
     return [(run[0][0], run[0][1], run[-1][2]) for run in runs]
 
 
+def _shade(axes: Any, spans: Iterable[tuple[State, float, float]], place: Callable[[float], Any]) -> None:
+    """Say by the background when a state throttles or pauses; ``place`` makes a place on the axis of a time."""
+    for state, begin, end in spans:
+        if state in _SHADES:
+            axes.axvspan(place(begin), place(end), color=_SHADES[state], alpha=0.13, linewidth=0)
+
+
 def svg(figure: Figure, salt: str) -> str:
     """The figure as an <svg>, whose colours are the page's variables ``--line``, ``--soft`` and so on.
 
-    ``figure`` is one of this module's; ``salt`` keeps its ids apart from those of other figures in the page.
+    ``salt`` keeps its ids apart from those of other figures in the page.
     """
     text = StringIO()
     # Text stays text: smaller, and the page's own font.
@@ -197,11 +198,8 @@ def draw_factor(factor: ReplayedFactor, replay: Replay) -> Figure:
     # To the end of the time: the last factor is still in force there.
     points = [*points, points[-1]._replace(at=replay.until)]
     ends = [*(point.at for point in factor.points[1:]), replay.until]
-    for state, begin, end in _spans(
-        (Factor(point.new).state, point.at, end) for point, end in zip(factor.points, ends, strict=True)
-    ):
-        if state in _SHADES:
-            axes.axvspan(in_utc(begin), in_utc(end), color=_SHADES[state], alpha=0.13, linewidth=0)
+    states = ((Factor(point.new).state, point.at, end) for point, end in zip(factor.points, ends, strict=True))
+    _shade(axes, _spans(states), in_utc)
     at = [in_utc(point.at) for point in points]
     axes.plot(at, [point.then for point in points], drawstyle="steps-post", **_THEN)
     axes.plot(at, [point.new for point in points], drawstyle="steps-post", **_NEW)
@@ -250,16 +248,14 @@ def draw_run(recording: Recording, title: str, file: Path) -> None:
     disk.plot(seconds, [sample.used / 1e6 for sample in samples], color="#333333", label="consumed")
     levels = (recording.bounds.soft, "soft limit", State.THROTTLE), (recording.bounds.hard, "hard limit", State.PAUSE)
     for level, name, state in levels:
-        disk.axhline(level / 1e6, color=_RUN_SHADES[state], linestyle="dashed", linewidth=1, label=name)
+        disk.axhline(level / 1e6, color=_SHADES[state], linestyle="dashed", linewidth=1, label=name)
     factor.plot(seconds, [sample.factor for sample in samples], color="#333333", label="factor")
     for index, name in enumerate(recording.clients):
         sent = [sample.sent[index] for sample in samples[::_SECOND]]
         rates.plot(seconds[_SECOND::_SECOND], [(b - a) / 1e6 for a, b in pairwise(sent)], label=name)
     spans = _spans((sample.state, sample.ms, sample.ms + STEP) for sample in samples)
     for axes in (disk, factor, rates):
-        for state, begin, end in spans:
-            if state in _RUN_SHADES:
-                axes.axvspan(begin / 1000, end / 1000, color=_RUN_SHADES[state], alpha=0.12, linewidth=0)
+        _shade(axes, spans, lambda ms: ms / 1000)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     disk.set(ylabel="MB")
