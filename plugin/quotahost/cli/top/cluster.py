@@ -54,16 +54,9 @@ class Cluster:
     """Use it in a ``with`` block; it tells the brokers at the end that nobody watches any more."""
 
     def __init__(self, config: Mapping[str, str], watch: str = WATCH.name, looks: str = LOOKS.name) -> None:
-        """Connect.
+        """Connect by librdkafka's configuration; ``watch`` and ``looks`` are the names of the two topics.
 
-        Args:
-            config: librdkafka's, with ``bootstrap.servers``.
-            watch: the name of ``__quotahost_watch``.
-            looks: the name of ``__quotahost_looks``.
-
-        Raises:
-            NoAnswer: no broker answers.
-            NotWatched: the brokers can't be asked.
+        Raises NoAnswer if no broker answers, NotWatched if the brokers can't be asked.
         """
         self._watching = Watching(config, watch, looks)
         # Whoever looks into the topic sees who watches; the end tells two apart that watch from one place.
@@ -87,8 +80,7 @@ class Cluster:
     def look(self) -> ClusterLook:
         """What the brokers say now. The first look waits for all of them, some seconds at most.
 
-        Raises:
-            NotWatched: no broker answers.
+        Raises NotWatched if no broker answers.
         """
         with self._lock:
             alive = self._alive = self._watching.brokers()
@@ -100,19 +92,15 @@ class Cluster:
         if fresh:
             return merged({broker: look.look for broker, look in fresh.items()}, alive)
         if self._refused:
-            raise NotWatched(
-                f"the brokers answer, but none of their {self._refused} looks can be read: their quotahost is of "
-                "another version",
-                "use the quotahost of the brokers' version",
-            )
+            looks = f"none of their {self._refused} looks can be read: their quotahost is of another version"
+            raise NotWatched(f"the brokers answer, but {looks}", "use the quotahost of the brokers' version")
         remedy = "run the task publish-usage on the brokers (client.quota.callback.tasks)"
         raise NotWatched("no broker answers", remedy)
 
     def answer(self, question: Question) -> Panel:
         """What each broker that has the client says of it; all brokers' volumes; or what a volume's broker says.
 
-        Raises:
-            QuotahostError: the question can't be answered here.
+        Raises QuotahostError if the question can't be answered here.
         """
         if question.client is not None:
             return self._explained(question.client)
@@ -131,15 +119,15 @@ class Cluster:
         return Panel(_told(use, answers, sorted(wanted - answers.keys(), key=numeric), crowd))
 
     def _opened(self, volume: VolumeOf) -> Panel:
-        def panels() -> list[Panel]:
+        def told() -> list[str]:
             look = self._fresh().get(volume.broker)
-            measured = [one for one in look.opened if one.volume.name == volume.name] if look else []
-            return [Panel(opened(volume.broker, look.look, one)) for one in measured[:1] if look]
+            of_volume = [one for one in look.opened if one.volume.name == volume.name] if look else []
+            return opened(volume.broker, look.look, of_volume[0]) if look and of_volume else []
 
         with self._lock, self._asking(Watch(self._name, MOST_SECONDS, volume=volume)):
-            self._read(lambda: bool(panels()))
-            if told := panels():
-                return told[0]
+            self._read(lambda: bool(told()))
+            if lines := told():
+                return Panel(lines)
             raise Unanswered(
                 f"broker {printable(volume.broker)} doesn't tell what fills {printable(volume.name)}{self._crowd()}",
                 "try again in a minute, or quotahost explain --volume on the broker's machine",

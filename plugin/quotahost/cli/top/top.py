@@ -115,11 +115,7 @@ class Attached:
         self._leave()
 
     def look(self) -> Look:
-        """What the broker says now.
-
-        Raises:
-            Unanswered: there is no such broker, it has ended, or can't be asked.
-        """
+        """What the broker says now. Raises Unanswered if there is no such broker, it has ended, or can't be asked."""
         if self._broker is not None:
             # It ends a connection that has been idle for a minute, and there may be another broker by now.
             with suppress(Unanswered):
@@ -144,8 +140,7 @@ class Attached:
     def answer(self, question: Question) -> Panel:
         """What ``quotahost explain`` says of a client or a volume.
 
-        Raises:
-            Unanswered: no broker answered, or the row is that of several clients.
+        Raises Unanswered if no broker answered, or the row is that of several clients.
         """
         if use := question.client:
             require_one_client(use)
