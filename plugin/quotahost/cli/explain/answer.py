@@ -269,8 +269,9 @@ def _sharers(quota: QuotaState) -> tuple[str, str]:
         them, its = _sharers(replace(quota, slowed=False))
         return f"those of {them} who write to affected topics", its
     user, client_id, scope = whose(quota.user, quota.client_id)
+    name, of_client = f"user {printable(user)}", f"client-id {printable(client_id)}"
     if quota.user.startswith(OF_USER):
-        return f"all client-ids of user {printable(user)} that are not known yet", "newcomers'"
+        return f"all client-ids of {name} that are not known yet", "newcomers'"
     if quota.newcomer:
         return "all newcomers", "newcomers'"
     if quota.user in _TOGETHER:
@@ -279,11 +280,8 @@ def _sharers(quota: QuotaState) -> tuple[str, str]:
         return "all clients of this broker", "whole broker's"
     if quota.user.startswith(GROUP):
         return f"group {printable(scope.partition(' ')[2])}", "group's"
-    if scope == "client-id":
-        return f"client-id {printable(client_id)}, whatever the user", "client-id's"
-    if scope == "user":
-        return f"user {printable(user)}", "user's"
-    return f"this client alone (user {printable(user)}, client-id {printable(client_id)})", "client's"
+    text = {"client-id": f"{of_client}, whatever the user", "user": name}.get(scope)
+    return (text, f"{scope}'s") if text else (f"this client alone ({name}, {of_client})", "client's")
 
 
 def _from(quota: QuotaState) -> str:
@@ -304,31 +302,24 @@ def _limit(answer: Answer, quota: QuotaState) -> str:
         return text + ", as shadow=all enforces nothing"
     if quota.floored:
         return text + ", the floor"
-    return text + (f", by the factor {_factor_of(answer, quota):.4g}" if _is_lowered(answer, quota) else "")
+    return text + (f", by the factor {_in_force(answer, quota)[0]:.4g}" if _is_lowered(answer, quota) else "")
 
 
-def _factor_of(answer: Answer, quota: QuotaState) -> float:
-    """What the limit is multiplied by now; of a budget, or of the quota type alone, what that is on its way to."""
-    of_type = _of_type(answer, quota)
-    return _of_all(answer, quota) if of_type is None else of_type[0]
+def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str | None]:
+    """What the limit is multiplied by now; of a budget, or of the quota type alone, what that is on its way to.
 
-
-def _of_all(answer: Answer, quota: QuotaState) -> float:
-    """The factor that isn't for this quota type alone."""
-    if quota.type not in answer.factor_types:
-        return 1.0
-    return answer.limit_factor if quota.budget_factor is None else quota.budget_factor
-
-
-def _of_type(answer: Answer, quota: QuotaState) -> tuple[float, str] | None:
-    """Factor and cause of this quota type alone, where that is the smaller factor."""
+    With the cause where the smaller factor is the one of the quota type alone, else None.
+    """
+    of_all = 1.0
+    if quota.type in answer.factor_types:
+        of_all = answer.limit_factor if quota.budget_factor is None else quota.budget_factor
     of_type = None if answer.factor_in_shadow else answer.type_factors.get(quota.type)
-    return of_type if of_type is not None and of_type[0] < _of_all(answer, quota) else None
+    return of_type if of_type is not None and of_type[0] < of_all else (of_all, None)
 
 
 def _is_lowered(answer: Answer, quota: QuotaState) -> bool:
     """Whether the factor lowers this limit now. A quota below the floor stays whole under any factor."""
-    if _factor_of(answer, quota) >= 1 or quota.limit is None:
+    if _in_force(answer, quota)[0] >= 1 or quota.limit is None:
         return False
     return quota.whole is None or quota.limit < quota.whole
 
@@ -425,8 +416,7 @@ def _until_paid(quota: QuotaState) -> str:
     if not quota.limit:
         return "until the limit is raised"
     # Upwards: after the time that is shown, the next mutation is admitted.
-    seconds = math.ceil(-(quota.tokens or 0) / quota.limit * 10) / 10
-    return f"for another {_number(seconds)} s"
+    return f"for another {_number(math.ceil(-(quota.tokens or 0) / quota.limit * 10) / 10)} s"
 
 
 def _who_knows(answer: Answer) -> str:
@@ -457,10 +447,9 @@ def limited_by(answer: Answer, quotas: Sequence[QuotaState]) -> str:
 
 def _limits_now(answer: Answer, quota: QuotaState) -> str:
     """What limits this quota type now, "" for nothing."""
+    cause = f" ({printable(answer.cause)})" if answer.cause else ""
     if quota.bound is LimitedBy.FENCE:
-        if quota.affected_topic:
-            return f"the fence, since it {_writes(quota)}"
-        return f"the fence ({printable(answer.cause)})" if answer.cause else "the fence"
+        return f"the fence, since it {_writes(quota)}" if quota.affected_topic else f"the fence{cause}"
     if quota.bound is LimitedBy.TOPIC_QUOTA:
         return "topic quotas, which have turned it back in the last 15 s"
     mutates = quota.type is _MUTATIONS
@@ -468,7 +457,7 @@ def _limits_now(answer: Answer, quota: QuotaState) -> str:
     if mutates and not answer.is_active_controller:
         return ""
     if mutates and answer.creation_refused and not answer.fence_passes and not answer.factor_in_shadow:
-        return f"the PAUSE, in which no topics and partitions are created ({printable(answer.cause)})"
+        return f"the PAUSE, in which no topics and partitions are created{cause}"
     if quota.bound is LimitedBy.NOTHING:
         return ""
     return _source_of_limit(answer, quota) + (f" ({_until_paid(quota)})" if mutates else "")
@@ -488,19 +477,19 @@ def _why_nothing(answer: Answer, quota: QuotaState) -> str:
 
 
 def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
+    factor, of_type = _in_force(answer, quota)
     because = f": {printable(answer.cause)}" if answer.cause else ""
     if quota.affected_topic:
         because = f", since it {_writes(quota)}"
-    if of_type := _of_type(answer, quota):
-        because = f", since {printable(of_type[1])}"
+    if of_type:
+        because = f", since {printable(of_type)}"
     bound = quota.bound
     if bound is LimitedBy.NOTHING:  # what would be first
-        bound = (
-            LimitedBy.FLOOR if quota.floored else LimitedBy.FACTOR if _is_lowered(answer, quota) else LimitedBy.QUOTA
-        )
+        lowered = LimitedBy.FACTOR if _is_lowered(answer, quota) else LimitedBy.QUOTA
+        bound = LimitedBy.FLOOR if quota.floored else lowered
     if bound is LimitedBy.FLOOR:
-        return f"the floor, which the factor {_factor_of(answer, quota):.4g} has come down to{because}"
+        return f"the floor, which the factor {factor:.4g} has come down to{because}"
     if bound is LimitedBy.FACTOR:
-        return f"the factor {_factor_of(answer, quota):.4g}{because}"
+        return f"the factor {factor:.4g}{because}"
     given_by = "" if quota.newcomer else f" of {printable(quota.supplier)}"
     return f"the {_sharers(quota)[1]} quota{given_by}"

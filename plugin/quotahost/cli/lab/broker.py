@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Final, cast
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
@@ -33,9 +33,6 @@ BEAT: Final = 200  # ms, QuotaTable.BEAT_MS
 LEASE: Final = 50  # ms, Lease.CHECK_MS
 TAKE: Final = 100  # ms, the longest that the host waits for work
 BUDGETS_EVERY: Final = 1000  # ms, quotahost.broker.disks.budgets
-
-
-B = TypeVar("B", bound="Broker")
 
 
 class OwnDisk:
@@ -80,25 +77,6 @@ class OwnDisk:
         self._events.after(self._period, lambda: self._look(life))
 
 
-class Watcher(Generic[B]):
-    """Is told what happens on brokers; this one does nothing with it."""
-
-    def appended(self, broker: B, client: Client, limit: float, mute: int) -> None:
-        """A client's batch was appended, and it is muted for so many ms."""
-
-    def turned_back(self, broker: B, client: Client) -> None:
-        """A closed fence, or a dead broker, has turned a client back."""
-
-    def moved(self, broker: B) -> None:
-        """A tap has moved, from its first value on."""
-
-    def fence(self, broker: B, lasted: int, for_all: bool) -> None:
-        """The fence has closed or opened, after so many ms in the other state, which was for all clients or not."""
-
-    def looked(self, broker: B) -> None:
-        """The host has decided."""
-
-
 class Broker:
     """Alive or dead; its quotas and its fence follow the factor that its own host has decided on. Times are in ms.
 
@@ -110,6 +88,7 @@ class Broker:
         factor, cause: what the host has set last; ``fallback`` the factor in force instead, while the lease is over.
         tap: the way of the produce limits of all clients.
         slowed: the way of those who write to affected topics, while the factor is for them only (``slowing``).
+        tell: is called with the name of what happens, and its facts.
     """
 
     def __init__(
@@ -122,7 +101,7 @@ class Broker:
         self._life = 0
         self._waiting: list[Client] = []
         self._flowing: list[Client] = []
-        self.watcher: Watcher[Any] = Watcher()
+        self.tell: Callable[..., None] = lambda event, *facts: None
         self.alive: Callable[[int], bool] = lambda index: True
         self.up, self.up_since, self.closed, self.closed_since = False, 0, False, 0
         # Lease.check() comes one interval early, since the next one comes only after that.
@@ -142,7 +121,7 @@ class Broker:
         self.tap, self.slowed = (Tap(scene.windows, scene.window_ms, mute) for _ in range(2))
         self.slowing = Slowing(scene.windows, scene.window_ms)
         self._affected: Affected | None = None
-        self.watcher.moved(self)
+        self.tell("moved")
         self.shim = SmallShim(scene.fence, self._set_factor)
         shim = cast("Shim", self.shim)
         self._loop = FactorLoop(shim, Guard(shim, events.clock), events.clock, self._memory)
@@ -177,7 +156,7 @@ class Broker:
         client.turned_back_at = self._events.now
         client.held_since = client.held_since or self._events.now
         self._waiting.append(client)
-        self.watcher.turned_back(self, client)
+        self.tell("turned_back", client)
         return True
 
     def append(self, client: Client) -> int:
@@ -190,7 +169,7 @@ class Broker:
         rate, limit = self.slowing.use(plan.name, now).rate, self.limit(client)
         rate.record(plan.batch, now)
         mute = rate.throttle_ms(limit, now, cast=False)
-        self.watcher.appended(self, client, limit, mute)
+        self.tell("appended", client, limit, mute)
         return mute
 
     def flow(self, client: Client) -> None:
@@ -224,7 +203,7 @@ class Broker:
         self.slowing.affect(self._affected if by_topics else None, self._events.now)
         if changed:
             before, self.closed, self.closed_since = self.closed_since, closed, self._events.now
-            self.watcher.fence(self, self._events.now - before, for_all=affected is None)
+            self.tell("fence", self._events.now - before, affected is None)
         self._move()
         # Whose topic is no longer held may write though the fence stays closed.
         if changed or affected != self.slowing.affected:
@@ -237,7 +216,7 @@ class Broker:
         slowed = self.slowed.step(factor, held, now)
         moved = self.tap.step(factor if affected is None else 1.0, affected is None and held, now)
         if moved or slowed:
-            self.watcher.moved(self)
+            self.tell("moved")
             self._move_flows()
 
     def _move_flows(self) -> None:
@@ -253,7 +232,7 @@ class Broker:
             self._renewed = self._events.now
             self._loop.step(self._plugins, self.settings)
             self._events.after(self._interval + self._rnd.randrange(1, TAKE), lambda: self._host(life))
-            self.watcher.looked(self)
+            self.tell("looked")
 
     def _watch(self, life: int) -> None:
         if life == self._life:

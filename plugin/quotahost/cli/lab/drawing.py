@@ -38,7 +38,6 @@ _NEW: Final[dict[str, Any]] = {"color": COLOURS["line"], "linewidth": 1.5}
 _AHEAD: Final = 0.3  # the forecast is drawn for at most this part of the time that the report spans
 _APART: Final = 0.075  # least distance of two labels, as a part of the axes' height
 _SILENT: Final = 5  # times the usual distance of two buckets: the line is broken
-_SILENT_PARTS: Final = 20  # parts of a replay without a reading: the line is broken
 _PARTS: Final = 500  # of a replay's time: about one for each two pixels
 _DPI: Final = 130
 _SECOND: Final = 1000 // STEP  # samples of a run
@@ -94,11 +93,12 @@ def _limits(axes: Any, points: Sequence[At], names: Iterable[str]) -> None:
         axes.plot(at, known, drawstyle="steps-post", color=colour, linewidth=1.1, linestyle=style)
 
 
-def _unbroken(points: Sequence[At], longest: float) -> list[list[At]]:
-    """Parts without a longer silence, in seconds: no line is drawn over a time of which nothing is known."""
+def _unbroken(points: Sequence[At]) -> list[list[At]]:
+    """Parts without a long silence: no line is drawn over a time of which nothing is known."""
+    gaps = [late.at - early.at for early, late in pairwise(points)]
     parts = [[points[0]]]
-    for before, point in pairwise(points):
-        if point.at - before.at > longest:
+    for point, gap in zip(points[1:], gaps, strict=True):
+        if gap > _SILENT * median_high(gaps):
             parts.append([])
         parts[-1].append(point)
     return parts
@@ -146,8 +146,7 @@ def draw_volume(curve: Curve, report: Report) -> Figure:
     end = max(report.until.timestamp() + _AHEAD * report.span.total_seconds(), newest.at + 1.0)
     figure, axes = _timeline(2.9, report.since, in_utc(end))
     _limits(axes, curve.buckets, ("capacity", "soft", "hard"))
-    gaps = [late.at - early.at for early, late in pairwise(curve.buckets)]
-    for part in _unbroken(curve.buckets, _SILENT * median_high(gaps) if gaps else 0.0):
+    for part in _unbroken(curve.buckets):
         at = [in_utc(bucket.at) for bucket in part]
         low, high = [bucket.low for bucket in part], [bucket.high for bucket in part]
         axes.fill_between(at, low, high, color=COLOURS["line"], alpha=0.25, linewidth=0)
@@ -209,9 +208,7 @@ def draw_factor(factor: ReplayedFactor, replay: Replay) -> Figure:
 
 def draw_use(volume: ReplayedVolume, replay: Replay) -> Figure:
     figure, axes = _timeline(2.9, in_utc(replay.since), in_utc(max(replay.until, replay.since + 1)))
-    points = volume.points[:: max(1, len(volume.points) // _PARTS)]
-    usual = (replay.until - replay.since) / max(1, min(_PARTS, len(points)))
-    for part in _unbroken(points, _SILENT_PARTS * usual):
+    for part in _unbroken(volume.points[:: max(1, len(volume.points) // _PARTS)]):
         _limits(axes, part, ("soft", "hard"))
         at = [in_utc(point.at) for point in part]
         axes.plot(at, [point.capacity for point in part], color=COLOURS["text"], linewidth=0.8)

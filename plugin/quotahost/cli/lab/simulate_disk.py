@@ -8,9 +8,10 @@ it shows what limits do before a broker has them: where the disk comes to rest, 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias, cast
 
@@ -20,7 +21,7 @@ from quotahost.cli.console import console, parsed, say, table, writing
 from quotahost.cli.lab.asking import check_drawing, parse_windows
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
-from quotahost.cli.lab.world import Recording, World, record
+from quotahost.cli.lab.world import Recording, World, pauses, record
 from quotahost.cli.property_files import read_broker_file
 from quotahost.errors import QuotahostError
 from quotahost.model import State, Volume
@@ -37,6 +38,7 @@ _MOST: Final = 200  # clients in one demand
 _WORK: Final = 3_000_000  # requests: more take minutes
 
 
+Demand: TypeAlias = tuple[Kind, float | None]  # bytes/s; an eager client has none, and wants all it can get
 Properties: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="A broker's properties.")]
 Policy: TypeAlias = Annotated[str | None, typer.Option(help="limits, setpoint, or any that is installed.")]
 Demands: TypeAlias = Annotated[
@@ -50,15 +52,6 @@ Every: TypeAlias = Annotated[str, typer.Option(help="From one deletion to the ne
 Windows: TypeAlias = Annotated[str | None, typer.Option(help="quota.window.num; the file's, else Kafka's 11.")]
 Time: TypeAlias = Annotated[str, typer.Option(help="How long, simulated.")]
 Plot: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE.png|svg", help="Draw it too; needs matplotlib.")]
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """``count`` clients that want ``rate`` bytes/s each; an eager one has none, and wants all it can get."""
-
-    kind: Kind
-    rate: float | None
-    count: int = 1
 
 
 def disk(
@@ -135,7 +128,9 @@ class _Play:
             check_drawing(plot, ".png", ".svg")
         self.properties, in_file = properties_of(file, given)
         demands = [parsed("--demand", text, parse_demand) for text in demand or ["eager"]]
-        self._clients = _clients(demands, parsed("--quota", quota, parse_quantity), _size("--batch", batch))
+        self._clients = _clients(
+            chain.from_iterable(demands), parsed("--quota", quota, parse_quantity), _size("--batch", batch)
+        )
         self._lasts = parsed("--time", time, _time)
         self._windows = parsed("--windows", windows or in_file or "11", parse_windows)
         self._fence, self._plot = fence, plot
@@ -178,16 +173,13 @@ def parse_limits(text: str) -> dict[str, str]:
     return names
 
 
-def parse_demand(text: str) -> Demand:
-    """``eager``, ``paced:5M``, ``bursty:5M``, and ``3xeager`` for three of them.
-
-    Raises ValueError if it is none of these.
-    """
+def parse_demand(text: str) -> list[Demand]:
+    """``eager``, ``paced:5M``, ``bursty:5M``, and ``3xeager`` for three of them. Raises ValueError if it is no such."""
     match = _DEMAND.fullmatch(text)
     count = int(match[1] or 1) if match else 0
     if match is None or not 0 < count <= _MOST:
         raise ValueError(f"is no demand; write eager, paced:5M or bursty:5M, or 3xeager (up to {_MOST})")
-    return Demand(cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None, count)
+    return [(cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None)] * count
 
 
 def properties_of(file: Path | None, given: dict[str, str]) -> tuple[dict[str, str], str | None]:
@@ -223,11 +215,10 @@ def _limited(properties: dict[str, str], capacity: int) -> tuple[tuple[tuple[str
     return limited, min(levels.soft, levels.hard)
 
 
-def _clients(demands: Sequence[Demand], quota: float, batch: int) -> tuple[ClientPlan, ...]:
-    clients = [demand for demand in demands for _ in range(demand.count)]
+def _clients(demands: Iterable[Demand], quota: float, batch: int) -> tuple[ClientPlan, ...]:
     return tuple(
-        ClientPlan(f"{number} {demand.kind}", demand.kind, quota, batch, demand.rate or _FASTEST * quota)
-        for number, demand in enumerate(clients, 1)
+        ClientPlan(f"{number} {kind}", kind, quota, batch, rate or _FASTEST * quota)
+        for number, (kind, rate) in enumerate(demands, 1)
     )
 
 
@@ -262,7 +253,7 @@ def _show(played: Recording, is_budget: bool) -> None:
         ["limits", f"{show_bytes(played.bounds.soft)} soft, {show_bytes(played.bounds.hard)} hard"],
         ["at rest after", "not within this time" if played.rest_ms is None else f"{played.rest_ms / 1000:,.1f} s"],
         ["place", place if played.bounds.soft < played.bounds.hard else "there is no way from soft to hard"],
-        ["PAUSEs", str(played.pauses)],
+        ["PAUSEs", str(pauses([sample.factor for sample in played.samples]))],
         ["longest silence", silence],
         ["beyond hard", show_bytes(played.beyond)],
     ]

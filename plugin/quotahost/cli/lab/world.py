@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
-from typing import Final
+from typing import Final, NamedTuple
 
 from quotahost.cli.lab.broker import Broker, OwnDisk
 from quotahost.cli.lab.host import quiet, settings_of
@@ -68,8 +68,7 @@ class World:
         return Disk(plan, volume, limits, limits.lets_go_at(settings.pause_resume_free_share), self.events)
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """Bytes used on the disk at a time, the factor decided on last, and bytes that each client has got appended."""
 
     ms: int
@@ -79,7 +78,6 @@ class Sample:
 
     @property
     def state(self) -> State:
-        """Of that factor."""
         return Factor(self.factor).state
 
 
@@ -90,11 +88,6 @@ class Recording:
     clients: tuple[str, ...]
     bounds: ByteLimits
     samples: Sequence[Sample]
-
-    @property
-    def pauses(self) -> int:
-        """How often a PAUSE has begun."""
-        return pauses([sample.factor for sample in self.samples])
 
     def first(self, *states: State) -> int | None:
         """When one of these states began first, in ms; None if none has."""
