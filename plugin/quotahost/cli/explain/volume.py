@@ -9,10 +9,9 @@
 ``quotahost top`` shows the same of a volume that it opens, on this machine or, without the third part, by a record.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 from rich.text import Text
@@ -117,18 +116,13 @@ def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
 def _retention(broker: BrokerSocket, topics: Sequence[str]) -> tuple[Mapping[str, Retention], str]:
     """How long each topic is kept, and why that isn't known; "" if it is."""
     try:
-        return retention_of(broker.ask("retention", ",".join(topics)), topics), ""
+        properties: dict[str, dict[str, str]] = {topic: {"retention.ms": "-1"} for topic in topics}
+        for topic, name, value in broker.ask("retention", ",".join(topics)):
+            properties.setdefault(topic, {})[name] = value
+        return {topic: Retention.of(properties[topic]) for topic in topics}, ""
     except (Unanswered, ValueError, TypeError) as error:
         # The Python host answers this one, and it may hang. Then the ages of the topics stand in for their retention.
         return dict.fromkeys(topics, Retention()), str(error).splitlines()[0]
-
-
-def retention_of(answer: Any, topics: Sequence[str]) -> dict[str, Retention]:
-    """How long each topic is kept, by the answer to the question ``retention``."""
-    properties: dict[str, dict[str, str]] = defaultdict(dict)
-    for topic, name, value in answer:
-        properties[topic][name] = value
-    return {topic: Retention.of(properties.get(topic, {"retention.ms": "-1"})) for topic in topics}
 
 
 # ---- showing ---------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ last counts until it is heard of again.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import ceil, exp, inf
@@ -166,8 +166,12 @@ def play(report: Report, plan: Plan) -> Replay:
     since, until = report.since.timestamp(), report.until.timestamp()
     now = since
     factors = tuple(_factors(report, plan, lambda: now))
-    step = _step(plan.new, until - since, max(len(factor.volumes) for factor in factors))
-    silent = max(plan.new.validity.total_seconds(), _SILENT * step, _SILENT * _apart(report.curves))
+    steps = max(_LEAST_STEPS, min(_MOST_STEPS, _QUESTIONS // max(len(factor.volumes) for factor in factors)))
+    step = max(plan.new.factor_interval.total_seconds(), (until - since) / steps)
+    # Between two readings, in the mean of the volume that is read most often.
+    several = [curve for curve in report.curves if len(curve.buckets) > 1]
+    apart = min(((c.newest.at - c.buckets[0].at) / (len(c.buckets) - 1) for c in several), default=0.0)
+    silent = max(plan.new.validity.total_seconds(), _SILENT * step, _SILENT * apart)
     with quiet():
         last = ceil((until - since) / step)
         for number in range(last + 1):
@@ -196,17 +200,6 @@ def _factors(report: Report, plan: Plan, clock: Callable[[], float]) -> Iterator
     for cluster, broker in sorted(volumes):
         then, new = (Host(settings, plan.windows, clock) for settings in (plan.then, plan.new))
         yield ReplayedFactor(cluster, broker, volumes[cluster, broker], then, new)
-
-
-def _step(settings: Settings, span: float, volumes: int) -> float:
-    steps = max(_LEAST_STEPS, min(_MOST_STEPS, _QUESTIONS // volumes))
-    return max(settings.factor_interval.total_seconds(), span / steps)
-
-
-def _apart(curves: Iterable[Curve]) -> float:
-    """Seconds between two readings, in the mean of the volume that is read most often."""
-    several = [curve for curve in curves if len(curve.buckets) > 1]
-    return min(((c.newest.at - c.buckets[0].at) / (len(c.buckets) - 1) for c in several), default=0.0)
 
 
 def _points(client: ClientUse, factors: Sequence[ReplayedFactor]) -> Sequence[FactorPoint]:
@@ -397,29 +390,24 @@ class Growth:
 def replayed_client(client: ClientUse, factors: Sequence[FactorPoint], until: float) -> ReplayedClient:
     """For how long these factors held a client back, until then."""
     then, new = [0.0, 0.0], [0.0, 0.0]
-    for begin, end, wanted, quota in _windows(client, factors, until):
-        for point, length in _parts(factors, begin, end):
+    # From when on it wanted how much on all brokers together.
+    parts = [(at, list(uses)) for at, uses in groupby(client.uses, key=lambda use: use.at)]
+    for (at, uses), (following, _) in pairwise([*parts, (until, [])]):
+        end = min(at + client.width, following)
+        index = _index(factors, end)
+        if index >= 0 and factors[index].then <= 0:  # it is silent from then on because it was paused
+            end = following
+        wanted = sum(inf if use.demand is None else use.demand for use in uses)
+        quota = max(use.quota for use in uses)
+        for point, length in _parts(factors, at, end):
             for seconds, factor in ((then, point.then), (new, point.new)):
                 if factor <= 0 < wanted:
                     seconds[1] += length
                 elif factor < 1 and wanted > quota * factor:
                     seconds[0] += length
-    rate = sum(use.rate for use in client.uses) / len({use.at for use in client.uses})
+    rate = sum(use.rate for use in client.uses) / len(parts)
     brokers = tuple(sorted({use.broker for use in client.uses}))
     return ReplayedClient(client.cluster, client.user, client.client, brokers, rate, HeldBack(*then), HeldBack(*new))
-
-
-def _windows(
-    client: ClientUse, factors: Sequence[FactorPoint], until: float
-) -> Iterator[tuple[float, float, float, float]]:
-    """From when to when a client wanted how much, in bytes/s on all brokers together, and its quota."""
-    parts = [(at, list(uses)) for at, uses in groupby(client.uses, key=lambda use: use.at)]
-    for (at, uses), (following, _) in pairwise([*parts, (until, [])]):
-        end = min(at + client.width, following)
-        wanted = sum(inf if use.demand is None else use.demand for use in uses)
-        index = _index(factors, end)
-        silent = index >= 0 and factors[index].then <= 0  # because it was paused then
-        yield at, following if silent else end, wanted, max(use.quota for use in uses)
 
 
 def _parts(factors: Sequence[FactorPoint], begin: float, end: float) -> Iterator[tuple[FactorPoint, float]]:

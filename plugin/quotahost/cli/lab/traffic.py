@@ -23,11 +23,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from itertools import count
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from quotahost.model import Limit, Volume
 from quotahost.model.volumes import Affected, ByteLimits
 from quotahost.throttling import SampledRate, rise
+
+if TYPE_CHECKING:
+    from quotahost.cli.lab.broker import Broker
 
 BACKOFF: Final = 100  # ms, retry.backoff.ms of both Kafka's and librdkafka's producers
 NEVER: Final = -(10**9)  # ms
@@ -136,28 +139,19 @@ class Events:
 
 
 class Disk:
-    """The bytes on a volume.
-
-    Attributes:
-        volume: its name, as the host sees it, with limits if they are its own.
-        bounds: between which consumptions the factor falls.
-        low: at how many bytes used a PAUSE of it may end (``pause.resume.free-share``).
-        full_since: since when it has been at its hard limit without a break, in ms; None if it isn't.
-        low_since: since when a PAUSE of it may end; None if it may not.
-        calm_since: since when it has been below its soft limit; None if it isn't.
-        appended_full: bytes that clients have appended since it was full.
-    """
+    """The bytes on a volume. ``volume`` is what the host sees, with limits if they are its own. Times are in ms."""
 
     def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, low: int, events: Events) -> None:
+        """``bounds``: between which consumptions the factor falls; ``low``: at which one a PAUSE may end."""
         self._plan, self.volume, self.bounds, self.low, self._events = plan, volume, bounds, low, events
         self._soft = min(bounds.soft, bounds.hard - 1)
         self._used, self._rates, self._rate, self._settled_at = float(plan.used), dict[str, float](), 0.0, 0
         self._flown = 0.0  # bytes of those that clients let flow in, since the last retention
         self._written: deque[float] = deque()
-        self.full_since: int | None = None
-        self.low_since: int | None = None
-        self.calm_since: int | None = None
-        self.appended_full = 0
+        self.full_since: int | None = None  # at its hard limit without a break
+        self.low_since: int | None = None  # so low that a PAUSE may end
+        self.calm_since: int | None = None  # below its soft limit
+        self.appended_full = 0  # bytes that clients have appended since it was full
         if plan.drain or plan.kept:
             events.at(plan.lump, self._retention)
         for ms, rate in plan.others:
@@ -227,36 +221,16 @@ class Disk:
             self.calm_since = now
 
 
-class Taker(Protocol):
-    """Takes batches: a broker."""
-
-    def turns_back(self, client: Client) -> bool:
-        """Whether a request fails now; then the broker has the client try again."""
-
-    def append(self, client: Client) -> int:
-        """Take a batch; for how many ms the client is muted."""
-
-    def flow(self, client: Client) -> None:
-        """What a flowing client wants has changed."""
-
-
 class Client:
-    """Sends one batch after the other; the broker says for how long it is muted.
+    """Sends one batch after the other; the broker says for how long it is muted. Times are in ms."""
 
-    Attributes:
-        plan: what it is.
-        demand: bytes/s that it wants to send now.
-        sent: bytes that were appended so far.
-        turned_back_at: when the broker turned it back last, in ms.
-        held_since: when it did so first since the last append; None if it hasn't.
-    """
-
-    def __init__(self, plan: ClientPlan, broker: Taker, events: Events, offset: int) -> None:
+    def __init__(self, plan: ClientPlan, broker: Broker, events: Events, offset: int) -> None:
         """It begins ``offset`` ms after the start."""
         self.plan, self._broker, self._events = plan, broker, events
-        self.sent = self.turned_back_at = 0
-        self.held_since: int | None = None
-        self.demand = plan.demand
+        self.sent = 0  # bytes that were appended so far
+        self.turned_back_at = 0  # last
+        self.held_since: int | None = None  # turned back for the first time since the last append
+        self.demand = plan.demand  # bytes/s that it wants to send now
         self._due = float(offset)  # when it has the next batch to send
         self._batches = 0
         if plan.kind == "flowing":
@@ -307,8 +281,7 @@ class Tags:
 class Slowing:
     """The tags of one broker's clients, from its start on, and whom its factor slows.
 
-    Attributes:
-        affected: the topics whose writers the factor is for; None while it is for all clients.
+    ``affected`` are the topics whose writers the factor is for; None while it is for all clients.
     """
 
     def __init__(self, windows: int, window_ms: int) -> None:

@@ -192,16 +192,17 @@ def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Seque
     """The explanations of all brokers, one after the other."""
 
     def draw(screen: Console) -> None:
-        for broker in sorted(answers, key=numeric):
+        for broker in [*sorted(answers, key=numeric), *missing]:
             screen.print(f"\n---- broker {printable(broker)} ----")
+            if broker not in answers:
+                screen.print(f"no answer{crowd}")
+                continue
             try:
                 # The answer is one line of JSON; those of older versions have other lines.
                 (line,) = answers[broker]
                 show_client(parse(json.loads(line), use.client), use.quota_type, screen)
             except UNREADABLE as problem:
                 screen.print(f"its quotahost isn't of this version ({printable(str(problem))})")
-        for broker in missing:
-            screen.print(f"\n---- broker {printable(broker)} ----\nno answer{crowd}")
 
     return "\n".join(lines_of(draw)).strip("\n").splitlines()
 
@@ -212,7 +213,7 @@ def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Seque
 def listed(looks: Mapping[str, Look]) -> Panel:
     """All volumes by what is left of them, of looks by the brokers' ids, and the budgets of storage."""
     uses = [(broker, use) for broker, look in looks.items() for use in look.volumes]
-    uses.sort(key=lambda pair: (*_left(pair[1]), numeric(pair[0]), pair[1].name))
+    uses.sort(key=lambda pair: (_left(pair[1]), numeric(pair[0]), pair[1].name))
     volumes = [(broker, use) for broker, use in uses if not use.budget]
     silent = sorted(looks.keys() - {broker for broker, _ in volumes}, key=numeric)
     rows = [
@@ -233,5 +234,4 @@ def _left(volume: VolumeUse) -> tuple[float, float]:
 
 def opened(broker: str, look: Look, measured: MeasuredVolume) -> list[str]:
     """What ``quotahost explain --volume`` says of it, but for what a shorter retention would free."""
-    draw = partial(show_volume, broker=broker, look=look, measured=measured)
-    return [*lines_of(draw), "", _ELSEWHERE]
+    return [*lines_of(partial(show_volume, broker=broker, look=look, measured=measured)), "", _ELSEWHERE]

@@ -288,7 +288,9 @@ class Screen:
         if self.question:
             return Text("asking the broker ...", style="dim"), 1
         if self.panel is not None:
-            lines = [part for line in self.panel.lines for part in _folded(one_line(line), width)]
+            # What doesn't fit stands below the values of labelled facts.
+            fold = partial(textwrap.wrap, width=width, subsequent_indent=" " * 12, drop_whitespace=False)
+            lines = [part for line in self.panel.lines for part in fold(one_line(line)) or [""]]
             self._first = max(0, min(self._first, len(lines) - room))
             shown = [Text(line) for line in lines[self._first : self._first + room]]
             return Group(*shown), len(shown)
@@ -316,8 +318,3 @@ class Screen:
             opens = "1-9 open the volume  " if self.panel and self.panel.volumes else ""
             return Text(f"{opens}escape back  up/down scroll", style="dim")
         return Text(HELP, style="dim")
-
-
-def _folded(line: str, width: int) -> list[str]:
-    """The line in parts that fit; what follows stands below the values of labelled facts."""
-    return textwrap.wrap(line, width, subsequent_indent=" " * 12, drop_whitespace=False) or [""]
