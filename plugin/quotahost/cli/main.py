@@ -14,7 +14,7 @@ from quotahost.cli.doctor.doctor import doctor, plugins
 from quotahost.cli.install import install
 from quotahost.cli.lab.replay import replay
 from quotahost.cli.lab.report import report
-from quotahost.cli.lab.simulate_disk import budget, disk
+from quotahost.cli.lab.simulate_disk import disk
 from quotahost.cli.lab.simulate_quota import quota
 from quotahost.cli.new import new
 from quotahost.cli.pipeline import pipeline
@@ -70,7 +70,6 @@ def _quick(ctx: typer.Context) -> None:
 
 simulate = typer.Typer(no_args_is_help=True, help="Show what a setting would do, before anybody sets it.")
 simulate.command()(disk)
-simulate.command()(budget)
 simulate.command()(quota)
 app.command()(plugins)
 app.command()(doctor)

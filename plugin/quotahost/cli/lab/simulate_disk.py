@@ -1,4 +1,4 @@
-"""``quotahost simulate disk`` and ``simulate budget``: a disk, or a budget of storage, that fills.
+"""``quotahost simulate disk``: a disk that fills, or with ``--budget`` a budget of storage.
 
 An operator tries limits, or a budget's bytes. The options become a scene of one broker. The real policy decides, the
 real tap moves the limits, and Kafka's own arithmetic mutes the clients (``world``); clients and the disk are models. So
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
@@ -39,116 +38,59 @@ _WORK: Final = 3_000_000  # requests: more take minutes
 
 
 Demand: TypeAlias = tuple[Kind, float | None]  # bytes/s; an eager client has none, and wants all it can get
-Properties: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="A broker's properties.")]
-Policy: TypeAlias = Annotated[str | None, typer.Option(help="limits, setpoint, or any that is installed.")]
-Demands: TypeAlias = Annotated[
-    list[str] | None, typer.Option(help="eager, paced:5M, bursty:5M or 3xeager; may be repeated. [eager]")
-]
-Quota: TypeAlias = Annotated[str, typer.Option(help="Each client's produce quota a second.")]
-Batch: TypeAlias = Annotated[str, typer.Option(help="Bytes of one request.")]
-Used: TypeAlias = Annotated[str | None, typer.Option(help="At the start; otherwise up to the soft limit.")]
-Drain: TypeAlias = Annotated[str | None, typer.Option(help="What retention deletes a second, in the mean.")]
-Every: TypeAlias = Annotated[str, typer.Option(help="From one deletion to the next.")]
-Windows: TypeAlias = Annotated[str | None, typer.Option(help="quota.window.num; the file's, else Kafka's 11.")]
-Time: TypeAlias = Annotated[str, typer.Option(help="How long, simulated.")]
-Plot: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE.png|svg", help="Draw it too; needs matplotlib.")]
 
 
 def disk(
     limits: Annotated[str | None, typer.Option(metavar="soft=..,hard=..", help="70G consumed, or 20% free.")] = None,
-    properties: Properties = None,
-    policy: Policy = None,
-    demand: Demands = None,
-    quota: Quota = "10M",
-    batch: Batch = "64K",
+    budget: Annotated[
+        str | None, typer.Option(metavar="BYTES", help="In a disk's place a budget of storage of all clients' topics.")
+    ] = None,
+    properties: Annotated[Path | None, typer.Option(metavar="FILE", help="A broker's properties.")] = None,
+    policy: Annotated[str | None, typer.Option(help="limits, setpoint, or any that is installed.")] = None,
+    demand: Annotated[
+        list[str] | None, typer.Option(help="eager, paced:5M, bursty:5M or 3xeager; may be repeated. [eager]")
+    ] = None,
+    quota: Annotated[str, typer.Option(help="Each client's produce quota a second.")] = "10M",
+    batch: Annotated[str, typer.Option(help="Bytes of one request.")] = "64K",
     capacity: Annotated[str, typer.Option(help="Of the volume.")] = "100G",
-    used: Used = None,
-    drain: Drain = None,
-    every: Every = "10s",
-    windows: Windows = None,
-    time: Time = "10m",
+    used: Annotated[str | None, typer.Option(help="At the start; otherwise as full as the soft limit.")] = None,
+    drain: Annotated[str | None, typer.Option(help="What retention deletes a second, in the mean.")] = None,
+    every: Annotated[str, typer.Option(help="From one deletion to the next.")] = "10s",
+    windows: Annotated[str | None, typer.Option(help="quota.window.num; the file's, else Kafka's 11.")] = None,
+    time: Annotated[str, typer.Option(help="How long, simulated.")] = "10m",
     fence: Annotated[bool, typer.Option(help="Whether brokers have the fence.")] = True,
-    plot: Plot = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png|svg", help="Draw it too; needs matplotlib.")] = None,
 ) -> None:
     """Show where a disk comes to rest with these limits, and what that is like for its clients.
 
-    What is on the command line takes the place of what is in the file.
+    What is on the command line takes the place of what is in the file. With --budget show how who writes to its topics
+    is slowed as it fills, and when turned back.
     """
+    if plot is not None:
+        check_drawing(plot, ".png", ".svg")
+    if budget is not None and (limits or not fence):
+        raise typer.BadParameter("a budget has no other limits, and needs the fence", param_hint="--budget")
     given = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
-    play = _Play(plot, properties, given, windows, demand, quota, batch, time, fence)
-    size = _size("--capacity", capacity)
-    limited, soft = _limited(play.properties, size)
-    play.show(limited, _disk_plan(size, soft, used, drain, every))
-
-
-def budget(
-    size: Annotated[str, typer.Option("--bytes", help="How many the budget's topics may take.")],
-    properties: Properties = None,
-    policy: Policy = None,
-    demand: Demands = None,
-    quota: Quota = "10M",
-    batch: Batch = "64K",
-    used: Used = None,
-    drain: Drain = None,
-    every: Every = "10s",
-    windows: Windows = None,
-    time: Time = "10m",
-    plot: Plot = None,
-) -> None:
-    """Show how who writes to a budget's topics is slowed as it fills, and when turned back.
-
-    All clients write to them, by one broker. budget.soft.share comes from the file.
-    """
-    play = _Play(plot, properties, {"policy": policy} if policy else {}, windows, demand, quota, batch, time)
-    # A broker has budgets with this factor source alone; what others publish is not played.
-    limited = tuple(sorted({**play.properties, "factor.source": "snapshots", "budgets": "on"}.items()))
-    most = _size("--bytes", size)
-    soft = int(most * exact(settings_of(limited).budget_soft_share))
-    play.show(limited, replace(_disk_plan(most, soft, used, drain, every), is_budget=True))
-
-
-def _disk_plan(size: int, soft: int, used: str | None, drain: str | None, every: str) -> DiskPlan:
+    merged, windows_in_file = properties_of(properties, given)
+    demands = chain.from_iterable(parsed("--demand", text, parse_demand) for text in demand or ["eager"])
+    clients = _clients(demands, parsed("--quota", quota, parse_quantity), _size("--batch", batch))
+    size, lasts = _size("--budget", budget) if budget else _size("--capacity", capacity), parsed("--time", time, _time)
     drained = 0.0 if drain is None else parsed("--drain", drain, parse_quantity)
+    count = parsed("--windows", windows or windows_in_file or "11", parse_windows)
+
+    limited, soft = _budgeted(merged, size) if budget else _limited(merged, size)
     lump = max(1, ms(parsed("--every", every, parse_duration)))
-    return DiskPlan(size, soft if used is None else _size("--used", used), drain=drained, lump=lump)
+    first = soft if used is None else _size("--used", used)
+    volume = DiskPlan(size, first, drain=drained, lump=lump, is_budget=budget is not None)
+    _check_work(clients, lasts)
+    played = record(World(Scene(0, ms(lasts), limited, clients, (volume,), count, fence=fence)))
+    _show(played, budget is not None)
+    if plot is not None:
+        from quotahost.cli.lab.drawing import draw_run
 
-
-class _Play:
-    """The options that both commands have, checked.
-
-    Attributes:
-        properties: the broker's, those on the command line in the place of those in the file.
-    """
-
-    def __init__(
-        self, plot: Path | None, file: Path | None, given: dict[str, str], windows: str | None,
-        demand: Sequence[str] | None, quota: str, batch: str, time: str, fence: bool = True,
-    ) -> None:  # fmt: skip
-        if plot is not None:
-            check_drawing(plot, ".png", ".svg")
-        self.properties, in_file = properties_of(file, given)
-        demands = [parsed("--demand", text, parse_demand) for text in demand or ["eager"]]
-        self._clients = _clients(
-            chain.from_iterable(demands), parsed("--quota", quota, parse_quantity), _size("--batch", batch)
-        )
-        self._lasts = parsed("--time", time, _time)
-        self._windows = parsed("--windows", windows or in_file or "11", parse_windows)
-        self._fence, self._plot = fence, plot
-
-    def show(self, properties: tuple[tuple[str, str], ...], volume: DiskPlan) -> None:
-        """Play it, print what comes out, and draw it if that is wanted."""
-        _check_work(self._clients, self._lasts)
-        scene = Scene(0, ms(self._lasts), properties, self._clients, (volume,), self._windows, fence=self._fence)
-        played = record(World(scene))
-        _show(played, volume.is_budget)
-        if self._plot is not None:
-            from quotahost.cli.lab.drawing import draw_run
-
-            with writing(self._plot):
-                draw_run(
-                    played, f"policy {self.properties.get('policy', 'limits')}, {self._windows} windows", self._plot
-                )
-            say(f"\n{self._plot}")
+        with writing(plot):
+            draw_run(played, f"policy {merged.get('policy', 'limits')}, {count} windows", plot)
+        say(f"\n{plot}")
 
 
 def parse_limits(text: str) -> dict[str, str]:
@@ -198,6 +140,13 @@ def properties_of(file: Path | None, given: dict[str, str]) -> tuple[dict[str, s
         if name.startswith(PREFIX) and not (limits and name.startswith(f"{PREFIX}static.storage."))
     }
     return {**from_file, **given}, broker.get("quota.window.num") or None
+
+
+def _budgeted(properties: dict[str, str], most: int) -> tuple[tuple[tuple[str, str], ...], int]:
+    """The properties of the scene, and how much of a budget is used when it reaches its soft limit."""
+    # A broker has budgets with this factor source alone; what other brokers publish is not played.
+    limited = tuple(sorted({**properties, "factor.source": "snapshots", "budgets": "on"}.items()))
+    return limited, int(most * exact(settings_of(limited).budget_soft_share))
 
 
 def _limited(properties: dict[str, str], capacity: int) -> tuple[tuple[tuple[str, str], ...], int]:
