@@ -97,7 +97,7 @@ def common_facts(answer: Answer) -> Facts:
         ("client", f"user {principal}, client-id {client_id}{address}"),
         ("state", str(answer.state)),
         ("factor", _factor(answer)),
-        ("cause", printable(answer.cause) if has_cause else ""),
+        ("cause", printable(answer.cause) if answer.cause and has_cause else ""),
         ("slowed", _slowed(answer)),
         ("source", _source(answer)),
         ("scope", _scope(answer)),

@@ -258,25 +258,20 @@ class ReplayedFactor:
             then.know(volume.as_recorded() for volume in known)
             new.know(volume.as_would_be() for volume in known)
         if known:
-            then.decide()
-            new.decide()
-            self._count(now, seconds, known)
+            for host, times in ((then, self.then), (new, self.new)):
+                host.decide()
+                times.add(now, host.factor, seconds)
+            for volume in known:
+                volume.then.add(now, then.factor_of(volume.key), seconds)
+                volume.new.add(now, new.factor_of(volume.key), seconds)
+            point = FactorPoint(now, then.factor, new.factor)
+            if not self.points or self.points[-1][1:] != point[1:]:
+                self.points.append(point)
         else:
             self.unknown_s += seconds
         for volume in self.volumes:
             volume.then_s += then.share_of(volume.key) * seconds
             volume.new_s += new.share_of(volume.key) * seconds
-
-    def _count(self, now: float, seconds: float, known: list[ReplayedVolume]) -> None:
-        then, new = self.hosts
-        point = FactorPoint(now, then.factor, new.factor)
-        if not self.points or self.points[-1][1:] != point[1:]:
-            self.points.append(point)
-        self.then.add(now, point.then, seconds)
-        self.new.add(now, point.new, seconds)
-        for volume in known:
-            volume.then.add(now, then.factor_of(volume.key), seconds)
-            volume.new.add(now, new.factor_of(volume.key), seconds)
 
 
 class ReplayedVolume:
