@@ -1,7 +1,7 @@
 """``quotahost explain``: the command. It asks a running broker about a client or a volume, and prints the answer.
 
-``broker_socket`` finds the broker and asks it. For a client ``answer`` puts what comes back into words; for a volume
-``volume`` measures what fills it, and ``retention`` works out what would make room.
+``broker_socket`` finds the broker and asks it. For a client ``answer`` and ``limits`` put what comes back into words;
+for a volume ``volume`` measures what fills it, and ``retention`` works out what would make room.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError
@@ -13,8 +13,9 @@ from rich.text import Text
 
 from quotahost.broker.host.broker_status import explained
 from quotahost.cli.console import console, one_line, show_facts
-from quotahost.cli.explain.answer import Answer, common_facts, limited_by, parse, quota_facts
+from quotahost.cli.explain.answer import Answer, common_facts, parse
 from quotahost.cli.explain.broker_socket import Unanswered, connect, name_of
+from quotahost.cli.explain.limits import limited_by, quota_facts
 from quotahost.model import Client, QuotaType
 from quotahost.units.parse import parse_duration
 
