@@ -68,7 +68,6 @@ def parse(dump: Row, client: Client) -> Answer:
 
 
 def common_facts(answer: Answer) -> Facts:
-    """The facts about the broker and the client."""
     principal, client_id = map(printable, answer.client)
     address = f", lately from {printable(answer.address)}" if answer.address else ""
     # At factor 1 the fullest volume is no cause, but the fallback is.
@@ -103,7 +102,6 @@ def _factor(answer: Answer) -> str:
 
 
 def _slowed(answer: Answer) -> str:
-    """Which quota types have smaller factors of their own, and why."""
     told = [
         f"since {printable(cause)}: {', '.join(map(printable, names))} by the factor {factor:.4g}"
         for names, factor, cause in answer.slowed_types
@@ -131,7 +129,6 @@ def _scope(answer: Answer) -> str:
 
 
 def _budget(answer: Answer) -> str:
-    """The budget of storage by which the client is slowed or turned back."""
     quota, factor = next(((q, q.budget_factor) for q in answer.quotas if q.budget_factor is not None), (None, 1.0))
     if quota is None:
         return ""

@@ -92,7 +92,6 @@ class BrokerSocket:
         self.close()
 
     def close(self) -> None:
-        """End the connection."""
         self._socket.close()
 
     def ask(self, *words: str) -> Any:
@@ -262,7 +261,6 @@ def _listener(connected: socket.socket) -> int | None:
 
 
 def _owner_of(pid: int) -> int | None:
-    """The user as whom a process runs."""
     with suppress(OSError):
         return Path(f"/proc/{pid}").stat().st_uid
     with suppress(OSError, ValueError, subprocess.TimeoutExpired):  # macOS has no /proc

@@ -23,7 +23,6 @@ NEWCOMER: Final = 3  # the exit code
 
 
 def parser() -> ArgumentParser:
-    """Its options."""
     made = ArgumentParser(
         "quotahost explain",
         description="Say why a client goes as fast as it does, or what fills a volume, on a broker that runs on this "
@@ -46,13 +45,11 @@ def parser() -> ArgumentParser:
 
 
 def add_broker(made: ArgumentParser) -> None:
-    """Add the options that name one of several brokers."""
     made.add_argument("--pid", type=int, help="process id of the broker")
     made.add_argument("--broker-id", type=int, metavar="ID", help="its node.id")
 
 
 def quota_type(text: str) -> QuotaType:
-    """The quota type of this name, in any case."""
     try:
         return QuotaType(text.upper())
     except ValueError:
@@ -60,7 +57,6 @@ def quota_type(text: str) -> QuotaType:
 
 
 def seconds(made: ArgumentParser, text: str) -> float:
-    """The seconds of ``--interval``."""
     try:
         return parse_duration(text).total_seconds()
     except ValueError as wrong:
@@ -68,7 +64,6 @@ def seconds(made: ArgumentParser, text: str) -> float:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; the exit code."""
     made = parser()
     given = made.parse_args(arguments)
     which = name_of(given.pid, given.broker_id)

@@ -115,7 +115,6 @@ def _measured(quota: QuotaState) -> str:
 
 
 def _in_shadow(answer: Answer, quota: QuotaState) -> list[str]:
-    """What each rule in shadow that concerns the quota would do; "" for those that don't."""
     of_quota = ""
     if answer.is_shadow and quota.base is not None:
         of_quota = f"the quota would be the limit; {_compared(quota, quota.rate, quota.base)}"

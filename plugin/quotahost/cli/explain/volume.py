@@ -143,7 +143,6 @@ def _titled(screen: Console, title: str, columns: Sequence[str], rows: Iterable[
 
 
 def volume_row(volume: VolumeUse) -> Sequence[str]:
-    """How full a volume is, in the columns VOLUMES."""
     sizes = [show_bytes(size) for size in (volume.capacity, volume.consumed)]
     limits = ["" if limit is None else show_bytes(limit) for limit in (volume.soft, volume.hard)]
     return [printable(volume.name), *sizes, *limits, "" if volume.factor is None else f"{volume.factor:.4g}"]
@@ -167,7 +166,6 @@ def _budget_row(use: VolumeUse) -> Sequence[str]:
 
 
 def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> list[tuple[str, str]]:
-    """The facts about the volume, as pairs of label and text."""
     volume = measured.volume
     use = next((use for use in look.volumes if use.name == volume.name), VolumeUse(volume.name, 0, 0))
     limits = []
@@ -223,7 +221,6 @@ def client_rows(look: Look) -> Iterable[Sequence[str]]:
 
 
 def cut_row(cut: Cut) -> Sequence[str]:
-    """What shorter retentions of one topic would free."""
     if cut.kept.compacted:
         return printable(cut.topic), "compacted: no retention applies", "", ""
     freed = [show_bytes(size) for size in cut.freed]

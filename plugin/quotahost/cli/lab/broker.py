@@ -150,7 +150,6 @@ class Broker:
         return lowered(client.plan.quota, part, self.settings.floor_bytes)
 
     def turns_back(self, client: Client) -> bool:
-        """Whether a request fails now; then the broker has the client try again."""
         if self._serves(client):
             return False
         client.turned_back_at = self._events.now

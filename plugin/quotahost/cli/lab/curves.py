@@ -157,7 +157,6 @@ class Report:
 
     @property
     def clusters(self) -> list[str]:
-        """The ids of the clusters whose volumes are drawn, by name."""
         return sorted({curve.name.cluster for curve in self.curves})
 
     def title(self, curve: Curve) -> str:

@@ -140,7 +140,6 @@ def svg(figure: Figure, salt: str) -> str:
 
 
 def draw_volume(curve: Curve, report: Report) -> Figure:
-    """One volume over time: its consumption, its limits, and how both go on."""
     newest = curve.newest
     # At least a second wide: matplotlib can't draw an axis of no length.
     end = max(report.until.timestamp() + _AHEAD * report.span.total_seconds(), newest.at + 1.0)

@@ -57,7 +57,6 @@ class StateTimes:
     paused: bool = False  # now
 
     def add(self, at: float, factor: float, seconds: float) -> None:
-        """The factor was this from then on, for so many seconds."""
         state = Factor(factor).state
         span = f"{state.lower()}_s"
         setattr(self, span, getattr(self, span) + seconds)

@@ -167,7 +167,6 @@ class Disk:
         return used
 
     def append(self, size: int) -> None:
-        """A client's bytes, or a copy of them."""
         self._add(size)
         self._flown += size
         if self.full_since is not None:
@@ -308,7 +307,6 @@ class Slowing:
         return self.affected is not None and client in self.affected.places
 
     def holds(self, client: str) -> bool:
-        """Whether a closed fence turns a client's requests back."""
         return self.affected is None or client in self.affected.held
 
     def tags(self, client: str, now: int) -> Tags:

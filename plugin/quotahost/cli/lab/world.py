@@ -41,7 +41,6 @@ class World:
         ]
 
     def broker(self, index: int) -> Broker:
-        """The broker of the disk of that index."""
         source = OwnDisk(self.disks[index], self.topics_on(index), self.settings, self.events)
         return Broker(self.scene, self.settings, index, source, self.disks, self.events)
 
@@ -50,7 +49,6 @@ class World:
         return frozenset(client.name for client in self.scene.clients if index in client.places)
 
     def run(self) -> None:
-        """Play it to its end."""
         with quiet():
             for broker in self.brokers:
                 broker.start()
@@ -90,7 +88,6 @@ class Recording:
     samples: Sequence[Sample]
 
     def first(self, *states: State) -> int | None:
-        """When one of these states began first, in ms; None if none has."""
         return next((sample.ms for sample in self.samples if sample.state in states), None)
 
     @property

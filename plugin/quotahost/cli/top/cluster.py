@@ -189,7 +189,6 @@ class Cluster:
 
 
 def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Sequence[str], crowd: str) -> list[str]:
-    """The explanations of all brokers, one after the other."""
 
     def draw(screen: Console) -> None:
         for broker in [*sorted(answers, key=numeric), *missing]:

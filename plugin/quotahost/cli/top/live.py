@@ -103,7 +103,6 @@ class Background:
         self._closed.set()
 
     def ask(self, question: Question) -> None:
-        """Have it answered; the answer comes as an event."""
         threading.Thread(target=self._ask, args=(question,), name="quotahost-top-answer", daemon=True).start()
 
     def hand_over(self, screen: "Screen") -> None:
@@ -201,12 +200,10 @@ class Screen:
             self.look = look
 
     def tell(self, question: Question, panel: Panel) -> None:
-        """Show the answer, unless the user has gone on without it."""
         if self.question is question:
             self.question, self.panel, self._first = None, panel, 0
 
     def rows(self) -> list[ClientUse]:
-        """The rows by the user's choice."""
         return self.choice.rows(self.look.uses) if self.look else []
 
     def press(self, key: str) -> Question | None:
@@ -253,7 +250,6 @@ class Screen:
         return question
 
     def _chosen(self, key: str) -> Choice | None:
-        """The choice that the key makes of the present one, if it makes any."""
         if key in _ORDERS:
             return replace(self.choice, order=_ORDERS[key])
         if key == "h":

@@ -104,7 +104,6 @@ def _sum(by_broker: Mapping[str, ClientUse]) -> ClusterUse:
 
 
 def numeric(broker: str) -> tuple[int, str]:
-    """By what brokers' ids are sorted."""
     return int(broker) if broker.isascii() and broker.isdigit() else 0, broker
 
 
@@ -137,7 +136,6 @@ class Choice:
     held: bool = False  # only those that something holds back
 
     def rows(self, uses: Iterable[ClientUse]) -> list[ClientUse]:
-        """The rows to show."""
         return sorted(filter(self._has, uses), key=self._place)
 
     def _place(self, use: ClientUse) -> tuple[Any, ...]:
@@ -286,7 +284,6 @@ def left_out(look: Look) -> str:
 
 
 def whole(look: Look, choice: Choice, width: int) -> RenderableType:
-    """All of a look, for ``--once``."""
     rows = table(choice.rows(look.uses), width)
     return Group(state_line(look), cause_line(look), rows, *([left_out(look)] if look.left_out else []))
 

@@ -30,7 +30,6 @@ _BETWEEN: Final = 2.0  # seconds between the two looks at a volume
 
 
 def parser() -> ArgumentParser:
-    """Its options."""
     made = ArgumentParser(
         "quotahost top",
         description="Show live who uses what of a broker on this machine, or of a cluster, who is held back, and by "
@@ -65,7 +64,6 @@ def _rows(text: str) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; the exit code."""
     made = parser()
     given = made.parse_args(arguments)
     choice = Choice(given.sort, given.type, given.filter, given.held)
