@@ -14,9 +14,10 @@ import logging
 import math
 import os
 import time
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from quotahost.api import Broker
 from quotahost.background import LoggedOnce
@@ -24,13 +25,32 @@ from quotahost.broker.disks.topics import MAX_ENTRIES, topic_of
 from quotahost.model.budgets import Budget, Part, Replica, Topics, sums
 
 log = logging.getLogger("quotahost.disks")
-_Reading: TypeAlias = tuple[float, Mapping[tuple[str, int], Replica]]
 
 _EVERY: Final = 1.0  # seconds
 _SHARE: Final = 100  # of the time, one part is spent on looks
 _KEPT: Final = 300.0  # seconds after which a reading takes the place of the one that is kept for the growth
 _LEAST: Final = 60.0  # seconds: growth over a shorter time says nothing of an hour
 _LARGEST: Final = 5  # topics of a budget
+
+
+class _Reading(NamedTuple):
+    """What was read, in little memory: a broker may have 30,000 replicas. Readings of the same ones share their names.
+
+    Attributes:
+        at: when, in seconds by the monotonic clock.
+        names: topic and partition of each replica.
+        sizes: their bytes, -1 for one that Kafka doesn't know; ``leads`` is 1 for those that lead their partitions.
+    """
+
+    at: float
+    names: list[tuple[str, int]]
+    sizes: "array[int]"
+    leads: bytes
+
+    def replicas(self) -> Iterator[Replica]:
+        for (topic, _), size, leads in zip(self.names, self.sizes, self.leads, strict=True):
+            if size >= 0:
+                yield Replica(topic, size, bool(leads))
 
 
 class BudgetSizes:
@@ -47,9 +67,8 @@ class BudgetSizes:
         self.wanted: Mapping[str, Budget] = {}
         self.parts: Mapping[str, Part] = {}
         self._seen: Mapping[str, Budget] = {}
-        # When replicas were read, and what by topic and partition; the kept ones are up to 5 and 10 minutes old.
-        self._read: _Reading = -math.inf, {}
-        self._kept: list[_Reading] = []
+        self._read = _Reading(-math.inf, [], array("q"), b"")
+        self._kept: list[_Reading] = []  # for the growth: they are up to 5 and 10 minutes old
         self._due = -math.inf
         self._fault = LoggedOnce(log)
 
@@ -60,16 +79,16 @@ class BudgetSizes:
             return
         self._seen = wanted
         try:
-            replicas = self._replicas(Topics(wanted.values()), offline) if wanted else {}
-            found = sums(wanted.values(), replicas.values())
+            read = self._sizes(began, self._names(Topics(wanted.values()), offline) if wanted else [])
+            found = sums(wanted.values(), read.replicas())
         except Exception as error:  # of the disk or of Java
             self._fault.report("the sizes of budgeted topics can't be read; the last ones count on: %s", error)
         else:
             self._fault.healed()
             self.parts = {name: part for name, part in found.items() if part.topics}
-            self._read = began, replicas
-            if not self._kept or began - self._kept[-1][0] >= _KEPT:
-                self._kept = [*self._kept[-1:], self._read]
+            self._read = read
+            if not self._kept or began - self._kept[-1].at >= _KEPT:
+                self._kept = [*self._kept[-1:], read]
         self._due = self._clock() + max(_EVERY, _SHARE * (self._clock() - began))
 
     def largest(self, name: str) -> list[tuple[str, int, float | None]]:
@@ -78,30 +97,25 @@ class BudgetSizes:
         Each with the bytes that count, and the bytes/s by which these replicas have grown in the last minutes; None
         where that isn't known, as of a topic that is new.
         """
-        budget, (at, replicas), kept = self.wanted.get(name), self._read, self._kept
-        if budget is None:
+        budget, read, kept = self.wanted.get(name), self._read, self._kept
+        if budget is None or not kept:
             return []
-        then, before = kept[0] if kept else (at, {})
         known, sizes = Topics([budget]), Counter[str]()
+        before = dict(zip(kept[0].names, kept[0].sizes, strict=True))
         grown: dict[str, list[int]] = defaultdict(list)
-        for key, replica in replicas.items():
-            if (budget.replicas or replica.leads) and known.budgets(replica.topic):
-                sizes[replica.topic] += replica.bytes
-                if key in before:
-                    grown[replica.topic].append(replica.bytes - before[key].bytes)
-        seconds = at - then
+        for (topic, partition), size, leads in zip(read.names, read.sizes, read.leads, strict=True):
+            if size >= 0 and (budget.replicas or leads) and known.budgets(topic):
+                sizes[topic] += size
+                if (then := before.get((topic, partition), -1)) >= 0:
+                    grown[topic].append(size - then)
+        seconds = read.at - kept[0].at
         return [
             (topic, size, sum(grown[topic]) / seconds if seconds >= _LEAST and topic in grown else None)
             for topic, size in sizes.most_common(_LARGEST)
         ]
 
-    def _replicas(self, budgets: Topics, offline: frozenset[str]) -> dict[tuple[str, int], Replica]:
-        """Those of budgeted topics, by topic and partition.
-
-        Raises:
-            OSError: a directory can't be listed.
-            ConnectionError: Java tells no size.
-        """
+    def _names(self, budgets: Topics, offline: frozenset[str]) -> list[tuple[str, int]]:
+        """Topic and partition of the replicas of budgeted topics. Raises OSError if a directory can't be listed."""
         names = []
         for directory in self._directories:
             if directory in offline:  # its replicas can't be written to either
@@ -113,14 +127,15 @@ class BudgetSizes:
                     topic, stays = topic_of(entry.name)
                     if stays and not entry.name.endswith("-future") and budgets.budgets(topic):
                         names.append((topic, int(entry.name.removeprefix(topic + "-"))))
-        replicas = {
-            (topic, partition): Replica(topic, *size)
-            for (topic, partition), size in zip(names, self._broker.replicas(names), strict=True)
-            if size is not None
-        }
-        if names and not replicas:
+        return names if names != self._read.names else self._read.names
+
+    def _sizes(self, at: float, names: list[tuple[str, int]]) -> _Reading:
+        """Ask Java for the sizes. Raises ConnectionError if it tells none."""
+        told = self._broker.replicas(names) if names else []
+        if names and not any(told):
             raise ConnectionError("Kafka shows the size of none of its logs (kafka.log:type=Log,name=Size)")
-        return replicas
+        sizes = array("q", (-1 if replica is None else replica[0] for replica in told))
+        return _Reading(at, names, sizes, bytes(replica is not None and replica[1] for replica in told))
 
 
 class NoBudgets:
