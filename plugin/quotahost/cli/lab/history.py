@@ -280,9 +280,9 @@ def _clients(rows: DataFrame, width: float) -> tuple[ClientUse, ...]:
         F.avg("rate").alias("rate"), demand, F.max("quota").alias("quota")
     )
     collected = sorted(parts.collect(), key=lambda row: (*row[:3], row["part"], row["broker"]))
-    by_client = groupby(collected, key=lambda row: row[:3])
-    fields = Use._fields[1:]
     return tuple(
-        ClientUse(*name, width, tuple(Use(row["part"] * width, *(row[field] for field in fields)) for row in of))
-        for name, of in by_client
+        ClientUse(
+            *name, width, tuple(Use(row["part"] * width, *(row[field] for field in Use._fields[1:])) for row in of)
+        )
+        for name, of in groupby(collected, key=lambda row: (row["cluster"], row["user"], row["client"]))
     )

@@ -333,8 +333,8 @@ class ReplayedVolume:
         """As it was read, with the limits that were published with it."""
         newest = self._bucket
         levels = newest.soft, newest.hard
-        limits = (None if level is None else Limit(LimitType.CONSUMED_BYTES, level) for level in levels)
-        return Volume(*self.key, newest.capacity, newest.last, *limits)
+        soft, hard = (None if level is None else Limit(LimitType.CONSUMED_BYTES, level) for level in levels)
+        return Volume(*self.key, newest.capacity, newest.last, soft, hard)
 
     def as_would_be(self) -> Volume:
         return Volume(*self.key, self._bucket.capacity, int(self.growth.used), *self._limits)

@@ -101,9 +101,10 @@ def _show(played: Replay) -> None:
 def tables_of(replay: Replay) -> list[Table]:
     """Factors, volumes and, if any were held back, clients; of volumes and clients those that were so longest."""
     factors = Table(_FACTORS, [row for factor in replay.factors for row in _factor_rows(factor, replay)])
-    parts = [(_VOLUMES, "volumes", [_volume_row(volume, replay) for volume in replay.volumes])]
-    parts += [(_CLIENTS, "clients", [*map(_client_row, replay.clients)])] if replay.clients else []
-    return [factors, *(Table(heads, rows[:_MOST], what, max(0, len(rows) - _MOST)) for heads, what, rows in parts)]
+    volumes = Table(_VOLUMES, [_volume_row(volume, replay) for volume in replay.volumes], "volumes")
+    clients = Table(_CLIENTS, [*map(_client_row, replay.clients)], "clients")
+    shown = [volumes, clients] if replay.clients else [volumes]
+    return [factors, *(t._replace(rows=t.rows[:_MOST], more=max(0, len(t.rows) - _MOST)) for t in shown)]
 
 
 def _factor_rows(factor: ReplayedFactor, replay: Replay) -> list[list[str]]:

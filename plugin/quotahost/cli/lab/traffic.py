@@ -23,14 +23,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from quotahost.model import Limit, Volume
 from quotahost.model.volumes import Affected, ByteLimits
 from quotahost.throttling import SampledRate, rise
-
-if TYPE_CHECKING:
-    from quotahost.cli.lab.broker import Broker
 
 BACKOFF: Final = 100  # ms, retry.backoff.ms of both Kafka's and librdkafka's producers
 NEVER: Final = -(10**9)  # ms
@@ -220,10 +217,23 @@ class Disk:
             self.calm_since = now
 
 
+class Taker(Protocol):
+    """Takes batches: a broker."""
+
+    def turns_back(self, client: Client) -> bool:
+        """Whether a request fails now; then the broker has the client try again."""
+
+    def append(self, client: Client) -> int:
+        """Take a batch; for how many ms the client is muted."""
+
+    def flow(self, client: Client) -> None:
+        """What a flowing client wants has changed."""
+
+
 class Client:
     """Sends one batch after the other; the broker says for how long it is muted. Times are in ms."""
 
-    def __init__(self, plan: ClientPlan, broker: Broker, events: Events, offset: int) -> None:
+    def __init__(self, plan: ClientPlan, broker: Taker, events: Events, offset: int) -> None:
         """It begins ``offset`` ms after the start."""
         self.plan, self._broker, self._events = plan, broker, events
         self.sent = 0  # bytes that were appended so far
