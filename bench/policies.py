@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bench.markdown import table
 from harness.policy_scenes import HOUR, SECOND, Changes, Course, deviation, disk, play, producers
-from quotahost.cli.lab.scenes import DiskPlan
+from quotahost.cli.lab.traffic import DiskPlan
 
 MB, GB = 10**6, 10**9
 SETTLED: Final = 3600  # seconds that are left out at the start

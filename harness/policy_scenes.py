@@ -11,7 +11,7 @@ from statistics import fmean, pstdev
 from typing import Any, Final
 
 from harness.loop.cluster import Cluster, ClusterScene
-from quotahost.cli.lab.scenes import ClientPlan, DiskPlan
+from quotahost.cli.lab.traffic import ClientPlan, DiskPlan
 from quotahost.model import Limit, LimitType
 
 SECOND: Final = 1000  # ms

@@ -17,7 +17,7 @@ from typing import Final
 
 from harness.loop.cluster import Cluster, MortalBroker
 from harness.loop.seeds import scene_of_seed
-from quotahost.cli.lab.broker import BEAT, TAKE, Watcher
+from quotahost.cli.lab.broker import BEAT, TAKE
 from quotahost.cli.lab.traffic import BACKOFF, Client, Disk, ms
 from quotahost.model import State
 from quotahost.throttling import rise
@@ -40,7 +40,7 @@ class Violation:
         return f"{self.check}, at {self.ms / 1000:.3f} s: {self.what}"
 
 
-class Checks(Watcher[MortalBroker]):
+class Checks:
     """Watches a run of a world, from before it begins; ``first`` is the first violation of each check."""
 
     def __init__(self, world: Cluster) -> None:
@@ -65,13 +65,16 @@ class Checks(Watcher[MortalBroker]):
         self._values: list[list[tuple[int, float, float]]] = [[] for _ in world.disks]
         self._factors: list[float] = []
         for broker in world.brokers:
-            broker.watcher = self
+            broker.tell = partial(self._told, broker)
         for index, begins, ends in scene.hangs:
             if begins + self._lease_over < ends:
                 silent = partial(self._is_silent, world.brokers[index], begins)
                 self._events.at(begins + self._lease_over, silent)
 
     # ---- what brokers tell ----
+
+    def _told(self, broker: MortalBroker, event: str, *facts: object) -> None:
+        getattr(self, event)(broker, *facts)
 
     def appended(self, broker: MortalBroker, client: Client, limit: float, mute: int) -> None:
         """A client's batch was appended, and it is muted for so many ms."""

@@ -24,8 +24,7 @@ from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.tasks.publish_volumes import has_changed
 from quotahost.cli.lab.broker import Broker, OwnDisk
 from quotahost.cli.lab.host import log
-from quotahost.cli.lab.scenes import Scene
-from quotahost.cli.lab.traffic import Disk, Events, ms
+from quotahost.cli.lab.traffic import Disk, Events, Scene, ms
 from quotahost.cli.lab.world import World
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import ClusterVolumes, Factor, Volume

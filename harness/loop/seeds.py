@@ -9,7 +9,7 @@ import random
 from typing import Final, Literal
 
 from harness.loop.cluster import ClusterScene, PipelinePlan, WayPlan
-from quotahost.cli.lab.scenes import ClientPlan, DiskPlan, Kind
+from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind
 from quotahost.model import Limit, LimitType
 
 MB: Final = 10**6

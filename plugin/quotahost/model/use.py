@@ -7,7 +7,7 @@ Plugins get these values from ``Context.broker`` and the listener ``cluster_chan
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 from quotahost.model.quotas import Client, QuotaType
 from quotahost.model.volumes import State, Volume
@@ -151,12 +151,16 @@ class ClientUse:
         return self.bound is not LimitedBy.NOTHING or self.delay_ms > 0
 
 
+#: Begins the name of a VolumeUse that stands for a budget of storage; volumes are named by devices and paths.
+BUDGET: Final = "budget "
+
+
 @dataclass(frozen=True, slots=True)
 class VolumeUse:
-    """How full one volume of a broker is.
+    """How full one volume of a broker is; or a budget of storage, as if it were a volume whose capacity are its bytes.
 
     Attributes:
-        name: its name on that broker.
+        name: its name on that broker; of a budget BUDGET and its name.
         capacity: bytes.
         consumed: bytes.
         soft: the bytes consumed above which the policy may lower the factor; None if it tells no limits.
@@ -170,6 +174,11 @@ class VolumeUse:
     soft: float | None = None
     hard: float | None = None
     factor: float | None = None
+
+    @property
+    def budget(self) -> str:
+        """The budget's name; "" if it is a volume."""
+        return self.name.removeprefix(BUDGET) if self.name.startswith(BUDGET) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,13 +218,14 @@ class Look:
         state: the state in force.
         factor: the factor in force, 1 without a factor source.
         limit_factor: what limits are multiplied by at the moment; both taps move it towards the factor.
-        cause: why the factor is below 1, "" if it isn't.
+        cause: why the factor is below 1, and the factors of single quota types with their causes; "" for neither.
         fence: "open", "closed", or "none".
         affected: how many topics the factor is for; -1 if it is for all clients.
         clients, clients_max: the places of the table that are taken, and all.
         uses: who uses what; those who are held back come first, then the busiest.
         left_out: whether there were more of them than the look has room for.
-        volumes: how full the broker's volumes are; none where nobody watches them, or that was not asked.
+        volumes: how full the broker's volumes and the cluster's budgets of storage are; none where nobody watches them,
+            or that was not asked.
         marks: clients that lately asked to write to an affected topic, with that topic; not all of them.
     """
 

@@ -96,7 +96,9 @@ def test_its_writers_alone_are_slowed_stopped_and_let_go_on_when_topics_are_dele
         assert end_offset(node, "orders.eu") == stopped_at
         assert attempt(node.client_config("alice", "new"), "orders.us") == "NOT_ENOUGH_REPLICAS"
         assert attempt(node.client_config("alice", "new"), "other") is None
-        assert "turned back" in explained(node)
+        told = explained(node)
+        assert "turned back" in told
+        assert "of 2.00 MB are used in the cluster; the largest on this broker: orders.eu (" in told
 
     delete_topics(node, "orders.eu")
     eventually(lambda: factor(node) == 1)

@@ -3,7 +3,8 @@
 The factor source says which budgets there are (``wanted``). On the disk monitor's thread ``look`` lists the log
 directories, and asks Java for the bytes of each replica of a budgeted topic, which Kafka has in memory. It looks once a
 second at most, and for at most a hundredth of the time, however many partitions there are. The factor source and the
-task ``publish-volumes`` read what it found (``parts``).
+task ``publish-volumes`` read what it found (``parts``). ``explain`` shows the largest topics of a budget (``largest``),
+whose growth follows from a reading that is kept for some minutes.
 
 A replica that has followed before leads, for budgets, from the tenth second on: until then the snapshot of the leader
 before may count the same bytes, and a failover would stop the writers of a budget that is half used.
@@ -16,8 +17,10 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from quotahost.api import Broker
 from quotahost.background import LoggedOnce
@@ -31,6 +34,29 @@ _SHARE: Final = 100  # of the time, one part is spent on looks
 #: Seconds within which every broker has seen who is out of service (``kafka.registered_brokers``), and has read what
 #: another one no longer leads.
 _HANDED_OVER: Final = 10.0
+_KEPT: Final = 300.0  # seconds after which a reading takes the place of the one that is kept for the growth
+_LEAST: Final = 60.0  # seconds: growth over a shorter time says nothing of an hour
+_LARGEST: Final = 5  # topics of a budget
+
+
+class _Reading(NamedTuple):
+    """What was read, in little memory: a broker may have 30,000 replicas. Readings of the same ones share their names.
+
+    Attributes:
+        at: when, in seconds by the monotonic clock.
+        names: topic and partition of each replica.
+        sizes: their bytes, -1 for one that Kafka doesn't know; ``leads`` is 1 for those that count as leaders.
+    """
+
+    at: float
+    names: list[tuple[str, int]]
+    sizes: "array[int]"
+    leads: bytes
+
+    def replicas(self) -> Iterator[Replica]:
+        for (topic, _), size, leads in zip(self.names, self.sizes, self.leads, strict=True):
+            if size >= 0:
+                yield Replica(topic, size, bool(leads))
 
 
 class BudgetSizes:
@@ -47,6 +73,8 @@ class BudgetSizes:
         self.wanted: Mapping[str, Budget] = {}
         self.parts: Mapping[str, Part] = {}
         self._seen: Mapping[str, Budget] = {}
+        self._read = _Reading(-math.inf, [], array("q"), b"")
+        self._kept: list[_Reading] = []  # for the growth: they are up to 5 and 10 minutes old
         self._due = -math.inf
         self._followed: dict[tuple[str, int], float] = {}  # when a replica was last seen to follow
         self._fault = LoggedOnce(log)
@@ -58,21 +86,43 @@ class BudgetSizes:
             return
         self._seen = wanted
         try:
-            found = sums(wanted.values(), self._replicas(Topics(wanted.values()), offline)) if wanted else {}
+            read = self._sizes(began, self._names(Topics(wanted.values()), offline) if wanted else [])
+            found = sums(wanted.values(), read.replicas())
         except Exception as error:  # of the disk or of Java
             self._fault.report("the sizes of budgeted topics can't be read; the last ones count on: %s", error)
         else:
             self._fault.healed()
             self.parts = {name: part for name, part in found.items() if part.topics}
+            self._read = read
+            if not self._kept or began - self._kept[-1].at >= _KEPT:
+                self._kept = [*self._kept[-1:], read]
         self._due = self._clock() + max(_EVERY, _SHARE * (self._clock() - began))
 
-    def _replicas(self, budgets: Topics, offline: frozenset[str]) -> list[Replica]:
-        """Those of budgeted topics.
+    def largest(self, name: str) -> list[tuple[str, int, float | None]]:
+        """The topics that take most of a budget on this broker, the largest first.
 
-        Raises:
-            OSError: a directory can't be listed.
-            ConnectionError: Java tells no size.
+        Each with the bytes that count, and the bytes/s by which these replicas have grown in the last minutes; None
+        where that isn't known, as of a topic that is new.
         """
+        budget, read, kept = self.wanted.get(name), self._read, self._kept
+        if budget is None or not kept:
+            return []
+        known, sizes = Topics([budget]), Counter[str]()
+        before = dict(zip(kept[0].names, kept[0].sizes, strict=True))
+        grown: dict[str, list[int]] = defaultdict(list)
+        for (topic, partition), size, leads in zip(read.names, read.sizes, read.leads, strict=True):
+            if size >= 0 and (budget.replicas or leads) and known.budgets(topic):
+                sizes[topic] += size
+                if (then := before.get((topic, partition), -1)) >= 0:
+                    grown[topic].append(size - then)
+        seconds = read.at - kept[0].at
+        return [
+            (topic, size, sum(grown[topic]) / seconds if seconds >= _LEAST and topic in grown else None)
+            for topic, size in sizes.most_common(_LARGEST)
+        ]
+
+    def _names(self, budgets: Topics, offline: frozenset[str]) -> list[tuple[str, int]]:
+        """Topic and partition of the replicas of budgeted topics. Raises OSError if a directory can't be listed."""
         names = []
         for directory in self._directories:
             if directory in offline:  # its replicas can't be written to either
@@ -84,17 +134,20 @@ class BudgetSizes:
                     topic, stays = topic_of(entry.name)
                     if stays and not entry.name.endswith("-future") and budgets.budgets(topic):
                         names.append((topic, int(entry.name.removeprefix(topic + "-"))))
-        sizes = {name: size for name, size in zip(names, self._broker.replicas(names), strict=True) if size is not None}
-        if names and not sizes:
+        return names if names != self._read.names else self._read.names
+
+    def _sizes(self, at: float, names: list[tuple[str, int]]) -> _Reading:
+        """Ask Java for the sizes. Raises ConnectionError if it tells none."""
+        told = self._broker.replicas(names) if names else []
+        if names and not any(told):
             raise ConnectionError("Kafka shows the size of none of its logs (kafka.log:type=Log,name=Size)")
-        now = self._clock()
+        known = {name: replica for name, replica in zip(names, told, strict=True) if replica is not None}
         self._followed = {
-            name: self._followed.get(name, -math.inf) if leads else now for name, (_, leads) in sizes.items()
+            name: self._followed.get(name, -math.inf) if leads else at for name, (_, leads) in known.items()
         }
-        return [
-            Replica(name[0], size, leads and now - self._followed[name] >= _HANDED_OVER)
-            for name, (size, leads) in sizes.items()
-        ]
+        sizes = array("q", (-1 if replica is None else replica[0] for replica in told))
+        leads = bytes(name in known and known[name][1] and at - self._followed[name] >= _HANDED_OVER for name in names)
+        return _Reading(at, names, sizes, leads)
 
 
 class NoBudgets:

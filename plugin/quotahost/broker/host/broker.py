@@ -22,7 +22,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from quotahost.background import LoggedOnce, Periodic, start_daemon
-from quotahost.broker.host.broker_status import explained, look, usage
+from quotahost.broker.host.broker_status import Largest, explained, look, usage
 from quotahost.broker.host.exemptions import broker_principals, node_id, own_client_id
 from quotahost.broker.host.protocol import Shim
 from quotahost.kafka.listeners import Listeners, translate
@@ -40,7 +40,13 @@ _PLUGINS_GET: Final[tuple[str, ...]] = (
 
 
 class HostBroker:
-    """Asks the shim."""
+    """Asks the shim.
+
+    Attributes:
+        settings: those in force.
+        principals: of the cluster's brokers (``host.principals``).
+        largest: the largest topics of a budget on this broker (``BudgetSizes.largest``); a node without disks has none.
+    """
 
     def __init__(self, shim: Shim, settings: Settings) -> None:
         self._shim = shim
@@ -49,6 +55,7 @@ class HostBroker:
         self.registered, self.log_dirs = shim.registered, shim.log_dirs
         self.offline_log_dirs, self.thread_ends = shim.offline_log_dirs, shim.detach
         self.replicas, self.load = shim.replicas, shim.load
+        self.largest: Largest = lambda name: ()
 
     def refresh(self, settings: Settings) -> None:
         """Take over settings, and how brokers connect now: Kafka may have applied other keystores or credentials."""
@@ -76,7 +83,8 @@ class HostBroker:
         return look(self._shim.ask, most)
 
     def explain(self, client: Client) -> list[str]:
-        return [json.dumps(explained(self._shim.ask, client))]
+        """See Broker: one line of JSON."""
+        return [json.dumps(explained(self._shim.ask, client, self.largest))]
 
     def client_config(self) -> dict[str, str]:
         """See Broker. If ``kafka.*`` gives an address, nothing of the broker's own connection is used with it."""

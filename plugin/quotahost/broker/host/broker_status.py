@@ -1,26 +1,28 @@
-"""What others ask of this broker: who uses what, a client's quotas, how full its volumes are, how long topics are kept.
+"""What others ask of this broker: who uses what, a client's quotas, how full volumes are, how long topics are kept.
 
 The plugins ask by ``Context.broker`` (``broker.HostBroker``), ``quotahost top`` and ``explain`` by the admin socket,
 Prometheus by ``exporter``. All of them see the same values: Java's raw dump (``Shim.ask``) as ``dump`` understands it.
 What Java itself must ask the host for, it asks by an event (``answer_question``): the table of clients that JMX shows,
-and what ``explain --volume`` has to know of the cluster. No request waits for any of this.
+what ``explain --volume`` has to know of the cluster, and the largest topics of a budget. No request waits for this.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import quote, unquote
 
 from quotahost.background import start_daemon
 from quotahost.broker.host.dump import Ask, BrokerState, Row, of_this_version, quota_of, state_of, whose
 from quotahost.broker.host.messages import Gauge, would_be
 from quotahost.model import Client, ClientUsage, QuotaType, VolumeUse
-from quotahost.model.use import ClientUse, Look
+from quotahost.model.use import BUDGET, ClientUse, Look
 
 if TYPE_CHECKING:  # `explain` imports this module, and the shim's settings take long to import
     from quotahost.broker.host.protocol import Shim
 
+#: Tells a budget's largest topics on this broker (``disks.budgets.BudgetSizes.largest``).
+Largest: TypeAlias = Callable[[str], Sequence[Sequence[Any]]]
 _MARKS: Final = 10
 _NONE: Final = "NaN"  # for JMX: a quota or limit that is unlimited
 #: The properties of a topic that decide what is deleted on a broker, and when.
@@ -37,7 +39,8 @@ def look(ask: Ask, most: int) -> Look:
     """
     # One more tells whether there are more.
     dump = ask("uses", str(most + 1)) if most else {"state": ask("state"), "uses": []}
-    return parse(dump, volumes_of(gauges(ask)), marks(ask, _MARKS)).first(most)
+    shown = gauges(ask)
+    return parse(dump, [*volumes_of(shown), *budgets_of(shown)], marks(ask, _MARKS)).first(most)
 
 
 def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[Client, str]] = ()) -> Look:
@@ -48,9 +51,12 @@ def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[C
     with of_this_version():
         state = state_of(dump["state"])
         uses = [use_of(state, row) for row in dump["uses"]]
+    shadow = " (in shadow)" if state.factor_in_shadow else ""
+    causes = [state.cause] if state.factor < 1 and state.cause else []
+    causes += [f"{', '.join(types)} x{factor:.2g}{shadow}: {cause}" for types, factor, cause in state.slowed_types]
     return Look(
-        state.where, state.state, state.factor, state.limit_factor, state.cause, state.fence, state.affected_topics,
-        state.clients, state.clients_max, uses, left_out=False, volumes=volumes, marks=marked,
+        state.where, state.state, state.factor, state.limit_factor, "; ".join(causes), state.fence,
+        state.affected_topics, state.clients, state.clients_max, uses, left_out=False, volumes=volumes, marks=marked,
     )  # fmt: skip
 
 
@@ -112,8 +118,8 @@ def _line(use: ClientUse) -> str:
 # ---- one client ------------------------------------------------------------------------------------------------
 
 
-def explained(ask: Ask, client: Client) -> Row:
-    """What Java says of a client, and what is measured of the scopes that suppliers in shadow would make.
+def explained(ask: Ask, client: Client, largest: Largest) -> Row:
+    """What Java says of a client, what is measured of the scopes that suppliers in shadow would make, and its budget.
 
     Raises ValueError if the answer is that of another version.
     """
@@ -121,6 +127,9 @@ def explained(ask: Ask, client: Client) -> Row:
     with of_this_version():
         if any(row["shadow"] for row in answer["client"]["quotas"]):
             answer["would_be_rates"] = _would_be_rates(ask, answer["client"])
+        if name := (answer["client"]["mark"] or {}).get("budget"):
+            budget = next((use for use in budgets_of(gauges(ask)) if use.budget == name), VolumeUse(name, 0, 0))
+            answer["budget"] = {"used": budget.consumed, "bytes": budget.capacity, "largest": largest(name)}
     return answer
 
 
@@ -164,10 +173,24 @@ def volumes_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
     ]
 
 
+def budgets_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
+    """The budgets of storage, each as a volume (``VolumeUse.budget``): the smallest factors first, then the fullest."""
+    budgets: dict[str, dict[str, float]] = defaultdict(dict)
+    for gauge in shown:
+        if gauge.type == "Budget":
+            budgets[gauge.name][gauge.attribute] = gauge.value
+    uses = [
+        VolumeUse(BUDGET + name, numbers["Bytes"], numbers["Used"], None, numbers["Bytes"], numbers["Factor"])
+        for name, numbers in sorted(budgets.items())
+        if {"Bytes", "Used", "Factor"} <= numbers.keys()
+    ]
+    return sorted(uses, key=lambda use: (use.factor, -use.consumed / max(use.capacity, 1)))
+
+
 # ---- Java's questions ------------------------------------------------------------------------------------------
 
 
-def answer_question(shim: "Shim", ticket: str, words: Sequence[str]) -> None:
+def answer_question(shim: "Shim", ticket: str, words: Sequence[str], largest: Largest = lambda name: ()) -> None:
     """Answer a question like ``retention a,b``; its ticket goes back with the answer, or with an error as JSON.
 
     On a thread of its own: the cluster may take ten seconds, a table of 50,000 clients long, and the host serves
@@ -181,6 +204,8 @@ def answer_question(shim: "Shim", ticket: str, words: Sequence[str]) -> None:
                 case ["retention", topics]:
                     rows = shim.configs("TOPIC", topics.split(",")) if topics else []
                     return json.dumps([(row.owner, row.name, row.value) for row in rows if row.name in RETENTION])
+                case ["budget", name]:
+                    return json.dumps(largest(name))
                 # Java asks when somebody reads the table, seldom, and shows an empty one for an error.
                 case ["clients-table", most]:
                     return lines(uses(shim.ask, int(most)))

@@ -111,6 +111,14 @@ class BrokerState:
         return frozenset(self.factor_types) | (frozenset() if self.factor_in_shadow else self.type_factors.keys())
 
     @property
+    def slowed_types(self) -> list[tuple[list[str], float, str]]:
+        """The quota types with factors of their own: those with the same factor and cause, the factor, the cause."""
+        types: dict[tuple[float, str], list[str]] = {}
+        for quota_type, (factor, cause) in sorted(self.type_factors.items()):
+            types.setdefault((factor, cause), []).append(quota_type)
+        return [(names, *of) for of, names in types.items()]
+
+    @property
     def slows_some(self) -> bool:
         return self.is_for_topics and not self.factor_in_shadow
 

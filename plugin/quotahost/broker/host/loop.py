@@ -131,6 +131,7 @@ class Host:
             self._broker, self._shim, node_id(own), lambda: self._broker.settings, self._clock, self._pause_memory.write
         )
         self._opened.callback(disks.close)
+        self._broker.largest = disks.budgets.largest
         return disks.started
 
     def _install(self, new_one: Configuration) -> None:
@@ -204,7 +205,7 @@ class Host:
                 changes.on_reconfigure(fields)
             case "question":
                 ticket, *words = fields
-                answer_question(self._shim, ticket, words)
+                answer_question(self._shim, ticket, words, self._broker.largest)
             case "clients-table":
                 answer_question(self._shim, fields[0], [kind, str(self._settings.metrics_clients)])
             case _:  # "closing" only wakes the loop

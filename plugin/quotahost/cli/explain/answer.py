@@ -1,17 +1,10 @@
-"""What a broker says of a client, in an operator's words: labelled facts, and one sentence that names what limits it.
+"""What a broker says of a client, in an operator's words: labelled facts about the broker and the client.
 
 :func:`parse` reads the answer. Facts are pairs of label and text, in the order in which they are printed:
-:func:`common_facts` of the broker and the client, then :func:`quota_facts` of each quota type: its rate with the unit
-of its type, who shares it, told from Kafka's metric tags, what rules in shadow would do (the property ``shadow``),
-and what Kafka measures. :func:`limited_by` is the sentence below them.
-
-The active controller alone counts partition mutations (KIP-599). Kafka keeps a bucket of tokens for each such quota
-there (``quotahost.throttling.TokenBucket``) and refuses mutations while fewer than 0 are left. Buckets of other nodes
-are never charged, so their tokens say nothing.
+:func:`common_facts`, then those of each quota type (``limits``), and one sentence below.
 """
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -29,22 +22,13 @@ from quotahost.broker.host.dump import (
     state_facts,
     whose,
 )
-from quotahost.broker.host.messages import Reason, would_be
-from quotahost.model import Client, LimitedBy, QuotaType
+from quotahost.model import Client
 from quotahost.text import printable
-from quotahost.units.show import BYTES_PER_SECOND, MUTATIONS_PER_SECOND, PERCENT
+from quotahost.units.show import BYTES_PER_SECOND, rounded, show_bytes
 
 Facts = list[tuple[str, str]]
 
-_UNITS: Final = {QuotaType.REQUEST: PERCENT, QuotaType.CONTROLLER_MUTATION: MUTATIONS_PER_SECOND}  # of others bytes/s
-_MUTATIONS: Final = QuotaType.CONTROLLER_MUTATION
-_WHOLE: Final = 1000.0  # from here on a rate is shown without decimals
-_TOGETHER: Final = (UNLIMITED, EXEMPT)  # the tags of clients that nobody needs to measure apart
-_EXEMPT: Final[dict[str, str]] = {
-    Reason.EXCLUDED: "its principal is in static.excluded.principal.name.list or exempt.principals",
-    Reason.BROKER: "it is a broker of this cluster",
-    Reason.PLUGIN: "it is the plugins' own client",
-}
+TOGETHER: Final = (UNLIMITED, EXEMPT)  # the tags of clients that nobody needs to measure apart
 _FIRST: Final = "cluster-volumes"  # the factor source for which a second one stands in
 _LONGEST: Final = 256  # characters of a client-id that Java's table keeps (Names)
 _FOR_PRINCIPALS: Final = 10  # the part of the table that is for principals alone (Remembered)
@@ -52,24 +36,19 @@ _FOR_PRINCIPALS: Final = 10  # the part of the table that is for principals alon
 
 @dataclass(frozen=True, slots=True)
 class Answer(BrokerState):
-    """What a broker says of a client.
-
-    Attributes:
-        client: the client.
-        fence_passes: whether its requests pass the fence while that is closed.
-        is_marked: whether it has lately asked to write to an affected topic.
-        quotas: one for each quota type.
-        would_be_rates: by quota type, what is measured of the scope in which a supplier in shadow would put the client;
-            None if that can't be told.
-        address: from where it wrote or read last; "" where quotahost's authorizer has not seen it.
-    """
+    """What a broker says of a client."""
 
     client: Client = field(default_factory=lambda: Client("", ""))
-    fence_passes: bool = False
-    is_marked: bool = False
-    quotas: tuple[QuotaState, ...] = ()
+    fence_passes: bool = False  # its requests pass the fence while that is closed
+    is_marked: bool = False  # it has lately asked to write to an affected topic
+    quotas: tuple[QuotaState, ...] = ()  # one for each quota type
+    #: By quota type, what is measured of the scope in which a supplier in shadow would put the client; None if that
+    #: can't be told.
     would_be_rates: Mapping[str, float | None] = field(default_factory=dict)
-    address: str = ""
+    address: str = ""  # from where it wrote or read last; "" where quotahost's authorizer has not seen it
+    #: Of the budget by which it is slowed: ``used`` and ``bytes`` in the cluster, and the ``largest`` topics on this
+    #: broker (``BudgetSizes.largest``).
+    budget: Row = field(default_factory=dict)
 
 
 def parse(dump: Row, client: Client) -> Answer:
@@ -84,38 +63,31 @@ def parse(dump: Row, client: Client) -> Answer:
         return Answer(
             **facts, client=client, fence_passes=bool(of_client["passes"]),
             is_marked=of_client["mark"] is not None, quotas=quotas, would_be_rates=dump.get("would_be_rates", {}),
-            address=of_client.get("address") or "",
+            address=of_client.get("address") or "", budget=dump.get("budget", {}),
         )  # fmt: skip
 
 
-# ---- the facts that all quota types share ----------------------------------------------------------------------
-
-
 def common_facts(answer: Answer) -> Facts:
-    """The facts about the broker and the client."""
     principal, client_id = map(printable, answer.client)
+    address = f", lately from {printable(answer.address)}" if answer.address else ""
     # At factor 1 the fullest volume is no cause, but the fallback is.
     has_cause = answer.factor < 1 or "fallback.action" in answer.cause
     facts = [
         ("broker", f"{printable(answer.node) if answer.node else 'of unknown id'} (pid {answer.pid})"),
-        ("client", f"user {principal}, client-id {client_id}{_address(answer)}"),
+        ("client", f"user {principal}, client-id {client_id}{address}"),
         ("state", str(answer.state)),
         ("factor", _factor(answer)),
         ("cause", printable(answer.cause) if answer.cause and has_cause else ""),
         ("slowed", _slowed(answer)),
-        ("source", _source(answer) if answer.source else ""),
-        ("scope", _scope(answer) if answer.is_for_topics else ""),
+        ("source", _source(answer)),
+        ("scope", _scope(answer)),
         ("budget", _budget(answer)),
         ("fence", _fence(answer)),
-        ("topics", _topics(answer) if answer.topics_threshold else ""),
+        ("topics", _topics(answer)),
         ("mode", _mode(answer)),
         ("newcomer", _newcomer(answer)),
     ]
     return [(label, text) for label, text in facts if text]
-
-
-def _address(answer: Answer) -> str:
-    return f", lately from {printable(answer.address)}" if answer.address else ""
 
 
 def _factor(answer: Answer) -> str:
@@ -130,45 +102,53 @@ def _factor(answer: Answer) -> str:
 
 
 def _slowed(answer: Answer) -> str:
-    """Which quota types have smaller factors of their own, and why, "" for none."""
-    types: dict[tuple[float, str], list[str]] = {}
-    for quota_type, (factor, cause) in sorted(answer.type_factors.items()):
-        types.setdefault((factor, cause), []).append(quota_type)
     told = [
         f"since {printable(cause)}: {', '.join(map(printable, names))} by the factor {factor:.4g}"
-        for (factor, cause), names in types.items()
+        for names, factor, cause in answer.slowed_types
     ]
-    return "; ".join(told) + (
-        "; in shadow: limits are not multiplied by it" if told and answer.factor_in_shadow else ""
-    )
+    in_shadow = ["in shadow: limits are not multiplied by it"] if told and answer.factor_in_shadow else []
+    return "; ".join(told + in_shadow)
 
 
 def _source(answer: Answer) -> str:
-    if answer.source == _FIRST:
-        return f"{_FIRST} answers"
+    if answer.source in ("", _FIRST):
+        return answer.source and f"{_FIRST} answers"
     return f"{printable(answer.source)} answers as the standby, since no record reaches {_FIRST}"
 
 
 def _scope(answer: Answer) -> str:
+    if not answer.is_for_topics:
+        return ""
     text = f"the factor is for those who write to {answer.affected_topics:,} affected topics"
     if answer.factor_in_shadow:
         return f"{text}; it is in shadow, so nobody is slowed"
     slowed = next((quota for quota in answer.quotas if quota.affected_topic and quota.budget_factor is None), None)
     if slowed is not None:
-        return f"{text}; this client is slowed, since it {_writes(slowed)}"
+        return f"{text}; this client is slowed, since it {writes(slowed)}"
     return f"{text}; this client keeps its full quota: it has not written to an affected topic"
 
 
 def _budget(answer: Answer) -> str:
-    """The budget of storage by which the client is slowed or turned back, "" for none."""
-    quota = next((quota for quota in answer.quotas if quota.budget_factor is not None), None)
-    if quota is None or quota.budget_factor is None:
+    quota, factor = next(((q, q.budget_factor) for q in answer.quotas if q.budget_factor is not None), (None, 1.0))
+    if quota is None:
         return ""
-    what = "turned back" if quota.budget_factor <= 0 else f"slowed by the factor {quota.budget_factor:.4g}"
-    return f"this client {_writes(quota)}: {what}"
+    what = "turned back" if factor <= 0 else f"slowed by the factor {factor:.4g}"
+    text, budget = f"this client {writes(quota)}: {what}", answer.budget
+    if budget.get("bytes"):
+        text += f"; {show_bytes(budget['used'])} of {show_bytes(budget['bytes'])} are used in the cluster"
+    topics = [
+        f"{printable(topic)} ({', '.join([show_bytes(size), *_an_hour(growth)])})"
+        for topic, size, growth in budget.get("largest", ())
+    ]
+    return text + (f"; the largest on this broker: {', '.join(topics)}" if topics else "")
 
 
-def _writes(quota: QuotaState) -> str:
+def _an_hour(growth: float | None) -> list[str]:
+    """Bytes/s as what comes or goes in an hour: ``+2.00 GB/h``; nothing if it isn't known."""
+    return [] if growth is None else [f"{'+' if growth > 0 else ''}{rounded(growth * 3600, 'B/h')}"]
+
+
+def writes(quota: QuotaState) -> str:
     topic, place = printable(quota.affected_topic), printable(quota.affected_place)
     return f"writes to {topic}, which {'has a replica on' if quota.budget_factor is None else 'uses the'} {place}"
 
@@ -176,10 +156,8 @@ def _writes(quota: QuotaState) -> str:
 def _fence(answer: Answer) -> str:
     if not answer.fence_installed:
         return "none: in a PAUSE the limits go down to the floor"
-    if answer.fence_passes:
-        return ("closed" if answer.fence_closed else "open") + "; this client passes it in every state"
-    if not answer.fence_closed:
-        return "open"
+    if answer.fence_passes or not answer.fence_closed:
+        return answer.fence + ("; this client passes it in every state" if answer.fence_passes else "")
     if answer.factor_in_shadow:
         of_topics = "requests to affected topics on full volumes"
         requests = of_topics if answer.is_for_topics else "this client's produce requests"
@@ -192,6 +170,8 @@ def _fence(answer: Answer) -> str:
 
 
 def _topics(answer: Answer) -> str:
+    if not answer.topics_threshold:
+        return ""
     rate, threshold = map(BYTES_PER_SECOND.show, (round(answer.topics_rate), answer.topics_threshold))
     text = f"{rate} come in where {threshold} are expected; "
     if not answer.topics_over:
@@ -226,276 +206,25 @@ def _newcomer(answer: Answer) -> str:
         why = "it has sent nothing since the broker's start or for clients.idle, or its first request is being answered"
     typed = answer.client.principal.startswith("User:")
     hint = "; USER is the principal's name, without User:" if typed else ""
-    return f"the table doesn't know this client: {why}; it shares the quota of {_sharers(quota)[0]}{hint}"
+    return f"the table doesn't know this client: {why}; it shares the quota of {sharers(quota)[0]}{hint}"
 
 
-# ---- the facts about one quota type ----------------------------------------------------------------------------
-
-
-def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
-    """The facts about one quota type."""
-    if quota.exempt:
-        why = _EXEMPT.get(quota.supplier, "it is exempt")
-        return [("exempt", why), ("limit", "unlimited"), ("measured", _measured(quota))]
-    facts = [("quota", f"{_rate(quota, quota.base)}, shared by {_sharers(quota)[0]}"), ("from", _from(quota))]
-    if quota.uses_stand_in:
-        rate, of = (quota.newcomers, "the newcomers' rate") if quota.stand_in is None else (quota.stand_in, "measured")
-        facts.append(("instead", f"{_rate(quota, rate)} ({of}), as a factor needs a rate to act on"))
-    facts.append(("limit", _limit(answer, quota)))
-    facts += [("in shadow", text) for text in _in_shadow(answer, quota) if text]
-    if quota.type is _MUTATIONS and quota.user not in _TOGETHER:
-        return [*facts, *_bucket(answer, quota)]
-    return [*facts, ("measured", _measured(quota))]
-
-
-def _rate(quota: QuotaState, rate: float | None) -> str:
-    """A rate of the quota's type with its unit; None is unlimited. Of a third of a quota no decimals are shown."""
-    unit = _UNITS.get(quota.type, BYTES_PER_SECOND)
-    return unit.show(rate if rate is None or rate < _WHOLE else round(rate, 0))
-
-
-def _used(quota: QuotaState, rate: float) -> str:
-    return _rate(quota, round(rate, 2 if quota.type is QuotaType.REQUEST else 0))
-
-
-def _sharers(quota: QuotaState) -> tuple[str, str]:
+def sharers(quota: QuotaState) -> tuple[str, str]:
     """Who shares the quota, and whose quota it is therefore."""
     if quota.slowed:
-        them, its = _sharers(replace(quota, slowed=False))
+        them, its = sharers(replace(quota, slowed=False))
         return f"those of {them} who write to affected topics", its
     user, client_id, scope = whose(quota.user, quota.client_id)
+    name, of_client = f"user {printable(user)}", f"client-id {printable(client_id)}"
     if quota.user.startswith(OF_USER):
-        return f"all client-ids of user {printable(user)} that are not known yet", "newcomers'"
+        return f"all client-ids of {name} that are not known yet", "newcomers'"
     if quota.newcomer:
         return "all newcomers", "newcomers'"
-    if quota.user in _TOGETHER:
+    if quota.user in TOGETHER:
         return "all clients without one", "unlimited clients'"
     if quota.user == BROKER:
         return "all clients of this broker", "whole broker's"
     if quota.user.startswith(GROUP):
         return f"group {printable(scope.partition(' ')[2])}", "group's"
-    if scope == "client-id":
-        return f"client-id {printable(client_id)}, whatever the user", "client-id's"
-    if scope == "user":
-        return f"user {printable(user)}", "user's"
-    return f"this client alone (user {printable(user)}, client-id {printable(client_id)})", "client's"
-
-
-def _from(quota: QuotaState) -> str:
-    if quota.newcomer:
-        whose = ", or what each client-id of this user has" if quota.user.startswith(OF_USER) else ""
-        return f"newcomers.*{whose} (see newcomer above)"
-    if not quota.supplier:
-        return "no supplier has an answer, so it is unlimited"
-    late = " (a supplier fails for this client now; what it had stays in force)" if quota.failed else ""
-    others = [f"{printable(name)} would give {_rate(quota, rate)}" for name, rate in quota.others]
-    least = f", the most constraining ({'; '.join(others)})" if others else ""
-    return f"supplier {printable(quota.supplier)}{least}{late}"
-
-
-def _limit(answer: Answer, quota: QuotaState) -> str:
-    text = _rate(quota, quota.limit)
-    if answer.is_shadow:
-        return text + ", as shadow=all enforces nothing"
-    if quota.floored:
-        return text + ", the floor"
-    return text + (f", by the factor {_factor_of(answer, quota):.4g}" if _is_lowered(answer, quota) else "")
-
-
-def _factor_of(answer: Answer, quota: QuotaState) -> float:
-    """What the limit is multiplied by now; of a budget, or of the quota type alone, what that is on its way to."""
-    of_type = _of_type(answer, quota)
-    return _of_all(answer, quota) if of_type is None else of_type[0]
-
-
-def _of_all(answer: Answer, quota: QuotaState) -> float:
-    """The factor that isn't for this quota type alone."""
-    if quota.type not in answer.factor_types:
-        return 1.0
-    return answer.limit_factor if quota.budget_factor is None else quota.budget_factor
-
-
-def _of_type(answer: Answer, quota: QuotaState) -> tuple[float, str] | None:
-    """Factor and cause of this quota type alone, where that is the smaller factor."""
-    of_type = None if answer.factor_in_shadow else answer.type_factors.get(quota.type)
-    return of_type if of_type is not None and of_type[0] < _of_all(answer, quota) else None
-
-
-def _is_lowered(answer: Answer, quota: QuotaState) -> bool:
-    """Whether the factor lowers this limit now. A quota below the floor stays whole under any factor."""
-    if _factor_of(answer, quota) >= 1 or quota.limit is None:
-        return False
-    return quota.whole is None or quota.limit < quota.whole
-
-
-def _measured(quota: QuotaState) -> str:
-    if quota.rate is None:
-        return "nothing yet"
-    if quota.user in _TOGETHER:
-        return "only together with all other clients without a limit"
-    delay = f"recently delayed by {quota.delay:,.0f} ms on average" if quota.delay else "not delayed"
-    if quota.delay and quota.type is QuotaType.REQUEST:
-        delay += " (partition mutations that were forwarded are delayed here, too)"
-    return f"{_used(quota, quota.rate)}, {delay}"
-
-
-# ---- rules in shadow -------------------------------------------------------------------------------------------
-
-
-def _in_shadow(answer: Answer, quota: QuotaState) -> list[str]:
-    """What each rule in shadow that concerns the quota would do; "" for those that don't."""
-    of_quota = ""
-    if answer.is_shadow and quota.base is not None:
-        of_quota = f"the quota would be the limit; {_compared(quota, quota.rate, quota.base)}"
-    return [of_quota, _supplier_in_shadow(answer, quota), _factor_in_shadow(answer, quota)]
-
-
-def _supplier_in_shadow(answer: Answer, quota: QuotaState) -> str:
-    would = would_be(quota.shadow, quota.type)
-    if would is None:
-        return ""
-    user, client_id = would.tags(*answer.client)
-    sharers, _ = _sharers(replace(quota, user=user, client_id=client_id, newcomer=False, slowed=False))
-    given = f"supplier {printable(would.supplier)} would give {_rate(quota, would.rate)}, shared by {sharers}"
-    untouched = answer.factor_in_shadow or answer.is_for_topics or quota.type not in answer.factor_types
-    limit = _lowered(answer, quota, would.rate, 1.0 if untouched else answer.limit_factor)
-    if answer.is_shadow or limit is None:
-        return given
-    lowered = "" if limit == would.rate else f" ({_rate(quota, limit)} by the factor)"
-    return f"{given}{lowered}; {_compared(quota, answer.would_be_rates.get(quota.type), limit)}"
-
-
-def _factor_in_shadow(answer: Answer, quota: QuotaState) -> str:
-    """What the factor would do if it were not in shadow, once limits have arrived there."""
-    concerns = quota.type in answer.factor_types and not quota.exempt and (not answer.is_for_topics or answer.is_marked)
-    if not answer.factor_in_shadow or answer.factor >= 1 or not concerns:
-        return ""
-    limit = _lowered(answer, quota, quota.base, answer.factor, quota.stand_in)
-    if limit is None:
-        return ""
-    if quota.type is QuotaType.PRODUCE and answer.stops_all:
-        text = f"the fence would turn back its produce requests ({printable(answer.cause)})"
-        return "" if answer.fence_passes else text
-    would = f"the factor {answer.factor:.4g} would make the limit {_rate(quota, limit)}"
-    return f"{would}; {_compared(quota, quota.rate, limit)}"
-
-
-def _lowered(
-    answer: Answer, quota: QuotaState, base: float | None, factor: float, stand_in: float | None = None
-) -> float | None:
-    from quotahost.broker.host.shadow import limit  # only here: it needs the settings, which take long to import
-
-    return limit(base, factor, answer.floors[quota.type], stand_in)
-
-
-def _compared(quota: QuotaState, rate: float | None, limit: float) -> str:
-    if rate is None:
-        return "how much of it is used isn't measured, or only together with others"
-    return f"uses {_used(quota, rate)}; {'would be delayed' if rate > limit else 'would not be delayed'}"
-
-
-# ---- partition mutations ---------------------------------------------------------------------------------------
-
-
-def _bucket(answer: Answer, quota: QuotaState) -> Facts:
-    """The facts about a CONTROLLER_MUTATION quota in the place of a measured rate."""
-    if not answer.is_active_controller:
-        ask = "ask again when the cluster has elected one"
-        if answer.controller:
-            ask = f"on its machine, run quotahost explain --broker-id {printable(answer.controller)}"
-        return [] if quota.limit is None else [("tokens", f"{_who_knows(answer)}: {ask}")]
-    measured = "nothing yet" if quota.rate is None else MUTATIONS_PER_SECOND.show(round(quota.rate, 1))
-    facts = [("measured", f"{measured}, a mean of 30 to 60 s by which Kafka throttles nobody")]
-    if quota.limit is None:
-        return facts
-    burst = answer.mutation_seconds * quota.limit
-    # Kafka makes the bucket, a full one, at the first mutation.
-    left = burst if quota.tokens is None else quota.tokens
-    held = f"Kafka refuses mutations {_until_paid(quota)}" if left < 0 else "Kafka admits mutations"
-    return [("tokens", f"{_number(left)} of {_number(burst)} left: {held}"), *facts]
-
-
-def _until_paid(quota: QuotaState) -> str:
-    """For how long an exhausted bucket keeps mutations off."""
-    if not quota.limit:
-        return "until the limit is raised"
-    # Upwards: after the time that is shown, the next mutation is admitted.
-    seconds = math.ceil(-(quota.tokens or 0) / quota.limit * 10) / 10
-    return f"for another {_number(seconds)} s"
-
-
-def _who_knows(answer: Answer) -> str:
-    if not answer.controller:
-        return "the active controller knows, and this node doesn't know which node that is"
-    return f"node {printable(answer.controller)} knows, the active controller"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.2f}".rstrip("0").rstrip(".")
-
-
-# ---- the sentence ----------------------------------------------------------------------------------------------
-
-
-def limited_by(answer: Answer, quotas: Sequence[QuotaState]) -> str:
-    """One sentence: what limits the client now, of the quota types given, or why nothing does."""
-    clauses = [f"{quota.type} is limited by {by}" for quota in quotas if (by := _limits_now(answer, quota))]
-    has_bucket = any(quota.type is _MUTATIONS and quota.limit is not None for quota in quotas)
-    is_known_elsewhere = has_bucket and not answer.is_active_controller
-    if not clauses and not (is_known_elsewhere and len(quotas) == 1):
-        clauses = [f"Nothing limits this client{_why_nothing(answer, quotas[0])}"]
-    if is_known_elsewhere:
-        clauses.append(f"whether {_MUTATIONS} is limited, {_who_knows(answer)}")
-    sentence = "; ".join(clauses)
-    return sentence[0].upper() + sentence[1:]
-
-
-def _limits_now(answer: Answer, quota: QuotaState) -> str:
-    """What limits this quota type now, "" for nothing."""
-    if quota.bound is LimitedBy.FENCE:
-        if quota.affected_topic:
-            return f"the fence, since it {_writes(quota)}"
-        return f"the fence ({printable(answer.cause)})" if answer.cause else "the fence"
-    if quota.bound is LimitedBy.TOPIC_QUOTA:
-        return "topic quotas, which have turned it back in the last 15 s"
-    mutates = quota.type is _MUTATIONS
-    # Only the active controller creates topics and charges a bucket, and only it knows that it is that.
-    if mutates and not answer.is_active_controller:
-        return ""
-    if mutates and answer.creation_refused and not answer.fence_passes and not answer.factor_in_shadow:
-        return f"the PAUSE, in which no topics and partitions are created ({printable(answer.cause)})"
-    if quota.bound is LimitedBy.NOTHING:
-        return ""
-    return _source_of_limit(answer, quota) + (f" ({_until_paid(quota)})" if mutates else "")
-
-
-def _why_nothing(answer: Answer, quota: QuotaState) -> str:
-    if answer.is_shadow:
-        return ", as shadow=all enforces nothing"
-    if quota.exempt:
-        return f", as it is exempt from all quotas: {_EXEMPT.get(quota.supplier, 'it is exempt')}"
-    if quota.limit is None:
-        return f", as it has no limit for {quota.type}"
-    is_factored = answer.slows_some and quota.type in answer.factor_types
-    keeps = is_factored and not quota.affected_topic
-    full = ": it keeps its full quota, as it has not written to an affected topic" if keeps else ""
-    return f" now{full}; {quota.type} would first be limited by {_source_of_limit(answer, quota)}"
-
-
-def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
-    because = f": {printable(answer.cause)}" if answer.cause else ""
-    if quota.affected_topic:
-        because = f", since it {_writes(quota)}"
-    if of_type := _of_type(answer, quota):
-        because = f", since {printable(of_type[1])}"
-    bound = quota.bound
-    if bound is LimitedBy.NOTHING:  # what would be first
-        bound = (
-            LimitedBy.FLOOR if quota.floored else LimitedBy.FACTOR if _is_lowered(answer, quota) else LimitedBy.QUOTA
-        )
-    if bound is LimitedBy.FLOOR:
-        return f"the floor, which the factor {_factor_of(answer, quota):.4g} has come down to{because}"
-    if bound is LimitedBy.FACTOR:
-        return f"the factor {_factor_of(answer, quota):.4g}{because}"
-    given_by = "" if quota.newcomer else f" of {printable(quota.supplier)}"
-    return f"the {_sharers(quota)[1]} quota{given_by}"
+    text = {"client-id": f"{of_client}, whatever the user", "user": name}.get(scope)
+    return (text, f"{scope}'s") if text else (f"this client alone ({name}, {of_client})", "client's")

@@ -21,9 +21,8 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import quote
 
 from quotahost.cli.console import one_line
@@ -52,8 +51,7 @@ class Unanswered(QuotahostError):
         super().__init__(f"{one_line(problem, _LONGEST)}\n  -> {one_line(remedy, _LONGEST)}")
 
 
-@dataclass(frozen=True, slots=True)
-class Broker:
+class Broker(NamedTuple):
     """A broker of this machine: its process, its node id, and its socket."""
 
     pid: int
@@ -70,23 +68,22 @@ class BrokerSocket:
     def __init__(self, broker: Broker, timeout: float = TIMEOUT) -> None:
         """Connect; no answer may take longer than ``timeout`` seconds.
 
-        Raises:
-            Unanswered: nobody listens there, or somebody else does.
+        Raises Unanswered if nobody listens there, or somebody else does.
         """
         self._broker, self._timeout = broker, timeout
         self._rest, self._version = b"", ""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout)
+        problem = ""
         try:
             self._socket.connect(str(broker.path))
             if (uid := _listener(self._socket)) is not None and not _is_believed(uid, broker.pid):
-                raise self._unanswered(f"user {uid} listens there")
+                problem = f"user {uid} listens there"
         except OSError as error:
+            problem = _reason(error)
+        if problem:
             self._socket.close()
-            raise self._unanswered(_reason(error)) from None
-        except Unanswered:
-            self._socket.close()
-            raise
+            raise self._unanswered(problem)
 
     def __enter__(self) -> Self:
         return self
@@ -95,15 +92,10 @@ class BrokerSocket:
         self.close()
 
     def close(self) -> None:
-        """End the connection."""
         self._socket.close()
 
     def ask(self, *words: str) -> Any:
-        """What the broker answers to a question.
-
-        Raises:
-            Unanswered: it doesn't answer, or says that it can't.
-        """
+        """What the broker answers to a question. Raises Unanswered if it doesn't, or says that it can't."""
         # What isn't Unicode, as half a surrogate pair, can be in no name that Kafka knows.
         line = " ".join(quote(word, safe="", errors="replace") for word in words)
         try:
@@ -125,11 +117,7 @@ class BrokerSocket:
 
     @contextmanager
     def understood(self) -> Iterator[None]:
-        """Within it an answer is read and shown.
-
-        Raises:
-            Unanswered: the answer has another form than that of this version.
-        """
+        """Within it an answer is read and shown. Raises Unanswered if that has another form than of this version."""
         try:
             yield
         except UNREADABLE as problem:
@@ -173,8 +161,7 @@ def name_of(pid: int | None, broker: int | None) -> str:
 def connect(which: str = "") -> BrokerSocket:
     """Find the broker that is meant (:func:`name_of`) and connect to it.
 
-    Raises:
-        Unanswered: there is none, there are several, or it can't be asked.
+    Raises Unanswered if there is none, there are several, or it can't be asked.
     """
     refused: list[str] = []
     brokers = [broker for broker in running(refused) if which in ("", str(broker.pid), f"broker:{broker.node}")]
@@ -206,10 +193,8 @@ def running(refused: list[str]) -> list[Broker]:
     brokers: dict[int, Broker] = {}
     for path in _candidates():
         match = _NAME.fullmatch(path.name)
-        if match is None or int(match[2]) in brokers:
-            continue
-        node, pid = match[1], int(match[2])
-        place = _reachable(path, pid)
+        node, pid = (match[1], int(match[2])) if match else ("", 0)
+        place = _reachable(path, pid) if match and pid not in brokers else None
         if place is None:
             continue
         try:
@@ -257,7 +242,7 @@ def _is_alive(pid: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except OSError:
-        return True
+        pass
     return True
 
 
@@ -276,7 +261,6 @@ def _listener(connected: socket.socket) -> int | None:
 
 
 def _owner_of(pid: int) -> int | None:
-    """The user as whom a process runs."""
     with suppress(OSError):
         return Path(f"/proc/{pid}").stat().st_uid
     with suppress(OSError, ValueError, subprocess.TimeoutExpired):  # macOS has no /proc

@@ -1,20 +1,21 @@
 """``quotahost explain``: the command. It asks a running broker about a client or a volume, and prints the answer.
 
-``broker_socket`` finds the broker and asks it. For a client ``answer`` puts what comes back into words; for a volume
-``volume`` measures what fills it, and ``retention`` works out what would make room.
+``broker_socket`` finds the broker and asks it. For a client ``answer`` and ``limits`` put what comes back into words;
+for a volume ``volume`` measures what fills it, and ``retention`` works out what would make room.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console
 from rich.text import Text
 
 from quotahost.broker.host.broker_status import explained
 from quotahost.cli.console import console, one_line, show_facts
-from quotahost.cli.explain.answer import Answer, common_facts, limited_by, parse, quota_facts
-from quotahost.cli.explain.broker_socket import connect, name_of
+from quotahost.cli.explain.answer import Answer, common_facts, parse
+from quotahost.cli.explain.broker_socket import Unanswered, connect, name_of
+from quotahost.cli.explain.limits import limited_by, quota_facts
 from quotahost.model import Client, QuotaType
 from quotahost.units.parse import parse_duration
 
@@ -22,7 +23,6 @@ NEWCOMER: Final = 3  # the exit code
 
 
 def parser() -> ArgumentParser:
-    """Its options."""
     made = ArgumentParser(
         "quotahost explain",
         description="Say why a client goes as fast as it does, or what fills a volume, on a broker that runs on this "
@@ -45,13 +45,11 @@ def parser() -> ArgumentParser:
 
 
 def add_broker(made: ArgumentParser) -> None:
-    """Add the options that name one of several brokers."""
     made.add_argument("--pid", type=int, help="process id of the broker")
     made.add_argument("--broker-id", type=int, metavar="ID", help="its node.id")
 
 
 def quota_type(text: str) -> QuotaType:
-    """The quota type of this name, in any case."""
     try:
         return QuotaType(text.upper())
     except ValueError:
@@ -59,7 +57,6 @@ def quota_type(text: str) -> QuotaType:
 
 
 def seconds(made: ArgumentParser, text: str) -> float:
-    """The seconds of ``--interval``."""
     try:
         return parse_duration(text).total_seconds()
     except ValueError as wrong:
@@ -67,7 +64,6 @@ def seconds(made: ArgumentParser, text: str) -> float:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; the exit code."""
     made = parser()
     given = made.parse_args(arguments)
     which = name_of(given.pid, given.broker_id)
@@ -109,7 +105,14 @@ def explain_client(client: Client, which: str, type: QuotaType | None, screen: C
         Unanswered: no such broker, several of them, or it can't be asked.
     """
     with connect(which) as broker, broker.understood():
-        return show(parse(explained(broker.ask, client), client), type, screen)
+
+        def largest(budget: str) -> Any:
+            try:
+                return broker.ask("budget", budget)
+            except Unanswered:  # Python answers this one, and may hang; Java has answered all else
+                return ()
+
+        return show(parse(explained(broker.ask, client, largest), client), type, screen)
 
 
 def show(answer: Answer, type: QuotaType | None, screen: Console | None = None) -> int:

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from quotahost.broker.disks.topics import Look
 
@@ -32,36 +32,22 @@ _SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
 _BLOCK: Final = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A segment that Kafka has closed.
+class Segment(NamedTuple):
+    """A segment that Kafka has closed."""
 
-    Attributes:
-        length: bytes of its records.
-        used: bytes that it takes on the disk, with its indexes.
-        newest: when its newest record is from, in seconds since 1970; None if that isn't known.
-    """
-
-    length: int
-    used: int
-    newest: float | None
+    length: int  # bytes of its records
+    used: int  # bytes that it takes on the disk, with its indexes
+    newest: float | None  # when its newest record is from, in seconds since 1970; None if that isn't known
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long, or how much of each partition, a topic is kept on this broker.
+    """How long, or how much of each partition, a topic is kept on this broker."""
 
-    Attributes:
-        seconds: None for ever.
-        size: bytes of each partition; None for any number.
-        compacted: the topic is only compacted, so neither applies.
-        tiered: Kafka uploads its closed segments, and deletes none before.
-    """
-
-    seconds: float | None = None
-    size: int | None = None
-    compacted: bool = False
-    tiered: bool = False
+    seconds: float | None = None  # for ever
+    size: int | None = None  # bytes of each partition; None for any number
+    compacted: bool = False  # the topic is only compacted, so neither applies
+    tiered: bool = False  # Kafka uploads its closed segments, and deletes none before
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Self:
@@ -78,23 +64,14 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What shorter retentions of one topic would free.
-
-    Attributes:
-        topic: its name.
-        kept: how long it is kept now.
-        base: the seconds, or bytes of a partition, of which halves and quarters are taken; None if nothing is closed.
-        by_size: ``base`` is in bytes.
-        freed: for each of SHARES the bytes.
-        overdue: bytes that the present retention should have freed already; told of tiered topics alone.
-    """
+    """What shorter retentions of one topic would free: ``freed`` has the bytes for each of SHARES."""
 
     topic: str
-    kept: Retention
-    base: float | None
-    by_size: bool
+    kept: Retention  # now
+    base: float | None  # the seconds, or bytes of a partition, that are cut; None if nothing is closed
+    by_size: bool  # ``base`` is in bytes
     freed: Sequence[int]
-    overdue: int = 0
+    overdue: int = 0  # bytes that the present retention should have freed already; told of tiered topics alone
 
 
 def cut(topic: str, kept: Retention, seen: Look, now: float | None = None) -> Cut:
@@ -109,8 +86,8 @@ def cut(topic: str, kept: Retention, seen: Look, now: float | None = None) -> Cu
         freed = [sum(_beyond(parts, length - kept.size // share) for parts, length in surplus) for share in SHARES]
         # A segment was closed after its newest record; one that was closed lately may still be looked for.
         settled = [([part for part in parts if _is_older(part, now - LOOKED_FOR)], length) for parts, length in surplus]
-        overdue = sum(_beyond(parts, length - kept.size) for parts, length in settled)
-        return Cut(topic, kept, kept.size, by_size=True, freed=freed, overdue=overdue if kept.tiered else 0)
+        overdue = sum(_beyond(parts, length - kept.size) for parts, length in settled) if kept.tiered else 0
+        return Cut(topic, kept, kept.size, True, freed, overdue)
     # A topic that is kept for ever is cut to a part of the age that it has.
     ages = [now - part.newest for parts in closed.values() for part in parts if part.newest is not None]
     base = kept.seconds if kept.seconds is not None else max(ages, default=None)
@@ -120,7 +97,7 @@ def cut(topic: str, kept: Retention, seen: Look, now: float | None = None) -> Cu
     overdue = 0
     if kept.tiered and kept.seconds is not None:
         overdue = sum(_until(parts, now - kept.seconds - LOOKED_FOR) for parts in closed.values())
-    return Cut(topic, kept, base, by_size=False, freed=freed, overdue=overdue)
+    return Cut(topic, kept, base, False, freed, overdue)
 
 
 def segments(partition: str) -> list[Segment]:

@@ -9,10 +9,9 @@
 ``quotahost top`` shows the same of a volume that it opens, on this machine or, without the third part, by a record.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 from rich.text import Text
@@ -20,17 +19,18 @@ from rich.text import Text
 from quotahost.api import DiskState
 from quotahost.broker.disks.file_stores import read_disks
 from quotahost.broker.disks.topics import measure
-from quotahost.broker.host.broker_status import gauges, marks, numbers_of, parse
+from quotahost.broker.host.broker_status import budgets_of, gauges, marks, numbers_of, parse
 from quotahost.broker.host.dump import Ask, BrokerState, of_this_version, state_of
 from quotahost.cli.console import console, one_line, show_facts, shown, table
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, connect
-from quotahost.cli.explain.retention import Cut, Retention, cut
+from quotahost.cli.explain.retention import SHARES, Cut, Retention, cut
 from quotahost.model import Look, QuotaType, VolumeUse
 from quotahost.model.use import MeasuredVolume
 from quotahost.text import printable
 from quotahost.units.show import show_bytes, show_rate, show_span, show_time
 
 VOLUMES: Final = ("volume", "capacity", "consumed", "soft", "hard", "factor")
+_BUDGETS: Final = ("budget", "used", "of", "share", "its writers")
 _TOPICS: Final = ("topic", "size", "of used", "written")
 _CLIENTS: Final = ("client", "produces", "writes to")
 _CUTS: Final = ("topic", "kept", "half of it frees", "a quarter of it frees")
@@ -56,19 +56,19 @@ _MOST_CUTS: Final = 5  # topics of which the segments are looked at
 def explain_volume(name: str, which: str, seconds: float, screen: Console | None = None) -> int:
     """Explain the volume of this name, or with one of its log directories, or list all if it is ""; the exit code.
 
-    Raises:
-        Unanswered: no broker (``broker_socket.name_of``) answered, or it has no such volume.
+    Raises Unanswered if no broker (``broker_socket.name_of``) answered, or it has no such volume.
     """
     screen = screen or console()
     with connect(which) as broker, broker.understood():
         state, disks, look = ask_volumes(broker.ask)
         if not name:
-            screen.print(table(VOLUMES, map(volume_row, look.volumes)))
+            screen.print(table(VOLUMES, [volume_row(use) for use in look.volumes if not use.budget]))
             for lost in disks.offline:
                 screen.print(Text(f"unknown: {one_line(lost)}"), soft_wrap=True)
+            show_budgets(screen, look.volumes)
             return 0
         volume = dict(disks.places).get(name, name)
-        names = [use.name for use in look.volumes]
+        names = [use.name for use in look.volumes if not use.budget]
         if volume not in names:
             known = ", ".join(map(printable, names)) or "none that can be read"
             lost = "".join(f"; {text}" for text in disks.offline)
@@ -90,50 +90,39 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
 
 
 def volume_names(which: str) -> list[str]:
-    """The names of a broker's volumes, in the order in which they are listed.
-
-    Raises:
-        Unanswered: no broker answered.
-    """
+    """The names of a broker's volumes, in the order in which they are listed. Raises Unanswered if none answered."""
     with connect(which) as broker, broker.understood():
-        return [volume.name for volume in ask_volumes(broker.ask)[2].volumes]
+        return [volume.name for volume in ask_volumes(broker.ask)[2].volumes if not volume.budget]
 
 
 def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
     """Ask a broker: its state, what its disks have now, and a look with its volumes' limits and who writes.
 
-    Raises:
-        ValueError: its answers are those of another version.
+    Raises ValueError if its answers are those of another version.
     """
     with of_this_version():
         state = state_of(ask("state"))
         disks = read_disks(state.node, state.log_dirs)
-        numbers = numbers_of(gauges(ask))  # none where nobody watches the volumes
-        volumes = [
-            VolumeUse(
-                volume.name, volume.capacity, volume.consumed,
-                *map(numbers.get(volume.name, {}).get, ("Soft", "Hard", "Factor")),
-            )
-            for volume in disks.volumes
-        ]  # fmt: skip
+        shown = gauges(ask)
+        numbers = numbers_of(shown)  # none where nobody watches the volumes
+        limits = {
+            volume.name: map(numbers.get(volume.name, {}).get, ("Soft", "Hard", "Factor")) for volume in disks.volumes
+        }
+        volumes = [VolumeUse(at.name, at.capacity, at.consumed, *limits[at.name]) for at in disks.volumes]
+        volumes += budgets_of(shown)
         return state, disks, parse(ask("uses", str(_MOST_USES)), volumes, marks(ask, _MOST_CLIENTS))
 
 
 def _retention(broker: BrokerSocket, topics: Sequence[str]) -> tuple[Mapping[str, Retention], str]:
     """How long each topic is kept, and why that isn't known; "" if it is."""
     try:
-        return retention_of(broker.ask("retention", ",".join(topics)), topics), ""
+        properties: dict[str, dict[str, str]] = {topic: {"retention.ms": "-1"} for topic in topics}
+        for topic, name, value in broker.ask("retention", ",".join(topics)):
+            properties.setdefault(topic, {})[name] = value
+        return {topic: Retention.of(properties[topic]) for topic in topics}, ""
     except (Unanswered, ValueError, TypeError) as error:
         # The Python host answers this one, and it may hang. Then the ages of the topics stand in for their retention.
         return dict.fromkeys(topics, Retention()), str(error).splitlines()[0]
-
-
-def retention_of(answer: Any, topics: Sequence[str]) -> dict[str, Retention]:
-    """How long each topic is kept, by the answer to the question ``retention``."""
-    properties: dict[str, dict[str, str]] = defaultdict(dict)
-    for topic, name, value in answer:
-        properties[topic][name] = value
-    return {topic: Retention.of(properties.get(topic, {"retention.ms": "-1"})) for topic in topics}
 
 
 # ---- showing ---------------------------------------------------------------------------------------------------
@@ -154,21 +143,37 @@ def _titled(screen: Console, title: str, columns: Sequence[str], rows: Iterable[
 
 
 def volume_row(volume: VolumeUse) -> Sequence[str]:
-    """How full a volume is, in the columns VOLUMES."""
     sizes = [show_bytes(size) for size in (volume.capacity, volume.consumed)]
     limits = ["" if limit is None else show_bytes(limit) for limit in (volume.soft, volume.hard)]
     return [printable(volume.name), *sizes, *limits, "" if volume.factor is None else f"{volume.factor:.4g}"]
 
 
+def show_budgets(screen: Console, uses: Iterable[VolumeUse]) -> None:
+    """Print the budgets of storage among these, in the order given, each once: all brokers tell the same ones."""
+    budgets: dict[str, VolumeUse] = {}
+    for use in uses:
+        if use.budget:
+            budgets.setdefault(use.budget, use)
+    if budgets:
+        _titled(screen, "Budgets of storage", _BUDGETS, map(_budget_row, budgets.values()))
+
+
+def _budget_row(use: VolumeUse) -> Sequence[str]:
+    factor = 1.0 if use.factor is None else use.factor
+    held = "turned back" if factor == 0 else f"slowed by the factor {factor:.4g}" if factor < 1 else ""
+    sizes = [show_bytes(size) for size in (use.consumed, use.capacity)]
+    return [printable(use.budget), *sizes, _share(use.consumed, use.capacity), held]
+
+
 def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> list[tuple[str, str]]:
-    """The facts about the volume, as pairs of label and text."""
     volume = measured.volume
     use = next((use for use in look.volumes if use.name == volume.name), VolumeUse(volume.name, 0, 0))
-    limits = [
-        (label, f"{show_bytes(limit)}, {_distance(limit - volume.consumed)}")
-        for label, limit in (("soft", use.soft), ("hard", use.hard))
-        if limit is not None
-    ]
+    limits = []
+    for label, limit in (("soft", use.soft), ("hard", use.hard)):
+        if limit is not None:
+            left = limit - volume.consumed
+            distance = f"{show_bytes(left)} left" if left > 0 else f"breached by {show_bytes(-left)}"
+            limits.append((label, f"{show_bytes(limit)}, {distance}"))
     of_volume = "" if use.factor is None else f"this volume's factor is {use.factor:.4g}; "
     cause = f" ({printable(look.cause)})" if look.cause and look.factor < 1 else ""
     return [
@@ -181,10 +186,6 @@ def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> list[tupl
         ("growth", _growth(measured, use.hard)),
         *[("unread", printable(text)) for text in measured.unread],
     ]
-
-
-def _distance(left: float) -> str:
-    return f"{show_bytes(left)} left" if left > 0 else f"breached by {show_bytes(-left)}"
 
 
 def _growth(measured: MeasuredVolume, hard: float | None) -> str:
@@ -220,13 +221,12 @@ def client_rows(look: Look) -> Iterable[Sequence[str]]:
 
 
 def cut_row(cut: Cut) -> Sequence[str]:
-    """What shorter retentions of one topic would free."""
     if cut.kept.compacted:
         return printable(cut.topic), "compacted: no retention applies", "", ""
-    if cut.base is None:
-        return printable(cut.topic), _kept(cut), show_bytes(0), show_bytes(0)
-    parts = [show_bytes(cut.base / share) if cut.by_size else _span(cut.base / share) for share in (2, 4)]
-    freed = [f"{show_bytes(freed)} ({part})" for freed, part in zip(cut.freed, parts, strict=True)]
+    freed = [show_bytes(size) for size in cut.freed]
+    if cut.base is not None:
+        parts = [show_bytes(cut.base / share) if cut.by_size else _span(cut.base / share) for share in SHARES]
+        freed = [f"{size} ({part})" for size, part in zip(freed, parts, strict=True)]
     return printable(cut.topic), _kept(cut), *freed
 
 

@@ -1,6 +1,6 @@
 """The lab: what operators run on a desk, before a broker has a setting or after it had one. No broker runs here.
 
-``simulate disk`` plays clients against a disk (``simulate_disk``). ``world`` puts a scene (``scenes``) together from
+``simulate disk`` plays clients against a disk (``simulate_disk``). ``world`` puts a scene together from
 one model of the loop: ``host`` decides with the real policy, ``broker`` lets limits follow by the real tap, clients
 write to a disk (``traffic``). ``simulate quota`` plays requests against one quota.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Final, cast
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
@@ -22,9 +22,9 @@ from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.cli.lab.host import SmallShim, policy_of
-from quotahost.cli.lab.scenes import Scene
-from quotahost.cli.lab.traffic import Client, Disk, Events, Slowing, ms
+from quotahost.cli.lab.traffic import Client, Disk, Events, Scene, Slowing, ms
 from quotahost.model import ClusterVolumes, Factor, State
+from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
 from quotahost.throttling import Tap, lowered
@@ -32,28 +32,26 @@ from quotahost.throttling import Tap, lowered
 BEAT: Final = 200  # ms, QuotaTable.BEAT_MS
 LEASE: Final = 50  # ms, Lease.CHECK_MS
 TAKE: Final = 100  # ms, the longest that the host waits for work
-
-
-B = TypeVar("B", bound="Broker")
+BUDGETS_EVERY: Final = 1000  # ms, quotahost.broker.disks.budgets
 
 
 class OwnDisk:
-    """The factor source of a broker that knows its own disk.
+    """The factor source of a broker that knows its own disk, or what the topics of a budget take.
 
-    Attributes:
-        known: its volume, when it looked last.
-        life: how often it has started or died.
+    ``known`` is its volume or budget when it looked last; ``life`` counts its starts and deaths.
     """
 
     def __init__(self, disk: Disk, topics: frozenset[str], settings: Settings, events: Events) -> None:
         """``topics`` are those with a replica on the disk."""
         self._disk, self._topics, self._events = disk, topics, events
-        self._period = ms(settings.volumes_period)
+        # A broker looks at the sizes of budgeted topics once a second at most.
+        self._is_budget = disk.volume.broker == BUDGET
+        self._period = max(ms(settings.volumes_period), BUDGETS_EVERY if self._is_budget else 0)
         self.life = 0
 
     def start(self) -> None:
         self.life += 1
-        self.known = ClusterVolumes(())
+        self.known, self._used = ClusterVolumes(()), -1
         self._look(self.life)
 
     def stop(self) -> None:
@@ -69,30 +67,14 @@ class OwnDisk:
         if life != self.life:
             return
         used = self._disk.used()
-        if not self.known.volumes or self.known.volumes[0].consumed != used:
-            topics = self._topics if self._disk.bounds.may_lower(used) else None  # as quotahost.broker.disks.monitor
-            self.known = ClusterVolumes((replace(self._disk.volume, consumed=used, topics=topics),))
+        if used != self._used:
+            self._used = used
+            # As quotahost.broker.disks.monitor; who writes to a budget is always known.
+            topics = self._topics if self._is_budget or self._disk.bounds.may_lower(used) else None
+            seen = (replace(self._disk.volume, consumed=used, topics=topics),)
+            self.known = ClusterVolumes((), budgets=seen) if self._is_budget else ClusterVolumes(seen)
         self.looked()
         self._events.after(self._period, lambda: self._look(life))
-
-
-class Watcher(Generic[B]):
-    """Is told what happens on brokers; this one does nothing with it."""
-
-    def appended(self, broker: B, client: Client, limit: float, mute: int) -> None:
-        """A client's batch was appended, and it is muted for so many ms."""
-
-    def turned_back(self, broker: B, client: Client) -> None:
-        """A closed fence, or a dead broker, has turned a client back."""
-
-    def moved(self, broker: B) -> None:
-        """A tap has moved, from its first value on."""
-
-    def fence(self, broker: B, lasted: int, for_all: bool) -> None:
-        """The fence has closed or opened, after so many ms in the other state, which was for all clients or not."""
-
-    def looked(self, broker: B) -> None:
-        """The host has decided."""
 
 
 class Broker:
@@ -100,13 +82,13 @@ class Broker:
 
     Attributes:
         index: its place in the scene; its id in Kafka is one more.
-        source: what its host knows of the disks; ``disks`` are those of all brokers.
+        disks: those of all brokers.
         alive: whether the broker of an index is.
         up: whether it is in service; ``up_since`` since when. So with ``closed``, the fence.
-        factor, cause: what the host has set last.
-        fallback: the factor in force instead, while the lease is over.
+        factor, cause: what the host has set last; ``fallback`` the factor in force instead, while the lease is over.
         tap: the way of the produce limits of all clients.
         slowed: the way of those who write to affected topics, while the factor is for them only (``slowing``).
+        tell: is called with the name of what happens, and its facts.
     """
 
     def __init__(
@@ -119,7 +101,7 @@ class Broker:
         self._life = 0
         self._waiting: list[Client] = []
         self._flowing: list[Client] = []
-        self.watcher: Watcher[Any] = Watcher()
+        self.tell: Callable[..., None] = lambda event, *facts: None
         self.alive: Callable[[int], bool] = lambda index: True
         self.up, self.up_since, self.closed, self.closed_since = False, 0, False, 0
         # Lease.check() comes one interval early, since the next one comes only after that.
@@ -139,7 +121,7 @@ class Broker:
         self.tap, self.slowed = (Tap(scene.windows, scene.window_ms, mute) for _ in range(2))
         self.slowing = Slowing(scene.windows, scene.window_ms)
         self._affected: Affected | None = None
-        self.watcher.moved(self)
+        self.tell("moved")
         self.shim = SmallShim(scene.fence, self._set_factor)
         shim = cast("Shim", self.shim)
         self._loop = FactorLoop(shim, Guard(shim, events.clock), events.clock, self._memory)
@@ -168,13 +150,12 @@ class Broker:
         return lowered(client.plan.quota, part, self.settings.floor_bytes)
 
     def turns_back(self, client: Client) -> bool:
-        """Whether a request fails now; then the broker has the client try again."""
         if self._serves(client):
             return False
         client.turned_back_at = self._events.now
         client.held_since = client.held_since or self._events.now
         self._waiting.append(client)
-        self.watcher.turned_back(self, client)
+        self.tell("turned_back", client)
         return True
 
     def append(self, client: Client) -> int:
@@ -187,7 +168,7 @@ class Broker:
         rate, limit = self.slowing.use(plan.name, now).rate, self.limit(client)
         rate.record(plan.batch, now)
         mute = rate.throttle_ms(limit, now, cast=False)
-        self.watcher.appended(self, client, limit, mute)
+        self.tell("appended", client, limit, mute)
         return mute
 
     def flow(self, client: Client) -> None:
@@ -221,7 +202,7 @@ class Broker:
         self.slowing.affect(self._affected if by_topics else None, self._events.now)
         if changed:
             before, self.closed, self.closed_since = self.closed_since, closed, self._events.now
-            self.watcher.fence(self, self._events.now - before, for_all=affected is None)
+            self.tell("fence", self._events.now - before, affected is None)
         self._move()
         # Whose topic is no longer held may write though the fence stays closed.
         if changed or affected != self.slowing.affected:
@@ -234,7 +215,7 @@ class Broker:
         slowed = self.slowed.step(factor, held, now)
         moved = self.tap.step(factor if affected is None else 1.0, affected is None and held, now)
         if moved or slowed:
-            self.watcher.moved(self)
+            self.tell("moved")
             self._move_flows()
 
     def _move_flows(self) -> None:
@@ -250,7 +231,7 @@ class Broker:
             self._renewed = self._events.now
             self._loop.step(self._plugins, self.settings)
             self._events.after(self._interval + self._rnd.randrange(1, TAKE), lambda: self._host(life))
-            self.watcher.looked(self)
+            self.tell("looked")
 
     def _watch(self, life: int) -> None:
         if life == self._life:

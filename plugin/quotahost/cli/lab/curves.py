@@ -22,20 +22,13 @@ def in_utc(at: float) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which readings are wanted, and of how many volumes.
+    """Which readings of a history are wanted; empty names are all.
 
-    Attributes:
-        directory: the folder of the history, any path that Hadoop knows.
-        clusters, brokers: ids; empty for all.
-        volumes: names of volumes; empty for all.
-        since: the first time wanted; None for the oldest reading.
-        until: the time before which readings must be; None to include the newest.
-        worst: how many volumes are drawn, the worst ones.
-        recent: over how long fill rates are measured, up to the newest reading; None for a quarter of the readings'
-            span, a week at most.
+    ``until`` is the time before which readings must be. ``worst`` is how many volumes are drawn. ``recent`` is over how
+    long fill rates are measured, up to the newest reading; None for a quarter of the readings' span, a week at most.
     """
 
-    directory: str
+    directory: str  # any path that Hadoop knows
     clusters: tuple[str, ...] = ()
     brokers: tuple[str, ...] = ()
     volumes: tuple[str, ...] = ()
@@ -59,21 +52,14 @@ class Name(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """A volume's readings in one part of the report's time. All sizes are in bytes.
+    """A volume's readings in one part of the report's time, in bytes."""
 
-    Attributes:
-        at: the time of the last reading, in seconds since 1970.
-        low: the least that was consumed; ``high`` is the most, ``last`` the last reading.
-        capacity: at the last reading.
-        soft: the consumption at which the soft limit was reached then; None without one. ``hard`` alike.
-    """
-
-    at: float
+    at: float  # seconds since 1970, of the last reading; that has ``last``, ``capacity`` and the limits
     low: int
     high: int
     last: int
     capacity: int
-    soft: int | None
+    soft: int | None  # the consumption at which this limit is reached
     hard: int | None
 
 
@@ -81,7 +67,7 @@ class Bucket(NamedTuple):
 class Curve:
     """One volume over time: at least one bucket, oldest first.
 
-    ``fill_rate`` is bytes/s of late, by least squares; negative if it emptied, None if it isn't known.
+    ``fill_rate`` is bytes/s of late, by least squares; None if it isn't known.
     """
 
     name: Name
@@ -90,7 +76,6 @@ class Curve:
 
     @property
     def newest(self) -> Bucket:
-        """The newest bucket: its ``last`` is what is consumed now."""
         return self.buckets[-1]
 
     @property
@@ -111,10 +96,8 @@ class Curve:
         """Seconds until that many bytes are consumed at the present fill rate; 0 if they are, None if never."""
         if level is None:
             return None
-        left = level - self.newest.last
-        if left <= 0:
-            return 0.0
-        return left / self.fill_rate if self.fill_rate is not None and self.fill_rate > 0 else None
+        left, rate = level - self.newest.last, self.fill_rate or 0.0
+        return 0.0 if left <= 0 else left / rate if rate > 0 else None
 
     def show_when(self, level: int | None) -> str:
         """When a level is reached: ``in 3 d 4 h (2026-11-25 01:30)``; ``no limit`` if there is none."""
@@ -132,29 +115,18 @@ class Curve:
 
 
 class Use(NamedTuple):
-    """What one client used on one broker in a part of the time, of its quota in the whole cluster; bytes/s.
+    """What one client used on one broker in a part of the time, of its quota in the whole cluster; bytes/s."""
 
-    Attributes:
-        at: the begin, in seconds since 1970.
-        broker: where.
-        rate: in the mean.
-        demand: what it would have used if nothing had held it back; None for whatever it gets.
-        quota: the largest.
-    """
-
-    at: float
+    at: float  # when the part begins, in seconds since 1970
     broker: str
     rate: float
-    demand: float | None
+    demand: float | None  # what it would have used if nothing had held it back; None for whatever it gets
     quota: float
 
 
 @dataclass(frozen=True, slots=True)
 class ClientUse:
-    """One client (principal and client-id) of a cluster over time: at least one use, oldest first.
-
-    ``width`` is the seconds that each of the uses is about.
-    """
+    """One client of a cluster over time: at least one use, of ``width`` seconds each, oldest first."""
 
     cluster: str
     user: str
@@ -165,15 +137,10 @@ class ClientUse:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found in the history.
+    """What was found in the history, from the oldest to the newest reading.
 
-    Attributes:
-        question: what was asked.
-        since: the time of the oldest reading, in UTC; ``until`` is that of the newest.
-        recent: over how long the fill rates were measured, up to ``until``.
-        known: how many volumes reported in that time, drawn or not.
-        curves: the worst of them, worst first; for a replay all, by name.
-        clients: what clients used, for a replay; None where the history has no usage.
+    ``known`` is how many volumes reported, drawn or not. ``curves`` are the worst of them, worst first, with fill rates
+    over the last ``recent``; for a replay all, by name, and what clients used, None where the history has no usage.
     """
 
     question: Question
@@ -190,9 +157,7 @@ class Report:
 
     @property
     def clusters(self) -> list[str]:
-        """The ids of the clusters whose volumes are drawn, by name."""
         return sorted({curve.name.cluster for curve in self.curves})
 
     def title(self, curve: Curve) -> str:
-        """``broker 1: /dev/sdb``, after the cluster's name if the report is of several clusters."""
         return curve.name.title(several=len(self.clusters) > 1)

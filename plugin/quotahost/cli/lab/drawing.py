@@ -9,7 +9,7 @@ kinds go into pages as SVG in the page's own colours (``svg``), a volume's into 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from io import StringIO
 from itertools import groupby, pairwise
@@ -30,21 +30,14 @@ from quotahost.units.show import show_bytes
 
 # ``svg`` replaces each by the page's variable of the same name, so no two may be the same.
 COLOURS: Final = {
-    "line": "#1f6feb",
-    "soft": "#b87503",
-    "hard": "#d1242f",
-    "full": "#6e7781",
-    "text": "#40464f",
-    "grid": "#d8dee5",
-}
+    "line": "#1f6feb", "soft": "#b87503", "hard": "#d1242f", "full": "#6e7781", "text": "#40464f", "grid": "#d8dee5",
+}  # fmt: skip
 _SHADES: Final = {State.THROTTLE: COLOURS["soft"], State.PAUSE: COLOURS["hard"]}
-_RUN_SHADES: Final = {State.THROTTLE: "#e6a700", State.PAUSE: "#c0392b"}
 _THEN: Final[dict[str, Any]] = {"color": COLOURS["full"], "linewidth": 1.6, "linestyle": (0, (2, 1.5))}
 _NEW: Final[dict[str, Any]] = {"color": COLOURS["line"], "linewidth": 1.5}
 _AHEAD: Final = 0.3  # the forecast is drawn for at most this part of the time that the report spans
 _APART: Final = 0.075  # least distance of two labels, as a part of the axes' height
 _SILENT: Final = 5  # times the usual distance of two buckets: the line is broken
-_SILENT_PARTS: Final = 20  # parts of a replay without a reading: the line is broken
 _PARTS: Final = 500  # of a replay's time: about one for each two pixels
 _DPI: Final = 130
 _SECOND: Final = 1000 // STEP  # samples of a run
@@ -81,11 +74,11 @@ def _scale(axes: Any, top: float, levels: Levels, full: str) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(lambda value, _: show_bytes(value))
     above = 1.0 + _APART
-    known = [(level, name) for name, level in levels.items() if level is not None]
+    known = [(level, name == "full", name) for name, level in levels.items() if level is not None]
     # From the top down. The capacity comes first where a limit is equal to it.
-    for level, name in sorted(known, key=lambda item: (item[0], item[1] == "full"), reverse=True):
+    for level, is_full, name in sorted(known, reverse=True):
         above = min(level / top, above - _APART)
-        look = {"color": COLOURS[full if name == "full" else name], "fontsize": 8, "va": "center"}
+        look = {"color": COLOURS[full if is_full else name], "fontsize": 8, "va": "center"}
         axes.text(1.01, above, f"{name} {show_bytes(level)}", transform=axes.transAxes, **look)
 
 
@@ -100,11 +93,12 @@ def _limits(axes: Any, points: Sequence[At], names: Iterable[str]) -> None:
         axes.plot(at, known, drawstyle="steps-post", color=colour, linewidth=1.1, linestyle=style)
 
 
-def _unbroken(points: Sequence[At], longest: float) -> list[list[At]]:
-    """Parts without a longer silence, in seconds: no line is drawn over a time of which nothing is known."""
+def _unbroken(points: Sequence[At]) -> list[list[At]]:
+    """Parts without a long silence: no line is drawn over a time of which nothing is known."""
+    gaps = [late.at - early.at for early, late in pairwise(points)]
     parts = [[points[0]]]
-    for before, point in pairwise(points):
-        if point.at - before.at > longest:
+    for point, gap in zip(points[1:], gaps, strict=True):
+        if gap > _SILENT * median_high(gaps):
             parts.append([])
         parts[-1].append(point)
     return parts
@@ -116,10 +110,17 @@ def _spans(states: Iterable[tuple[State, float, float]]) -> list[tuple[State, fl
     return [(run[0][0], run[0][1], run[-1][2]) for run in runs]
 
 
+def _shade(axes: Any, spans: Iterable[tuple[State, float, float]], place: Callable[[float], Any]) -> None:
+    """Say by the background when a state throttles or pauses; ``place`` makes a place on the axis of a time."""
+    for state, begin, end in spans:
+        if state in _SHADES:
+            axes.axvspan(place(begin), place(end), color=_SHADES[state], alpha=0.13, linewidth=0)
+
+
 def svg(figure: Figure, salt: str) -> str:
     """The figure as an <svg>, whose colours are the page's variables ``--line``, ``--soft`` and so on.
 
-    ``figure`` is one of this module's; ``salt`` keeps its ids apart from those of other figures in the page.
+    ``salt`` keeps its ids apart from those of other figures in the page.
     """
     text = StringIO()
     # Text stays text: smaller, and the page's own font.
@@ -139,14 +140,12 @@ def svg(figure: Figure, salt: str) -> str:
 
 
 def draw_volume(curve: Curve, report: Report) -> Figure:
-    """One volume over time: its consumption, its limits, and how both go on."""
     newest = curve.newest
     # At least a second wide: matplotlib can't draw an axis of no length.
     end = max(report.until.timestamp() + _AHEAD * report.span.total_seconds(), newest.at + 1.0)
     figure, axes = _timeline(2.9, report.since, in_utc(end))
     _limits(axes, curve.buckets, ("capacity", "soft", "hard"))
-    gaps = [late.at - early.at for early, late in pairwise(curve.buckets)]
-    for part in _unbroken(curve.buckets, _SILENT * median_high(gaps) if gaps else 0.0):
+    for part in _unbroken(curve.buckets):
         at = [in_utc(bucket.at) for bucket in part]
         low, high = [bucket.low for bucket in part], [bucket.high for bucket in part]
         axes.fill_between(at, low, high, color=COLOURS["line"], alpha=0.25, linewidth=0)
@@ -197,11 +196,8 @@ def draw_factor(factor: ReplayedFactor, replay: Replay) -> Figure:
     # To the end of the time: the last factor is still in force there.
     points = [*points, points[-1]._replace(at=replay.until)]
     ends = [*(point.at for point in factor.points[1:]), replay.until]
-    for state, begin, end in _spans(
-        (Factor(point.new).state, point.at, end) for point, end in zip(factor.points, ends, strict=True)
-    ):
-        if state in _SHADES:
-            axes.axvspan(in_utc(begin), in_utc(end), color=_SHADES[state], alpha=0.13, linewidth=0)
+    states = ((Factor(point.new).state, point.at, end) for point, end in zip(factor.points, ends, strict=True))
+    _shade(axes, _spans(states), in_utc)
     at = [in_utc(point.at) for point in points]
     axes.plot(at, [point.then for point in points], drawstyle="steps-post", **_THEN)
     axes.plot(at, [point.new for point in points], drawstyle="steps-post", **_NEW)
@@ -211,9 +207,7 @@ def draw_factor(factor: ReplayedFactor, replay: Replay) -> Figure:
 
 def draw_use(volume: ReplayedVolume, replay: Replay) -> Figure:
     figure, axes = _timeline(2.9, in_utc(replay.since), in_utc(max(replay.until, replay.since + 1)))
-    points = volume.points[:: max(1, len(volume.points) // _PARTS)]
-    usual = (replay.until - replay.since) / max(1, min(_PARTS, len(points)))
-    for part in _unbroken(points, _SILENT_PARTS * usual):
+    for part in _unbroken(volume.points[:: max(1, len(volume.points) // _PARTS)]):
         _limits(axes, part, ("soft", "hard"))
         at = [in_utc(point.at) for point in part]
         axes.plot(at, [point.capacity for point in part], color=COLOURS["text"], linewidth=0.8)
@@ -250,16 +244,14 @@ def draw_run(recording: Recording, title: str, file: Path) -> None:
     disk.plot(seconds, [sample.used / 1e6 for sample in samples], color="#333333", label="consumed")
     levels = (recording.bounds.soft, "soft limit", State.THROTTLE), (recording.bounds.hard, "hard limit", State.PAUSE)
     for level, name, state in levels:
-        disk.axhline(level / 1e6, color=_RUN_SHADES[state], linestyle="dashed", linewidth=1, label=name)
+        disk.axhline(level / 1e6, color=_SHADES[state], linestyle="dashed", linewidth=1, label=name)
     factor.plot(seconds, [sample.factor for sample in samples], color="#333333", label="factor")
     for index, name in enumerate(recording.clients):
         sent = [sample.sent[index] for sample in samples[::_SECOND]]
         rates.plot(seconds[_SECOND::_SECOND], [(b - a) / 1e6 for a, b in pairwise(sent)], label=name)
     spans = _spans((sample.state, sample.ms, sample.ms + STEP) for sample in samples)
     for axes in (disk, factor, rates):
-        for state, begin, end in spans:
-            if state in _RUN_SHADES:
-                axes.axvspan(begin / 1000, end / 1000, color=_RUN_SHADES[state], alpha=0.12, linewidth=0)
+        _shade(axes, spans, lambda ms: ms / 1000)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     disk.set(ylabel="MB")

@@ -48,10 +48,7 @@ class NoHistory(QuotahostError):
 
 
 def start(name: str) -> SparkSession:
-    """Start Spark in this process; ``name`` is the application's.
-
-    Raises NoSpark if there is no Java that Spark runs on.
-    """
+    """Start Spark in this process; ``name`` is the application's. Raises NoSpark without a Java that Spark runs on."""
     try:
         return session(name, conf=_CONF, kafka=False)
     except (PySparkRuntimeError, FileNotFoundError):
@@ -70,15 +67,9 @@ def tasks(spark: SparkSession) -> tuple[int, int]:
 
 
 def worst(spark: SparkSession, question: Question, show_step: Step = lambda step: None) -> Report:
-    """The curves of the worst of the volumes asked for.
+    """The curves of the worst of the volumes asked for; ``show_step`` takes a line about each step before it begins.
 
-    Args:
-        spark: the session that reads the history.
-        question: which volumes, when, and how many.
-        show_step: takes a line about each step before it begins.
-
-    Raises:
-        NoHistory: there is no such reading; the message names the readings that there are.
+    Raises NoHistory if there is no such reading; the message names the readings that there are.
     """
     readings, since, until = _asked(spark, question, show_step)
     # A quarter of the span, from microseconds to seconds.
@@ -126,9 +117,7 @@ def with_clients(spark: SparkSession, report: Report, most: int = MOST_READINGS)
     if not system.exists(path):
         return report
     question = replace(report.question, since=report.since, until=None)
-    rows = _within(_read(spark, USAGE_COLUMNS, directory), question).where(F.col("at") <= F.lit(report.until))
-    if question.clusters:
-        rows = rows.where(F.col("cluster").isin(list(question.clusters)))
+    rows = _fitting(_read(spark, USAGE_COLUMNS, directory), question).where(F.col("at") <= F.lit(report.until))
     rates = rows.groupBy(*_CLIENT).agg(F.expr("sum(rate) AS total"), F.expr("count(*) AS minutes"))
     busiest = rates.orderBy(F.desc("total"), *_CLIENT).limit(MOST_CLIENTS).collect()
     if not busiest:
@@ -144,10 +133,7 @@ def with_clients(spark: SparkSession, report: Report, most: int = MOST_READINGS)
 
 def readings_asked(spark: SparkSession, question: Question) -> DataFrame:
     """The readings asked for. Folders of other days are not opened, and a folder may be deleted meanwhile."""
-    rows = _within(_read(spark, COLUMNS, question.directory), question)
-    for column, names in _names(question).items():
-        rows = rows.where(F.col(column).isin(list(names)))
-    return rows
+    return _fitting(_read(spark, COLUMNS, question.directory), question)
 
 
 def _asked(spark: SparkSession, question: Question, show_step: Step) -> tuple[DataFrame, int, int]:
@@ -167,21 +153,20 @@ def _asked(spark: SparkSession, question: Question, show_step: Step) -> tuple[Da
 
 def _days_asked(spark: SparkSession, question: Question) -> list[date]:
     """The days that the question is about and for which the history has a folder, oldest first."""
-    system, path = _hadoop(spark, question.directory)
+    place = question.directory
+    system, path = _hadoop(spark, place)
     if not system.exists(path):
-        raise NoHistory(
-            f"{question.directory} doesn't exist; name the folder that was given to the pipeline as --history"
-        )
+        raise NoHistory(f"{place} doesn't exist; name the folder that was given to the pipeline as --history")
     folders = (_DAY.fullmatch(entry.getPath().getName()) for entry in system.listStatus(path))
     days = sorted(date.fromisoformat(match[1]) for match in folders if match)
     if not days:
-        raise NoHistory(f"{question.directory} holds no readings; the pipeline writes the first soon after its start")
+        raise NoHistory(f"{place} holds no readings; the pipeline writes the first soon after its start")
     since = question.since.astimezone(UTC).date() if question.since else date.min
     # ``until`` is excluded: midnight belongs to the day before.
     last = (question.until - timedelta(microseconds=1)).astimezone(UTC).date() if question.until else date.max
     asked = [day for day in days if since <= day <= last]
     if not asked:
-        raise NoHistory(f"no readings in that time: {question.directory} has them from {days[0]} to {days[-1]}")
+        raise NoHistory(f"no readings in that time: {place} has them from {days[0]} to {days[-1]}")
     return asked
 
 
@@ -192,10 +177,8 @@ def _no_readings(spark: SparkSession, question: Question, day: date) -> NoHistor
         if rows.where(F.col(column).isin(list(names))).isEmpty():
             others = [row[0] for row in rows.select(column).distinct().orderBy(column).limit(_MOST_NAMES + 1).collect()]
             more = ", ..." if len(others) > _MOST_NAMES else ""
-            there = ", ".join(map(printable, others[:_MOST_NAMES])) + more
-            return NoHistory(
-                f"no readings of {column} {' or '.join(names)}; on {day} there are those of {there or 'none'}"
-            )
+            there = ", ".join(map(printable, others[:_MOST_NAMES])) + more or "none"
+            return NoHistory(f"no readings of {column} {' or '.join(names)}; on {day} there are those of {there}")
     return NoHistory("no readings fit all of what was asked for together")
 
 
@@ -204,13 +187,15 @@ def _names(question: Question) -> dict[str, Collection[str]]:
     return {column: asked for column, asked in names.items() if asked}
 
 
-def _within(rows: DataFrame, question: Question) -> DataFrame:
+def _fitting(rows: DataFrame, question: Question) -> DataFrame:
     if question.since is not None:
         since = question.since.astimezone(UTC)
         rows = rows.where((F.col("day") >= F.lit(since.date())) & (F.col("at") >= F.lit(since)))
     if question.until is not None:
         until = question.until.astimezone(UTC)
         rows = rows.where((F.col("day") <= F.lit(until.date())) & (F.col("at") < F.lit(until)))
+    for column, names in _names(question).items():
+        rows = rows.where(F.col(column).isin(list(names)))
     return rows
 
 
@@ -235,14 +220,10 @@ def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
     as much time as ``recent`` has passed at its present fill rate. So the ranking finds a full volume that stands
     still as well as an emptier one that fills fast.
 
-    Args:
-        readings: rows of quotahost.pipeline.history.COLUMNS.
-        newest: the end of the recent part, in microseconds since 1970.
-        recent: the length of the recent part, in microseconds.
-
-    Returns:
-        cluster, broker, volume; ``rate``, the fill rate in bytes/s by least squares, null with readings of one time
-        only; ``expected``, the share described above; ``known``, how many volumes there are.
+    ``readings`` are rows of quotahost.pipeline.history.COLUMNS. The recent part ends at ``newest``, in microseconds
+    since 1970, and is ``recent`` microseconds long. The rows have cluster, broker, volume; ``rate``, the fill rate in
+    bytes/s by least squares, null with readings of one time only; ``expected``, the share described above; ``known``,
+    how many volumes there are.
     """
     seconds = f"(unix_micros(at) - {newest}L) / 1e6D"  # since the newest, so that doubles keep their digits
     rows = readings.where(F.expr(f"unix_micros(at) BETWEEN {newest - recent}L AND {newest}L"))
@@ -253,45 +234,33 @@ def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
         F.expr(f"regr_slope(CAST(consumed AS DOUBLE), {seconds}) AS rate"),
     )
     ahead = f"consumed + greatest(coalesce(rate, 0D), 0D) * {recent / 1e6}D"
-    return latest.select(
-        *_VOLUME,
-        "rate",
-        # A volume with no room at all, whose limit is at 0 bytes, comes first.
-        F.expr(f"coalesce(try_divide({ahead}, room), double('infinity')) AS expected"),
-        F.expr("count(*) OVER () AS known"),
-    ).orderBy(F.desc("expected"), *_VOLUME)
+    # A volume with no room at all, whose limit is at 0 bytes, comes first.
+    expected = F.expr(f"coalesce(try_divide({ahead}, room), double('infinity')) AS expected")
+    known = F.expr("count(*) OVER () AS known")
+    return latest.select(*_VOLUME, "rate", expected, known).orderBy(F.desc("expected"), *_VOLUME)
 
 
 def buckets(readings: DataFrame, names: Sequence[Name] | None, since: int, width: int) -> DataFrame:
     """The readings of these volumes by parts of the time, in any order; parts without readings have no row.
 
-    Args:
-        readings: rows of quotahost.pipeline.history.COLUMNS.
-        names: at least one; None for all volumes.
-        since: the begin of the first part, in microseconds since 1970; earlier readings are left out.
-        width: the length of a part, in microseconds.
-
-    Returns:
-        cluster, broker, volume; ``at`` in microseconds since 1970, of the last reading of the part; ``low``, ``high``
-        and ``last`` consumed; ``capacity``, ``soft`` and ``hard`` as at the last.
+    ``readings`` are rows of quotahost.pipeline.history.COLUMNS; without ``names`` those of all volumes count. The first
+    part begins at ``since``, in microseconds since 1970, and each is ``width`` microseconds long. The rows have the
+    name; ``at`` in microseconds since 1970, of the last reading of the part; ``low``, ``high`` and ``last`` consumed;
+    ``capacity``, ``soft`` and ``hard`` as at the last.
     """
     if names is not None:
         # By each column alone, by which Parquet can skip row groups, and by the three together.
         for column, values in zip(_VOLUME, zip(*names, strict=True), strict=True):
             readings = readings.where(F.col(column).isin(sorted(set(values))))
         readings = readings.where(F.struct(*_VOLUME).isin([F.struct(*map(F.lit, name)) for name in names]))
-    last = {"last": "consumed", "capacity": "capacity", "soft": "soft", "hard": "hard"}
-    return (
-        readings.where(F.expr(f"unix_micros(at) >= {since}L"))
-        .groupBy(*_VOLUME, F.expr(f"(unix_micros(at) - {since}L) div {width}L AS bucket"))
-        .agg(
-            F.expr("unix_micros(max(at)) AS at"),
-            F.expr("min(consumed) AS low"),
-            F.expr("max(consumed) AS high"),
-            *(F.expr(f"max_by({column}, at) AS {name}") for name, column in last.items()),
-        )
-        .drop("bucket")
-    )
+    columns = ["unix_micros(max(at)) AS at", "min(consumed) AS low", "max(consumed) AS high"]
+    columns += [
+        "max_by(consumed, at) AS last",
+        *(f"max_by({name}, at) AS {name}" for name in ("capacity", "soft", "hard")),
+    ]
+    part = F.expr(f"(unix_micros(at) - {since}L) div {width}L AS bucket")
+    parts = readings.where(F.expr(f"unix_micros(at) >= {since}L")).groupBy(*_VOLUME, part)
+    return parts.agg(*map(F.expr, columns)).drop("bucket")
 
 
 def _curves(parts: DataFrame) -> dict[Name, tuple[Bucket, ...]]:
@@ -306,10 +275,9 @@ def _curves(parts: DataFrame) -> dict[Name, tuple[Bucket, ...]]:
 
 def _clients(rows: DataFrame, width: float) -> tuple[ClientUse, ...]:
     part = F.expr(f"bigint(floor(unix_micros(at) / {width * 1e6:.0f}D))").alias("part")
+    demand = F.expr("IF(count(demand) = count(1), max(demand), NULL) AS demand")
     parts = rows.groupBy(*_CLIENT, "broker", part).agg(
-        F.expr("avg(rate) AS rate"),
-        F.expr("IF(count(demand) = count(1), max(demand), NULL) AS demand"),
-        F.expr("max(quota) AS quota"),
+        F.avg("rate").alias("rate"), demand, F.max("quota").alias("quota")
     )
     collected = sorted(parts.collect(), key=lambda row: (*row[:3], row["part"], row["broker"]))
     return tuple(

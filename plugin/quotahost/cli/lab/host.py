@@ -22,7 +22,7 @@ from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.volume_evaluation import Scoped, VolumeEvaluation
 from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
-from quotahost.model.volumes import Affected
+from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
@@ -35,33 +35,31 @@ Put = Callable[[float, str, Affected | None], None]
 
 
 class SmallShim:
-    """What a host's decisions need of ``quotahost.broker.host.protocol.Shim``.
-
-    Attributes:
-        failed: the plugin that failed last; "" if none has.
-    """
+    """What a host's decisions need of ``quotahost.broker.host.protocol.Shim``."""
 
     def __init__(self, fence: bool = True, put: Put = lambda value, cause, affected: None) -> None:
         """``put`` takes each new factor, its cause, and the topics that it is for."""
         self._fence, self._put = fence, put
-        self.failed = ""
+        self.failed = ""  # the plugin that failed last
 
     def broker(self) -> dict[str, str]:
         """No id: the metrics of the broker's own volumes would cost as much as all the rest."""
         return {}
 
     def fence(self) -> bool:
-        """Whether a PAUSE is held."""
         return self._fence
 
     def factor(self) -> Factor:
-        """A new broker begins open."""
-        return Factor(1.0)
+        return Factor(1.0)  # a new broker begins open
 
     def set_factor(
-        self, value: float, cause: str, affected: Affected | None = None, full: bool = False, budgets: object = ()
-    ) -> None:
-        """From now on; nothing played has a budget of storage."""
+        self, value: float, cause: str, affected: Affected | None = None, full: bool = False,
+        budgets: Sequence[SlowedBudget] = (),
+    ) -> None:  # fmt: skip
+        """From now on. Where a budget of storage is played it is alone, so its writers are all whom anything slows."""
+        for budget in budgets:
+            value, cause, held = budget.factor, budget.place, budget.topics if budget.factor <= 0 else frozenset[str]()
+            affected = Affected(dict.fromkeys(budget.topics, budget.place), held)
         self._put(value, cause, affected)
 
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
@@ -125,8 +123,7 @@ def quiet() -> Iterator[None]:
 class Host:
     """What a host decides on volumes that it is told, as if it were one broker's, and how far limits follow it.
 
-    Attributes:
-        factor: decided on last, 0.0 to 1.0; of no effect where the factor is in shadow.
+    ``factor`` is what it decided on last, 0.0 to 1.0; of no effect where the factor is in shadow.
     """
 
     def __init__(self, settings: Settings, windows: tuple[int, int], clock: Callable[[], float]) -> None:
@@ -139,32 +136,28 @@ class Host:
         policy = policy_of(settings, 0, clock)
         self._policy = (policy.context.name, cast("QuotaPolicy", policy.plugin))
         self._tap = Tap(*windows, max_mute_ms=int(settings.max_mute.total_seconds() * 1000))
-        self._enforced = bool(settings.factor_source) and not settings.shadow.factor
-        self._share = self.factor = 1.0
+        self._share = self.factor = self._enforced = 1.0
 
     @property
     def failed(self) -> bool:
-        return bool(self._shim.failed)
+        return self._shim.failed != ""
 
     def know(self, volumes: Iterable[Volume]) -> None:
         self._volumes = ClusterVolumes(tuple(volumes))
 
     def decide(self) -> None:
         share = self._settings.pause_resume_free_share
-        evaluated, _ = self._evaluation.evaluate(self._volumes, self._policy, share, self._enforced_factor)
+        evaluated, _ = self._evaluation.evaluate(self._volumes, self._policy, share, self._enforced)
         self._in_force.replace(Scoped(evaluated.factor))
         self.factor = self._in_force.value if self._settings.factor_source else 1.0
-        held = self._enforced_factor <= 0
-        self._tap.step(self._enforced_factor, held, int(self._clock() * 1000))
+        self._enforced = 1.0 if self._settings.shadow.factor else self.factor
+        held = self._enforced <= 0
+        self._tap.step(self._enforced, held, int(self._clock() * 1000))
         self._share = 0.0 if held else self._tap.value
 
     def _show(self, policy: tuple[str, QuotaPolicy] | None, factors: Sequence[tuple[Volume, float]]) -> None:
         """In place of ``VolumeLimits``, which shows them in a broker."""
         self._factors = {(volume.broker, volume.name): factor for volume, factor in factors}
-
-    @property
-    def _enforced_factor(self) -> float:
-        return self.factor if self._enforced else 1.0
 
     def factor_of(self, volume: Key) -> float:
         """The factor of one volume; 1 while it isn't known."""

@@ -8,6 +8,7 @@ markup already.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -47,27 +48,18 @@ def report_page(report: Report, drawn: Drawn = lambda count: None) -> str:
 
 
 def replay_page(replay: Replay, name: str, tables: Sequence[Table], drawn: Drawn = lambda count: None) -> str:
-    """A replay's whole page.
+    """A replay's whole page, of the properties file of this ``name``; ``tables`` are the same as in the terminal.
 
-    Args:
-        replay: what the settings would have done.
-        name: of the properties file.
-        tables: the same as in the terminal.
-        drawn: called after each figure, with the number of figures drawn so far.
+    ``drawn`` is called after each figure, with the number of figures drawn so far.
     """
+    draw = [(f"Factor of {replay.whose(factor)}", partial(draw_factor, factor)) for factor in replay.factors[:MOST]]
+    draw += [(volume.name.title(replay.several), partial(draw_use, volume)) for volume in replay.volumes[:MOST]]
     figures: list[tuple[str, Markup]] = []
-    for number, factor in enumerate(replay.factors[:MOST]):
-        title = f"Factor of {replay.whose(factor)}"
-        figures.append((title, _figure(draw_factor(factor, replay), f"f{number}", title)))
+    for title, figure in draw:
+        figures.append((title, _figure(figure(replay), f"f{len(figures)}", title)))
         drawn(len(figures))
-    for number, volume in enumerate(replay.volumes[:MOST]):
-        title = volume.name.title(replay.several)
-        figures.append((title, _figure(draw_use(volume, replay), f"v{number}", title)))
-        drawn(len(figures))
-    since, until = in_utc(replay.since), in_utc(replay.until)
-    return _render(
-        "replay.html", name=name, since=since, until=until, notes=replay.notes, tables=tables, figures=figures
-    )
+    times = {"since": in_utc(replay.since), "until": in_utc(replay.until)}
+    return _render("replay.html", name=name, notes=replay.notes, tables=tables, figures=figures, **times)
 
 
 def sparkline(curve: Curve) -> Sparkline:
@@ -100,12 +92,10 @@ def _figure(figure: Any, salt: str, label: str) -> Markup:
 
 
 def _render(template: str, **values: object) -> str:
+    # A misspelt name in a template fails instead of showing nothing.
     templates = Environment(
-        loader=PackageLoader("quotahost.cli.lab", "."),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,  # a misspelt name in the template fails instead of showing nothing
-    )
+        loader=PackageLoader("quotahost.cli.lab", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )  # fmt: skip
     templates.filters["printable"] = printable
     return templates.get_template(template).render(words=show, **values)

@@ -17,13 +17,13 @@ last counts until it is heard of again.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import ceil, exp, inf
 from typing import Final, NamedTuple
 
-from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Report
+from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Report
 from quotahost.cli.lab.host import Host, Key, quiet
 from quotahost.model import Factor, Limit, LimitType, State, Volume
 from quotahost.model.volumes import byte_limits
@@ -57,19 +57,13 @@ class StateTimes:
     paused: bool = False  # now
 
     def add(self, at: float, factor: float, seconds: float) -> None:
-        """The factor was this from then on, for so many seconds."""
         state = Factor(factor).state
-        if state is State.OPEN:
-            self.open_s += seconds
-        elif state is State.THROTTLE:
-            self.throttle_s += seconds
-        else:
-            self.pause_s += seconds
-            if not self.paused:
-                self.pauses += 1
-                self.first_pause = at if self.first_pause is None else self.first_pause
-        self.lowest = min(self.lowest, factor)
-        self.paused = state is State.PAUSE
+        span = f"{state.lower()}_s"
+        setattr(self, span, getattr(self, span) + seconds)
+        if state is State.PAUSE and not self.paused:
+            self.pauses += 1
+            self.first_pause = at if self.first_pause is None else self.first_pause
+        self.lowest, self.paused = min(self.lowest, factor), state is State.PAUSE
 
 
 class FactorPoint(NamedTuple):
@@ -116,15 +110,10 @@ class ReplayedClient:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What the settings would have done.
+    """What the settings would have done, from the first to the last reading, by looks ``step`` seconds apart.
 
-    Attributes:
-        since, until: the first and the last reading.
-        step: seconds between two looks at the volumes.
-        factors: by cluster and broker.
-        volumes: those that would have been paused or slowed longest first.
-        clients: those that were or would have been held back, the longest paused first.
-        notes: sentences about what the answer leaves out.
+    ``volumes`` and ``clients`` are those that were or would have been held back longest first, and of clients no
+    others. ``notes`` say what the answer leaves out.
     """
 
     since: float
@@ -176,8 +165,12 @@ def play(report: Report, plan: Plan) -> Replay:
     since, until = report.since.timestamp(), report.until.timestamp()
     now = since
     factors = tuple(_factors(report, plan, lambda: now))
-    step = _step(plan.new, until - since, max(len(factor.volumes) for factor in factors))
-    silent = max(plan.new.validity.total_seconds(), _SILENT * step, _SILENT * _apart(report.curves))
+    steps = max(_LEAST_STEPS, min(_MOST_STEPS, _QUESTIONS // max(len(factor.volumes) for factor in factors)))
+    step = max(plan.new.factor_interval.total_seconds(), (until - since) / steps)
+    # Between two readings, in the mean of the volume that is read most often.
+    several = [curve for curve in report.curves if len(curve.buckets) > 1]
+    apart = min(((c.newest.at - c.buckets[0].at) / (len(c.buckets) - 1) for c in several), default=0.0)
+    silent = max(plan.new.validity.total_seconds(), _SILENT * step, _SILENT * apart)
     with quiet():
         last = ceil((until - since) / step)
         for number in range(last + 1):
@@ -189,45 +182,23 @@ def play(report: Report, plan: Plan) -> Replay:
     clients = [replayed_client(client, _points(client, factors), until) for client in report.clients or ()]
     held = [client for client in clients if any((*client.then, *client.new))]
     held.sort(key=lambda c: (-c.new.paused_s, -c.new.slowed_s, c.user, c.client))
-    notes = [*_notes(plan, volumes, any(factor.failed for factor in factors))]
-    if report.clients is None:
-        notes.append("the history has no usage of that time, so it isn't known which clients would have been slowed")
-    return Replay(since, until, step, factors, tuple(volumes), tuple(held), tuple(notes))
+    notes = tuple(_notes(plan, report, volumes, any(host.failed for factor in factors for host in factor.hosts)))
+    return Replay(since, until, step, factors, tuple(volumes), tuple(held), notes)
 
 
 def _factors(report: Report, plan: Plan, clock: Callable[[], float]) -> Iterator[ReplayedFactor]:
-    limits = _own_limits(plan.new, [curve.name for curve in report.curves])
+    storage = plan.new.static.storage
+    # Only names of volumes are matched: the history doesn't tell which log directory lies on which volume.
+    own = match(storage.overrides, sorted({curve.name.volume for curve in report.curves}), {}).limits
     volumes: dict[tuple[str, str], list[ReplayedVolume]] = {}
     for curve in report.curves:
+        soft, hard = own.get(curve.name.volume, (None, None))
+        limits = soft or plan.new.storage_soft, hard or plan.new.storage_hard
         broker = curve.name.broker if plan.new.factor_source == _LOCAL else ""
-        volumes.setdefault((curve.name.cluster, broker), []).append(ReplayedVolume(curve, limits[curve.name]))
+        volumes.setdefault((curve.name.cluster, broker), []).append(ReplayedVolume(curve, limits))
     for cluster, broker in sorted(volumes):
         then, new = (Host(settings, plan.windows, clock) for settings in (plan.then, plan.new))
         yield ReplayedFactor(cluster, broker, volumes[cluster, broker], then, new)
-
-
-def _own_limits(settings: Settings, names: Iterable[Name]) -> dict[Name, Limits]:
-    """The limits that these settings give to each volume: those of ``static.storage.overrides``, else the broker's.
-
-    Only names of volumes are matched: the history doesn't tell which log directory lies on which volume.
-    """
-    matched = match(settings.static.storage.overrides, sorted({name.volume for name in names}), {}).limits
-    limits = {}
-    for name in names:
-        soft, hard = matched.get(name.volume, (None, None))
-        limits[name] = soft or settings.storage_soft, hard or settings.storage_hard
-    return limits
-
-
-def _step(settings: Settings, span: float, volumes: int) -> float:
-    steps = max(_LEAST_STEPS, min(_MOST_STEPS, _QUESTIONS // volumes))
-    return max(settings.factor_interval.total_seconds(), span / steps)
-
-
-def _apart(curves: Iterable[Curve]) -> float:
-    """Seconds between two readings, in the mean of the volume that is read most often."""
-    several = [curve for curve in curves if len(curve.buckets) > 1]
-    return min(((c.newest.at - c.buckets[0].at) / (len(c.buckets) - 1) for c in several), default=0.0)
 
 
 def _points(client: ClientUse, factors: Sequence[ReplayedFactor]) -> Sequence[FactorPoint]:
@@ -237,7 +208,7 @@ def _points(client: ClientUse, factors: Sequence[ReplayedFactor]) -> Sequence[Fa
     return min(concerned, key=lambda f: (f.new.open_s, f.then.open_s)).points if concerned else ()
 
 
-def _notes(plan: Plan, volumes: list[ReplayedVolume], failed: bool) -> Iterator[str]:
+def _notes(plan: Plan, report: Report, volumes: list[ReplayedVolume], failed: bool) -> Iterator[str]:
     if not plan.new.factor_source:
         yield "these settings name no factor.source, so no volume would have slowed anybody"
     elif plan.new.shadow.factor:
@@ -250,64 +221,56 @@ def _notes(plan: Plan, volumes: list[ReplayedVolume], failed: bool) -> Iterator[
         yield "these settings give no limits to any of the volumes"
     if plan.new.factor_scope == "topics":
         yield "factor.scope=topics: the history has no topics, so a volume's growth follows its own factor"
-    if any(volume.estimated for volume in volumes):
+    if any(volume.growth.estimated for volume in volumes):
         yield "estimated: clients were paused then; what they would have written is as before that PAUSE"
     if failed:
         yield "the policy failed for a volume, which was left out then"
+    if report.clients is None:
+        yield "the history has no usage of that time, so it isn't known which clients would have been slowed"
 
 
 # ---- on the way through the history ----
 
 
 class ReplayedFactor:
-    """One factor, then and with the new settings, and the volumes that it depends on.
+    """One factor, as it was by the recorded consumption (``then``) and would have been, and the volumes that decide.
 
     Attributes:
         cluster, broker: whose it is; ``broker`` is "" for all of the cluster.
-        volumes: with a reading or without.
-        then, new: as it was by the recorded consumption, and as it would have been.
         unknown_s: seconds in which no volume was known.
         points: each change.
     """
 
     def __init__(self, cluster: str, broker: str, volumes: list[ReplayedVolume], then: Host, new: Host) -> None:
-        self.cluster, self.broker, self.volumes = cluster, broker, volumes
+        self.cluster, self.broker, self.volumes, self.hosts = cluster, broker, volumes, (then, new)
         self.then, self.new, self.unknown_s = StateTimes(), StateTimes(), 0.0
         self.points: list[FactorPoint] = []
-        self._then, self._new = then, new
         self._known = frozenset[Key]()
 
-    @property
-    def failed(self) -> bool:
-        return self._then.failed or self._new.failed
-
     def step(self, now: float, seconds: float, silent: float) -> None:
+        then, new = self.hosts
         taken = [volume.take(now) for volume in self.volumes]
         known = [volume for volume in self.volumes if volume.known(now, silent)]
         keys = frozenset(volume.key for volume in known)
         if any(taken) or keys != self._known:
             self._known = keys
-            self._then.know(volume.as_recorded() for volume in known)
-            self._new.know(volume.as_would_be() for volume in known)
+            then.know(volume.as_recorded() for volume in known)
+            new.know(volume.as_would_be() for volume in known)
         if known:
-            self._then.decide()
-            self._new.decide()
-            self._count(now, seconds, known)
+            for host, times in ((then, self.then), (new, self.new)):
+                host.decide()
+                times.add(now, host.factor, seconds)
+            for volume in known:
+                volume.then.add(now, then.factor_of(volume.key), seconds)
+                volume.new.add(now, new.factor_of(volume.key), seconds)
+            point = FactorPoint(now, then.factor, new.factor)
+            if not self.points or self.points[-1][1:] != point[1:]:
+                self.points.append(point)
         else:
             self.unknown_s += seconds
         for volume in self.volumes:
-            volume.then_s += self._then.share_of(volume.key) * seconds
-            volume.new_s += self._new.share_of(volume.key) * seconds
-
-    def _count(self, now: float, seconds: float, known: list[ReplayedVolume]) -> None:
-        point = FactorPoint(now, self._then.factor, self._new.factor)
-        if not self.points or self.points[-1][1:] != point[1:]:
-            self.points.append(point)
-        self.then.add(now, point.then, seconds)
-        self.new.add(now, point.new, seconds)
-        for volume in known:
-            volume.then.add(now, self._then.factor_of(volume.key), seconds)
-            volume.new.add(now, self._new.factor_of(volume.key), seconds)
+            volume.then_s += then.share_of(volume.key) * seconds
+            volume.new_s += new.share_of(volume.key) * seconds
 
 
 class ReplayedVolume:
@@ -325,7 +288,7 @@ class ReplayedVolume:
         self.name, self._buckets, self._limits = curve.name, curve.buckets, limits
         self.key: Key = curve.name.broker, curve.name.volume
         self._taken, self._since = 0, 0.0
-        self._growth = Growth(curve.buckets[0].last)
+        self.growth = Growth(curve.buckets[0].last)
         self.then, self.new = StateTimes(), StateTimes()
         self.then_s = self.new_s = 0.0
         self.points: list[UsePoint] = []
@@ -343,28 +306,24 @@ class ReplayedVolume:
     def peak_new(self) -> int:
         return max(point.new for point in self.points)
 
-    @property
-    def estimated(self) -> bool:
-        return self._growth.estimated
-
     def take(self, now: float) -> bool:
+        """Go on to the newest reading of this time; False if there is none after the last one."""
         before = self._taken
-        while self._taken < len(self._buckets) and self._buckets[self._taken].at <= now:
-            self._taken += 1
+        self._taken = bisect_right(self._buckets, now, lo=before, key=lambda bucket: bucket.at)
         if self._taken == before:
             return False
         newest = self._bucket
         if before:
-            self._growth.add(newest.last, now - self._since, self.then_s, self.new_s)
+            self.growth.add(newest.last, now - self._since, self.then_s, self.new_s)
         else:
-            self._growth = Growth(newest.last)
+            self.growth = Growth(newest.last)
         self._since, self.then_s, self.new_s = now, 0.0, 0.0
         new = self.as_would_be()
         if self.full_at is None and newest.last < newest.capacity <= new.consumed:
             self.full_at = newest.at
         limits = byte_limits(new, new.soft, new.hard)
-        soft, hard = (limits.soft, limits.hard) if limits else (None, None)
-        self.points.append(UsePoint(newest.at, newest.last, new.consumed, newest.capacity, soft, hard))
+        levels = (limits.soft, limits.hard) if limits else (None, None)
+        self.points.append(UsePoint(newest.at, newest.last, new.consumed, newest.capacity, *levels))
         return True
 
     def known(self, now: float, silent: float) -> bool:
@@ -373,13 +332,12 @@ class ReplayedVolume:
     def as_recorded(self) -> Volume:
         """As it was read, with the limits that were published with it."""
         newest = self._bucket
-        soft, hard = (
-            None if level is None else Limit(LimitType.CONSUMED_BYTES, level) for level in (newest.soft, newest.hard)
-        )
+        levels = newest.soft, newest.hard
+        soft, hard = (None if level is None else Limit(LimitType.CONSUMED_BYTES, level) for level in levels)
         return Volume(*self.key, newest.capacity, newest.last, soft, hard)
 
     def as_would_be(self) -> Volume:
-        return Volume(*self.key, self._bucket.capacity, int(self._growth.used), *self._limits)
+        return Volume(*self.key, self._bucket.capacity, int(self.growth.used), *self._limits)
 
     @property
     def _bucket(self) -> Bucket:
@@ -398,23 +356,16 @@ class Growth:
         self._gained = self._open_s = 0.0
 
     def add(self, used: int, seconds: float, then_s: float, new_s: float) -> None:
-        """Take the next reading.
+        """Take the next reading: bytes consumed as recorded, so many seconds after the last one.
 
-        Args:
-            used: bytes consumed, as recorded.
-            seconds: since the last reading.
-            then_s: seconds at full share that are worth the shares then.
-            new_s: the same with the new settings.
+        ``then_s`` is how many seconds at full share are worth the shares then, ``new_s`` with the new settings.
         """
         more, self._then = used - self._then, used
         if then_s < _LEAST_SHARE * seconds:
             # No factor stops what comes now: a reassignment, or exempt clients.
             self.used += more + self._missed(then_s, new_s)
-        elif more < 0:
-            self.used += more
         else:
-            self.used += more * (new_s / then_s if new_s != then_s else 1.0)
-        if then_s >= _LEAST_SHARE * seconds:
+            self.used += more * (new_s / then_s if more > 0 and new_s != then_s else 1.0)
             kept = exp(-then_s / _MEMORY)
             self._gained, self._open_s = self._gained * kept + max(0, more), self._open_s * kept + then_s
         self.used = max(0.0, self.used)
@@ -433,40 +384,34 @@ class Growth:
 def replayed_client(client: ClientUse, factors: Sequence[FactorPoint], until: float) -> ReplayedClient:
     """For how long these factors held a client back, until then."""
     then, new = [0.0, 0.0], [0.0, 0.0]
-    for begin, end, wanted, quota in _windows(client, factors, until):
-        for point, length in _parts(factors, begin, end):
+    # From when on it wanted how much on all brokers together.
+    parts = [(at, list(uses)) for at, uses in groupby(client.uses, key=lambda use: use.at)]
+    for (at, uses), (following, _) in pairwise([*parts, (until, [])]):
+        end = min(at + client.width, following)
+        index = _index(factors, end)
+        if index >= 0 and factors[index].then <= 0:  # it is silent from then on because it was paused
+            end = following
+        wanted = sum(inf if use.demand is None else use.demand for use in uses)
+        quota = max(use.quota for use in uses)
+        for point, length in _parts(factors, at, end):
             for seconds, factor in ((then, point.then), (new, point.new)):
                 if factor <= 0 < wanted:
                     seconds[1] += length
                 elif factor < 1 and wanted > quota * factor:
                     seconds[0] += length
-    rate = sum(use.rate for use in client.uses) / len({use.at for use in client.uses})
+    rate = sum(use.rate for use in client.uses) / len(parts)
     brokers = tuple(sorted({use.broker for use in client.uses}))
     return ReplayedClient(client.cluster, client.user, client.client, brokers, rate, HeldBack(*then), HeldBack(*new))
 
 
-def _windows(
-    client: ClientUse, factors: Sequence[FactorPoint], until: float
-) -> Iterator[tuple[float, float, float, float]]:
-    """From when to when a client wanted how much, in bytes/s on all brokers together, and its quota."""
-    parts = [(at, list(uses)) for at, uses in groupby(client.uses, key=lambda use: use.at)]
-    for (at, uses), (following, _) in pairwise([*parts, (until, [])]):
-        end = min(at + client.width, following)
-        wanted = sum(inf if use.demand is None else use.demand for use in uses)
-        index = _index(factors, end)
-        silent = index >= 0 and factors[index].then <= 0  # because it was paused then
-        yield at, following if silent else end, wanted, max(use.quota for use in uses)
-
-
 def _parts(factors: Sequence[FactorPoint], begin: float, end: float) -> Iterator[tuple[FactorPoint, float]]:
     """The factors in force from then to then, each with its seconds."""
-    index = max(0, _index(factors, begin))
-    while index < len(factors) and factors[index].at < end:
-        following = factors[index + 1].at if index + 1 < len(factors) else end
-        length = min(end, following) - max(begin, factors[index].at)
+    inside = factors[max(0, _index(factors, begin)) : _index(factors, end) + 1]
+    for at, factor in enumerate(inside):
+        following = inside[at + 1].at if at + 1 < len(inside) else end
+        length = following - max(begin, factor.at)
         if length > 0:
-            yield factors[index], length
-        index += 1
+            yield factor, length
 
 
 def _index(factors: Sequence[FactorPoint], at: float) -> int:

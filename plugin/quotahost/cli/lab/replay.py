@@ -23,7 +23,7 @@ from quotahost.settings.declaration import PREFIX
 from quotahost.text import printable
 from quotahost.units.show import UNKNOWN, show_at, show_bytes, show_span
 
-_MOST_ROWS: Final = 20
+_MOST: Final = 20  # rows of a table
 _LIMITS: Final = f"{PREFIX}static.storage."
 _FACTORS: Final = ("factor of", "settings", "OPEN", "THROTTLE", "PAUSE", "PAUSEs", "lowest factor", "first PAUSE")
 _VOLUMES: Final = ("volume", "slowed", "paused", "lowest factor", "first PAUSE", "fullest", "")
@@ -58,8 +58,11 @@ def replay(
         work.begin("Replaying")
         played = play(readings, plan)
         if out is not None:
+            from quotahost.cli.lab.pages import MOST, replay_page
+
+            drawn = work.draw(min(MOST, len(played.factors)) + min(MOST, len(played.volumes)))
             with writing(out):
-                _write_page(played, properties.name, out, work)
+                out.write_text(replay_page(played, properties.name, tables_of(played), drawn), encoding="utf-8")
     if json:
         say(as_json(played))
     else:
@@ -80,13 +83,6 @@ def plan_of(properties: Path, then: Path | None) -> Plan:
     return Plan(Settings.from_properties(file.properties), Settings.from_properties(without), (number, seconds * 1000))
 
 
-def _write_page(played: Replay, name: str, out: Path, work: Work) -> None:
-    from quotahost.cli.lab.pages import MOST, replay_page
-
-    drawn = work.draw(min(MOST, len(played.factors)) + min(MOST, len(played.volumes)))
-    out.write_text(replay_page(played, name, tables_of(played), drawn), encoding="utf-8")
-
-
 def _show(played: Replay) -> None:
     screen = console()
     for note in played.notes:
@@ -104,15 +100,11 @@ def _show(played: Replay) -> None:
 
 def tables_of(replay: Replay) -> list[Table]:
     """Factors, volumes and, if any were held back, clients; of volumes and clients those that were so longest."""
-    tables = [
-        Table(_FACTORS, [row for factor in replay.factors for row in _factor_rows(factor, replay)]),
-        _most(_VOLUMES, [_volume_row(volume, replay) for volume in replay.volumes], "volumes"),
-    ]
-    return tables + ([_most(_CLIENTS, [*map(_client_row, replay.clients)], "clients")] if replay.clients else [])
-
-
-def _most(heads: tuple[str, ...], rows: list[list[str]], what: str) -> Table:
-    return Table(heads, rows[:_MOST_ROWS], what, max(0, len(rows) - _MOST_ROWS))
+    factors = Table(_FACTORS, [row for factor in replay.factors for row in _factor_rows(factor, replay)])
+    volumes = Table(_VOLUMES, [_volume_row(volume, replay) for volume in replay.volumes], "volumes")
+    clients = Table(_CLIENTS, [*map(_client_row, replay.clients)], "clients")
+    shown = [volumes, clients] if replay.clients else [volumes]
+    return [factors, *(t._replace(rows=t.rows[:_MOST], more=max(0, len(t.rows) - _MOST)) for t in shown)]
 
 
 def _factor_rows(factor: ReplayedFactor, replay: Replay) -> list[list[str]]:
@@ -129,28 +121,20 @@ def _times(times: StateTimes) -> list[str]:
 
 def _volume_row(volume: ReplayedVolume, replay: Replay) -> list[str]:
     """Then and with the settings in question where they differ."""
-    then, new = volume.then, volume.new
     remarks = [f"full at {_time(volume.full_at)}"] if volume.full_at is not None else []
-    return [
-        volume.name.title(replay.several),
-        _change(_seconds(then.throttle_s), _seconds(new.throttle_s)),
-        _change(_seconds(then.pause_s), _seconds(new.pause_s)),
-        _change(f"{then.lowest:.2f}", f"{new.lowest:.2f}"),
-        _change(_time(then.first_pause), _time(new.first_pause)),
-        f"{_change(show_bytes(volume.peak_then), show_bytes(volume.peak_new))} of {show_bytes(volume.capacity)}",
-        ", ".join(remarks + (["estimated"] if volume.estimated else [])),
-    ]
+    then, new = (
+        [_seconds(times.throttle_s), _seconds(times.pause_s), f"{times.lowest:.2f}", _time(times.first_pause), peak]
+        for times, peak in ((volume.then, show_bytes(volume.peak_then)), (volume.new, show_bytes(volume.peak_new)))
+    )
+    *changes, fullest = map(_change, then, new)
+    remarks += ["estimated"] if volume.growth.estimated else []
+    title = volume.name.title(replay.several)
+    return [title, *changes, f"{fullest} of {show_bytes(volume.capacity)}", ", ".join(remarks)]
 
 
 def _client_row(client: ReplayedClient) -> list[str]:
-    return [
-        printable(client.user),
-        printable(client.client),
-        str(len(client.brokers)),
-        f"{show_bytes(client.rate)}/s",
-        _change(_seconds(client.then.slowed_s), _seconds(client.new.slowed_s)),
-        _change(_seconds(client.then.paused_s), _seconds(client.new.paused_s)),
-    ]
+    names = printable(client.user), printable(client.client), str(len(client.brokers)), f"{show_bytes(client.rate)}/s"
+    return [*names, *map(_change, map(_seconds, client.then), map(_seconds, client.new))]
 
 
 def _change(then: str, new: str) -> str:
@@ -173,38 +157,27 @@ def as_json(replay: Replay) -> str:
 
     Times are seconds since 1970, sizes bytes, factors 0 to 1.
     """
+
+    def times(of: StateTimes) -> dict[str, Any]:
+        return {name: value for name, value in asdict(of).items() if name != "paused"}
+
+    factors = [
+        {"cluster": factor.cluster, "broker": factor.broker or None, "then": times(factor.then),
+         "new": times(factor.new), "unknown_s": factor.unknown_s,
+         "course": [point._asdict() for point in factor.points]}
+        for factor in replay.factors
+    ]  # fmt: skip
+    volumes = [
+        {**volume.name._asdict(), "then": {**times(volume.then), "peak": volume.peak_then},
+         "new": {**times(volume.new), "peak": volume.peak_new, "full_at": volume.full_at},
+         "capacity": volume.capacity, "estimated": volume.growth.estimated}
+        for volume in replay.volumes
+    ]  # fmt: skip
+    clients = [
+        {**asdict(client), "then": client.then._asdict(), "new": client.new._asdict()} for client in replay.clients
+    ]
     shown = {
-        "since": replay.since,
-        "until": replay.until,
-        "step": replay.step,
-        "factors": [
-            {
-                "cluster": factor.cluster,
-                "broker": factor.broker or None,
-                "then": _times_json(factor.then),
-                "new": _times_json(factor.new),
-                "unknown_s": factor.unknown_s,
-                "course": [point._asdict() for point in factor.points],
-            }
-            for factor in replay.factors
-        ],
-        "volumes": [
-            {
-                **volume.name._asdict(),
-                "then": {**_times_json(volume.then), "peak": volume.peak_then},
-                "new": {**_times_json(volume.new), "peak": volume.peak_new, "full_at": volume.full_at},
-                "capacity": volume.capacity,
-                "estimated": volume.estimated,
-            }
-            for volume in replay.volumes
-        ],
-        "clients": [
-            {**asdict(client), "then": client.then._asdict(), "new": client.new._asdict()} for client in replay.clients
-        ],
-        "notes": list(replay.notes),
-    }
+        "since": replay.since, "until": replay.until, "step": replay.step, "factors": factors, "volumes": volumes,
+        "clients": clients, "notes": list(replay.notes),
+    }  # fmt: skip
     return json_module.dumps(shown, indent=2)
-
-
-def _times_json(times: StateTimes) -> dict[str, Any]:
-    return {name: value for name, value in asdict(times).items() if name != "paused"}

@@ -12,7 +12,7 @@ import typer
 
 from quotahost.cli.console import console, parsed, say, table, writing
 from quotahost.cli.lab.asking import PAGES, Clusters, Since, Until, Work, check_packages, parse_range
-from quotahost.cli.lab.curves import Name, Question, Report
+from quotahost.cli.lab.curves import Question, Report
 from quotahost.units.parse import parse_duration
 from quotahost.units.show import show_bytes, show_rate, show_share
 
@@ -55,10 +55,7 @@ def report(
 
 
 def _is_page(out: Path) -> bool:
-    """Whether a page is asked for; a folder of pictures otherwise.
-
-    Raises typer.BadParameter if neither can be written there.
-    """
+    """Whether a page is asked for, not a folder of pictures. Raises typer.BadParameter if neither can be written."""
     if out.suffix.lower() in PAGES and not out.is_dir():
         if not out.absolute().parent.is_dir():
             raise typer.BadParameter(f"the folder of {out} doesn't exist")
@@ -81,26 +78,17 @@ def _write_pictures(report: Report, out: Path, drawn: Callable[[int], None]) -> 
 
     out.mkdir(parents=True, exist_ok=True)
     for number, curve in enumerate(report.curves, 1):
-        save_volume(curve, report, out / f"{number:02}-{_file_name(curve.name)}.png")
+        # Letters, digits, dots and dashes: no name of a volume may lead out of the folder. Two volumes may become alike
+        # by that; the number in front keeps their files apart.
+        name = re.sub(r"[^A-Za-z0-9.-]+", "_", "-".join(curve.name)).replace("..", "_")[:_LONGEST]
+        save_volume(curve, report, out / f"{number:02}-{name}.png")
         drawn(number)
     return f"{len(report.curves)} pictures in {out}"
 
 
-def _file_name(name: Name) -> str:
-    """Letters, digits, dots and dashes: no name of a volume may lead out of the folder."""
-    # Two volumes may become alike here; the number in front keeps their files apart.
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", "-".join(name)).replace("..", "_")[:_LONGEST]
-
-
 def _rows(report: Report) -> list[list[str]]:
     return [
-        [
-            report.title(curve),
-            show_bytes(curve.newest.last),
-            show_bytes(curve.newest.capacity),
-            show_share(curve.share),
-            show_rate(curve.fill_rate),
-            curve.show_time_to(curve.newest.hard),
-        ]
+        [report.title(curve), show_bytes(curve.newest.last), show_bytes(curve.newest.capacity),
+         show_share(curve.share), show_rate(curve.fill_rate), curve.show_time_to(curve.newest.hard)]
         for curve in report.curves
-    ]
+    ]  # fmt: skip

@@ -1,30 +1,30 @@
-"""``quotahost simulate disk``: a disk that fills, with the limits that an operator wants to try.
+"""``quotahost simulate disk``: a disk that fills, or with ``--budget`` a budget of storage.
 
-The options become a scene of one broker. The real policy decides, the real tap moves the limits, and Kafka's own
-arithmetic mutes the clients (``world``); clients and the disk are models. So it shows what limits do before a broker
-has them: where the disk comes to rest, and what that is like for its clients.
+An operator tries limits, or a budget's bytes. The options become a scene of one broker. The real policy decides, the
+real tap moves the limits, and Kafka's own arithmetic mutes the clients (``world``); clients and the disk are models. So
+it shows what limits do before a broker has them: where the disk comes to rest, and what that is like for its clients.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Final, cast
+from typing import Annotated, Final, TypeAlias, cast
 
 import typer
 
 from quotahost.cli.console import console, parsed, say, table, writing
 from quotahost.cli.lab.asking import check_drawing, parse_windows
 from quotahost.cli.lab.host import settings_of
-from quotahost.cli.lab.scenes import ClientPlan, DiskPlan, Kind, Scene
-from quotahost.cli.lab.traffic import ms
-from quotahost.cli.lab.world import Recording, World, record
+from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
+from quotahost.cli.lab.world import Recording, World, pauses, record
 from quotahost.cli.property_files import read_broker_file
 from quotahost.errors import QuotahostError
-from quotahost.model import Volume
+from quotahost.model import State, Volume
+from quotahost.model.limits import exact
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.declaration import PREFIX
 from quotahost.units.parse import parse_duration, parse_quantity, parse_share, parse_size
@@ -37,17 +37,14 @@ _MOST: Final = 200  # clients in one demand
 _WORK: Final = 3_000_000  # requests: more take minutes
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """``count`` clients that want ``rate`` bytes/s each; an eager one has none, and wants all it can get."""
-
-    kind: Kind
-    rate: float | None
-    count: int = 1
+Demand: TypeAlias = tuple[Kind, float | None]  # bytes/s; an eager client has none, and wants all it can get
 
 
 def disk(
     limits: Annotated[str | None, typer.Option(metavar="soft=..,hard=..", help="70G consumed, or 20% free.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(metavar="BYTES", help="In a disk's place a budget of storage of all clients' topics.")
+    ] = None,
     properties: Annotated[Path | None, typer.Option(metavar="FILE", help="A broker's properties.")] = None,
     policy: Annotated[str | None, typer.Option(help="limits, setpoint, or any that is installed.")] = None,
     demand: Annotated[
@@ -66,25 +63,28 @@ def disk(
 ) -> None:
     """Show where a disk comes to rest with these limits, and what that is like for its clients.
 
-    What is on the command line takes the place of what is in the file.
+    What is on the command line takes the place of what is in the file. With --budget show how who writes to its topics
+    is slowed as it fills, and when turned back.
     """
     if plot is not None:
         check_drawing(plot, ".png", ".svg")
+    if budget is not None and (limits or not fence):
+        raise typer.BadParameter("a budget has no other limits, and needs the fence", param_hint="--budget")
     given = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
     merged, windows_in_file = properties_of(properties, given)
-    demands = [parsed("--demand", text, parse_demand) for text in demand or ["eager"]]
-    each_quota, batch_size = parsed("--quota", quota, parse_quantity), _size("--batch", batch)
-    size, lasts = _size("--capacity", capacity), parsed("--time", time, _time)
+    demands = chain.from_iterable(parsed("--demand", text, parse_demand) for text in demand or ["eager"])
+    clients = _clients(demands, parsed("--quota", quota, parse_quantity), _size("--batch", batch))
+    size, lasts = _size("--budget", budget) if budget else _size("--capacity", capacity), parsed("--time", time, _time)
     drained = 0.0 if drain is None else parsed("--drain", drain, parse_quantity)
     count = parsed("--windows", windows or windows_in_file or "11", parse_windows)
 
-    limited, soft = _limited(merged, size)
+    limited, soft = _budgeted(merged, size) if budget else _limited(merged, size)
     lump = max(1, ms(parsed("--every", every, parse_duration)))
-    volume = DiskPlan(size, soft if used is None else _size("--used", used), drain=drained, lump=lump)
-    clients = _clients(demands, each_quota, batch_size)
+    first = soft if used is None else _size("--used", used)
+    volume = DiskPlan(size, first, drain=drained, lump=lump, is_budget=budget is not None)
     _check_work(clients, lasts)
     played = record(World(Scene(0, ms(lasts), limited, clients, (volume,), count, fence=fence)))
-    _show(played)
+    _show(played, budget is not None)
     if plot is not None:
         from quotahost.cli.lab.drawing import draw_run
 
@@ -115,16 +115,13 @@ def parse_limits(text: str) -> dict[str, str]:
     return names
 
 
-def parse_demand(text: str) -> Demand:
-    """``eager``, ``paced:5M``, ``bursty:5M``, and ``3xeager`` for three of them.
-
-    Raises ValueError if it is none of these.
-    """
+def parse_demand(text: str) -> list[Demand]:
+    """``eager``, ``paced:5M``, ``bursty:5M``, and ``3xeager`` for three of them. Raises ValueError if it is no such."""
     match = _DEMAND.fullmatch(text)
     count = int(match[1] or 1) if match else 0
     if match is None or not 0 < count <= _MOST:
         raise ValueError(f"is no demand; write eager, paced:5M or bursty:5M, or 3xeager (up to {_MOST})")
-    return Demand(cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None, count)
+    return [(cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None)] * count
 
 
 def properties_of(file: Path | None, given: dict[str, str]) -> tuple[dict[str, str], str | None]:
@@ -145,12 +142,19 @@ def properties_of(file: Path | None, given: dict[str, str]) -> tuple[dict[str, s
     return {**from_file, **given}, broker.get("quota.window.num") or None
 
 
+def _budgeted(properties: dict[str, str], most: int) -> tuple[tuple[tuple[str, str], ...], int]:
+    """The properties of the scene, and how much of a budget is used when it reaches its soft limit."""
+    # A broker has budgets with this factor source alone; what other brokers publish is not played.
+    limited = tuple(sorted({**properties, "factor.source": "snapshots", "budgets": "on"}.items()))
+    return limited, int(most * exact(settings_of(limited).budget_soft_share))
+
+
 def _limited(properties: dict[str, str], capacity: int) -> tuple[tuple[tuple[str, str], ...], int]:
     """The properties of the scene, and the consumption at which the volume reaches its soft limit.
 
     Raises QuotahostError if a property is wrong, or there are no limits to try.
     """
-    limited = tuple(sorted({**properties, "factor.source": "local"}.items()))
+    limited = tuple(sorted({**properties, "factor.source": "local", "budgets": "off"}.items()))
     settings = settings_of(limited)
     levels = byte_limits(Volume("1", "/data", capacity, 0), settings.storage_soft, settings.storage_hard)
     if levels is None:
@@ -160,11 +164,10 @@ def _limited(properties: dict[str, str], capacity: int) -> tuple[tuple[tuple[str
     return limited, min(levels.soft, levels.hard)
 
 
-def _clients(demands: Sequence[Demand], quota: float, batch: int) -> tuple[ClientPlan, ...]:
-    clients = [demand for demand in demands for _ in range(demand.count)]
+def _clients(demands: Iterable[Demand], quota: float, batch: int) -> tuple[ClientPlan, ...]:
     return tuple(
-        ClientPlan(f"{number} {demand.kind}", demand.kind, quota, batch, demand.rate or _FASTEST * quota)
-        for number, demand in enumerate(clients, 1)
+        ClientPlan(f"{number} {kind}", kind, quota, batch, rate or _FASTEST * quota)
+        for number, (kind, rate) in enumerate(demands, 1)
     )
 
 
@@ -189,7 +192,7 @@ def _time(text: str) -> timedelta:
     return time
 
 
-def _show(played: Recording) -> None:
+def _show(played: Recording, is_budget: bool) -> None:
     # Only an eager client is silent because it is held: the others may have nothing to send.
     silences = [(played.silence(i), name) for i, name in enumerate(played.clients) if name.endswith("eager")]
     longest, who = max(silences, default=(0, ""))
@@ -199,8 +202,14 @@ def _show(played: Recording) -> None:
         ["limits", f"{show_bytes(played.bounds.soft)} soft, {show_bytes(played.bounds.hard)} hard"],
         ["at rest after", "not within this time" if played.rest_ms is None else f"{played.rest_ms / 1000:,.1f} s"],
         ["place", place if played.bounds.soft < played.bounds.hard else "there is no way from soft to hard"],
-        ["PAUSEs", str(played.pauses)],
+        ["PAUSEs", str(pauses([sample.factor for sample in played.samples]))],
         ["longest silence", silence],
         ["beyond hard", show_bytes(played.beyond)],
     ]
+    if is_budget:
+        firsts = played.first(State.THROTTLE, State.PAUSE), played.first(State.PAUSE)
+        rows[1:1] = [
+            [what, "not within this time" if at is None else f"{at / 1000:,.1f} s"]
+            for what, at in zip(("slowed after", "turned back after"), firsts, strict=True)
+        ]
     console().print(table(["", "outcome"], rows))

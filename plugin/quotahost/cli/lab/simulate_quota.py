@@ -128,13 +128,9 @@ def _bounded(samples: int) -> int:
 
 
 def run(requests: Sequence[Request], rate: float, samples: int, window_ms: int) -> list[tuple[Outcome, ...]]:
-    """The outcome of each request under each of FORMS, with nothing recorded before.
+    """The outcome of each request, in order of time, under each of FORMS, with nothing recorded before.
 
-    Args:
-        requests: in order of time.
-        rate: the quota, in bytes/s or mutations/s.
-        samples: how many samples the quota is measured over.
-        window_ms: the length of one sample.
+    ``rate`` is the quota in bytes/s or mutations/s, measured over so many samples of ``window_ms`` each.
     """
     kafka, bucket = SampledRate(samples, window_ms), TokenBucket(rate, samples, window_ms)
     spread = RevisionDiffRate(rate, samples, window_ms), Version15Rate(rate, samples, window_ms)

@@ -1,4 +1,7 @@
-"""Producers and the disk that they fill, on the clock of a run.
+"""Scenes, and what moves in them: producers and the disk that they fill, on the clock of a run.
+
+A scene (:class:`Scene`) is a frozen value, made of the options of ``quotahost simulate``; all that is left to chance
+comes from its seed. Times are in ms from the start, sizes in bytes, rates in bytes/s.
 
 A run has no clock of its own: it jumps from event to event (``Events``), and each event may ask for later ones. A
 client sends a batch; the broker's fence may turn it back, and then it tries again after its backoff. An appended batch
@@ -20,15 +23,79 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from itertools import count
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol, TypeAlias
 
-from quotahost.cli.lab.scenes import ClientPlan, DiskPlan
-from quotahost.model import Volume
+from quotahost.model import Limit, Volume
 from quotahost.model.volumes import Affected, ByteLimits
 from quotahost.throttling import SampledRate, rise
 
 BACKOFF: Final = 100  # ms, retry.backoff.ms of both Kafka's and librdkafka's producers
 NEVER: Final = -(10**9)  # ms
+Kind: TypeAlias = Literal["eager", "paced", "bursty", "reconnecting", "flowing"]
+
+# ---- what is played --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ClientPlan:
+    """A producer. It writes to one topic, which has its name.
+
+    An ``eager`` one sends the next batch as soon as it may. A ``paced`` one has ``demand`` bytes/s to send and catches
+    up after a wait, a ``bursty`` one has them in lumps, one every ``every`` ms. A ``reconnecting`` one is eager, and
+    evades mutes by new connections, one every ``every`` ms. A ``flowing`` one stands for many small clients: their
+    bytes flow in at the demand times the share of the quota that the limit leaves, so that hours are played in seconds.
+    """
+
+    name: str
+    kind: Kind
+    quota: float
+    batch: int  # bytes of one request
+    demand: float  # an eager one's is as fast as its line is
+    every: int = 1000
+    home: int = 0  # the index of the broker that it writes to
+    replicas: tuple[int, ...] = ()  # and of the disks that its bytes are copied to
+    changes: tuple[tuple[int, float], ...] = ()  # from when on a flowing one has another demand, in order of time
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        return (self.home, *self.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskPlan:
+    """A broker's one volume, and how many of its bytes are used at the start; or a budget of storage.
+
+    A budget has ``capacity`` bytes, and the topics of all clients are of it. Without limits of its own, as of
+    ``static.storage.overrides``, a volume has the broker's.
+    """
+
+    capacity: int
+    used: int
+    soft: Limit | None = None
+    hard: Limit | None = None
+    drain: float = 0.0  # bytes/s that retention deletes, in the mean
+    lump: int = 1000  # ms between two deletions
+    others: tuple[tuple[int, float], ...] = ()  # from when on writers without a quota fill it at which rate
+    cleanups: tuple[tuple[int, int], ...] = ()  # when an operator frees how many bytes
+    kept: int = 0  # ms for which what clients write is kept; 0 for a steady drain instead
+    is_budget: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All that a run depends on; each broker has a disk."""
+
+    seed: int
+    ms: int
+    properties: tuple[tuple[str, str], ...]  # the brokers', under ``client.quota.callback.``, without that
+    clients: tuple[ClientPlan, ...]
+    disks: tuple[DiskPlan, ...]
+    windows: int = 11  # quota.window.num
+    window_ms: int = 1000
+    fence: bool = True
+
+
+# ---- the clock -------------------------------------------------------------------------------------------------
 
 
 def ms(span: timedelta) -> int:
@@ -39,7 +106,7 @@ def ms(span: timedelta) -> int:
 class Events:
     """Events in order of time, and of those at the same time in the order in which they were asked for.
 
-    All times are ms from the start; ``now`` is that of the event that happens.
+    ``now`` is the time of the event that happens, in ms from the start.
     """
 
     def __init__(self) -> None:
@@ -65,29 +132,23 @@ class Events:
         self.now = until
 
 
-class Disk:
-    """The bytes on a volume.
+# ---- disks and clients -----------------------------------------------------------------------------------------
 
-    Attributes:
-        volume: its name, as the host sees it, with limits if they are its own.
-        bounds: between which consumptions the factor falls.
-        low: at how many bytes used a PAUSE of it may end (``pause.resume.free-share``).
-        full_since: since when it has been at its hard limit without a break, in ms; None if it isn't.
-        low_since: since when a PAUSE of it may end; None if it may not.
-        calm_since: since when it has been below its soft limit; None if it isn't.
-        appended_full: bytes that clients have appended since it was full.
-    """
+
+class Disk:
+    """The bytes on a volume. ``volume`` is what the host sees, with limits if they are its own. Times are in ms."""
 
     def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, low: int, events: Events) -> None:
+        """``bounds``: between which consumptions the factor falls; ``low``: at which one a PAUSE may end."""
         self._plan, self.volume, self.bounds, self.low, self._events = plan, volume, bounds, low, events
         self._soft = min(bounds.soft, bounds.hard - 1)
         self._used, self._rates, self._rate, self._settled_at = float(plan.used), dict[str, float](), 0.0, 0
         self._flown = 0.0  # bytes of those that clients let flow in, since the last retention
         self._written: deque[float] = deque()
-        self.full_since: int | None = None
-        self.low_since: int | None = None
-        self.calm_since: int | None = None
-        self.appended_full = 0
+        self.full_since: int | None = None  # at its hard limit without a break
+        self.low_since: int | None = None  # so low that a PAUSE may end
+        self.calm_since: int | None = None  # below its soft limit
+        self.appended_full = 0  # bytes that clients have appended since it was full
         if plan.drain or plan.kept:
             events.at(plan.lump, self._retention)
         for ms, rate in plan.others:
@@ -103,7 +164,6 @@ class Disk:
         return used
 
     def append(self, size: int) -> None:
-        """A client's bytes, or a copy of them."""
         self._add(size)
         self._flown += size
         if self.full_since is not None:
@@ -171,22 +231,15 @@ class Taker(Protocol):
 
 
 class Client:
-    """Sends one batch after the other; the broker says for how long it is muted.
-
-    Attributes:
-        plan: what it is.
-        demand: bytes/s that it wants to send now.
-        sent: bytes that were appended so far.
-        turned_back_at: when the broker turned it back last, in ms.
-        held_since: when it did so first since the last append; None if it hasn't.
-    """
+    """Sends one batch after the other; the broker says for how long it is muted. Times are in ms."""
 
     def __init__(self, plan: ClientPlan, broker: Taker, events: Events, offset: int) -> None:
         """It begins ``offset`` ms after the start."""
         self.plan, self._broker, self._events = plan, broker, events
-        self.sent = self.turned_back_at = 0
-        self.held_since: int | None = None
-        self.demand = plan.demand
+        self.sent = 0  # bytes that were appended so far
+        self.turned_back_at = 0  # last
+        self.held_since: int | None = None  # turned back for the first time since the last append
+        self.demand = plan.demand  # bytes/s that it wants to send now
         self._due = float(offset)  # when it has the next batch to send
         self._batches = 0
         if plan.kind == "flowing":
@@ -224,12 +277,9 @@ class Client:
 
 @dataclass(slots=True)
 class Tags:
-    """One pair of metric tags.
+    """One pair of metric tags: what Kafka measures under them, and when in ms they were used last.
 
-    Attributes:
-        rate: what Kafka measures under them.
-        began: when they began with empty windows, in ms, so that their limit rises; None if it doesn't.
-        seen: when they were used last, in ms.
+    ``began`` is when they began with empty windows, so that their limit rises; None if it doesn't.
     """
 
     rate: SampledRate
@@ -240,8 +290,7 @@ class Tags:
 class Slowing:
     """The tags of one broker's clients, from its start on, and whom its factor slows.
 
-    Attributes:
-        affected: the topics whose writers the factor is for; None while it is for all clients.
+    ``affected`` are the topics whose writers the factor is for; None while it is for all clients.
     """
 
     def __init__(self, windows: int, window_ms: int) -> None:
@@ -268,7 +317,6 @@ class Slowing:
         return self.affected is not None and client in self.affected.places
 
     def holds(self, client: str) -> bool:
-        """Whether a closed fence turns a client's requests back."""
         return self.affected is None or client in self.affected.held
 
     def tags(self, client: str, now: int) -> Tags:

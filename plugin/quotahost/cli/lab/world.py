@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
-from typing import Final
+from typing import Final, NamedTuple
 
 from quotahost.cli.lab.broker import Broker, OwnDisk
 from quotahost.cli.lab.host import quiet, settings_of
-from quotahost.cli.lab.scenes import DiskPlan, Scene
-from quotahost.cli.lab.traffic import Client, Disk, Events
+from quotahost.cli.lab.traffic import Client, Disk, DiskPlan, Events, Scene
 from quotahost.model import Factor, State, Volume
+from quotahost.model.budgets import BUDGET, Budget, as_volume
 from quotahost.model.volumes import ByteLimits, byte_limits
 
 VOLUME: Final = "/data"
@@ -41,7 +41,6 @@ class World:
         ]
 
     def broker(self, index: int) -> Broker:
-        """The broker of the disk of that index."""
         source = OwnDisk(self.disks[index], self.topics_on(index), self.settings, self.events)
         return Broker(self.scene, self.settings, index, source, self.disks, self.events)
 
@@ -50,22 +49,24 @@ class World:
         return frozenset(client.name for client in self.scene.clients if index in client.places)
 
     def run(self) -> None:
-        """Play it to its end."""
         with quiet():
             for broker in self.brokers:
                 broker.start()
             self.events.run(self.scene.ms)
 
     def _disk(self, plan: DiskPlan, broker: str) -> Disk:
-        volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
         settings = self.settings
-        limits = byte_limits(volume, plan.soft or settings.storage_soft, plan.hard or settings.storage_hard)
+        if plan.is_budget:
+            budget = Budget(BUDGET, ("*",), plan.capacity)
+            volume = as_volume(budget, plan.used, frozenset(), settings.budget_soft_share)
+        else:
+            volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
+        limits = byte_limits(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
         limits = limits or ByteLimits(plan.capacity, plan.capacity)
         return Disk(plan, volume, limits, limits.lets_go_at(settings.pause_resume_free_share), self.events)
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """Bytes used on the disk at a time, the factor decided on last, and bytes that each client has got appended."""
 
     ms: int
@@ -75,7 +76,6 @@ class Sample:
 
     @property
     def state(self) -> State:
-        """Of that factor."""
         return Factor(self.factor).state
 
 
@@ -87,10 +87,8 @@ class Recording:
     bounds: ByteLimits
     samples: Sequence[Sample]
 
-    @property
-    def pauses(self) -> int:
-        """How often a PAUSE has begun."""
-        return pauses([sample.factor for sample in self.samples])
+    def first(self, *states: State) -> int | None:
+        return next((sample.ms for sample in self.samples if sample.state in states), None)
 
     @property
     def beyond(self) -> int:

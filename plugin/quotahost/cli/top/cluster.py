@@ -27,7 +27,7 @@ from quotahost.cli.console import lines_of, table
 from quotahost.cli.explain.answer import parse
 from quotahost.cli.explain.broker_socket import UNREADABLE, Unanswered
 from quotahost.cli.explain.explain import show as show_client
-from quotahost.cli.explain.volume import VOLUMES, show_volume, volume_row
+from quotahost.cli.explain.volume import VOLUMES, show_budgets, show_volume, volume_row
 from quotahost.cli.top.live import Panel, Question
 from quotahost.cli.top.rows import ClusterLook, ClusterUse, merged, numeric, require_one_client
 from quotahost.errors import QuotahostError
@@ -54,16 +54,9 @@ class Cluster:
     """Use it in a ``with`` block; it tells the brokers at the end that nobody watches any more."""
 
     def __init__(self, config: Mapping[str, str], watch: str = WATCH.name, looks: str = LOOKS.name) -> None:
-        """Connect.
+        """Connect by librdkafka's configuration; ``watch`` and ``looks`` are the names of the two topics.
 
-        Args:
-            config: librdkafka's, with ``bootstrap.servers``.
-            watch: the name of ``__quotahost_watch``.
-            looks: the name of ``__quotahost_looks``.
-
-        Raises:
-            NoAnswer: no broker answers.
-            NotWatched: the brokers can't be asked.
+        Raises NoAnswer if no broker answers, NotWatched if the brokers can't be asked.
         """
         self._watching = Watching(config, watch, looks)
         # Whoever looks into the topic sees who watches; the end tells two apart that watch from one place.
@@ -87,8 +80,7 @@ class Cluster:
     def look(self) -> ClusterLook:
         """What the brokers say now. The first look waits for all of them, some seconds at most.
 
-        Raises:
-            NotWatched: no broker answers.
+        Raises NotWatched if no broker answers.
         """
         with self._lock:
             alive = self._alive = self._watching.brokers()
@@ -100,19 +92,15 @@ class Cluster:
         if fresh:
             return merged({broker: look.look for broker, look in fresh.items()}, alive)
         if self._refused:
-            raise NotWatched(
-                f"the brokers answer, but none of their {self._refused} looks can be read: their quotahost is of "
-                "another version",
-                "use the quotahost of the brokers' version",
-            )
+            looks = f"none of their {self._refused} looks can be read: their quotahost is of another version"
+            raise NotWatched(f"the brokers answer, but {looks}", "use the quotahost of the brokers' version")
         remedy = "run the task publish-usage on the brokers (client.quota.callback.tasks)"
         raise NotWatched("no broker answers", remedy)
 
     def answer(self, question: Question) -> Panel:
         """What each broker that has the client says of it; all brokers' volumes; or what a volume's broker says.
 
-        Raises:
-            QuotahostError: the question can't be answered here.
+        Raises QuotahostError if the question can't be answered here.
         """
         if question.client is not None:
             return self._explained(question.client)
@@ -131,15 +119,15 @@ class Cluster:
         return Panel(_told(use, answers, sorted(wanted - answers.keys(), key=numeric), crowd))
 
     def _opened(self, volume: VolumeOf) -> Panel:
-        def panels() -> list[Panel]:
+        def told() -> list[str]:
             look = self._fresh().get(volume.broker)
-            measured = [one for one in look.opened if one.volume.name == volume.name] if look else []
-            return [Panel(opened(volume.broker, look.look, one)) for one in measured[:1] if look]
+            of_volume = [one for one in look.opened if one.volume.name == volume.name] if look else []
+            return opened(volume.broker, look.look, of_volume[0]) if look and of_volume else []
 
         with self._lock, self._asking(Watch(self._name, MOST_SECONDS, volume=volume)):
-            self._read(lambda: bool(panels()))
-            if told := panels():
-                return told[0]
+            self._read(lambda: bool(told()))
+            if lines := told():
+                return Panel(lines)
             raise Unanswered(
                 f"broker {printable(volume.broker)} doesn't tell what fills {printable(volume.name)}{self._crowd()}",
                 "try again in a minute, or quotahost explain --volume on the broker's machine",
@@ -201,19 +189,19 @@ class Cluster:
 
 
 def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Sequence[str], crowd: str) -> list[str]:
-    """The explanations of all brokers, one after the other."""
 
     def draw(screen: Console) -> None:
-        for broker in sorted(answers, key=numeric):
+        for broker in [*sorted(answers, key=numeric), *missing]:
             screen.print(f"\n---- broker {printable(broker)} ----")
+            if broker not in answers:
+                screen.print(f"no answer{crowd}")
+                continue
             try:
                 # The answer is one line of JSON; those of older versions have other lines.
                 (line,) = answers[broker]
                 show_client(parse(json.loads(line), use.client), use.quota_type, screen)
             except UNREADABLE as problem:
                 screen.print(f"its quotahost isn't of this version ({printable(str(problem))})")
-        for broker in missing:
-            screen.print(f"\n---- broker {printable(broker)} ----\nno answer{crowd}")
 
     return "\n".join(lines_of(draw)).strip("\n").splitlines()
 
@@ -222,10 +210,11 @@ def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Seque
 
 
 def listed(looks: Mapping[str, Look]) -> Panel:
-    """All volumes by what is left of them, of looks by the brokers' ids."""
-    volumes = [(broker, volume) for broker, look in looks.items() for volume in look.volumes]
-    volumes.sort(key=lambda pair: (*_left(pair[1]), numeric(pair[0]), pair[1].name))
-    silent = sorted((broker for broker, look in looks.items() if not look.volumes), key=numeric)
+    """All volumes by what is left of them, of looks by the brokers' ids, and the budgets of storage."""
+    uses = [(broker, use) for broker, look in looks.items() for use in look.volumes]
+    uses.sort(key=lambda pair: (_left(pair[1]), numeric(pair[0]), pair[1].name))
+    volumes = [(broker, use) for broker, use in uses if not use.budget]
+    silent = sorted(looks.keys() - {broker for broker, _ in volumes}, key=numeric)
     rows = [
         [str(at) if at <= _MOST_KEYS else "", printable(broker), *volume_row(volume)]
         for at, (broker, volume) in enumerate(volumes, 1)
@@ -234,6 +223,7 @@ def listed(looks: Mapping[str, Look]) -> Panel:
     if silent:
         brokers = f"broker{'s' if len(silent) > 1 else ''} {', '.join(map(printable, silent))}"
         lines += ["", f"unknown of {brokers}: nothing watches volumes there (factor.source, the task publish-volumes)"]
+    lines += lines_of(partial(show_budgets, uses=[use for _, use in uses]))
     return Panel(lines, [Question(volume=volume.name, broker=broker) for broker, volume in volumes[:_MOST_KEYS]])
 
 
@@ -243,5 +233,4 @@ def _left(volume: VolumeUse) -> tuple[float, float]:
 
 def opened(broker: str, look: Look, measured: MeasuredVolume) -> list[str]:
     """What ``quotahost explain --volume`` says of it, but for what a shorter retention would free."""
-    draw = partial(show_volume, broker=broker, look=look, measured=measured)
-    return [*lines_of(draw), "", _ELSEWHERE]
+    return [*lines_of(partial(show_volume, broker=broker, look=look, measured=measured)), "", _ELSEWHERE]

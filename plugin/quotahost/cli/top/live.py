@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -41,20 +41,15 @@ _SEQUENCES: Final = {
 _KEY: Final = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|O.)|.", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What the user wants to have explained: a client, or the volume of this name ("" lists all).
-
-    ``broker`` is the id of the volume's broker where there are several brokers.
-    """
+class Question(NamedTuple):
+    """What the user wants to have explained: a client, or the volume of this name ("" lists all)."""
 
     client: ClientUse | None = None
     volume: str = ""
-    broker: str = ""
+    broker: str = ""  # the id of the volume's, where there are several
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(NamedTuple):
     """An answer: its lines, and what opens the volumes that it lists, if it does."""
 
     lines: Sequence[str]
@@ -108,7 +103,6 @@ class Background:
         self._closed.set()
 
     def ask(self, question: Question) -> None:
-        """Have it answered; the answer comes as an event."""
         threading.Thread(target=self._ask, args=(question,), name="quotahost-top-answer", daemon=True).start()
 
     def hand_over(self, screen: "Screen") -> None:
@@ -123,7 +117,7 @@ class Background:
             try:
                 self._put(partial(Screen.show, look=self._watched.look()))
             except Exception as error:  # the thread must outlive it: else the screen would stand still and not say so
-                self._put(partial(Screen.fail, problem=_problem(error)[0]))
+                self._put(partial(Screen.show, look=None, problem=_problem(error)[0]))
             self._closed.wait(self._interval)
 
     def _ask(self, question: Question) -> None:
@@ -185,49 +179,31 @@ class Keys:
 
 @dataclass
 class Screen:
-    """What is shown now.
-
-    Attributes:
-        choice: which rows, in what order.
-        look: the newest look, None before the first.
-        problem: why there is no newer look; "" if there is nothing wrong.
-        frozen: new looks are not shown until the user lets go.
-        selected: the row that is selected, counted from 0.
-        typing: the user types the filter.
-        panel: the answer that is shown instead of the rows; None if these are.
-        question: what was asked last and is not answered yet.
-        done: the user wants to leave.
-    """
+    """What is shown now."""
 
     choice: Choice = field(default_factory=Choice)
-    look: Look | None = None
-    problem: str = ""
-    frozen: bool = False
-    selected: int = 0
-    typing: bool = False
-    panel: Panel | None = None
-    question: Question | None = None
-    done: bool = False
+    look: Look | None = None  # the newest; None before the first
+    problem: str = ""  # why there is no newer look
+    frozen: bool = False  # new looks are not shown until the user lets go
+    selected: int = 0  # the row, counted from 0
+    typing: bool = False  # the user types the filter
+    panel: Panel | None = None  # the answer that is shown instead of the rows
+    question: Question | None = None  # what was asked last and is not answered yet
+    done: bool = False  # the user wants to leave
     _first: int = 0  # the first line or row that is shown
     _height: int = 24
 
-    def show(self, look: Look) -> None:
-        """Take a new look, unless the screen is frozen."""
-        self.problem = ""
-        if not self.frozen:
+    def show(self, look: Look | None, problem: str = "") -> None:
+        """Take a new look, unless the screen is frozen; or why there is none."""
+        self.problem = problem
+        if look is not None and not self.frozen:
             self.look = look
 
-    def fail(self, problem: str) -> None:
-        """There is no newer look."""
-        self.problem = problem
-
     def tell(self, question: Question, panel: Panel) -> None:
-        """Show the answer, unless the user has gone on without it."""
         if self.question is question:
             self.question, self.panel, self._first = None, panel, 0
 
     def rows(self) -> list[ClientUse]:
-        """The rows by the user's choice."""
         return self.choice.rows(self.look.uses) if self.look else []
 
     def press(self, key: str) -> Question | None:
@@ -255,14 +231,9 @@ class Screen:
 
     def _type(self, key: str) -> None:
         text = self.choice.text
-        if key in ("enter", "escape"):
-            self.typing = False
-            text = "" if key == "escape" else text
-        elif key == "backspace":
-            text = text[:-1]
-        elif len(key) == 1:
-            text += key
-        self._choose(replace(self.choice, text=text))
+        self.typing = key not in ("enter", "escape")
+        changed = {"escape": "", "backspace": text[:-1]}.get(key, text + key if len(key) == 1 else text)
+        self._choose(replace(self.choice, text=changed))
 
     def _in_panel(self, key: str) -> Question | None:
         if key in ("escape", "q", "enter", "backspace"):
@@ -279,7 +250,6 @@ class Screen:
         return question
 
     def _chosen(self, key: str) -> Choice | None:
-        """The choice that the key makes of the present one, if it makes any."""
         if key in _ORDERS:
             return replace(self.choice, order=_ORDERS[key])
         if key == "h":
@@ -314,7 +284,9 @@ class Screen:
         if self.question:
             return Text("asking the broker ...", style="dim"), 1
         if self.panel is not None:
-            lines = [part for line in self.panel.lines for part in _folded(one_line(line), width)]
+            # What doesn't fit stands below the values of labelled facts.
+            fold = partial(textwrap.wrap, width=width, subsequent_indent=" " * 12, drop_whitespace=False)
+            lines = [part for line in self.panel.lines for part in fold(one_line(line)) or [""]]
             self._first = max(0, min(self._first, len(lines) - room))
             shown = [Text(line) for line in lines[self._first : self._first + room]]
             return Group(*shown), len(shown)
@@ -342,8 +314,3 @@ class Screen:
             opens = "1-9 open the volume  " if self.panel and self.panel.volumes else ""
             return Text(f"{opens}escape back  up/down scroll", style="dim")
         return Text(HELP, style="dim")
-
-
-def _folded(line: str, width: int) -> list[str]:
-    """The line in parts that fit; what follows stands below the values of labelled facts."""
-    return textwrap.wrap(line, width, subsequent_indent=" " * 12, drop_whitespace=False) or [""]

@@ -29,8 +29,6 @@ _STATES: Final = {State.OPEN: "green", State.THROTTLE: "yellow", State.PAUSE: "b
 _BOUNDS: Final = (
     LimitedBy.FENCE, LimitedBy.TOPIC_QUOTA, LimitedBy.FACTOR, LimitedBy.FLOOR, LimitedBy.QUOTA, LimitedBy.NOTHING,
 )  # fmt: skip
-_TYPES: Final = {QuotaType.CONTROLLER_MUTATION: "MUTATION"}
-_UNITS: Final = {QuotaType.REQUEST: "%", QuotaType.CONTROLLER_MUTATION: "/s"}
 _WITH_ADDRESS: Final = 112  # narrower ones leave the address out
 _WIDE: Final = 96  # columns; narrower terminals leave the quota out, which the share tells
 LONGEST: Final = 200  # characters of a name that a table has room for, however wide the terminal is
@@ -44,47 +42,34 @@ class ClusterUse(ClientUse):
 
     Rate, quota and limit are the sums over the brokers where the client has a place; quotas of Kafka's are for each
     broker. Delay and share are those of the broker where they are largest, and so is what binds.
-
-    Attributes:
-        brokers: the ids of the brokers.
-        largest_share: the rate as a share of the quota, on the broker where it is largest; None without a quota.
     """
 
-    brokers: tuple[str, ...] = ()
-    largest_share: float | None = None
+    brokers: tuple[str, ...] = ()  # their ids
+    largest_share: float | None = None  # the rate as a share of the quota, where it is largest; None without a quota
 
     @property
     def share(self) -> float | None:
-        """See ``largest_share``."""
         return self.largest_share
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterLook(Look):
-    """A look at a cluster.
+    """A look at a cluster."""
 
-    Attributes:
-        looks: the look at each broker that answered, by its id.
-        silent: the brokers that are alive and don't answer.
-    """
-
-    looks: Mapping[str, Look]
-    silent: Sequence[str]
+    looks: Mapping[str, Look]  # by the ids of the brokers that answered
+    silent: Sequence[str]  # the brokers that are alive and don't answer
 
 
 def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
-    """All brokers' looks as one.
-
-    Args:
-        looks: by the broker's id; at least one.
-        alive: the ids of the brokers that are alive.
-    """
+    """All brokers' looks, of at least one, as one; ``alive`` are the ids of those that should answer."""
     silent = sorted(set(alive) - looks.keys(), key=numeric)
     where = f"{len(looks)} of {len(looks) + len(silent)} brokers"
     if silent:
         where += f" (silent: {', '.join(map(printable, silent[:5]))}{', ...' if len(silent) > 5 else ''})"
     all_looks = list(looks.values())
-    worst = max(all_looks, key=lambda look: (list(_STATES).index(look.state), -look.factor))
+    worst = max(all_looks, key=lambda look: (list(_STATES).index(look.state), -look.factor, look.cause != ""))
+    # What slows quota types alone is one broker's load, and its words don't name the broker.
+    cause = worst.cause if worst.factor < 1 or not worst.cause else f"{worst.where}: {worst.cause}"
     # Brokers that are in no hurry have no topics; those that slow everybody have -1, as those that slow nobody.
     affected = [look.affected for look in all_looks if look.factor < 1]
     by_scope: dict[tuple[str, ...], dict[str, ClientUse]] = defaultdict(dict)
@@ -92,7 +77,7 @@ def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
         for use in looks[broker].uses:
             by_scope[str(use.quota_type), use.user, use.client_id, use.scope][broker] = use
     return ClusterLook(
-        where, worst.state, worst.factor, min(look.limit_factor for look in all_looks), worst.cause,
+        where, worst.state, worst.factor, min(look.limit_factor for look in all_looks), cause,
         next(fence for fence in ("closed", "none", "open") if fence in {look.fence for look in all_looks}),
         max(affected) if affected and min(affected) >= 0 else -1, max(look.clients for look in all_looks),
         max(look.clients_max for look in all_looks), [_sum(by_broker) for by_broker in by_scope.values()],
@@ -103,33 +88,27 @@ def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
 def _sum(by_broker: Mapping[str, ClientUse]) -> ClusterUse:
     uses = list(by_broker.values())
     first = uses[0]
+    quota, limit = (
+        None if None in rates else sum(rate or 0.0 for rate in rates)  # unlimited if it is so on one of them
+        for rates in ([use.quota for use in uses], [use.limit for use in uses])
+    )
+    shadow, address = (
+        next(filter(None, texts), "") for texts in zip(*((u.shadow, u.address) for u in uses), strict=True)
+    )
     return ClusterUse(
-        first.quota_type, first.user, first.client_id, first.scope, sum(use.rate for use in uses),
-        _total([use.quota for use in uses]), _total([use.limit for use in uses]), max(use.delay_ms for use in uses),
-        min((use.bound for use in uses), key=_BOUNDS.index), min(use.idle for use in uses),
-        next((use.shadow for use in uses if use.shadow), ""),
-        next((use.address for use in uses if use.address), ""), tuple(by_broker),
+        first.quota_type, first.user, first.client_id, first.scope, sum(use.rate for use in uses), quota, limit,
+        max(use.delay_ms for use in uses), min((use.bound for use in uses), key=_BOUNDS.index),
+        min(use.idle for use in uses), shadow, address, tuple(by_broker),
         max((use.share for use in uses if use.share is not None), default=None),
     )  # fmt: skip
 
 
-def _total(rates: Sequence[float | None]) -> float | None:
-    """Their sum; None, unlimited, if one of them is."""
-    known = [rate for rate in rates if rate is not None]
-    return sum(known) if len(known) == len(rates) else None
-
-
 def numeric(broker: str) -> tuple[int, str]:
-    """By what brokers' ids are sorted."""
     return int(broker) if broker.isascii() and broker.isdigit() else 0, broker
 
 
 def require_one_client(use: ClientUse) -> None:
-    """Only a row that is one client's own can be opened.
-
-    Raises:
-        Unanswered: it is the quota of several clients.
-    """
+    """Only a row that is one client's own can be opened. Raises Unanswered if it is the quota of several."""
     if use.scope != "client":
         problem = f"this is the quota of several clients ({printable(use.scope)})"
         raise Unanswered(problem, "choose a row of one client")
@@ -149,23 +128,14 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the user wants to see.
-
-    Attributes:
-        order: what the rows are sorted by.
-        type: only this quota type; None for all.
-        text: only rows with this text in the user's name, the client-id, the scope, the address or what binds, in any
-            case.
-        held: only those that something holds back.
-    """
+    """What the user wants to see."""
 
     order: Order = Order.RATE
-    type: QuotaType | None = None
-    text: str = ""
-    held: bool = False
+    type: QuotaType | None = None  # only this one
+    text: str = ""  # only rows with it in user, client-id, scope, address or what binds, in any case
+    held: bool = False  # only those that something holds back
 
     def rows(self, uses: Iterable[ClientUse]) -> list[ClientUse]:
-        """The rows to show."""
         return sorted(filter(self._has, uses), key=self._place)
 
     def _place(self, use: ClientUse) -> tuple[Any, ...]:
@@ -218,14 +188,13 @@ def _bound_by(use: ClientUse) -> str:
     return "" if use.bound_by == LimitedBy.NOTHING else use.bound_by
 
 
-def _amount(rate: float | None, quota_type: QuotaType) -> str:
+def _amount(rate: float | None, use: ClientUse) -> str:
     """A rate with three digits: ``1.25 MB/s``, ``12 %``, ``3 /s``; a dash if it is unlimited."""
     if rate is None:
         return "-"
-    unit = _UNITS.get(quota_type, "B/s")
-    if quota_type is QuotaType.REQUEST:
-        return f"{rate:,.0f} {unit}" if rate >= 100 else f"{rate:.3g} {unit}"
-    return rounded(rate, unit)
+    if use.quota_type is QuotaType.REQUEST:
+        return f"{rate:,.0f} %" if rate >= 100 else f"{rate:.3g} %"
+    return rounded(rate, "/s" if use.quota_type is QuotaType.CONTROLLER_MUTATION else "B/s")
 
 
 def _share(use: ClientUse) -> str:
@@ -256,11 +225,9 @@ _COLUMNS: Final = (
     _Column("user", lambda use: use.user, "user", _user),
     _Column("client_id", lambda use: use.client_id, "client-id", _client_id),
     _Column("scope", lambda use: use.scope),
-    _Column(
-        "type", lambda use: str(use.quota_type), "type", lambda use: _TYPES.get(use.quota_type, str(use.quota_type))
-    ),
-    _Column("rate", lambda use: use.rate, "rate", lambda use: _amount(use.rate, use.quota_type), True),
-    _Column("quota", lambda use: use.quota, "quota", lambda use: _amount(use.quota, use.quota_type), True),
+    _Column("type", lambda use: str(use.quota_type), "type", lambda use: use.quota_type.removeprefix("CONTROLLER_")),
+    _Column("rate", lambda use: use.rate, "rate", lambda use: _amount(use.rate, use), True),
+    _Column("quota", lambda use: use.quota, "quota", lambda use: _amount(use.quota, use), True),
     _Column("limit", lambda use: use.limit),
     _Column("share", lambda use: use.share, "share", _share, True),
     _Column("delay_ms", lambda use: use.delay_ms, "delay", _delay, True),
@@ -302,13 +269,13 @@ def state_line(look: Look) -> Text:
     if look.affected >= 0:
         factor += f" for writers to {look.affected:,} topics"
     places = f"{look.clients:,} of {look.clients_max:,} places{' at most' if isinstance(look, ClusterLook) else ''}"
-    state = (str(look.state), _STATES[look.state])
-    return Text.assemble((f"{_name(look.where)}  ", "bold"), state, f"  {factor}  fence {look.fence}  {places}")
+    where, state = (f"{_name(look.where)}  ", "bold"), (str(look.state), _STATES[look.state])
+    return Text.assemble(where, state, f"  {factor}  fence {look.fence}  {places}")
 
 
 def cause_line(look: Look) -> Text:
-    """Why the factor is below 1; empty if it isn't."""
-    return Text(f"cause: {_name(look.cause)}" if look.cause and look.factor < 1 else "")
+    """Why clients are slowed: the factor's cause, and the factors of single quota types; empty if they aren't."""
+    return Text(f"cause: {_name(look.cause)}" if look.cause else "")
 
 
 def left_out(look: Look) -> str:
@@ -317,7 +284,6 @@ def left_out(look: Look) -> str:
 
 
 def whole(look: Look, choice: Choice, width: int) -> RenderableType:
-    """All of a look, for ``--once``."""
     rows = table(choice.rows(look.uses), width)
     return Group(state_line(look), cause_line(look), rows, *([left_out(look)] if look.left_out else []))
 
@@ -327,7 +293,9 @@ def values(look: Look, choice: Choice) -> dict[str, Any]:
     where: dict[str, Any] = {"broker": look.where}
     if isinstance(look, ClusterLook):
         by_broker = {
-            broker: _state(of_broker) | {"volumes": [asdict(volume) for volume in of_broker.volumes]}
+            broker: _state(of_broker)
+            | {"volumes": [asdict(use) for use in of_broker.volumes if not use.budget]}
+            | {"budgets": [asdict(use) | {"name": use.budget} for use in of_broker.volumes if use.budget]}
             for broker, of_broker in look.looks.items()
         }
         where = {"brokers": by_broker, "silent": list(look.silent)}

@@ -11,14 +11,14 @@ import json
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from quotahost.broker.host.broker_status import parse
 from quotahost.cli.console import console, lines_of, say
-from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, connect, name_of
+from quotahost.cli.explain.broker_socket import connect, name_of
 from quotahost.cli.explain.explain import add_broker, explain_client, quota_type, seconds
 from quotahost.cli.top.live import Panel, Question, Watched, watch
 from quotahost.cli.top.rows import Choice, Order, require_one_client, values, whole
@@ -30,7 +30,6 @@ _BETWEEN: Final = 2.0  # seconds between the two looks at a volume
 
 
 def parser() -> ArgumentParser:
-    """Its options."""
     made = ArgumentParser(
         "quotahost top",
         description="Show live who uses what of a broker on this machine, or of a cluster, who is held back, and by "
@@ -65,7 +64,6 @@ def _rows(text: str) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; the exit code."""
     made = parser()
     given = made.parse_args(arguments)
     choice = Choice(given.sort, given.type, given.filter, given.held)
@@ -73,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     with ExitStack() as stack:
         watched: Watched
         if given.bootstrap is None:
-            watched = stack.enter_context(Attached(name_of(given.pid, given.broker_id), given.most))
+            watched = Attached(name_of(given.pid, given.broker_id), given.most)
         elif (given.pid, given.broker_id) != (None, None):
             made.error("--bootstrap is about all brokers: leave --pid and --broker-id out")
         else:
@@ -95,57 +93,22 @@ def main(arguments: Sequence[str]) -> int:
 
 
 class Attached:
-    """Looks at a broker of this machine again and again by one connection. Use it in a ``with`` block.
-
-    A broker that has been restarted is found again.
-    """
+    """Looks at a broker of this machine, found anew each time: it may have been restarted."""
 
     def __init__(self, which: str = "", most: int = MOST) -> None:
-        """Look at a broker (``broker_socket.name_of``), at so many rows at most.
-
-        Whether there is such a broker shows at the first look.
-        """
+        """Look at a broker (``broker_socket.name_of``), at so many rows at most."""
         self._which, self._most = which, most
-        self._broker: BrokerSocket | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._leave()
 
     def look(self) -> Look:
-        """What the broker says now.
-
-        Raises:
-            Unanswered: there is no such broker, it has ended, or can't be asked.
-        """
-        if self._broker is not None:
-            # It ends a connection that has been idle for a minute, and there may be another broker by now.
-            with suppress(Unanswered):
-                return self._look(self._broker)
-        self._broker = connect(self._which)
-        return self._look(self._broker)
-
-    def _look(self, broker: BrokerSocket) -> Look:
-        try:
-            with broker.understood():
-                # One more tells whether there are more.
-                return parse(broker.ask("uses", str(self._most + 1))).first(self._most)
-        except Unanswered:
-            self._leave()
-            raise
-
-    def _leave(self) -> None:
-        if self._broker is not None:
-            self._broker.close()
-            self._broker = None
+        """What the broker says now. Raises Unanswered if there is no such broker, or it can't be asked."""
+        with connect(self._which) as broker, broker.understood():
+            # One more tells whether there are more.
+            return parse(broker.ask("uses", str(self._most + 1))).first(self._most)
 
     def answer(self, question: Question) -> Panel:
         """What ``quotahost explain`` says of a client or a volume.
 
-        Raises:
-            Unanswered: no broker answered, or the row is that of several clients.
+        Raises Unanswered if no broker answered, or the row is that of several clients.
         """
         if use := question.client:
             require_one_client(use)

@@ -58,6 +58,38 @@ def test_a_look_tells_the_state() -> None:
     assert (look.cause, look.fence, look.affected) == ("volume ü\\", "open", -1)
 
 
+@pytest.mark.parametrize(
+    ("shadow", "told"), [([], "FETCH, PRODUCE x0.42: busy"), (["factor"], "FETCH, PRODUCE x0.42 (in shadow): busy")]
+)
+def test_a_look_tells_the_factors_of_single_quota_types(shadow: list[str], told: str) -> None:
+    asked = shim()
+    types = {"PRODUCE": [0.42, "busy"], "FETCH": [0.42, "busy"]}
+    asked.answers["state"] = dump.state(cause="volume", type_factors=types, shadow=shadow)
+    assert HostBroker(asked, Settings()).look(0).cause == told
+    asked.answers["state"] = dump.state(factor=0.5, cause="volume", type_factors=types, shadow=shadow)
+    assert HostBroker(asked, Settings()).look(0).cause == f"volume; {told}"
+
+
+def test_a_look_has_the_budgets_of_storage_the_smallest_factors_first() -> None:
+    asked = shim()
+    asked.numbers = [
+        Gauge("Budget", name, attribute, value)
+        for name, numbers in {"idle": (10.0, 1.0, 1.0), "full": (10.0, 10.0, 0.0), "near": (10.0, 9.0, 1.0)}.items()
+        for attribute, value in zip(("Bytes", "Used", "Factor"), numbers, strict=True)
+    ]
+    volumes = HostBroker(asked, Settings()).look(0).volumes
+    assert [(use.budget, use.capacity, use.consumed, use.factor) for use in volumes] == [
+        ("full", 10.0, 10.0, 0.0), ("near", 10.0, 9.0, 1.0), ("idle", 10.0, 1.0, 1.0),
+    ]  # fmt: skip
+
+
+def test_who_asks_is_told_the_largest_topics_of_a_budget() -> None:
+    asked = shim()
+    answer_question(asked, "6", ["budget", "orders"], lambda name: [(f"{name}.eu", 3, None)])
+    eventually(lambda: "6" in asked.answered)
+    assert json.loads(asked.answered["6"]) == [["orders.eu", 3, None]]
+
+
 def test_a_look_tells_who_is_marked() -> None:
     asked = shim()
     asked.answers["marks"] = [["alice", "app", "orders"]]

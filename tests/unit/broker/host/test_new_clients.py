@@ -28,7 +28,8 @@ from quotahost.broker.plugins.suppliers.static import (
     Static,
 )
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
-from quotahost.cli.explain.answer import parse, quota_facts
+from quotahost.cli.explain.answer import parse
+from quotahost.cli.explain.limits import quota_facts
 from quotahost.model import QUOTA_TYPES, Client, ClientQuotaChange, Quota, QuotaEntity, QuotaType, Scope
 from quotahost.model.quotas import DEFAULT
 from quotahost.settings.broker import Settings

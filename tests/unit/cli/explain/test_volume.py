@@ -15,15 +15,7 @@ from quotahost.broker.host.messages import Gauge
 from quotahost.cli.console import lines_of
 from quotahost.cli.explain import retention
 from quotahost.cli.explain.retention import Cut, Retention, Segment, cut
-from quotahost.cli.explain.volume import (
-    ask_volumes,
-    client_rows,
-    cut_row,
-    retention_of,
-    show_volume,
-    topic_rows,
-    volume_facts,
-)
+from quotahost.cli.explain.volume import ask_volumes, client_rows, cut_row, show_volume, topic_rows, volume_facts
 from quotahost.model import Client, Look, QuotaType, State, Volume, VolumeUse
 from quotahost.model.use import MeasuredVolume
 from tests.fakes import dump
@@ -81,10 +73,6 @@ def test_answers_of_another_version_are_an_error(broken: dict[str, object]) -> N
     shim.answers |= {"uses": dump.uses()} | broken
     with pytest.raises(ValueError, match=r"missing|mapping|iterable"):
         ask_volumes(shim.ask)
-
-
-def test_retention_is_read() -> None:
-    assert retention_of([["t", "retention.ms", "5000"]], ["t", "u"]) == {"t": Retention(5.0), "u": Retention()}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from datetime import timedelta
 from harness.loop.cluster import EPOCH, Cluster, ClusterScene
 from quotahost.cli.lab.curves import Bucket, Curve, Name, Question, Report, in_utc
 from quotahost.cli.lab.play import Plan
-from quotahost.cli.lab.scenes import ClientPlan, DiskPlan
+from quotahost.cli.lab.traffic import ClientPlan, DiskPlan
 from quotahost.model import Limit, LimitType
 from quotahost.model.volumes import byte_limits
 from quotahost.records.snapshot import Snapshot

@@ -58,7 +58,7 @@ def test_with_settings_that_never_throttle_a_volume_becomes_at_least_as_full() -
     first = found.volumes[0]
     assert all(point.new >= point.then for point in first.points)
     assert first.peak_new > 560_000_000 > first.peak_then
-    assert first.estimated
+    assert first.growth.estimated
     assert any(note.startswith("estimated") for note in found.notes)
 
 

@@ -30,10 +30,11 @@ def place(result: Result) -> float:
     return float(outcome(result)["place"].split()[0])
 
 
-def test_the_document_shows_what_the_command_prints() -> None:
-    text = (Path(__file__).parents[4] / "docs/disks.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("document", "examples"), [("disks", 2), ("quotas", 1)])
+def test_the_document_shows_what_the_command_prints(document: str, examples: int) -> None:
+    text = (Path(__file__).parents[4] / f"docs/{document}.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\$ quotahost simulate disk (.*)\n((?:(?![$`]).*\n)+)", text, re.MULTILINE)
-    assert len(shown) == 2
+    assert len(shown) == examples
     for command, lines in shown:
         printed = simulated(*command.split()).stdout
         assert [line.rstrip() for line in printed.splitlines()] == lines.splitlines()
@@ -83,6 +84,24 @@ def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_th
     assert outcome(other)["limits"] == "80.0 GB soft, 90.0 GB hard"
 
 
+def test_writers_to_a_budget_are_slowed_from_its_soft_share_on_and_turned_back_at_its_end(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("client.quota.callback.budget.soft.share=0.5\nclient.quota.callback.budgets=on\n")
+    file.write_text(file.read_text() + "client.quota.callback.factor.source=snapshots\n")
+    options = ("--quota", "1M", "--windows", "2", "--time", "5m")
+    found = outcome(simulated("--budget", "100M", "--used", "40M", "--properties", file, *options))
+    assert found["limits"] == "50.0 MB soft, 100 MB hard"
+    slowed, stopped = (float(found[f"{what} after"].split()[0]) for what in ("slowed", "turned back"))
+    assert slowed == pytest.approx(10, abs=2)  # 10 MB at 1 MB/s
+    assert stopped > slowed + 100, "half of the bytes took twice as long as at the full rate"
+    assert found["PAUSEs"] == "1"
+    assert "MB" not in found["beyond hard"], "a request that was let in before"
+    kept = outcome(simulated("--budget", "100M", "--drain", "500K", "--policy", "setpoint", *options))
+    assert (kept["turned back after"], kept["PAUSEs"]) == ("not within this time", "0")
+    # A broker's file with budgets does for its disk, too.
+    assert simulated(*BAND, "--properties", file, "--time", "10s").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -92,6 +111,7 @@ def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_th
         (["--limits", "soft=90G,hard=80G"], 1, "is reached before the soft limit"),
         (["--limits", "80G"], 2, "are no limits"),
         (["--limits", "soft=1G,soft=2G"], 2, "are no limits"),
+        ([*BAND, "--budget", "1G"], 2, "has no other limits"),
         ([*BAND, "--demand", "fast"], 2, "write eager, paced:5M or bursty:5M"),
         ([*BAND, "--demand", "201xeager"], 2, "up to 200"),
         ([*BAND, "--policy", "nope"], 1, "there is none"),

@@ -120,6 +120,22 @@ def test_the_volume_with_the_least_left_comes_first_and_nine_can_be_opened() -> 
     assert found.lines[-1].startswith("unknown of broker 3:")
 
 
+def test_budgets_are_listed_once_those_that_hold_their_writers_first() -> None:
+    volume = VolumeUse("/dev/sda", 100 * GB, 50 * GB)
+    logs = VolumeUse("budget logs", 10 * GB, 9.5 * GB, None, 10 * GB, 0.5)
+    orders = VolumeUse("budget orders.*", 500 * GB, 500 * GB, None, 500 * GB, 0.0)
+    idle = VolumeUse("budget idle", 10 * GB, 0, None, 10 * GB, 1.0)
+    found = listed({"1": look(volumes=[volume, idle, logs, orders]), "2": look(volumes=[orders, logs])})
+    budgets = [line.split() for line in found.lines[found.lines.index("Budgets of storage") + 2 :]]
+    assert budgets == [
+        ["orders.*", "500", "GB", "500", "GB", "100.0%", "turned", "back"],
+        ["logs", "9.50", "GB", "10.0", "GB", "95.0%", "slowed", "by", "the", "factor", "0.5"],
+        ["idle", "0", "B", "10.0", "GB", "0.0%"],
+    ]
+    assert found.volumes == [Question(volume="/dev/sda", broker="1")], "a budget can't be opened"
+    assert any(line.startswith("unknown of broker 2:") for line in found.lines)
+
+
 def test_without_any_volume_it_says_why() -> None:
     last = listed({"1": look(), "2": look()}).lines[-1]
     assert last.startswith("unknown of brokers 1, 2: nothing watches volumes there")

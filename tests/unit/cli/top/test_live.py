@@ -136,7 +136,7 @@ def test_a_volume_is_opened_by_its_number() -> None:
 
 def test_a_broker_that_no_longer_answers_is_told_beside_what_was_seen_last() -> None:
     screen = screen_of()
-    screen.fail("the broker no longer answers")
+    screen.show(None, "the broker no longer answers")
     assert "the broker no longer answers" in drawn(screen)[2]
     assert "client-00000" in drawn(screen)[4]
     screen.show(look(MANY))

@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from quotahost.cli.top.rows import Choice, ClusterUse, Order, merged, whole
+from quotahost.cli.top.rows import Choice, ClusterUse, Order, cause_line, merged, whole
 from quotahost.model import LimitedBy, QuotaType, State
 from tests.unit.cli.top.uses import look, use
 
@@ -30,6 +30,13 @@ def test_the_worst_state_is_told_and_who_is_silent() -> None:
     assert (found.state, found.factor, found.cause, found.fence) == (State.PAUSE, 0.0, "broker 1", "closed")
     assert found.where == "3 of 5 brokers (silent: 4, 5)"
     assert merged({"1": look(), "2": slow}, {"1"}).factor == 0.5
+
+
+def test_a_broker_that_slows_single_types_by_its_load_is_named() -> None:
+    cause = "FETCH, PRODUCE x0.42: this broker's request handlers are 4 % idle (target 30 %)"
+    found = merged({"1": look(), "2": look(where="broker 2", cause=cause)}, {"1", "2"})
+    assert cause_line(found).plain == f"cause: broker 2: {cause}"
+    assert cause_line(look()).plain == ""
 
 
 def test_brokers_that_slow_nobody_hide_no_topics_of_the_others() -> None:

@@ -1,0 +1,270 @@
+"""What limits a client: the facts about each of its quotas, and the sentence below them.
+
+:func:`quota_facts` are those of one quota type: its rate with the unit of its type, who shares it, told from Kafka's
+metric tags, what rules in shadow would do (the property ``shadow``), and what Kafka measures. :func:`limited_by` is the
+sentence that names what limits the client.
+
+The active controller alone counts partition mutations (KIP-599). Kafka keeps a bucket of tokens for each such quota
+there (``quotahost.throttling.TokenBucket``) and refuses mutations while fewer than 0 are left. Buckets of other nodes
+are never charged, so their tokens say nothing.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from quotahost.broker.host.dump import OF_USER, QuotaState
+from quotahost.broker.host.messages import Reason, would_be
+from quotahost.cli.explain.answer import TOGETHER, Answer, Facts, sharers, writes
+from quotahost.model import LimitedBy, QuotaType
+from quotahost.text import printable
+from quotahost.units.show import BYTES_PER_SECOND, MUTATIONS_PER_SECOND, PERCENT
+
+_UNITS: Final = {QuotaType.REQUEST: PERCENT, QuotaType.CONTROLLER_MUTATION: MUTATIONS_PER_SECOND}  # of others bytes/s
+_MUTATIONS: Final = QuotaType.CONTROLLER_MUTATION
+_WHOLE: Final = 1000.0  # from here on a rate is shown without decimals
+_EXEMPT: Final[dict[str, str]] = {
+    Reason.EXCLUDED: "its principal is in static.excluded.principal.name.list or exempt.principals",
+    Reason.BROKER: "it is a broker of this cluster",
+    Reason.PLUGIN: "it is the plugins' own client",
+}
+
+
+def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
+    """The facts about one quota type."""
+    if quota.exempt:
+        return [("exempt", _why_exempt(quota)), ("limit", "unlimited"), ("measured", _measured(quota))]
+    facts = [("quota", f"{_rate(quota, quota.base)}, shared by {sharers(quota)[0]}"), ("from", _from(quota))]
+    if quota.uses_stand_in:
+        rate, of = (quota.newcomers, "the newcomers' rate") if quota.stand_in is None else (quota.stand_in, "measured")
+        facts.append(("instead", f"{_rate(quota, rate)} ({of}), as a factor needs a rate to act on"))
+    facts.append(("limit", _limit(answer, quota)))
+    facts += [("in shadow", text) for text in _in_shadow(answer, quota) if text]
+    if quota.type is _MUTATIONS and quota.user not in TOGETHER:
+        return [*facts, *_bucket(answer, quota)]
+    return [*facts, ("measured", _measured(quota))]
+
+
+def _why_exempt(quota: QuotaState) -> str:
+    return _EXEMPT.get(quota.supplier, "it is exempt")
+
+
+def _rate(quota: QuotaState, rate: float | None) -> str:
+    """A rate of the quota's type with its unit; None is unlimited. Of a third of a quota no decimals are shown."""
+    unit = _UNITS.get(quota.type, BYTES_PER_SECOND)
+    return unit.show(rate if rate is None or rate < _WHOLE else round(rate, 0))
+
+
+def _used(quota: QuotaState, rate: float) -> str:
+    return _rate(quota, round(rate, 2 if quota.type is QuotaType.REQUEST else 0))
+
+
+def _from(quota: QuotaState) -> str:
+    if quota.newcomer:
+        whose = ", or what each client-id of this user has" if quota.user.startswith(OF_USER) else ""
+        return f"newcomers.*{whose} (see newcomer above)"
+    if not quota.supplier:
+        return "no supplier has an answer, so it is unlimited"
+    late = " (a supplier fails for this client now; what it had stays in force)" if quota.failed else ""
+    others = [f"{printable(name)} would give {_rate(quota, rate)}" for name, rate in quota.others]
+    least = f", the most constraining ({'; '.join(others)})" if others else ""
+    return f"supplier {printable(quota.supplier)}{least}{late}"
+
+
+def _limit(answer: Answer, quota: QuotaState) -> str:
+    text = _rate(quota, quota.limit)
+    if answer.is_shadow:
+        return text + ", as shadow=all enforces nothing"
+    if quota.floored:
+        return text + ", the floor"
+    return text + (f", by the factor {_in_force(answer, quota)[0]:.4g}" if _is_lowered(answer, quota) else "")
+
+
+def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str | None]:
+    """What the limit is multiplied by now; of a budget, or of the quota type alone, what that is on its way to.
+
+    With the cause where the smaller factor is the one of the quota type alone, else None.
+    """
+    of_all = 1.0
+    if quota.type in answer.factor_types:
+        of_all = answer.limit_factor if quota.budget_factor is None else quota.budget_factor
+    of_type = None if answer.factor_in_shadow else answer.type_factors.get(quota.type)
+    return of_type if of_type is not None and of_type[0] < of_all else (of_all, None)
+
+
+def _is_lowered(answer: Answer, quota: QuotaState) -> bool:
+    """Whether the factor lowers this limit now. A quota below the floor stays whole under any factor."""
+    if _in_force(answer, quota)[0] >= 1 or quota.limit is None:
+        return False
+    return quota.whole is None or quota.limit < quota.whole
+
+
+def _measured(quota: QuotaState) -> str:
+    if quota.rate is None:
+        return "nothing yet"
+    if quota.user in TOGETHER:
+        return "only together with all other clients without a limit"
+    delay = f"recently delayed by {quota.delay:,.0f} ms on average" if quota.delay else "not delayed"
+    if quota.delay and quota.type is QuotaType.REQUEST:
+        delay += " (partition mutations that were forwarded are delayed here, too)"
+    return f"{_used(quota, quota.rate)}, {delay}"
+
+
+# ---- rules in shadow -------------------------------------------------------------------------------------------
+
+
+def _in_shadow(answer: Answer, quota: QuotaState) -> list[str]:
+    of_quota = ""
+    if answer.is_shadow and quota.base is not None:
+        of_quota = f"the quota would be the limit; {_compared(quota, quota.rate, quota.base)}"
+    return [of_quota, _supplier_in_shadow(answer, quota), _factor_in_shadow(answer, quota)]
+
+
+def _supplier_in_shadow(answer: Answer, quota: QuotaState) -> str:
+    would = would_be(quota.shadow, quota.type)
+    if would is None:
+        return ""
+    user, client_id = would.tags(*answer.client)
+    them, _ = sharers(replace(quota, user=user, client_id=client_id, newcomer=False, slowed=False))
+    given = f"supplier {printable(would.supplier)} would give {_rate(quota, would.rate)}, shared by {them}"
+    untouched = answer.factor_in_shadow or answer.is_for_topics or quota.type not in answer.factor_types
+    limit = _lowered(answer, quota, would.rate, 1.0 if untouched else answer.limit_factor)
+    if answer.is_shadow or limit is None:
+        return given
+    lowered = "" if limit == would.rate else f" ({_rate(quota, limit)} by the factor)"
+    return f"{given}{lowered}; {_compared(quota, answer.would_be_rates.get(quota.type), limit)}"
+
+
+def _factor_in_shadow(answer: Answer, quota: QuotaState) -> str:
+    """What the factor would do if it were not in shadow, once limits have arrived there."""
+    concerns = quota.type in answer.factor_types and not quota.exempt and (not answer.is_for_topics or answer.is_marked)
+    if not answer.factor_in_shadow or answer.factor >= 1 or not concerns:
+        return ""
+    limit = _lowered(answer, quota, quota.base, answer.factor, quota.stand_in)
+    if limit is None:
+        return ""
+    if quota.type is QuotaType.PRODUCE and answer.stops_all:
+        text = f"the fence would turn back its produce requests ({printable(answer.cause)})"
+        return "" if answer.fence_passes else text
+    would = f"the factor {answer.factor:.4g} would make the limit {_rate(quota, limit)}"
+    return f"{would}; {_compared(quota, quota.rate, limit)}"
+
+
+def _lowered(
+    answer: Answer, quota: QuotaState, base: float | None, factor: float, stand_in: float | None = None
+) -> float | None:
+    from quotahost.broker.host.comparison import limit  # only here: it needs the settings, which take long to import
+
+    return limit(base, factor, answer.floors[quota.type], stand_in)
+
+
+def _compared(quota: QuotaState, rate: float | None, limit: float) -> str:
+    if rate is None:
+        return "how much of it is used isn't measured, or only together with others"
+    return f"uses {_used(quota, rate)}; {'would be delayed' if rate > limit else 'would not be delayed'}"
+
+
+# ---- partition mutations ---------------------------------------------------------------------------------------
+
+
+def _bucket(answer: Answer, quota: QuotaState) -> Facts:
+    """The facts about a CONTROLLER_MUTATION quota in the place of a measured rate."""
+    if not answer.is_active_controller:
+        ask = "ask again when the cluster has elected one"
+        if answer.controller:
+            ask = f"on its machine, run quotahost explain --broker-id {printable(answer.controller)}"
+        return [] if quota.limit is None else [("tokens", f"{_who_knows(answer)}: {ask}")]
+    measured = "nothing yet" if quota.rate is None else MUTATIONS_PER_SECOND.show(round(quota.rate, 1))
+    facts = [("measured", f"{measured}, a mean of 30 to 60 s by which Kafka throttles nobody")]
+    if quota.limit is None:
+        return facts
+    burst = answer.mutation_seconds * quota.limit
+    # Kafka makes the bucket, a full one, at the first mutation.
+    left = burst if quota.tokens is None else quota.tokens
+    held = f"Kafka refuses mutations {_until_paid(quota)}" if left < 0 else "Kafka admits mutations"
+    return [("tokens", f"{_number(left)} of {_number(burst)} left: {held}"), *facts]
+
+
+def _until_paid(quota: QuotaState) -> str:
+    """For how long an exhausted bucket keeps mutations off."""
+    if not quota.limit:
+        return "until the limit is raised"
+    # Upwards: after the time that is shown, the next mutation is admitted.
+    return f"for another {_number(math.ceil(-(quota.tokens or 0) / quota.limit * 10) / 10)} s"
+
+
+def _who_knows(answer: Answer) -> str:
+    if not answer.controller:
+        return "the active controller knows, and this node doesn't know which node that is"
+    return f"node {printable(answer.controller)} knows, the active controller"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
+# ---- the sentence ----------------------------------------------------------------------------------------------
+
+
+def limited_by(answer: Answer, quotas: Sequence[QuotaState]) -> str:
+    """One sentence: what limits the client now, of the quota types given, or why nothing does."""
+    clauses = [f"{quota.type} is limited by {by}" for quota in quotas if (by := _limits_now(answer, quota))]
+    has_bucket = any(quota.type is _MUTATIONS and quota.limit is not None for quota in quotas)
+    is_known_elsewhere = has_bucket and not answer.is_active_controller
+    if not clauses and not (is_known_elsewhere and len(quotas) == 1):
+        clauses = [f"Nothing limits this client{_why_nothing(answer, quotas[0])}"]
+    if is_known_elsewhere:
+        clauses.append(f"whether {_MUTATIONS} is limited, {_who_knows(answer)}")
+    sentence = "; ".join(clauses)
+    return sentence[0].upper() + sentence[1:]
+
+
+def _limits_now(answer: Answer, quota: QuotaState) -> str:
+    """What limits this quota type now, "" for nothing."""
+    cause = f" ({printable(answer.cause)})" if answer.cause else ""
+    if quota.bound is LimitedBy.FENCE:
+        return f"the fence, since it {writes(quota)}" if quota.affected_topic else f"the fence{cause}"
+    if quota.bound is LimitedBy.TOPIC_QUOTA:
+        return "topic quotas, which have turned it back in the last 15 s"
+    mutates = quota.type is _MUTATIONS
+    # Only the active controller creates topics and charges a bucket, and only it knows that it is that.
+    if mutates and not answer.is_active_controller:
+        return ""
+    if mutates and answer.creation_refused and not answer.fence_passes and not answer.factor_in_shadow:
+        return f"the PAUSE, in which no topics and partitions are created{cause}"
+    if quota.bound is LimitedBy.NOTHING:
+        return ""
+    return _source_of_limit(answer, quota) + (f" ({_until_paid(quota)})" if mutates else "")
+
+
+def _why_nothing(answer: Answer, quota: QuotaState) -> str:
+    if answer.is_shadow:
+        return ", as shadow=all enforces nothing"
+    if quota.exempt:
+        return f", as it is exempt from all quotas: {_why_exempt(quota)}"
+    if quota.limit is None:
+        return f", as it has no limit for {quota.type}"
+    is_factored = answer.slows_some and quota.type in answer.factor_types
+    keeps = is_factored and not quota.affected_topic
+    full = ": it keeps its full quota, as it has not written to an affected topic" if keeps else ""
+    return f" now{full}; {quota.type} would first be limited by {_source_of_limit(answer, quota)}"
+
+
+def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
+    factor, of_type = _in_force(answer, quota)
+    because = f": {printable(answer.cause)}" if answer.cause else ""
+    if quota.affected_topic:
+        because = f", since it {writes(quota)}"
+    if of_type:
+        because = f", since {printable(of_type)}"
+    bound = quota.bound
+    if bound is LimitedBy.NOTHING:  # what would be first
+        lowered = LimitedBy.FACTOR if _is_lowered(answer, quota) else LimitedBy.QUOTA
+        bound = LimitedBy.FLOOR if quota.floored else lowered
+    if bound is LimitedBy.FLOOR:
+        return f"the floor, which the factor {factor:.4g} has come down to{because}"
+    if bound is LimitedBy.FACTOR:
+        return f"the factor {factor:.4g}{because}"
+    given_by = "" if quota.newcomer else f" of {printable(quota.supplier)}"
+    return f"the {sharers(quota)[1]} quota{given_by}"
