@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,8 +15,18 @@ from harness.kafka.cluster import Cluster
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.background import Background
+from tests.broker.support.commands import explain_client
 from tests.broker.support.disks import DiskLimits, published, wait_for_factor
-from tests.broker.support.node import OPEN, PAUSE, THROTTLE, cluster_with_fence, gauge, restart_stopped, wait_for_state
+from tests.broker.support.node import (
+    ANYONE,
+    OPEN,
+    PAUSE,
+    THROTTLE,
+    cluster_with_fence,
+    gauge,
+    restart_stopped,
+    wait_for_state,
+)
 from tests.broker.support.numbers import appended, attempt, settled_ends
 from tests.broker.support.pipeline import TOPIC, FakePipeline
 
@@ -190,8 +198,7 @@ def test_without_records_the_standby_protects_and_explain_names_it(cluster: Clus
     limits_of_broker_1(cluster, hard="1")
     wait_for_state(cluster, PAUSE)
     node = cluster.brokers[1]
-    command = [sys.executable, "-m", "quotahost.cli", "explain", "--pid", str(node.pid), "--client", "ANONYMOUS/p"]
-    output = subprocess.run(command, capture_output=True, timeout=180, text=True).stdout
+    output = explain_client(node, ANYONE, "p")[1]
     assert f"{SNAPSHOT_SOURCE} answers as the standby, since no record reaches {RECORD_SOURCE}" in output
     limits_of_broker_1(cluster, hard=None)
     wait_for_state(cluster, OPEN)

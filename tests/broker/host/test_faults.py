@@ -14,7 +14,7 @@ from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import IN_CHILD, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.explain import explain_client
+from tests.broker.support.commands import explain_client
 from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker

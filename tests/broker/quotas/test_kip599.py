@@ -27,7 +27,7 @@ from harness.kafka.settings import CONTROLLER, INTERNAL
 from harness.plugin import JAR
 from harness.system.waiting import eventually
 from quotahost.throttling import SampledRate, TokenBucket
-from tests.broker.support.explain import explain_client, field, last_line
+from tests.broker.support.commands import explain_client, field, last_line
 from tests.broker.support.node import ANYONE, callback_properties, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker

@@ -6,7 +6,7 @@ one partition in one request the first leaves no token, the second owes one, and
 
 from __future__ import annotations
 
-import subprocess
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,10 +17,8 @@ import pytest
 from harness.clients.mutations import mutate
 from harness.clients.raw import RawClient, now_ms
 from harness.clients.rawmutations import QUOTA_EXCEEDED, Kind, Mutated, mutate_raw
-from harness.java.jars import DEFAULT_VERSION, broker_jars, maven_jar
-from harness.java.jdk import class_path, program
 from harness.java.jmx import Jmx
-from harness.kafka.admin import DEFAULT, set_quota
+from harness.kafka.admin import DEFAULT, ToolFailed, kafka_tool, set_quota
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.system.waiting import eventually
@@ -274,21 +272,13 @@ def test_kafka_topics_sh_does_not_try_again(nodes: dict[str, KafkaNode]) -> None
     mutate(node, "maker", "create", {"of-the-tool": 1})
     with limited(node, "tool") as client:
         mutate_raw(client, "create", {"big": 6}, validate_only=True)  # 5 tokens are owed, for 50 s
-    commands = (["--create", "--partitions", "1"], ["--alter", "--partitions", "2"], ["--delete"])
-    tools = [kafka_topics(node, "tool", *command) for command in commands]
-    for tool in tools:
-        output, _ = tool.communicate(timeout=120)
-        assert tool.returncode == 1
-        assert MESSAGE in output
+    to = ["--bootstrap-server", node.bootstrap, "--command-config", str(node.directory / "tool.properties"), "--topic"]
+    (node.directory / "tool.properties").write_text("client.id=tool\n")
+    for command in (
+        ["new-of-the-tool", "--create", "--partitions", "1"],
+        ["of-the-tool", "--alter", "--partitions", "2"],
+        ["of-the-tool", "--delete"],
+    ):
+        with pytest.raises(ToolFailed, match=re.escape(MESSAGE)):
+            kafka_tool(node, "TopicCommand", *to, *command)
     assert partitions(node, ["of-the-tool", "new-of-the-tool"]) == {"of-the-tool": 1}
-
-
-def kafka_topics(node: KafkaNode, client_id: str, command: str, *more: str) -> subprocess.Popen[str]:
-    """Starts the class of ``kafka-topics.sh``; "--create" is for another topic than the other commands."""
-    config = node.directory / "tool.properties"
-    config.write_text(f"client.id={client_id}\n")
-    jars = [maven_jar(f"org.apache.kafka:kafka-tools:{DEFAULT_VERSION}"), broker_jars()]
-    tool = [program("java"), "-XX:TieredStopAtLevel=1", "-cp", class_path(jars), "org.apache.kafka.tools.TopicCommand"]
-    topic = "new-of-the-tool" if command == "--create" else "of-the-tool"
-    to = ["--bootstrap-server", node.bootstrap, "--command-config", str(config), "--topic", topic]
-    return subprocess.Popen([*tool, *to, command, *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

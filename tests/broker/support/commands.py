@@ -1,8 +1,13 @@
-"""Runs a command of quotahost's in a terminal, types keys, and waits for what it shows."""
+"""Runs commands of quotahost's as an operator does, and reads what they print: in this process, or in a terminal.
+
+A command runs in the process of the test, because a Python that starts takes ten times as long as a broker to answer,
+and a test that waits for an answer asks often. ``Terminal`` starts one, as a person would, and types keys.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -11,11 +16,60 @@ import struct
 import subprocess
 import sys
 import termios
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
+from typer.testing import CliRunner, Result
+
+from harness.kafka.node import KafkaNode
+from harness.kafka.properties import login_jaas, write_properties
 from harness.system.waiting import eventually
+from quotahost.cli.main import app
 
 _COMMAND: Final = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+def quotahost(*arguments: object) -> Result:
+    """The exit code and the output of a command."""
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def explain(*arguments: object) -> tuple[int, str]:
+    """Exit code and output of ``quotahost explain``."""
+    done = quotahost("explain", *arguments)
+    return done.exit_code, done.output
+
+
+def explain_client(node: KafkaNode, user: str, client_id: str, quota_type: str = "PRODUCE") -> tuple[int, str]:
+    """The same for one client of one node, and for one quota type."""
+    return explain("--pid", node.pid, "--user", user, "--client-id", client_id, "--type", quota_type)
+
+
+def last_line(text: str) -> str:
+    """The sentence that says what limits the client."""
+    return text.strip().splitlines()[-1]
+
+
+def field(text: str, label: str) -> str:
+    """The value of a labelled fact, "" if there is none."""
+    found = re.search(rf"^  {label}\s+(.*)$", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def top(*arguments: object) -> dict[str, Any]:
+    """What ``quotahost top --json`` shows."""
+    done = quotahost("top", "--json", *arguments)
+    assert done.exit_code == 0, done.output
+    shown: dict[str, Any] = json.loads(done.stdout)
+    return shown
+
+
+def connect_as(node: KafkaNode, user: str, directory: Path) -> list[str]:
+    """The options by which a command connects as this user, with a file of Kafka's Java client in the directory."""
+    file = directory / f"{user}.properties"
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": node.mechanism}
+    write_properties(file, login | {"sasl.jaas.config": login_jaas(node.mechanism, user, node.users[user])})
+    return ["--bootstrap", node.client_config(user)["bootstrap.servers"], "--client-config", str(file)]
 
 
 class Terminal:
