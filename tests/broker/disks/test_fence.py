@@ -280,7 +280,7 @@ def acl(user: str, topic: str, operation: AclOperation) -> AclBinding:
     return AclBinding(ResourceType.TOPIC, topic, pattern, f"User:{user}", "*", operation, allow)
 
 
-@pytest.mark.parametrize("version", ["4.3.1", "4.0.1"])
+@pytest.mark.parametrize("version", ["4.3.1", pytest.param("4.0.1", marks=pytest.mark.long)])
 def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, version: str) -> None:
     properties = FENCE | {"super.users": f"User:{ANYONE};User:root"}
     settings = {name: value for name, value in SETTINGS.items() if name != "fence.authorizer"}
@@ -315,7 +315,10 @@ def any_acl(principal: Any = None) -> AclBindingFilter:
     )
 
 
-@pytest.mark.parametrize("controllers_have", [None, "org.apache.kafka.metadata.authorizer.StandardAuthorizer"])
+@pytest.mark.parametrize(
+    "controllers_have",
+    ["org.apache.kafka.metadata.authorizer.StandardAuthorizer", pytest.param(None, marks=pytest.mark.long)],
+)
 def test_a_broker_that_starts_in_a_pause_turns_back_the_first_request_whatever_controllers_have(
     tmp_path: Path, controllers_have: str | None
 ) -> None:

@@ -36,7 +36,9 @@ KAFKAS: Final = ("AddPartitionsManager-client-1", "broker-1-txn-marker-sender", 
 TESTS: Final = ("harness", "test-", "adminclient-")
 
 
-@pytest.fixture(scope="module", params=["fence", "floor", pytest.param("fence-4.0.1", marks=pytest.mark.long)])
+@pytest.fixture(
+    scope="module", params=["fence", *(pytest.param(how, marks=pytest.mark.long) for how in ("floor", "fence-4.0.1"))]
+)
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     """A broker that offloads segments, on a file system of its own.
 

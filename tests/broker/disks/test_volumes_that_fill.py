@@ -1,4 +1,4 @@
-"""One broker with two volumes, each a file system of its own, that producers really fill (proposal 035's scenes)."""
+"""One broker with two volumes, each a file system of its own, that are really filled (proposal 035's scenes)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Final
 import pytest
 
 from harness.clients.producer import ProducerLoad
-from harness.kafka.admin import create_topic, delete_topics
+from harness.java.jmx import Jmx
+from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE
+from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_node, gauge, state
 from tests.broker.support.numbers import end_offset
@@ -58,6 +59,30 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         for volume in node.data_dirs:
             stack.enter_context(small_volume(volume, VOLUME))
         yield stack.enter_context(node)
+
+
+def is_for(node: KafkaNode, topics: str) -> None:
+    """Waits until the cause of the factor says that it is for the writers of so many topics."""
+    cause = f"; for writers of {topics}"
+    eventually(lambda: cause in str(Jmx(node).query("quotahost:type=Cause,*")), what=cause)
+
+
+def test_topics_that_come_and_go_on_a_volume_above_its_soft_limit_are_affected_from_then_on(node: KafkaNode) -> None:
+    alter_broker_config(node, {PREFIX + "factor.scope": "topics"})
+    full, other = topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic))
+    ballast = node.data_dirs[0] / "ballast"
+    ballast.write_bytes(bytes((SOFT + HARD) // 2))
+    eventually(lambda: state(node) == THROTTLE, what="soft limit crossed")
+    is_for(node, "1 topic")
+    create_topic(node, "spread", partitions=4)
+    is_for(node, "2 topics")
+    delete_topics(node, "spread")
+    is_for(node, "1 topic")
+    delete_topics(node, full, other)
+    is_for(node, "0 topics")
+    ballast.unlink()
+    eventually(lambda: state(node) == OPEN, what="space is back")
+    alter_broker_config(node, {PREFIX + "factor.scope": None})
 
 
 def ramp(consumed: int) -> float:

@@ -53,7 +53,7 @@ class FirstRequests:
                         self.refusals.append(f"record: {error}")
 
 
-@pytest.mark.parametrize("source", ["snapshots", "cluster-volumes"])
+@pytest.mark.parametrize("source", ["cluster-volumes", pytest.param("snapshots", marks=pytest.mark.long)])
 @pytest.mark.proves("faults.cold-start")
 def test_topics_and_records_of_the_first_moment_are_taken_as_by_a_stock_cluster(tmp_path: Path, source: str) -> None:
     settings = {"factor.source": source, "fence.authorizer": "none", "static.storage.hard.min-free-bytes": "1"}

@@ -44,7 +44,11 @@ SETTINGS: Final = {
 }
 
 
-@pytest.fixture(scope="module", params=[0, 1], ids=["combined", "separate-controller"])
+# With both in one node: test_as_stock.py.
+COMBINED: Final = pytest.param(0, marks=pytest.mark.long, id="combined")
+
+
+@pytest.fixture(scope="module", params=[COMBINED, pytest.param(1, id="separate-controller")])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     window = {"controller.quota.window.num": str(SAMPLES), "controller.quota.window.size.seconds": "1"}
     directory = tmp_path_factory.mktemp("cluster")

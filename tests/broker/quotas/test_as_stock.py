@@ -1,7 +1,7 @@
-"""KIP-599 by Kafka's own client quotas: brokers with and without the plugin, and every kind of client.
+"""Kafka's own client quotas on brokers with and without the plugin: who is limited by what, and KIP-599's refusals.
 
-A bucket holds ten seconds of its rate here, so that one of 0.1 mutations/s holds a single token: of three topics of
-one partition in one request the first leaves no token, the second owes one, and the third is refused for 10 s.
+A bucket of mutations holds ten seconds of its rate here, so that one of 0.1 mutations/s holds a single token: of three
+topics of one partition in one request the first leaves no token, the second owes one, and the third is refused for 10 s.
 """
 
 from __future__ import annotations
@@ -10,20 +10,23 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import pytest
 
+from harness.clients.consumer import ConsumerLoad
 from harness.clients.mutations import mutate
+from harness.clients.producer import ProducerLoad
 from harness.clients.raw import RawClient, now_ms
 from harness.clients.rawmutations import QUOTA_EXCEEDED, Kind, Mutated, mutate_raw
 from harness.java.jmx import Jmx
-from harness.kafka.admin import DEFAULT, ToolFailed, kafka_tool, set_quota
+from harness.kafka.admin import DEFAULT, ToolFailed, create_topic, kafka_configs, kafka_tool, set_quota
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.system.waiting import eventually
 from tests.broker.support.mutations import BURST_S, KEY, buckets, limited, partitions
-from tests.broker.support.node import callback_node
+from tests.broker.support.node import callback_node, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 
@@ -31,6 +34,18 @@ KINDS: Final[tuple[Kind, ...]] = ("create", "grow", "delete")
 USER: Final = "us:er ü"
 CLIENT: Final = "cli:ent ü"
 USERS: Final = {USER: "a", "v": "b", "w": "c"}
+RATE: Final = "producer_byte_rate"
+#: Whose quota it is, the most specific first, and a rate of mutations for it.
+LEVELS: Final[tuple[tuple[dict[str, Any], float], ...]] = (
+    ({"user": USER, "client_id": CLIENT}, 8),
+    ({"user": USER, "client_id": DEFAULT}, 7),
+    ({"user": "v"}, 6),
+    ({"user": DEFAULT, "client_id": CLIENT}, 5),
+    ({"user": DEFAULT, "client_id": DEFAULT}, 4),
+    ({"user": DEFAULT}, 3),
+    ({"client_id": CLIENT}, 2),
+    ({"client_id": DEFAULT}, 1),
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +54,70 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, KafkaN
     stock = KafkaNode(tmp_path_factory.mktemp("stock"), users=USERS, probe=True, properties=properties)
     with_plugin = callback_node(tmp_path_factory.mktemp("hosted"), users=USERS, properties=properties)
     with stock, with_plugin:
+        for node in (stock, with_plugin):
+            create_topic(node, "t")
         yield {"stock": stock, "plugin": with_plugin}
 
 
-# ---- no quota ----
+# ---- rates, at all eight levels ----
+
+
+@pytest.mark.proves("kip-13.client-id", "kip-13.dynamic-config", "kip-599.levels")
+def test_every_level_gives_a_producer_the_tags_and_the_limit_that_the_stock_broker_gives(
+    nodes: dict[str, KafkaNode],
+) -> None:
+    levels = [{"user": USER} if level == {"user": "v"} else level for level, _ in reversed(LEVELS)]
+    up = [(level, 1e6 * n, 1e6 * n) for n, level in enumerate(levels, start=1)]
+    down = [(level, None, 1e6 * (n - 1)) for n, level in reversed(list(enumerate(levels, start=1)))]
+    with ThreadPoolExecutor(len(nodes)) as both:
+        for level, rate, expected in up + down[:-1]:
+            after = partial(tags_after, level=level, rate=rate, expected=expected)
+            stock, with_plugin = both.map(after, nodes.values())
+            assert stock == with_plugin, level
+    for node in nodes.values():
+        set_quota(node, {RATE: None}, client_id=DEFAULT)
+
+
+def tags_after(node: KafkaNode, level: dict[str, Any], rate: float | None, expected: float) -> dict[str, str]:
+    """The tags by which Kafka measures the client once this rate of this level has led to the expected bound."""
+    set_quota(node, {RATE: rate}, **level)
+
+    def with_bound() -> dict[str, str]:
+        tags, bound = quota_in_force(node)
+        assert bound == expected
+        return tags
+
+    return eventually(with_bound, poll=0.1)
+
+
+def quota_in_force(node: KafkaNode) -> tuple[dict[str, str], float | None]:
+    """The tags and the bound by which Kafka measures the client's next records."""
+    before = {tuple(q.tags.items()): q.value for q in enforced_quotas(node, "PRODUCE")}
+    with ProducerLoad(node.client_config(USER, CLIENT), "t", rate=500_000) as load:
+        eventually(lambda: load.meter.total_at(float("inf")) > 50_000)
+
+        def risen() -> list[Any]:
+            return [
+                q for q in enforced_quotas(node, "PRODUCE")
+                if q.value > before.get(tuple(q.tags.items()), 0) and "<" not in q.tags["user"]
+            ]  # fmt: skip
+
+        (quota,) = eventually(risen)
+    return quota.tags, quota.bound
+
+
+def test_a_quota_set_by_kafka_configs_sh_is_enforced(nodes: dict[str, KafkaNode]) -> None:
+    node = nodes["plugin"]
+    entity = ("--entity-type", "users", "--entity-name", "w")
+    kafka_configs(node, "--alter", *entity, "--add-config", "consumer_byte_rate=1234567")
+    with ConsumerLoad(node.client_config("w", "c"), "t"):
+        eventually(lambda: has_own_quota(node, "w", "c"))
+        eventually(lambda: [q.bound for q in enforced_quotas(node, "FETCH", user="w")] == [1234567.0])
+    kafka_configs(node, "--alter", *entity, "--delete-config", "consumer_byte_rate")
+    eventually(lambda: table_row(node, "w", "c", "FETCH")["limit"] == "null")
+
+
+# ---- mutations: no quota ----
 
 
 @pytest.mark.proves("kip-599.unlimited")
@@ -56,18 +131,7 @@ def test_a_client_without_a_quota_creates_as_much_as_it_likes(nodes: dict[str, K
     eventually(lambda: partitions(nodes[node], topics) == topics)
 
 
-# ---- the levels ----
-
-LEVELS: Final[tuple[tuple[dict[str, Any], float], ...]] = (
-    ({"user": USER, "client_id": CLIENT}, 8),
-    ({"user": USER, "client_id": DEFAULT}, 7),
-    ({"user": "v"}, 6),
-    ({"user": DEFAULT, "client_id": CLIENT}, 5),
-    ({"user": DEFAULT, "client_id": DEFAULT}, 4),
-    ({"user": DEFAULT}, 3),
-    ({"client_id": CLIENT}, 2),
-    ({"client_id": DEFAULT}, 1),
-)
+# ---- mutations: the levels ----
 
 
 @pytest.mark.proves("kip-599.levels")
