@@ -30,6 +30,7 @@ from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
 from quotahost.cli.console import Level
 from quotahost.cli.doctor.topics import check_cluster
+from quotahost.records.topics import TIERING
 from tests.broker.support.commands import connect_as, quotahost, top
 from tests.broker.support.node import (
     ANYONE,
@@ -42,7 +43,6 @@ from tests.broker.support.node import (
     topic_name,
 )
 from tests.broker.support.numbers import NumberedProducer, attempt, end_offset, values
-from tests.broker.support.tiering import METADATA_TOPIC
 
 pytestmark = pytest.mark.broker
 
@@ -235,9 +235,9 @@ def test_excluded_principals_and_the_brokers_client_ids_pass_the_fence_and_other
 
 
 def test_without_tiered_storage_its_topic_is_one_like_any_other(node: KafkaNode, topic: str) -> None:
-    create_topic(node, METADATA_TOPIC)
+    create_topic(node, TIERING)
     pause(node)
-    assert attempt(node.client_config("alice", "any"), METADATA_TOPIC) == TURNED_BACK
+    assert attempt(node.client_config("alice", "any"), TIERING) == TURNED_BACK
 
 
 def test_a_pause_takes_limits_no_lower_than_where_the_release_begins(node: KafkaNode, topic: str) -> None:

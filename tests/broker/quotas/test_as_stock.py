@@ -1,19 +1,21 @@
 """Kafka's own client quotas on brokers with and without the plugin: who is limited by what, and KIP-599's refusals.
 
 A bucket of mutations holds ten seconds of its rate here, so that one of 0.1 mutations/s holds a single token: of three
-topics of one partition in one request the first leaves no token, the second owes one, and the third is refused for 10 s.
+topics of one partition in one request the first leaves no token, the second owes one, and the third is refused, for
+10 s.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from harness.clients.consumer import ConsumerLoad
 from harness.clients.mutations import mutate
@@ -23,9 +25,8 @@ from harness.clients.rawmutations import QUOTA_EXCEEDED, Kind, Mutated, mutate_r
 from harness.java.jmx import Jmx
 from harness.kafka.admin import DEFAULT, ToolFailed, create_topic, kafka_configs, kafka_tool, set_quota
 from harness.kafka.node import KafkaNode
-from harness.kafka.quotas import enforced_quotas
+from harness.kafka.quotas import EnforcedQuota, enforced_quotas
 from harness.system.waiting import eventually
-from tests.broker.support.mutations import BURST_S, KEY, buckets, limited, partitions
 from tests.broker.support.node import callback_node, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
@@ -35,6 +36,9 @@ USER: Final = "us:er ü"
 CLIENT: Final = "cli:ent ü"
 USERS: Final = {USER: "a", "v": "b", "w": "c"}
 RATE: Final = "producer_byte_rate"
+KEY: Final = "controller_mutation_rate"
+BURST_S: Final = 10  # controller.quota.window.num
+ONE_TOKEN: Final = 1 / BURST_S  # the rate whose bucket holds one token
 #: Whose quota it is, the most specific first, and a rate of mutations for it.
 LEVELS: Final[tuple[tuple[dict[str, Any], float], ...]] = (
     ({"user": USER, "client_id": CLIENT}, 8),
@@ -118,6 +122,26 @@ def test_a_quota_set_by_kafka_configs_sh_is_enforced(nodes: dict[str, KafkaNode]
 
 
 # ---- mutations: no quota ----
+
+
+def buckets(node: KafkaNode, client: RawClient, rate: float, **tags: str) -> list[EnforcedQuota]:
+    """The buckets of this rate, once the client has one; a topic that doesn't exist is deleted for nothing."""
+    mutate_raw(client, "delete", {"none": 0})
+    return [each for each in enforced_quotas(node, "CONTROLLER_MUTATION", **tags) if each.bound == rate]
+
+
+def limited(node: KafkaNode, client_id: str, rate: float = ONE_TOKEN) -> RawClient:
+    """A connection of a client whose quota is in force, and whose bucket is full."""
+    set_quota(node, {KEY: rate}, client_id=client_id)
+    client = RawClient(node, client_id)
+    eventually(lambda: buckets(node, client, rate, client_id=client_id))
+    return client
+
+
+def partitions(node: KafkaNode, topics: Collection[str]) -> dict[str, int]:
+    """The number of partitions of those of these topics that there are."""
+    known = AdminClient(node.client_config(client_id="harness")).list_topics(timeout=30).topics
+    return {name: len(known[name].partitions) for name in topics if name in known}
 
 
 @pytest.mark.proves("kip-599.unlimited")

@@ -28,8 +28,8 @@ from quotahost.records import look as look_records
 from quotahost.records.look import BrokerLook
 from tests.broker.support.commands import Terminal, top
 from tests.broker.support.node import ANYONE, callback_properties, gauge, limit_of, wait_for_rate
+from tests.broker.support.pipeline import SHARES, USAGE, FakeShares
 from tests.broker.support.quotas import set_cluster_quota
-from tests.broker.support.shares import SHARES, USAGE, FakeShares
 
 pytestmark = pytest.mark.broker
 
