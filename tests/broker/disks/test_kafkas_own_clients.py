@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import fill_topic
 from harness.java.helper import helper
-from harness.java.jars import DEFAULT_VERSION
+from harness.java.jars import DEFAULT_VERSION, maven_jar
 from harness.kafka.admin import alter_broker_config, alter_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.properties import plain_jaas
