@@ -248,7 +248,7 @@ def connected(node: KafkaNode) -> Iterator[Cluster]:
         yield connected
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(
     {Entity(name): {"producer_byte_rate": 1.0} for name in ("<default>", "%", '"', "ä ö", "a,b=c/d\\", "\x00", "..")}
 )
