@@ -87,6 +87,7 @@ def test_a_broker_whose_disk_is_full_when_it_starts_appends_no_byte(tmp_path: Pa
         create_topic(node, "t")
         assert attempt(node.client_config(client_id="p"), "t") is None
         before = end_offset(node, "t")
+        node.stop()
     node.properties |= callback_properties(settings | {"static.storage.hard": "1"})
 
     producer = hammer(node, "t")

@@ -120,5 +120,6 @@ def test_nothing_in_the_working_directory_runs_in_the_broker(tmp_path: Path, mon
 
     with callback_node(tmp_path / "node", {"supplier": "faulty"}, env=env) as node:
         assert gauge(node, "Plugin,name=faulty", "Errors") == 0, "PYTHONPATH has the plugin all the same"
+        node.stop()
 
     assert ran() == []

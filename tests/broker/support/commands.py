@@ -44,7 +44,7 @@ def explain(*arguments: object) -> tuple[int, str]:
 
 
 def _quick(*arguments: object) -> tuple[int, str, str]:
-    """Exit code, output and errors of a command with a parser of its own: typer's take 0.1 s to make, and tests poll."""
+    """The same and the errors, of a command with a parser of its own: typer takes 0.1 s to make one, and tests poll."""
     with redirect_stdout(StringIO()) as output, redirect_stderr(StringIO()) as errors:
         code = run(list(map(str, arguments)))
     return code, output.getvalue(), errors.getvalue()
