@@ -45,7 +45,7 @@ class StartFailed(Exception):
 class KafkaNode(NodeSettings, LoggedProcess):
     """A node that can be started, stopped, killed, and started again with its data; see NodeSettings.
 
-    A ``with`` block starts the node and kills it at its end, as nobody needs the data: a test that wants the node to end
+    A ``with`` block starts the node and kills it at its end, as nobody needs the data: a test that wants it to end
     in good order calls ``stop()``. When this process dies, the node is killed.
     """
 
