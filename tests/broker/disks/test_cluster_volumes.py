@@ -104,30 +104,6 @@ def transitions(cluster: Cluster) -> list[float]:
     return [gauge(node, "Factor", "Transitions") for node in cluster.brokers]
 
 
-def test_a_record_about_a_full_disk_stops_producers_on_all_brokers_until_space_is_back(
-    cluster: Cluster, pipeline: FakePipeline
-) -> None:
-    with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=3e6) as load:
-        eventually(lambda: load.meter.bytes > 1_000_000)
-        limits_of_broker_1(cluster, hard="1")
-        wait_for_state(cluster, PAUSE)
-        before = settled_ends(cluster)
-        for partition in range(3):
-            assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
-        assert appended(cluster) == before
-        limits_of_broker_1(cluster, hard=None)
-        eventually(lambda: all(now > was for now, was in zip(appended(cluster), before, strict=True)))
-        assert load.drain() == 0
-    assert load.errors == [], "nothing is lost"
-    log = cluster.brokers[2].log_text()
-    assert "broker 1, volume" in log.rsplit("OPEN -> PAUSE", 1)[1].splitlines()[0]
-    for node in cluster.brokers:
-        assert gauge(node, f"FactorSource,name={RECORD_SOURCE}", "Answers") == 1, (
-            "the record was the source all the time"
-        )
-        assert gauge(node, "ClusterRecord", "Age") < VALIDITY
-
-
 def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster, pipeline: FakePipeline) -> None:
     first = cluster.brokers[0]
     limits = DiskLimits.around(published(first))
@@ -160,30 +136,40 @@ def test_a_broker_that_is_down_stops_nobody_and_its_full_disk_counts_by_the_reco
 
 
 @pytest.mark.proves("faults.pipeline-silent")
-def test_when_records_stop_the_standby_answers_until_they_return_and_no_producer_gets_through(cluster: Cluster) -> None:
-    with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=1e6), ExitStack() as watching:
-        with FakePipeline(cluster, VALIDITY):
-            wait_for_source(cluster, RECORD_SOURCE)
-            limits_of_broker_1(cluster, hard="1")
-            wait_for_state(cluster, PAUSE)
-            before, transitions_before = settled_ends(cluster), transitions(cluster)
-            watching.enter_context(highest := HighestFactor(cluster))
-        wait_for_source(cluster, SNAPSHOT_SOURCE)
-        keep_reading(cluster, SNAPSHOT_SOURCE)
-        with FakePipeline(cluster, VALIDITY):
-            wait_for_source(cluster, RECORD_SOURCE)
-            keep_reading(cluster, RECORD_SOURCE)
-            eventually(lambda: highest.samples > 20)
-            watching.close()
+def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_by_the_standby_while_records_are_missing(
+    cluster: Cluster,
+) -> None:
+    with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=1e6) as load:
+        eventually(lambda: load.meter.bytes > 1_000_000)
+        with ExitStack() as watching:
+            with FakePipeline(cluster, VALIDITY):
+                wait_for_source(cluster, RECORD_SOURCE)
+                limits_of_broker_1(cluster, hard="1")
+                wait_for_state(cluster, PAUSE)
+                before, transitions_before = settled_ends(cluster), transitions(cluster)
+                watching.enter_context(highest := HighestFactor(cluster))
+            wait_for_source(cluster, SNAPSHOT_SOURCE)
+            keep_reading(cluster, SNAPSHOT_SOURCE)
+            with FakePipeline(cluster, VALIDITY):
+                wait_for_source(cluster, RECORD_SOURCE)
+                keep_reading(cluster, RECORD_SOURCE)
+                eventually(lambda: highest.samples > 20)
+                assert all(gauge(node, "ClusterRecord", "Age") < VALIDITY for node in cluster.brokers)
+                watching.close()
         assert highest.factor == 0
         assert transitions(cluster) == transitions_before, "the state did not change between two samples either"
         assert appended(cluster) == before
+        for partition in range(3):
+            assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
+        limits_of_broker_1(cluster, hard=None)
+        eventually(lambda: all(now > was for now, was in zip(appended(cluster), before, strict=True)))
+        assert load.drain() == 0
+    assert load.errors == [], "nothing is lost"
+    silent = f"no record of this cluster in {TOPIC} within validity (4 s): factor source {SNAPSHOT_SOURCE} answers"
     for node in cluster.brokers:
         log = node.log_text()
-        assert (
-            f"no record of this cluster in {TOPIC} within validity (4 s): factor source {SNAPSHOT_SOURCE} answers"
-            in log
-        )
+        assert "broker 1, volume" in log.rsplit("OPEN -> PAUSE", 1)[1].splitlines()[0]
+        assert silent in log
         assert f"factor source {RECORD_SOURCE} answers again" in log
 
 
