@@ -106,8 +106,9 @@ def quota_in_force(node: KafkaNode) -> tuple[dict[str, str], float | None]:
                 if q.value > before.get(tuple(q.tags.items()), 0) and "<" not in q.tags["user"]
             ]  # fmt: skip
 
-        (quota,) = eventually(risen)
-    return quota.tags, quota.bound
+        now = eventually(risen)
+    assert len(now) == 1
+    return now[0].tags, now[0].bound
 
 
 def test_a_quota_set_by_kafka_configs_sh_is_enforced(nodes: dict[str, KafkaNode]) -> None:
