@@ -6,11 +6,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 JAR := dist/quotahost.jar
 JAVA_SOURCES := $(shell find java-shim/src/main java-shim/pom.xml -type f) plugin/quotahost/broker/host/probe.py plugin/quotahost/broker/host/protocol.py plugin/quotahost/cli/doctor/installation.py
 CONNECTOR := plugin/quotahost/pipeline/spark/jars/.done
-WORKERS ?= 3
+WORKERS ?= 4
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
-.PHONY: help build wheel demo lock test test-java test-python test-child test-pipeline test-long test-clients test-matrix lint format tables docs bench clean
+.PHONY: help build wheel demo lock test test-java test-python test-brokers test-spark test-child test-pipeline test-long test-clients test-matrix lint format tables docs bench clean
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,10 +59,17 @@ test-java: $(VENV)/.done
 	@$(BIN)/python tools/jar_resources.py
 	@mvn -B -ntp -f java-shim/pom.xml test
 
-# The brokers' tests compute a third to half of their time, so three workers fill two cores. A file's tests share its
-# broker: one worker each. The order is kept, as the broker's files come first and take longest.
+# The brokers' tests compute a third to half of their time, so four workers fill two cores. Spark's tests, beside them,
+# have one of these: a second Spark would cost the start and the compiling of a second JVM.
 test-python: $(JAR) $(CONNECTOR)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests examples
+	@$(MAKE) --no-print-directory -j 2 test-brokers test-spark
+
+# A file's tests share its broker: one worker each. The order is kept, as the broker's files come first and take longest.
+test-brokers:
+	@$(BIN)/python -m pytest -q -n $$(( $(WORKERS) > 1 ? $(WORKERS) - 1 : 1 )) --dist loadfile --no-loadscope-reorder --ignore tests/pipeline tests examples
+
+test-spark:
+	@$(BIN)/python -m pytest -q tests/pipeline
 
 test-child: $(JAR) ## Tests of failing plugins, starts, stops, live changes and client quotas, with Python in a process of its own; half an hour
 	@PROCESS=child $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/broker/host tests/broker/quotas

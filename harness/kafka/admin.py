@@ -12,6 +12,7 @@ from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicParti
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.java.helper import HelperError, helper
+from harness.java.jars import maven_jar
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
@@ -179,14 +180,29 @@ def kafka_configs(node: KafkaNode, *args: str) -> str:
     Raises:
         ToolFailed: its exit code was not 0.
     """
+    return _until_checked(
+        lambda: _run_tool(node, "kafka.admin.ConfigCommand", None, "--bootstrap-server", node.bootstrap, *args)
+    )
 
-    def run() -> str:
-        code, output = helper(node.version).ask("configs", "--bootstrap-server", node.bootstrap, *args)
-        if code != 0:
-            raise ToolFailed(f"kafka-configs.sh {' '.join(args)}: exit code {code}\n{output}")
-        return str(output)
 
-    return _until_checked(run)
+def kafka_tool(node: KafkaNode, name: str, *args: str) -> str:
+    """Runs ``AclCommand``, ``TopicCommand`` or another tool that brokers' jars don't have, with these arguments alone.
+
+    Returns:
+        The tool's output.
+
+    Raises:
+        ToolFailed: its exit code was not 0.
+    """
+    jars = str(maven_jar(f"org.apache.kafka:kafka-tools:{node.version}"))
+    return _run_tool(node, f"org.apache.kafka.tools.{name}", jars, *args)
+
+
+def _run_tool(node: KafkaNode, name: str, jars: str | None, *args: str) -> str:
+    code, output = helper(node.version).ask("tool", name, jars, *args)
+    if code != 0:
+        raise ToolFailed(f"{name} {' '.join(args)}: exit code {code}\n{output}")
+    return str(output)
 
 
 def _until_checked(change: Callable[[], T]) -> T:

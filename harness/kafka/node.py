@@ -45,7 +45,8 @@ class StartFailed(Exception):
 class KafkaNode(NodeSettings, LoggedProcess):
     """A node that can be started, stopped, killed, and started again with its data; see NodeSettings.
 
-    A ``with`` block starts the node and stops it at its end. When this process dies, the node is killed.
+    A ``with`` block starts the node and kills it at its end, as nobody needs the data: a test that wants it to end
+    in good order calls ``stop()``. When this process dies, the node is killed.
     """
 
     def __post_init__(self) -> None:
@@ -114,11 +115,7 @@ class KafkaNode(NodeSettings, LoggedProcess):
         return self.start()
 
     def __exit__(self, *_: object) -> None:
-        try:
-            if self.running:
-                self.stop()
-        finally:
-            self.kill()
+        self.kill()
 
     def _format(self) -> None:
         """Writes meta.properties, and the users of SCRAM.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from harness.java.jdk import program
+from harness.java.jdk import tool
 
 PASSWORD: Final = "a-secret-for-tests"
 
@@ -58,7 +58,7 @@ def key_as_pem(identity: Identity) -> str:
 
 
 def _keytool(*args: str) -> None:
-    command = [program("keytool"), *args, "-storepass", PASSWORD]
+    command = [*tool("keytool"), *args, "-storepass", PASSWORD]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:
         raise OSError(f"keytool {args[0]} failed: {done.stdout} {done.stderr}")

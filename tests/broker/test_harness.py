@@ -1,4 +1,7 @@
-"""The harness itself on real brokers: starts, clients, quotas, metrics and logs, which other tests rely on."""
+"""The harness itself on real brokers: names of every kind, secrets, older versions, and that no broker stays behind.
+
+All else of it is used, and so tested, by the tests of the product.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.clients.consumer import ConsumerLoad
-from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW, settled_rate
-from harness.clients.many_clients import introduce_clients
+from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.helper import HelperError
 from harness.java.jars import broker_jars
 from harness.java.jmx import Jmx
-from harness.kafka.admin import (
-    DEFAULT,
-    ToolFailed,
-    alter_broker_config,
-    create_topic,
-    describe_quotas,
-    kafka_configs,
-    set_quota,
-)
+from harness.kafka.admin import DEFAULT, create_topic, describe_quotas, set_quota
 from harness.kafka.cluster import Cluster
-from harness.kafka.node import KafkaNode, StartFailed
+from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.system.waiting import eventually
 
-pytestmark = [pytest.mark.broker, pytest.mark.long]  # all other tests use the harness, too
+pytestmark = [pytest.mark.broker, pytest.mark.long]
 
 SPECIAL_NAME = 'a:"b\tü\n *?=,#\\'
 PASSWORDS = {"alice": 'p"1\\ =x', SPECIAL_NAME: "pässwörd:2"}
@@ -46,22 +39,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         create_topic(node, "t", partitions=2)
         fill_topic(node.client_config(), "t", 30_000_000)
         yield node
-
-
-def test_a_producer_gets_its_quota_and_sees_throttle_times(node: KafkaNode) -> None:
-    set_quota(node, {"producer_byte_rate": RATE}, user="alice", client_id="p")
-    with ProducerLoad(node.client_config("alice", "p"), "t") as load:
-        assert settled_rate(load, QUICK_WINDOW, windows=3) == pytest.approx(RATE, rel=0.25)
-    assert load.max_throttle() > 0
-    assert load.errors == []
-
-
-def test_a_consumer_gets_no_more_than_its_quota_and_sees_throttle_times(node: KafkaNode) -> None:
-    set_quota(node, {"consumer_byte_rate": RATE}, user="alice", client_id="c")
-    with ConsumerLoad(node.client_config("alice", "c"), "t") as load:
-        assert RATE * 0.4 < settled_rate(load, QUICK_WINDOW, windows=3) < RATE * 1.2
-    assert load.max_throttle() > 0
-    assert load.errors == []
 
 
 def test_an_unlimited_producer_is_not_throttled_and_drains(node: KafkaNode) -> None:
@@ -85,17 +62,6 @@ def test_special_names_arrive_unchanged_from_client_and_operator(node: KafkaNode
     set_quota(node, {"request_percentage": None}, user=DEFAULT)
 
 
-def test_kafka_configs_sh_and_broker_configs_work(node: KafkaNode) -> None:
-    users = ("--entity-type", "users", "--entity-name", "bob")
-    kafka_configs(node, "--alter", "--add-config", "consumer_byte_rate=4711", *users)
-    eventually(lambda: "consumer_byte_rate=4711" in kafka_configs(node, "--describe", *users))
-    with pytest.raises(ToolFailed, match="nonsense"):
-        kafka_configs(node, "--alter", "--add-config", "nonsense=1", *users)
-    alter_broker_config(node, {"log.cleaner.threads": "2"})
-    with pytest.raises(HelperError, match="Invalid value two"):
-        alter_broker_config(node, {"log.cleaner.threads": "two"}, broker=1)
-
-
 def test_beans_can_be_read_and_called(node: KafkaNode) -> None:
     jmx = Jmx(node)
     assert jmx.get("java.lang:type=Runtime", "Name").startswith(f"{node.pid}@")
@@ -103,46 +69,14 @@ def test_beans_can_be_read_and_called(node: KafkaNode) -> None:
     assert jmx.call("java.util.logging:type=Logging", "getLoggerLevel", "") == "INFO"
     with pytest.raises(HelperError, match="InstanceNotFound"):
         jmx.get("no:type=Such", "Bean")
-
-
-def test_a_thousand_client_ids_are_measured_each_for_itself(node: KafkaNode) -> None:
-    set_quota(node, {"request_percentage": 1000}, client_id=DEFAULT)
-    client_ids = ["", *map(str, range(1000))]
-
-    def all_are_measured() -> bool:
-        assert introduce_clients(node, [*client_ids, None]) == 1002
-        return {quota.tags["client-id"] for quota in enforced_quotas(node, "REQUEST")} >= set(client_ids)
-
-    eventually(all_are_measured)
-    set_quota(node, {"request_percentage": None}, client_id=DEFAULT)
+    node.stop()
+    node.start()
+    assert jmx.get("java.lang:type=Runtime", "Name").startswith(f"{node.pid}@"), "the connection that was kept is gone"
 
 
 def test_passwords_are_in_no_log(node: KafkaNode) -> None:
     assert not [password for password in PASSWORDS.values() if password in node.log_text(0)]
     assert (node.directory / "server.properties").stat().st_mode & 0o077 == 0
-
-
-def test_a_node_keeps_data_and_address_over_stop_kill_and_start(tmp_path: Path) -> None:
-    quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
-    with KafkaNode(tmp_path, properties=quick) as node:
-        create_topic(node, "kept")
-        assert node.rss() > 100 << 20
-        assert node.stop() == 143
-        assert (node.data_dirs[0] / ".kafka_cleanshutdown").exists()
-        node.start()
-        node.kill()
-        assert not node.running
-        node.start()
-        assert kafka_configs(node, "--describe", "--entity-type", "topics", "--entity-name", "kept")
-
-
-def test_a_wrong_configuration_raises_an_error_with_the_brokers_message(tmp_path: Path) -> None:
-    node = KafkaNode(tmp_path, properties={"num.io.threads": "many"})
-    with pytest.raises(StartFailed, match="Invalid value many") as failed:
-        node.start()
-    assert failed.value.exit_code == 1
-    assert "num.io.threads" in failed.value.log
-    assert not node.running
 
 
 @pytest.mark.parametrize("version", ["4.0.1", "3.9.1"])

@@ -108,7 +108,7 @@ def topics(draw: st.DrawFn) -> list[Record]:
     return list(draw(st.permutations(made)))
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(made=topics())
 def test_it_equals_the_plain_aggregate_for_any_records_in_any_order(spark: SparkSession, made: list[Record]) -> None:
     found, expected = in_spark(spark, made), in_python(made)

@@ -192,7 +192,7 @@ scalars = st.sampled_from(["t", "7", "-1", "true", "NaN", "a b", "", None, 7, -1
 topics = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.just("t"), inner))
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @drawn_from(st.lists(st.tuples(topics, st.lists(topics, max_size=4)), min_size=100, max_size=300))
 def test_any_topics_are_taken_or_refused_as_by_the_brokers(spark: SparkSession, drawn: list[tuple[Any, Any]]) -> None:
     """Many records at once: what takes the time is Spark's planning."""
@@ -302,7 +302,7 @@ def test_odd_json_is_taken_or_refused_as_by_the_brokers(spark: SparkSession) -> 
     assert differently(spark, ODD_RECORDS) == []
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @drawn_from(st.lists(odd_records, min_size=200, max_size=400))
 def test_any_odd_json_is_taken_or_refused_as_by_the_brokers(spark: SparkSession, values: list[bytes]) -> None:
     assert differently(spark, values) == []

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 from harness.java.jars import broker_jars
-from harness.java.jdk import class_path, program
+from harness.java.jdk import class_path, program, tool
 
 
 def compiled(source: Path, directory: Path, *others: Path, package: str = "") -> list[str]:
@@ -21,7 +21,7 @@ def compiled(source: Path, directory: Path, *others: Path, package: str = "") ->
         ResolveFailed: Maven can't get the broker's jars.
     """
     classes, libraries = directory / "classes", class_path([broker_jars()])
-    compile_it = [program("javac"), "--release", "17", "-nowarn", "-cp", libraries, "-d", str(classes)]
+    compile_it = [*tool("javac"), "--release", "17", "-nowarn", "-cp", libraries, "-d", str(classes)]
     subprocess.run([*compile_it, str(source), *map(str, others)], check=True, stdin=subprocess.DEVNULL, timeout=120)
     return [
         program("java"),

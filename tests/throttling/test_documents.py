@@ -36,6 +36,7 @@ def test_kip_13s_producer_is_delayed_by_3_s_today_and_by_2_s_if_its_burst_ends_t
 @pytest.mark.proves("kip-13.windows")
 def test_kip_13s_windows_are_10_and_kafkas_reach_back_12_s_by_default() -> None:
     assert quota_window({}) == 12
+    assert quota_window({"quota.window.num": "3", "quota.window.size.seconds": "2"}) == 8
     rate = SampledRate(11, SECOND)
     for ms in range(0, 30 * SECOND, 100):
         rate.record(1, NOW + ms)

@@ -4,11 +4,11 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from quotahost.throttling import SampledRate, Tap, rise
+from quotahost.throttling import SampledRate, Tap, quota_window, rise
 from tests.throttling.oracle import Oracle
 
 #: A pace, and steps: factor, whether a fence holds it, ms since the step before.
@@ -55,6 +55,28 @@ def test_the_mean_forgets_what_is_too_much_in_both(java: Oracle) -> None:
 
     lines = ["tap", "configure 60 5000 30000", *(f"step {factor!r} open {at}" for factor, at in steps)]
     assert java.replay(lines) == numbers
+
+
+RECORDS = st.lists(st.tuples(st.floats(0, 1e9), st.integers(0, 4000)), min_size=1, max_size=60)
+
+
+@hypothesis_settings(deadline=None, max_examples=300)
+@given(RECORDS, st.integers(0, 5000), st.integers(1, 20), st.sampled_from([100, 1000, 5000]), st.floats(0, 3600))
+def test_a_step_as_large_as_the_tap_takes_mutes_no_client_that_kept_to_the_limit_for_longer_than_max_mute(
+    records: list[tuple[float, int]], pause: int, samples: int, window_ms: int, max_mute_s: float
+) -> None:
+    """Kafka mutes for (rate - bound) / bound x W, and doesn't unmute when a limit rises again."""
+    rate, now = SampledRate(samples, window_ms), 1_700_000_000_000
+    for value, step in records:
+        now += step
+        rate.record(value, now)
+    now += pause
+    limit = rate.measure(now)  # the client is as fast as its limit allows
+    assume(limit > 1e-6)
+    longest_s = quota_window({"quota.window.num": str(samples)}) * window_ms / 1000
+    bound = limit * longest_s / (longest_s + max_mute_s)
+    assert rate.window_size_ms(now) <= longest_s * 1000
+    assert rate.throttle_ms(bound, now) <= max_mute_s * 1000 + 1
 
 
 def sent(windows: int, batch: float, until_ms: int, pause: tuple[int, int], factor: float = 1.0) -> list[int]:

@@ -23,7 +23,7 @@ public final class Helper {
 
     private static final Map<String, Command> COMMANDS = Map.ofEntries(
         Map.entry("format", KafkaTools::format),
-        Map.entry("configs", KafkaTools::configs),
+        Map.entry("tool", KafkaTools::run),
         Map.entry("alter-quotas", AdminTool::alterQuotas),
         Map.entry("describe-quotas", AdminTool::describeQuotas),
         Map.entry("alter-configs", AdminTool::alterConfigs),

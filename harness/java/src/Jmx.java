@@ -2,9 +2,11 @@ package harness;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.sun.tools.attach.VirtualMachine;
+import java.io.IOException;
 import java.lang.reflect.Array;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -19,8 +21,13 @@ import javax.management.remote.JMXConnector;
 import javax.management.remote.JMXConnectorFactory;
 import javax.management.remote.JMXServiceURL;
 
-/** Reads and calls another JVM's MBeans. It attaches by process id, so the other JVM needs no JMX port. */
+/**
+ * Reads and calls another JVM's MBeans. It attaches by process id, so the other JVM needs no JMX port. A connection stays
+ * open for the next question, as tests ask again and again: a new one costs both JVMs far more time than the answer.
+ */
 final class Jmx {
+
+    private static final Map<String, JMXConnector> CONNECTIONS = new HashMap<>();  // by process id
 
     @FunctionalInterface
     private interface Question {
@@ -58,9 +65,24 @@ final class Jmx {
     }
 
     private static Object with(JsonNode args, Question question) throws Exception {
-        VirtualMachine machine = VirtualMachine.attach(args.get(0).asText());
-        try (JMXConnector connector = JMXConnectorFactory.connect(new JMXServiceURL(machine.startLocalManagementAgent()))) {
-            return plain(question.ask(connector.getMBeanServerConnection()));
+        String pid = args.get(0).asText();
+        JMXConnector kept = CONNECTIONS.get(pid);
+        if (kept != null) {
+            try {
+                return plain(question.ask(kept.getMBeanServerConnection()));
+            } catch (IOException ended) { // perhaps the process ended, and another one has its id
+                CONNECTIONS.remove(pid);
+            }
+        }
+        JMXConnector fresh = connect(pid);
+        CONNECTIONS.put(pid, fresh);
+        return plain(question.ask(fresh.getMBeanServerConnection()));
+    }
+
+    private static JMXConnector connect(String pid) throws Exception {
+        VirtualMachine machine = VirtualMachine.attach(pid);
+        try {
+            return JMXConnectorFactory.connect(new JMXServiceURL(machine.startLocalManagementAgent()));
         } finally {
             machine.detach();
         }

@@ -1,9 +1,17 @@
 package harness;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -22,6 +30,8 @@ final class KafkaTools {
         }
     }
 
+    private static final Map<String, ClassLoader> LOADERS = new HashMap<>();  // by directory of jars
+
     private KafkaTools() { }
 
     /** {@code kafka-storage.sh format}: args are the command line that follows {@code format}. */
@@ -32,19 +42,32 @@ final class KafkaTools {
         });
     }
 
-    /** {@code kafka-configs.sh}: args are the command line. */
-    static Object configs(JsonNode args) {
-        String[] command = texts(args).toArray(String[]::new);
+    /** args: the class of a command line tool, a directory with more jars or null, and the tool's command line. */
+    static Object run(JsonNode args) {
+        String[] command = texts(args).skip(2).toArray(String[]::new);
         return exitCodeAndOutput(() -> {
-            try { // by its name: a broker's jars of Kafka 4.4 don't have it
-                Class.forName("kafka.admin.ConfigCommand").getMethod("main", String[].class).invoke(null, (Object) command);
+            try { // by its name: a broker's jars don't have every tool
+                Class<?> tool = Class.forName(args.get(0).textValue(), true, loader(args.get(1).textValue()));
+                tool.getMethod("main", String[].class).invoke(null, (Object) command);
             } catch (InvocationTargetException e) {
                 if (e.getCause() instanceof RuntimeException cause) throw cause;
                 throw new IllegalStateException(e.getCause());
-            } catch (ReflectiveOperationException e) {
+            } catch (ReflectiveOperationException | IOException e) {
                 throw new IllegalStateException(e);
             }
         });
+    }
+
+    private static ClassLoader loader(String directory) throws IOException {
+        ClassLoader own = KafkaTools.class.getClassLoader();
+        if (directory != null && !LOADERS.containsKey(directory)) {
+            List<URL> jars = new ArrayList<>();
+            try (DirectoryStream<Path> found = Files.newDirectoryStream(Path.of(directory), "*.jar")) {
+                for (Path jar : found) jars.add(jar.toUri().toURL());
+            }
+            LOADERS.put(directory, new URLClassLoader(jars.toArray(URL[]::new), own));
+        }
+        return directory == null ? own : LOADERS.get(directory);
     }
 
     private static Stream<String> texts(JsonNode args) {

@@ -132,7 +132,7 @@ class Tap:
         return (total + self._factor * (now_ms - begin)) / span_ms
 
     def _lowest(self, now_ms: int) -> float:
-        """The lowest value that mutes nobody for longer than ``max.mute`` (``tests/reference/mute.py``)."""
+        """The lowest value that mutes nobody for longer than ``max.mute`` (``tests/throttling/test_tap.py``)."""
         while self._past and now_ms - self._past[0][1] >= self._kafka_ms:
             self._past.popleft()
         highest = max(self._value, self._past[0][0]) if self._past else self._value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,8 +15,18 @@ from harness.kafka.cluster import Cluster
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.background import Background
+from tests.broker.support.commands import explain_client
 from tests.broker.support.disks import DiskLimits, published, wait_for_factor
-from tests.broker.support.node import OPEN, PAUSE, THROTTLE, cluster_with_fence, gauge, restart_stopped, wait_for_state
+from tests.broker.support.node import (
+    ANYONE,
+    OPEN,
+    PAUSE,
+    THROTTLE,
+    cluster_with_fence,
+    gauge,
+    restart_stopped,
+    wait_for_state,
+)
 from tests.broker.support.numbers import appended, attempt, settled_ends
 from tests.broker.support.pipeline import TOPIC, FakePipeline
 
@@ -96,30 +104,6 @@ def transitions(cluster: Cluster) -> list[float]:
     return [gauge(node, "Factor", "Transitions") for node in cluster.brokers]
 
 
-def test_a_record_about_a_full_disk_stops_producers_on_all_brokers_until_space_is_back(
-    cluster: Cluster, pipeline: FakePipeline
-) -> None:
-    with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=3e6) as load:
-        eventually(lambda: load.meter.bytes > 1_000_000)
-        limits_of_broker_1(cluster, hard="1")
-        wait_for_state(cluster, PAUSE)
-        before = settled_ends(cluster)
-        for partition in range(3):
-            assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
-        assert appended(cluster) == before
-        limits_of_broker_1(cluster, hard=None)
-        eventually(lambda: all(now > was for now, was in zip(appended(cluster), before, strict=True)))
-        assert load.drain() == 0
-    assert load.errors == [], "nothing is lost"
-    log = cluster.brokers[2].log_text()
-    assert "broker 1, volume" in log.rsplit("OPEN -> PAUSE", 1)[1].splitlines()[0]
-    for node in cluster.brokers:
-        assert gauge(node, f"FactorSource,name={RECORD_SOURCE}", "Answers") == 1, (
-            "the record was the source all the time"
-        )
-        assert gauge(node, "ClusterRecord", "Age") < VALIDITY
-
-
 def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster, pipeline: FakePipeline) -> None:
     first = cluster.brokers[0]
     limits = DiskLimits.around(published(first))
@@ -152,30 +136,40 @@ def test_a_broker_that_is_down_stops_nobody_and_its_full_disk_counts_by_the_reco
 
 
 @pytest.mark.proves("faults.pipeline-silent")
-def test_when_records_stop_the_standby_answers_until_they_return_and_no_producer_gets_through(cluster: Cluster) -> None:
-    with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=1e6), ExitStack() as watching:
-        with FakePipeline(cluster, VALIDITY):
-            wait_for_source(cluster, RECORD_SOURCE)
-            limits_of_broker_1(cluster, hard="1")
-            wait_for_state(cluster, PAUSE)
-            before, transitions_before = settled_ends(cluster), transitions(cluster)
-            watching.enter_context(highest := HighestFactor(cluster))
-        wait_for_source(cluster, SNAPSHOT_SOURCE)
-        keep_reading(cluster, SNAPSHOT_SOURCE)
-        with FakePipeline(cluster, VALIDITY):
-            wait_for_source(cluster, RECORD_SOURCE)
-            keep_reading(cluster, RECORD_SOURCE)
-            eventually(lambda: highest.samples > 20)
-            watching.close()
+def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_by_the_standby_while_records_are_missing(
+    cluster: Cluster,
+) -> None:
+    with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=1e6) as load:
+        eventually(lambda: load.meter.bytes > 1_000_000)
+        with ExitStack() as watching:
+            with FakePipeline(cluster, VALIDITY):
+                wait_for_source(cluster, RECORD_SOURCE)
+                limits_of_broker_1(cluster, hard="1")
+                wait_for_state(cluster, PAUSE)
+                before, transitions_before = settled_ends(cluster), transitions(cluster)
+                watching.enter_context(highest := HighestFactor(cluster))
+            wait_for_source(cluster, SNAPSHOT_SOURCE)
+            keep_reading(cluster, SNAPSHOT_SOURCE)
+            with FakePipeline(cluster, VALIDITY):
+                wait_for_source(cluster, RECORD_SOURCE)
+                keep_reading(cluster, RECORD_SOURCE)
+                eventually(lambda: highest.samples > 20)
+                assert all(gauge(node, "ClusterRecord", "Age") < VALIDITY for node in cluster.brokers)
+                watching.close()
         assert highest.factor == 0
         assert transitions(cluster) == transitions_before, "the state did not change between two samples either"
         assert appended(cluster) == before
+        for partition in range(3):
+            assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
+        limits_of_broker_1(cluster, hard=None)
+        eventually(lambda: all(now > was for now, was in zip(appended(cluster), before, strict=True)))
+        assert load.drain() == 0
+    assert load.errors == [], "nothing is lost"
+    silent = f"no record of this cluster in {TOPIC} within validity (4 s): factor source {SNAPSHOT_SOURCE} answers"
     for node in cluster.brokers:
         log = node.log_text()
-        assert (
-            f"no record of this cluster in {TOPIC} within validity (4 s): factor source {SNAPSHOT_SOURCE} answers"
-            in log
-        )
+        assert "broker 1, volume" in log.rsplit("OPEN -> PAUSE", 1)[1].splitlines()[0]
+        assert silent in log
         assert f"factor source {RECORD_SOURCE} answers again" in log
 
 
@@ -190,8 +184,7 @@ def test_without_records_the_standby_protects_and_explain_names_it(cluster: Clus
     limits_of_broker_1(cluster, hard="1")
     wait_for_state(cluster, PAUSE)
     node = cluster.brokers[1]
-    command = [sys.executable, "-m", "quotahost.cli", "explain", "--pid", str(node.pid), "--client", "ANONYMOUS/p"]
-    output = subprocess.run(command, capture_output=True, timeout=180, text=True).stdout
+    output = explain_client(node, ANYONE, "p")[1]
     assert f"{SNAPSHOT_SOURCE} answers as the standby, since no record reaches {RECORD_SOURCE}" in output
     limits_of_broker_1(cluster, hard=None)
     wait_for_state(cluster, OPEN)

@@ -32,7 +32,7 @@ def commands() -> list[list[str]]:
     return [shlex.split(f"{common} {line}") for line in lines]
 
 
-@pytest.mark.parametrize("source", ["local", "snapshots"])
+@pytest.mark.parametrize("source", ["snapshots", pytest.param("local", marks=pytest.mark.long)])
 def test_the_commands_pause_producers_and_take_the_pause_back(tmp_path: Path, source: str) -> None:
     limits = {"static.storage.hard.min-free-bytes": "1K", "fence.authorizer": "none", "factor.source": source}
     with callback_node(tmp_path, limits, properties=FENCE) as node:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,11 +26,12 @@ from harness.java.helper import Helper
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.kafka.properties import write_properties
 from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
 from quotahost.cli.console import Level
 from quotahost.cli.doctor.topics import check_cluster
+from quotahost.records.topics import TIERING
+from tests.broker.support.commands import connect_as, quotahost, top
 from tests.broker.support.node import (
     ANYONE,
     callback_node,
@@ -45,7 +43,6 @@ from tests.broker.support.node import (
     topic_name,
 )
 from tests.broker.support.numbers import NumberedProducer, attempt, end_offset, values
-from tests.broker.support.tiering import METADATA_TOPIC
 
 pytestmark = pytest.mark.broker
 
@@ -101,25 +98,15 @@ def wait_until_turned_back(node: KafkaNode, more: int = 5) -> None:
     eventually(lambda: rejections(node) >= before + more, what=f"{more} more rejections")
 
 
-def top(node: KafkaNode, user: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    config = {name: str(value) for name, value in node.client_config(user).items()}
-    file = directory / f"{user}.properties"
-    write_properties(file, {name: value for name, value in config.items() if name != "bootstrap.servers"})
-    to = ["--bootstrap", config["bootstrap.servers"], "--client-config", str(file), "--json"]
-    command = [sys.executable, "-m", "quotahost.cli", "top", *to]
-    return subprocess.run(command, capture_output=True, timeout=180, check=False, text=True)
-
-
 def test_in_a_pause_top_shows_the_cluster_to_who_is_excluded_and_tells_others_why_not(
     node: KafkaNode, topic: str, tmp_path: Path
 ) -> None:
-    eventually(lambda: top(node, "root", tmp_path).returncode == 0, what="the topics of those who watch")
+    root, alice = (connect_as(node, user, tmp_path) for user in ("root", "alice"))
+    eventually(lambda: top(*root), what="the topics of those who watch")
     pause(node)
-    look = json.loads(top(node, "root", tmp_path).stdout)
-    assert [each["state"] for each in look["brokers"].values()] == ["PAUSE"]
-    refused = top(node, "alice", tmp_path)
-    assert refused.returncode == 2
-    assert "excluded.principal.name.list" in refused.stderr
+    assert [broker["state"] for broker in top(*root)["brokers"].values()] == ["PAUSE"]
+    refused = quotahost("top", "--json", *alice)
+    assert (refused.exit_code, "excluded.principal.name.list" in refused.stderr) == (2, True)
 
 
 @pytest.mark.proves("kip-13.refused-before-append")
@@ -248,9 +235,9 @@ def test_excluded_principals_and_the_brokers_client_ids_pass_the_fence_and_other
 
 
 def test_without_tiered_storage_its_topic_is_one_like_any_other(node: KafkaNode, topic: str) -> None:
-    create_topic(node, METADATA_TOPIC)
+    create_topic(node, TIERING)
     pause(node)
-    assert attempt(node.client_config("alice", "any"), METADATA_TOPIC) == TURNED_BACK
+    assert attempt(node.client_config("alice", "any"), TIERING) == TURNED_BACK
 
 
 def test_a_pause_takes_limits_no_lower_than_where_the_release_begins(node: KafkaNode, topic: str) -> None:
@@ -293,7 +280,7 @@ def acl(user: str, topic: str, operation: AclOperation) -> AclBinding:
     return AclBinding(ResourceType.TOPIC, topic, pattern, f"User:{user}", "*", operation, allow)
 
 
-@pytest.mark.parametrize("version", ["4.3.1", "4.0.1"])
+@pytest.mark.parametrize("version", ["4.3.1", pytest.param("4.0.1", marks=pytest.mark.long)])
 def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, version: str) -> None:
     properties = FENCE | {"super.users": f"User:{ANYONE};User:root"}
     settings = {name: value for name, value in SETTINGS.items() if name != "fence.authorizer"}
@@ -328,7 +315,10 @@ def any_acl(principal: Any = None) -> AclBindingFilter:
     )
 
 
-@pytest.mark.parametrize("controllers_have", [None, "org.apache.kafka.metadata.authorizer.StandardAuthorizer"])
+@pytest.mark.parametrize(
+    "controllers_have",
+    ["org.apache.kafka.metadata.authorizer.StandardAuthorizer", pytest.param(None, marks=pytest.mark.long)],
+)
 def test_a_broker_that_starts_in_a_pause_turns_back_the_first_request_whatever_controllers_have(
     tmp_path: Path, controllers_have: str | None
 ) -> None:

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import fill_topic
 from harness.java.helper import helper
-from harness.java.jars import DEFAULT_VERSION
+from harness.java.jars import DEFAULT_VERSION, maven_jar
 from harness.kafka.admin import alter_broker_config, alter_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.properties import plain_jaas
@@ -21,9 +21,9 @@ from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 from quotahost.broker.disks.file_stores import read_disks
+from quotahost.records.topics import TIERING
 from tests.broker.support.node import ANYONE, OPEN, PAUSE, PLUGINS, callback_node, gauge, state, table_row, topic_name
 from tests.broker.support.numbers import attempt, end_offset, values
-from tests.broker.support.tiering import METADATA_TOPIC, segments, tiering_jars, tiering_properties
 
 pytestmark = pytest.mark.broker
 
@@ -36,7 +36,42 @@ KAFKAS: Final = ("AddPartitionsManager-client-1", "broker-1-txn-marker-sender", 
 TESTS: Final = ("harness", "test-", "adminclient-")
 
 
-@pytest.fixture(scope="module", params=["fence", "floor", pytest.param("fence-4.0.1", marks=pytest.mark.long)])
+def tiering_jars(version: str) -> Path:
+    """The directory with the jar that contains ``LocalTieredStorage``."""
+    return maven_jar(f"org.apache.kafka:kafka-storage:{version}:test")
+
+
+def tiering_properties(remote: Path, listener: str) -> dict[str, str]:
+    """Broker properties that offload to the directory, every half second.
+
+    Args:
+        remote: the directory; it is not on the broker's own disk.
+        listener: the listener at which the broker's client for ``__remote_log_metadata`` connects.
+    """
+    return {
+        "remote.log.storage.system.enable": "true",
+        "remote.log.storage.manager.class.name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
+        "rsm.config.dir": str(remote),
+        "remote.log.metadata.manager.listener.name": listener,
+        "rlmm.config.remote.log.metadata.topic.num.partitions": "2",
+        "rlmm.config.remote.log.metadata.topic.replication.factor": "1",
+        "rlmm.config.remote.log.metadata.topic.min.isr": "1",
+        "remote.log.manager.task.interval.ms": "500",
+        "log.initial.task.delay.ms": "500",
+        "log.retention.check.interval.ms": "500",
+        "log.segment.delete.delay.ms": "100",
+    }
+
+
+def segments(remote: Path) -> int:
+    """How many segments were offloaded."""
+    return len(list(remote.rglob("*.log")))
+
+
+OTHERS: Final = [pytest.param(how, marks=pytest.mark.long) for how in ("floor", "fence-4.0.1")]
+
+
+@pytest.fixture(scope="module", params=["fence", *OTHERS])
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     """A broker that offloads segments, on a file system of its own.
 
@@ -62,7 +97,7 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         node = callback_node(directory, settings, properties=properties, env=env, **more)
         node.classpath = [JAR, tiering_jars(node.version)]
         with node:
-            eventually(lambda: METADATA_TOPIC in node.log_text())
+            eventually(lambda: TIERING in node.log_text())
             yield node
 
 
@@ -133,5 +168,5 @@ def test_no_supplier_is_ever_asked_about_kafkas_own_clients(node: KafkaNode, top
     asked = {tuple(line.split("\t")) for line in (node.directory / "witness").read_text().splitlines()}
     strangers = {(who, client_id) for who, client_id in asked if not client_id.startswith(TESTS)}
     # With the fence these two are no brokers: a user of its own, and whom the controllers' listener lets in unproven.
-    others = {("tiering", f"{METADATA_TOPIC}_client_1_{what}") for what in ("admin", "consumer", "producer")}
+    others = {("tiering", f"{TIERING}_client_1_{what}") for what in ("admin", "consumer", "producer")}
     assert strangers - others - {(ANYONE, "1")} == set() if fenced(node) else strangers == set()

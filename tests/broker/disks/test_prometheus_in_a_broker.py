@@ -18,10 +18,20 @@ from harness.plugin import FENCE
 from harness.system.filesystem import own_file_system
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
-from tests.broker.support.dashboard import empty, firing, health, panels, rules, series, without_delay
 from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_node, gauge, state
 from tests.broker.support.numbers import end_offset
-from tests.broker.support.prometheus import Server, job, prometheus
+from tests.broker.support.prometheus import (
+    Server,
+    empty,
+    firing,
+    health,
+    job,
+    panels,
+    prometheus,
+    rules,
+    series,
+    without_delay,
+)
 from tests.broker.support.volumes import NO_VOLUME
 
 pytestmark = pytest.mark.broker

@@ -42,7 +42,7 @@ WINDOW_MS: Final = 1_000
 APPENDED, TURNED_BACK = 0, 19  # Kafka's error codes NONE and NOT_ENOUGH_REPLICAS
 
 
-@pytest.fixture(scope="module", params=["4.3.1", "4.0.1"])
+@pytest.fixture(scope="module", params=["4.3.1", pytest.param("4.0.1", marks=pytest.mark.long)])
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     directory, users = tmp_path_factory.mktemp("node"), {"root": "r"}
     with callback_node(directory, SETTINGS, users=users, properties=FENCE, version=request.param) as node:

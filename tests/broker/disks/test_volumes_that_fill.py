@@ -1,18 +1,21 @@
-"""One broker with two volumes, each a file system of its own, that producers really fill (proposal 035's scenes)."""
+"""One broker with two volumes, each a file system of its own, that are really filled (proposal 035's scenes)."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Final
 
 import pytest
 
+from harness.clients.load import KAFKA_WINDOW
 from harness.clients.producer import ProducerLoad
-from harness.kafka.admin import create_topic, delete_topics
+from harness.java.jmx import Jmx
+from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE
+from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_node, gauge, state
 from tests.broker.support.numbers import end_offset
@@ -58,6 +61,30 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         for volume in node.data_dirs:
             stack.enter_context(small_volume(volume, VOLUME))
         yield stack.enter_context(node)
+
+
+def is_for(node: KafkaNode, topics: str) -> None:
+    """Waits until the cause of the factor says that it is for the writers of so many topics."""
+    cause = f"; for writers of {topics}"
+    eventually(lambda: cause in str(Jmx(node).query("quotahost:type=Cause,*")), what=cause)
+
+
+def test_topics_that_come_and_go_on_a_volume_above_its_soft_limit_are_affected_from_then_on(node: KafkaNode) -> None:
+    alter_broker_config(node, {PREFIX + "factor.scope": "topics"})
+    full, other = topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic))
+    ballast = node.data_dirs[0] / "ballast"
+    ballast.write_bytes(bytes((SOFT + HARD) // 2))
+    eventually(lambda: state(node) == THROTTLE, what="soft limit crossed")
+    is_for(node, "1 topic")
+    create_topic(node, "spread", partitions=4)
+    is_for(node, "2 topics")
+    delete_topics(node, "spread")
+    is_for(node, "1 topic")
+    delete_topics(node, full, other)
+    is_for(node, "0 topics")
+    ballast.unlink()
+    eventually(lambda: state(node) == OPEN, what="space is back")
+    alter_broker_config(node, {PREFIX + "factor.scope": None})
 
 
 def ramp(consumed: int) -> float:
@@ -130,3 +157,34 @@ def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_that_write
         assert careful.drain() == 0
     assert careful.errors == filler.errors == []
     assert end_offset(node, to_empty) >= careful.meter.messages, "what was acknowledged is there"
+
+
+# ---- for minutes --------------------------------------------------------------------------------------------------
+
+KEPT_FOR: Final = 30  # seconds for which the topic keeps its data
+HELD_FOR: Final = 12 * KAFKA_WINDOW  # seconds
+LOW: Final = 20 * MEGA  # bytes used
+HIGH: Final = LOW + QUOTA * KEPT_FOR  # at the full quota the topic would keep as much as lies between the limits
+
+
+@pytest.mark.proves("proposal-035.progressive")
+@pytest.mark.long
+def test_a_volume_is_held_between_its_limits_for_minutes_and_producers_get_what_the_factor_says(tmp_path: Path) -> None:
+    keeps = {"retention.ms": str(KEPT_FOR * 1000), "segment.ms": "1000"} | SEGMENTS
+    settings = {name: SETTINGS[name] for name in ("factor.source", "fence.authorizer", "static.produce")}
+    settings |= {"static.storage.soft": str(LOW), "static.storage.hard": str(HIGH)}
+    node = callback_node(tmp_path, settings, properties=FENCE | QUICK_DELETION)
+    with small_volume(node.data_dirs[0], 2 * HIGH), node:
+        create_topic(node, "t", config=keeps)
+        config = node.client_config(client_id="eager")
+        with ProducerLoad(config, "t") as load, VolumeWatch(node, node.data_dirs) as watch:
+            eventually(lambda: state(node) == THROTTLE, what="soft limit crossed")
+            settled = time.monotonic() + 2 * KEPT_FOR
+            eventually(lambda: time.monotonic() > settled + HELD_FOR, timeout=600, poll=1)
+            achieved = load.meter.smooth_rate(settled, settled + HELD_FOR)
+        held = watch.since(settled)
+        assert {sample.state for sample in held} == {"THROTTLE"}, "it is never open, and never stops"
+        assert achieved == pytest.approx(mean([sample.factor for sample in held]) * QUOTA, rel=0.15)
+        assert watch.most_used(0) < HIGH
+        assert load.errors == []
+        assert never_ran_out_of_space(node)

@@ -15,9 +15,8 @@ from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.explain import explain, explain_client, field
+from tests.broker.support.commands import Terminal, explain, explain_client, field
 from tests.broker.support.node import ANYONE, callback_node, gauge, wait_for_watch_topic
-from tests.broker.support.terminal import Terminal
 from tests.broker.support.volumes import (
     MEGA,
     QUICK_DELETION,

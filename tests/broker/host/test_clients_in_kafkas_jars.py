@@ -17,7 +17,7 @@ from zipfile import ZipFile
 import pytest
 
 from harness.java.jars import DEFAULT_VERSION, broker_jars
-from harness.java.jdk import class_path, program
+from harness.java.jdk import class_path, tool
 from quotahost.broker.host.exemptions import is_internal
 
 pytestmark = pytest.mark.broker
@@ -89,7 +89,7 @@ def _candidates(jar: Path) -> Iterator[str]:
 
 
 def _javap(version: str, *classes: str) -> list[str]:
-    command = [program("javap"), "-c", "-p", "-cp", class_path([broker_jars(version)]), *classes]
+    command = [*tool("javap"), "-c", "-p", "-cp", class_path([broker_jars(version)]), *classes]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 

@@ -53,7 +53,7 @@ class FirstRequests:
                         self.refusals.append(f"record: {error}")
 
 
-@pytest.mark.parametrize("source", ["snapshots", "cluster-volumes"])
+@pytest.mark.parametrize("source", ["cluster-volumes", pytest.param("snapshots", marks=pytest.mark.long)])
 @pytest.mark.proves("faults.cold-start")
 def test_topics_and_records_of_the_first_moment_are_taken_as_by_a_stock_cluster(tmp_path: Path, source: str) -> None:
     settings = {"factor.source": source, "fence.authorizer": "none", "static.storage.hard.min-free-bytes": "1"}
@@ -87,6 +87,7 @@ def test_a_broker_whose_disk_is_full_when_it_starts_appends_no_byte(tmp_path: Pa
         create_topic(node, "t")
         assert attempt(node.client_config(client_id="p"), "t") is None
         before = end_offset(node, "t")
+        node.stop()
     node.properties |= callback_properties(settings | {"static.storage.hard": "1"})
 
     producer = hammer(node, "t")

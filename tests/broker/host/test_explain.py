@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -22,10 +20,9 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from quotahost.cli.explain.broker_socket import running
-from tests.broker.support.explain import explain, explain_client, field
-from tests.broker.support.explain import last_line as last_line_of
+from tests.broker.support.commands import Terminal, explain, explain_client, field, quotahost, top
+from tests.broker.support.commands import last_line as last_line_of
 from tests.broker.support.node import ANYONE, callback_node, gauge, has_own_quota
-from tests.broker.support.terminal import Terminal
 
 pytestmark = pytest.mark.broker
 
@@ -248,23 +245,19 @@ def test_an_unknown_broker_id_gives_an_error_with_a_remedy() -> None:
     assert "as the broker's user" in text
 
 
-def top(node: KafkaNode, *arguments: str) -> str:
-    command = [sys.executable, "-m", "quotahost.cli", "top", "--pid", str(node.pid), *arguments]
-    return subprocess.run(command, capture_output=True, timeout=180, check=True, text=True).stdout
-
-
 def test_top_shows_who_uses_what_as_explain_does(node: KafkaNode) -> None:
     with load(node, "alice", "app"), load(node, "bob", "app"):
 
         def row(user: str) -> dict[str, object]:
-            rows = json.loads(top(node, "--json", "--type", "PRODUCE"))["rows"]
-            return next((each for each in rows if each["user"] == user), {})
+            rows = top("--pid", node.pid, "--type", "PRODUCE")["rows"]
+            return next((row for row in rows if row["user"] == user), {})
 
         eventually(lambda: row("alice").get("bound_by") == row("bob").get("bound_by") == "quota")
         shared, own = row("alice"), row("bob")
-        lines = top(node, "--once", "--held", "--filter", "bob").splitlines()
-        last = top(node, "--once", "--most", "1").splitlines()[-1]
-        cut = [json.loads(top(node, "--json", "--most", most))["left_out"] for most in ("1", "1000")]
+        once = ("top", "--pid", node.pid, "--once")
+        lines = quotahost(*once, "--held", "--filter", "bob").stdout.splitlines()
+        last = quotahost(*once, "--most", "1").stdout.splitlines()[-1]
+        cut = [top("--pid", node.pid, "--most", most)["left_out"] for most in (1, 1000)]
     assert (shared["scope"], shared["client_id"], shared["quota"]) == ("user", "", 2e6)
     assert (own["scope"], own["client_id"], own["quota"]) == ("client", "app", 3e6)
     assert own["address"] == shared["address"] == "127.0.0.1", "the authorizer saw from where they wrote"

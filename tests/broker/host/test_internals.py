@@ -73,4 +73,5 @@ def check_broker(tmp_path: Path, without: set[str]) -> None:
         lines = [line for line in node.log_text().splitlines() if "is missing, or not as quotahost knows it" in line]
         assert sorted(line.partition(" is missing")[0].split()[-1] for line in lines) == sorted(without)
         assert all("WARN" in line for line in lines)
+        assert node.stop() == 143
     assert "NoClassDefFoundError" not in node.log_text()

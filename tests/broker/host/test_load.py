@@ -14,7 +14,7 @@ from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE
 from harness.system.waiting import eventually
-from tests.broker.support.explain import explain_client, field
+from tests.broker.support.commands import explain_client, field
 from tests.broker.support.node import ANYONE, callback_node, gauge, limit_of
 
 pytestmark = pytest.mark.broker

@@ -57,30 +57,30 @@ def test_other_brokers_throttle_by_quotahost_and_stop_cleanly(tmp_path: Path, ve
         assert (node.data_dirs[0] / ".kafka_cleanshutdown").exists()
 
 
-def test_every_metric_of_the_catalogue_is_an_attribute_and_no_other_is(tmp_path: Path) -> None:
-    with callback_node(tmp_path) as node:
-        beans = Jmx(node).query("quotahost:*")
+def test_every_metric_of_the_catalogue_is_shown_and_no_other_by_the_monitored_callback_among_kafkas_own_too(
+    tmp_path: Path,
+) -> None:
+    with KafkaNode(tmp_path, classpath=[JAR], properties=callback_properties(name=MONITORED)) as node:
         shown = {
             (name.split("type=")[1].split(",")[0], attribute)
-            for name, attributes in beans.items()
+            for name, attributes in Jmx(node).query("quotahost:*").items()
             for attribute in attributes
         }
         numbers = {(metric.type, metric.attribute) for metric in CATALOGUE if not metric.shown_by}
         assert shown == numbers | {(CLIENTS, "Uses")}
-
-
-def test_the_monitored_callback_shows_its_numbers_among_kafkas_own(tmp_path: Path) -> None:
-    properties = callback_properties({"static.produce": "2M"}, name=MONITORED)
-    with KafkaNode(tmp_path, classpath=[JAR], properties=properties) as node:
         beans = Jmx(node).query("kafka.server:type=plugins,bean=QuotaTable,*")
         roles = {role for role in ("broker", "controller") for name in beans if f"role={role}" in name}
         assert roles == {"broker", "controller"}
-        assert all(each["Factor"] == 1.0 for each in beans.values())
+        assert all(bean["Factor"] == 1.0 for bean in beans.values())
 
 
-@pytest.fixture(scope="module", params=[0, 1], ids=["combined", "separate-controller"])
+COMBINED = pytest.param(0, marks=pytest.mark.long, id="combined")  # as are the nodes of most other tests
+
+
+@pytest.fixture(scope="module", params=[COMBINED, pytest.param(1, id="separate-controller")])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     settings = {"static.controller-mutation": "5", "factor.source": "snapshots", "fence.authorizer": "none"}
+    settings["snapshots.period"] = "1s"
     properties = callback_properties(settings) | FENCE | {"controller.quota.window.num": "11"}
     made = Cluster(
         tmp_path_factory.mktemp("cluster"), brokers=1, controllers=request.param, classpath=[JAR],

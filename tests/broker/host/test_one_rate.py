@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Final
 from urllib.request import urlopen
@@ -21,10 +18,9 @@ from harness.plugin import PREFIX
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.records.usage import decode
-from tests.broker.support.explain import explain_client, field
+from tests.broker.support.commands import Terminal, explain_client, field, top
 from tests.broker.support.node import ANYONE, callback_node, wait_for_watch_topic
 from tests.broker.support.quotas import set_cluster_quota
-from tests.broker.support.terminal import Terminal
 
 pytestmark = pytest.mark.broker
 
@@ -58,10 +54,8 @@ def in_explain(node: KafkaNode) -> float:
     return float(measured.split()[0].replace(",", ""))
 
 
-def in_top(node: KafkaNode, *whose: str) -> float:
-    command = [sys.executable, "-m", "quotahost.cli", "top", *whose, "--json", "--type", "PRODUCE"]
-    done = subprocess.run(command, capture_output=True, timeout=180, check=True, text=True)
-    (row,) = (each for each in json.loads(done.stdout)["rows"] if each["client_id"] == CLIENT)
+def in_top(*whose: object) -> float:
+    (row,) = (row for row in top(*whose, "--type", "PRODUCE")["rows"] if row["client_id"] == CLIENT)
     return float(row["rate"])
 
 
@@ -101,8 +95,8 @@ def test_a_client_has_the_same_rate_wherever_it_is_shown(node: KafkaNode) -> Non
                 "Kafka's MBean": in_kafkas_mbean(node),
                 "JMX": in_jmx(node),
                 "explain": in_explain(node),
-                "top": in_top(node, "--pid", str(node.pid)),
-                "top of the cluster": in_top(node, "--bootstrap", node.bootstrap),
+                "top": in_top("--pid", node.pid),
+                "top of the cluster": in_top("--bootstrap", node.bootstrap),
                 "metrics": in_metrics(node),
                 "usage": in_usage(node),
             }

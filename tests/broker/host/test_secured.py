@@ -29,10 +29,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from harness.java.jars import DEFAULT_VERSION, broker_jars, maven_jar
-from harness.java.jdk import class_path, program
+from harness.kafka.admin import kafka_tool
 from harness.kafka.node import KafkaNode
-from harness.kafka.properties import login_jaas, plain_jaas, write_properties
+from harness.kafka.properties import plain_jaas, write_properties
 from harness.kafka.settings import CLIENTS, CONTROLLER
 from harness.plugin import JAR, PREFIX, ROOT
 from harness.system.pipeline import PipelineProcess
@@ -43,6 +42,7 @@ from quotahost.cli.property_files import read_client_config
 from quotahost.kafka.admin import BrokerConfig
 from quotahost.records import topics
 from quotahost.records.topics import Party
+from tests.broker.support.commands import connect_as, quotahost, top
 from tests.broker.support.node import gauge
 from tests.broker.support.numbers import attempt
 
@@ -100,19 +100,12 @@ def _broker_properties(node: KafkaNode) -> dict[str, str]:
 
 
 def _give_rights(node: KafkaNode, script: Path = CONF / "acls.sh") -> None:
-    """By the script, and by the class that kafka-acls.sh runs."""
-    jars = [maven_jar(f"org.apache.kafka:kafka-tools:{DEFAULT_VERSION}"), broker_jars()]
-    tool = [program("java"), "-XX:TieredStopAtLevel=1", "-cp", class_path(jars), "org.apache.kafka.tools.AclCommand"]
-    to = ["--bootstrap-server", f"127.0.0.1:{node.ports[CLIENTS]}", "--command-config", str(login_file(node, "admin"))]
-    subprocess.run(["sh", str(script), *tool, *to], check=True, timeout=120, capture_output=True)
-
-
-def login_file(node: KafkaNode, user: str) -> Path:
-    """How this user connects, in the names of Kafka's Java client."""
-    file = node.directory / f"{user}.properties"
-    jaas = login_jaas(SCRAM, user, USERS[user])
-    write_properties(file, {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": SCRAM, "sasl.jaas.config": jaas})
-    return file
+    """By what the script tells kafka-acls.sh, line by line, and by the class which that runs."""
+    shows_its_arguments = (sys.executable, "-c", "import json, sys; print(json.dumps(sys.argv[1:]))")
+    told = subprocess.run(["sh", str(script), *shows_its_arguments], check=True, capture_output=True, text=True).stdout
+    bootstrap, _, file = connect_as(node, "admin", node.directory)[1:]
+    for line in told.splitlines():
+        kafka_tool(node, "AclCommand", "--bootstrap-server", bootstrap, "--command-config", file, *json.loads(line))
 
 
 def admin_of(node: KafkaNode, user: str | None) -> AdminClient:
@@ -319,21 +312,9 @@ def test_doctor_reads_the_pipelines_own_file_and_names_each_topics_only_writer(n
 
 def test_top_shows_the_cluster_by_the_rights_of_the_script(node: KafkaNode) -> None:
     make_missing(node)
-    to = ["--bootstrap", f"127.0.0.1:{node.ports[CLIENTS]}", "--client-config"]
-    command = [sys.executable, "-m", "quotahost.cli", "top", *to]
-
-    def top(user: str) -> subprocess.CompletedProcess[str]:
-        whole = [*command, str(login_file(node, user)), "--json"]
-        return subprocess.run(whole, capture_output=True, timeout=180, check=False, text=True)
-
-    def looked() -> bool:
-        done = top("quotahost-top")
-        assert done.returncode == 0, done.stderr
-        return bool(json.loads(done.stdout)["brokers"])
-
-    eventually(looked, what="a look")
-    refused = top("outsider")
-    assert (refused.returncode, "may not Write __quotahost_watch" in refused.stderr) == (2, True), refused.stderr
+    eventually(lambda: top(*connect_as(node, "quotahost-top", node.directory))["brokers"], what="a look")
+    refused = quotahost("top", "--json", *connect_as(node, "outsider", node.directory))
+    assert (refused.exit_code, "may not Write __quotahost_watch" in refused.stderr) == (2, True), refused.stderr
     assert not [secret for secret in USERS.values() if secret in refused.stderr + refused.stdout]
 
 
@@ -372,15 +353,9 @@ def test_the_scripts_optional_rights_are_what_quotas_as_code_and_cordon_need(nod
 
 def quotas(node: KafkaNode, command: str, declared: Path, *more: str) -> tuple[int, str]:
     """Exit code and output of ``quotahost quotas``, by the principal of the script."""
-    to = [
-        "--bootstrap",
-        f"127.0.0.1:{node.ports[CLIENTS]}",
-        "--client-config",
-        str(login_file(node, "quotahost-quotas")),
-    ]
-    line = [sys.executable, "-m", "quotahost.cli", "quotas", command, str(declared), *to, *more]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120)
-    return done.returncode, done.stdout + done.stderr
+    to = connect_as(node, "quotahost-quotas", node.directory)
+    done = quotahost("quotas", command, declared, *to, *more)
+    return done.exit_code, done.output
 
 
 @pytest.mark.long

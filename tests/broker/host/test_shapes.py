@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from harness.java.jars import broker_jars
-from harness.java.jdk import class_path, program
+from harness.java.jdk import class_path, tool
 from harness.plugin import JAR
 from quotahost.cli.console import Level
 from quotahost.cli.doctor.installation import TRIED, check_internals
@@ -20,6 +20,9 @@ from tools.kafka_shapes import RESOURCE, VERSIONS, shapes
 
 pytestmark = pytest.mark.broker
 
+#: The oldest, that of all other tests, and the newest; what lies between has the interfaces of one of them.
+BETWEEN: Final = ("4.1", "4.2")
+LINES: Final = [pytest.param(line, marks=[pytest.mark.long] * (line in BETWEEN)) for line in VERSIONS]
 LATER: Final = """\
 package org.apache.kafka.server.quota;
 public interface ClientQuotaCallback extends org.apache.kafka.common.Configurable {
@@ -35,7 +38,7 @@ public interface ClientQuotaCallback extends org.apache.kafka.common.Configurabl
 """
 
 
-@pytest.mark.parametrize("line", VERSIONS)
+@pytest.mark.parametrize("line", LINES)
 def test_somebody_has_looked_at_all_that_each_kafkas_interfaces_have(line: str) -> None:
     known = [row.split("\t") for row in RESOURCE.read_text().splitlines()[1:]]
     assert sorted(shapes(broker_jars(VERSIONS[line]))) == sorted("\t".join(row[:3]) for row in known if line in row[3:])
@@ -47,7 +50,7 @@ def test_the_fence_passes_every_method_of_the_authorizers_on() -> None:
         row[2].partition("(")[0].split()[-1] for row in known if "Authorizer" in row[0] or row[0] == "Reconfigurable"
     }
     name = "org.quotahost.QuotaFence"
-    command = [program("javap"), "-cp", class_path([JAR, broker_jars()]), name]
+    command = [*tool("javap"), "-cp", class_path([JAR, broker_jars()]), name]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert asked - set(re.findall(r"(\w+)\(", shown)) == set()
 
@@ -60,10 +63,10 @@ def test_the_tested_versions_are_those_that_doctor_and_the_broker_know() -> None
     assert f"kafka={' '.join(VERSIONS)}\n" in versions
 
 
-@pytest.mark.parametrize("line", VERSIONS)
+@pytest.mark.parametrize("line", LINES)
 def test_every_class_of_kafka_that_the_jar_uses_is_there(line: str) -> None:
     """Kafka 4.4 moved a class that was used on request threads; but three classes are for 4.1 and newer only."""
-    command = [program("jdeps"), "--multi-release", "17", "--missing-deps"]
+    command = [*tool("jdeps"), "--multi-release", "17", "--missing-deps"]
     command += ["-cp", ":".join(map(str, sorted(broker_jars(VERSIONS[line]).glob("*.jar")))), str(JAR)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     rows = [row.split() for row in done.stdout.splitlines()[1:]]
@@ -73,7 +76,7 @@ def test_every_class_of_kafka_that_the_jar_uses_is_there(line: str) -> None:
     assert {user for user, _ in missing} == users, missing
 
 
-@pytest.mark.parametrize("line", VERSIONS)
+@pytest.mark.parametrize("line", LINES)
 def test_doctor_finds_all_internals_in_each_kafka(line: str) -> None:
     (finding,) = check_internals(broker_jars(VERSIONS[line]).parent)
     assert (finding.level, finding.text) == (Level.GOOD, "it has all that quotahost uses of it")
@@ -119,7 +122,7 @@ def later_kafka(folder: Path, more: str) -> Path:
     source = folder / "ClientQuotaCallback.java"
     source.write_text(LATER.replace("MORE", more))
     kafka = next(broker_jars().glob("kafka-clients-*.jar"))
-    compiled = [program("javac"), "-nowarn", "-d", str(folder / "classes"), "-cp", str(kafka), str(source)]
+    compiled = [*tool("javac"), "-nowarn", "-d", str(folder / "classes"), "-cp", str(kafka), str(source)]
     subprocess.run(compiled, check=True)
     shutil.copytree(broker_jars(), libs)
     shutil.copy(JAR, libs / "quotahost-0.1.0.jar")

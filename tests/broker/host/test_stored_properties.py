@@ -132,6 +132,7 @@ def test_a_misspelt_name_that_kafka_has_stored_costs_no_other_property(node: Kaf
     assert node.log_text(begin).count("static.prodcue: unknown property") == 1
 
 
+@pytest.mark.long
 def test_a_misspelt_name_that_is_stored_alone_is_named_after_the_start(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "static.fecth": "1M", PREFIX + "kafka.socket.timeout.ms": "1000"})
     begin = restart(node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,17 +19,15 @@ from harness.kafka.node import KafkaNode
 from harness.kafka.settings import CLIENTS
 from harness.plugin import CALLBACK, JAR, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import gauge, has_own_quota, table_row, wait_for_rate
+from tests.broker.support.node import OPEN, PAUSE, gauge, has_own_quota, table_row, wait_for_rate
 
 pytestmark = pytest.mark.broker
 
 STRIMZI, QUOTAHOST = "io.strimzi.kafka.quotas.StaticQuotaCallback", CALLBACK
-BOTH_CALLBACKS = pytest.mark.parametrize("callback", [STRIMZI, QUOTAHOST], ids=["theirs", "ours"])
 RATE = 4e6
 MORE_THAN_ANY_DISK_HAS_FREE = str(10**16)
 LIMIT = "static.storage.per.volume.limit.min.available.bytes"
 INTERVAL = "static.storage.check-interval"
-PAUSE = 2
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SECRET = "S3CR3T-word"
 
@@ -82,25 +80,28 @@ def strimzi_factor(node: KafkaNode) -> float:
     return float(bean["Value"])
 
 
-@BOTH_CALLBACKS
-def test_two_producers_share_the_rate_of_the_same_file(tmp_path: Path, callback: str) -> None:
-    with broker(tmp_path, callback, {LIMIT: "1"}) as node, ExitStack() as stack:
-        create_topic(node, "t", partitions=2)
-        producers = [ProducerLoad(node.client_config(client_id=name), "t") for name in ("one", "two")]
-        loads = [stack.enter_context(producer) for producer in producers]
+def share_the_rate(node: KafkaNode) -> None:
+    """Checks that two producers get the file's rate together, and are slowed rather than refused."""
+    create_topic(node, "t", partitions=2)
+    loads = [ProducerLoad(node.client_config(client_id=name), "t") for name in ("one", "two")]
+    with loads[0], loads[1]:
         wait_for_rate(pytest.approx(RATE, rel=0.15), *loads)
-        assert all(load.errors == [] and load.max_throttle() > 0 for load in loads)
-        assert (gauge(node, "QuotaTable", "State") == 0) if callback == QUOTAHOST else (strimzi_factor(node) == 1)
+    assert all(load.errors == [] and load.max_throttle() > 0 for load in loads)
 
 
-def test_more_free_space_demanded_than_there_is_stops_producers_by_strimzis_plugin(tmp_path: Path) -> None:
-    with broker(tmp_path, STRIMZI, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
+@pytest.mark.long
+def test_with_strimzis_class_two_producers_share_the_rate_and_no_free_space_stops_them(tmp_path: Path) -> None:
+    """What the properties mean for the plugin whose they are."""
+    with broker(tmp_path / "rate", STRIMZI, {LIMIT: "1"}) as node:
+        share_the_rate(node)
+        assert strimzi_factor(node) == 1
+    with broker(tmp_path / "space", STRIMZI, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
         eventually(lambda: strimzi_factor(node) == 0)
 
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    """The same broker with quotahost."""
+    """The broker with quotahost's class."""
     with broker(tmp_path_factory.mktemp("ours"), QUOTAHOST, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
         eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE)
         yield node
@@ -113,9 +114,10 @@ def test_more_free_space_demanded_than_there_is_stops_producers_by_quotahost(our
     assert log.count(f"{INTERVAL}=2 read as") == 1
 
 
-def test_properties_with_strimzis_names_can_be_changed_live(ours: KafkaNode) -> None:
+def test_changed_live_the_same_names_let_two_producers_share_the_files_rate(ours: KafkaNode) -> None:
     alter_broker_config(ours, {PREFIX + LIMIT: "1"})
-    eventually(lambda: gauge(ours, "QuotaTable", "State") == 0)
+    eventually(lambda: gauge(ours, "QuotaTable", "State") == OPEN)
+    share_the_rate(ours)
     with pytest.raises(Exception, match=f"{re.escape(LIMIT)}=much"):
         alter_broker_config(ours, {PREFIX + LIMIT: "much"})
 

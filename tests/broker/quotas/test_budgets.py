@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from typer.testing import CliRunner
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
@@ -16,11 +15,9 @@ from harness.kafka.admin import create_topic, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE
 from harness.system.waiting import eventually
-from quotahost.cli.main import app
-from tests.broker.support.explain import explain_client
+from tests.broker.support.commands import connect_as, explain_client, quotahost
 from tests.broker.support.node import OPEN, callback_node, gauge, state, wait_for_rate
 from tests.broker.support.numbers import attempt, end_offset
-from tests.broker.support.quotas import as_root
 
 pytestmark = pytest.mark.broker
 
@@ -49,14 +46,13 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 @pytest.fixture(scope="module")
 def client(node: KafkaNode, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return as_root(node, tmp_path_factory.mktemp("client"))
+    return connect_as(node, "root", tmp_path_factory.mktemp("client"))
 
 
-def apply(client: list[str], file: Path, size: str) -> str:
+def apply(client: list[str], file: Path, size: str) -> None:
     file.write_text(f"budgets:\n- name: {BUDGET}\n  topics: [orders.*]\n  bytes: {size}\n")
-    result = CliRunner().invoke(app, ["quotas", "apply", "--yes", str(file), *client])
+    result = quotahost("quotas", "apply", "--yes", file, *client)
     assert result.exit_code == 0, result.output
-    return result.output
 
 
 def factor(node: KafkaNode) -> float:
@@ -106,8 +102,8 @@ def test_its_writers_alone_are_slowed_stopped_and_let_go_on_when_topics_are_dele
     assert gauge(node, "Fence", "Closed") == 0
 
     # What the cluster has is what the file says; without it nobody is slowed.
-    exported = CliRunner().invoke(app, ["quotas", "export", *client]).output
+    exported = quotahost("quotas", "export", *client).output
     assert f"- name: {BUDGET}\n  bytes: 2M\n  of: leaders\n  topics:\n  - orders.*\n" in exported
     file.write_text("budgets: []\nprune: true\n")
-    assert "remove" in CliRunner().invoke(app, ["quotas", "apply", "--yes", str(file), *client]).output
+    assert "remove" in quotahost("quotas", "apply", "--yes", file, *client).output
     eventually(lambda: not is_shown(node))

@@ -5,14 +5,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
@@ -29,10 +26,10 @@ from harness.system.waiting import eventually
 from quotahost.kafka.admin import ensure_compacted
 from quotahost.records import look as look_records
 from quotahost.records.look import BrokerLook
+from tests.broker.support.commands import Terminal, top
 from tests.broker.support.node import ANYONE, callback_properties, gauge, limit_of, wait_for_rate
+from tests.broker.support.pipeline import SHARES, USAGE, FakeShares
 from tests.broker.support.quotas import set_cluster_quota
-from tests.broker.support.shares import SHARES, USAGE, FakeShares
-from tests.broker.support.terminal import Terminal
 
 pytestmark = pytest.mark.broker
 
@@ -98,19 +95,12 @@ def test_without_a_pipeline_each_broker_gives_an_equal_part(cluster: Cluster) ->
     assert gauge(cluster.brokers[0], "Shares", "Stale") == 1
 
 
-def cluster_top(cluster: Cluster, *arguments: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "quotahost.cli", "top", "--bootstrap", cluster.bootstrap, "--json", *arguments]
-    done = subprocess.run(command, capture_output=True, timeout=180, check=True, text=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
 def test_top_shows_a_client_of_all_brokers_in_one_row(cluster: Cluster) -> None:
     with load(cluster, 1, "q") as one, load(cluster, 2, "q") as two:
         wait_for_rate(pytest.approx(2 * QUOTA / 3, rel=0.1), one, two)
 
         def one_row_has_it_all() -> bool:
-            look = cluster_top(cluster, "--type", "PRODUCE", "--filter", "q")
+            look = top("--bootstrap", cluster.bootstrap, "--type", "PRODUCE", "--filter", "q")
             assert (sorted(look["brokers"]), look["silent"]) == (["1", "2", "3"], [])
             (row,) = [row for row in look["rows"] if row["client_id"] == "q"] or [{"brokers": []}]
             assert row.get("rate") == pytest.approx(2 * QUOTA / 3, rel=0.1)
@@ -143,7 +133,7 @@ def test_brokers_publish_looks_only_while_somebody_watches(cluster: Cluster) -> 
         return newest
 
     with load(cluster, 1, "q"):
-        cluster_top(cluster)
+        top("--bootstrap", cluster.bootstrap)
         # Who leaves says so, and the brokers' last looks name no client.
         eventually(lambda: len(read()) == 3 and not any(look.uses for look in read().values()))
 

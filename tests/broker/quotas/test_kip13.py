@@ -28,7 +28,7 @@ from harness.kafka.quotas import enforced_quotas
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from quotahost.throttling import SampledRate
-from tests.broker.support.explain import explain, field
+from tests.broker.support.commands import explain, field
 from tests.broker.support.node import ANYONE, callback_node, has_own_quota, table_row
 from tests.broker.support.numbers import end_offset
 

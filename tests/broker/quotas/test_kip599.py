@@ -26,7 +26,7 @@ from harness.kafka.settings import CONTROLLER, INTERNAL
 from harness.plugin import JAR
 from harness.system.waiting import eventually
 from quotahost.throttling import SampledRate, TokenBucket
-from tests.broker.support.explain import explain_client, field, last_line
+from tests.broker.support.commands import explain_client, field, last_line
 from tests.broker.support.node import ANYONE, callback_properties, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
@@ -43,7 +43,11 @@ SETTINGS: Final = {
 }
 
 
-@pytest.fixture(scope="module", params=[0, 1], ids=["combined", "separate-controller"])
+# With both in one node: test_as_stock.py.
+COMBINED: Final = pytest.param(0, marks=pytest.mark.long, id="combined")
+
+
+@pytest.fixture(scope="module", params=[COMBINED, pytest.param(1, id="separate-controller")])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     window = {"controller.quota.window.num": str(SAMPLES), "controller.quota.window.size.seconds": "1"}
     directory = tmp_path_factory.mktemp("cluster")

@@ -28,9 +28,9 @@ from quotahost.cli.quotas.files import in_yaml, read_declared
 from quotahost.cli.quotas.plan import Entity
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.model import DEFAULT as CLIENT_DEFAULT
+from tests.broker.support.commands import connect_as, quotahost
 from tests.broker.support.node import ANYONE, callback_node, gauge, limit_of, table_row
 from tests.broker.support.quotas import QUOTAS as TOPIC
-from tests.broker.support.quotas import as_root
 from tests.unit.cli.quotas.entities import QUOTAS
 
 pytestmark = pytest.mark.broker
@@ -49,7 +49,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 @pytest.fixture(scope="module")
 def client(node: KafkaNode, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return as_root(node, tmp_path_factory.mktemp("client"))
+    return connect_as(node, "root", tmp_path_factory.mktemp("client"))
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def run(client: list[str], *arguments: object) -> Result:
-    return CliRunner().invoke(app, ["quotas", *map(str, arguments), *client])
+    return quotahost("quotas", *arguments, *client)
 
 
 def applied(client: list[str], file: Path, text: str, *options: str) -> Result:
@@ -248,7 +248,7 @@ def connected(node: KafkaNode) -> Iterator[Cluster]:
         yield connected
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(
     {Entity(name): {"producer_byte_rate": 1.0} for name in ("<default>", "%", '"', "ä ö", "a,b=c/d\\", "\x00", "..")}
 )

@@ -122,6 +122,7 @@ def test_stored_quotas_apply_from_the_first_request_after_a_clean_restart(node: 
     assert {quota.bound for quota in found} == {6e6}
 
 
+@pytest.mark.long
 def test_with_kafkas_own_windows_both_get_their_rates(tmp_path: Path) -> None:
     with callback_node(tmp_path, {"static.produce": "2M", "static.fetch": "3M"}) as node:
         create_topic(node, "t")

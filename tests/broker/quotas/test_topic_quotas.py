@@ -35,7 +35,12 @@ pytestmark = pytest.mark.broker
 
 TOTAL, OWN = "topics.total.bytes.in.per.sec.threshold", "topics.bytes.in.per.sec.threshold"
 SPARED: Final = "topics.spared"
-SETTINGS: Final = {"fence.authorizer": "none", TOTAL: "3M", OWN: "important:1500K"}
+SETTINGS: Final = {
+    "fence.authorizer": "none",
+    TOTAL: "3M",
+    OWN: "important:1500K",
+    "static.excluded.principal.name.list": "User:root",
+}
 SHARE: Final = 750_000  # bytes/s of modest and of greedy
 USERS: Final = {"alice": "a", "root": "r"}
 KEPT: Final = {"important": 1_485_000, "modest": 740_000}
@@ -46,7 +51,7 @@ LONG: Final = 240.0  # seconds; only a test that fails waits so long
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    with callback_node(tmp_path_factory.mktemp("rates"), SETTINGS, properties=FENCE) as node:
+    with callback_node(tmp_path_factory.mktemp("node"), SETTINGS, users=USERS, properties=FENCE) as node:
         for topic in OFFERS:
             create_topic(node, topic)
         yield node
@@ -147,47 +152,39 @@ def test_a_topic_within_its_share_keeps_its_rate_though_kafkas_producer_packs_it
 # ---- with thresholds so low that one record is too much ----
 
 
-@pytest.fixture(scope="module")
-def tight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    settings = SETTINGS | {"static.excluded.principal.name.list": "User:root"}
-    with callback_node(tmp_path_factory.mktemp("tight"), settings, users=USERS, properties=FENCE) as node:
-        yield node
-        assert "Unexpected error" not in node.log_text()
-
-
 @pytest.fixture
-def full(tight: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
+def full(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     """A topic above its threshold, on a broker above its total; a parameter begins its name."""
     name = getattr(request, "param", "") + topic_name(request)
-    create_topic(tight, name)
-    fill_topic(tight.client_config("root", "filler"), name, 1_000_000)
-    alter_broker_config(tight, {PREFIX + TOTAL: "1000", PREFIX + OWN: f"{name}:1"})
-    alice = tight.client_config("alice", "a")
-    eventually(lambda: attempt(alice, name) == "NOT_ENOUGH_REPLICAS" and name in topics_over(tight))
+    create_topic(node, name)
+    fill_topic(node.client_config("root", "filler"), name, 1_000_000)
+    alter_broker_config(node, {PREFIX + TOTAL: "1000", PREFIX + OWN: f"{name}:1"})
+    alice = node.client_config("alice", "a")
+    eventually(lambda: attempt(alice, name) == "NOT_ENOUGH_REPLICAS" and name in topics_over(node))
     yield name
-    alter_broker_config(tight, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN, PREFIX + SPARED, PREFIX + "shadow"), None))
-    eventually(lambda: attempt(tight.client_config("alice", "after"), name) is None)
+    alter_broker_config(node, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN, PREFIX + SPARED, PREFIX + "shadow"), None))
+    eventually(lambda: attempt(node.client_config("alice", "after"), name) is None)
 
 
 @pytest.mark.proves("v1.exempt")
-def test_exempt_clients_write_on_and_other_requests_are_turned_back_and_counted(tight: KafkaNode, full: str) -> None:
-    create_topic(tight, "quiet")
-    end, before = end_offset(tight, full), topics(tight, "Rejections")
-    assert attempt(tight.client_config("alice", "a"), full) == "NOT_ENOUGH_REPLICAS"
-    assert end_offset(tight, full) == end
-    assert topics(tight, "Rejections") == before + 1
-    assert attempt(tight.client_config("root", "a"), full) is None
-    assert attempt(tight.client_config("alice", "a"), "quiet") is None
+def test_exempt_clients_write_on_and_other_requests_are_turned_back_and_counted(node: KafkaNode, full: str) -> None:
+    create_topic(node, "quiet")
+    end, before = end_offset(node, full), topics(node, "Rejections")
+    assert attempt(node.client_config("alice", "a"), full) == "NOT_ENOUGH_REPLICAS"
+    assert end_offset(node, full) == end
+    assert topics(node, "Rejections") == before + 1
+    assert attempt(node.client_config("root", "a"), full) is None
+    assert attempt(node.client_config("alice", "a"), "quiet") is None
 
 
 @pytest.mark.parametrize("full", ["__"], indirect=True)
 def test_a_topic_that_only_looks_internal_is_turned_back_until_the_operator_spares_it(
-    tight: KafkaNode, full: str
+    node: KafkaNode, full: str
 ) -> None:
     assert full.startswith("__")
-    alice = tight.client_config("alice", "a")
+    alice = node.client_config("alice", "a")
     assert attempt(alice, full) == "NOT_ENOUGH_REPLICAS"
-    alter_broker_config(tight, {PREFIX + OWN: "another:1", PREFIX + SPARED: full})
+    alter_broker_config(node, {PREFIX + OWN: "another:1", PREFIX + SPARED: full})
     eventually(lambda: attempt(alice, full) is None)
 
 
@@ -202,11 +199,11 @@ def test_all_topics_that_kafka_calls_its_own_are_spared() -> None:
 
 @pytest.mark.proves("v1.where")
 def test_librdkafkas_producer_sends_one_topic_a_request_so_others_of_its_topics_go_on(
-    tight: KafkaNode, full: str
+    node: KafkaNode, full: str
 ) -> None:
-    create_topic(tight, "neighbour")
+    create_topic(node, "neighbour")
     own = {"message.send.max.retries": 0, "linger.ms": 50, "enable.idempotence": False}
-    producer = Producer(tight.client_config("alice", "both") | own)
+    producer = Producer(node.client_config("alice", "both") | own)
     outcomes: dict[str, set[KafkaError | str | None]] = {full: set(), "neighbour": set()}
 
     def note(error: KafkaError | None, message: Message) -> None:
@@ -220,60 +217,60 @@ def test_librdkafkas_producer_sends_one_topic_a_request_so_others_of_its_topics_
 
 @pytest.mark.proves("v1.dropped")
 @pytest.mark.parametrize("error", ["POLICY_VIOLATION", "THROTTLING_QUOTA_EXCEEDED"])
-def test_the_error_of_turned_back_requests_can_be_chosen(tight: KafkaNode, full: str, error: str) -> None:
-    alter_broker_config(tight, {PREFIX + "topics.reject.error": error})
-    alice = tight.client_config("alice", "a")
+def test_the_error_of_turned_back_requests_can_be_chosen(node: KafkaNode, full: str, error: str) -> None:
+    alter_broker_config(node, {PREFIX + "topics.reject.error": error})
+    alice = node.client_config("alice", "a")
     eventually(lambda: attempt(alice, full) == error)
-    alter_broker_config(tight, {PREFIX + "topics.reject.error": None})
+    alter_broker_config(node, {PREFIX + "topics.reject.error": None})
     eventually(lambda: attempt(alice, full) == "NOT_ENOUGH_REPLICAS")
 
 
 @pytest.mark.proves("v1.error-meter", "v1.measured-in-log", "v1.no-meter-by-topic")
-def test_what_is_too_large_is_metered_by_itself_and_is_no_bytes_in(tight: KafkaNode) -> None:
-    create_topic(tight, "small-records", config={"max.message.bytes": "10"})
-    before = topics(tight, "FailedBytes")
-    assert attempt(tight.client_config("alice", "a"), "small-records") == "MSG_SIZE_TOO_LARGE"
-    rejected = Jmx(tight).get(
+def test_what_is_too_large_is_metered_by_itself_and_is_no_bytes_in(node: KafkaNode) -> None:
+    create_topic(node, "small-records", config={"max.message.bytes": "10"})
+    before = topics(node, "FailedBytes")
+    assert attempt(node.client_config("alice", "a"), "small-records") == "MSG_SIZE_TOO_LARGE"
+    rejected = Jmx(node).get(
         "kafka.server:type=BrokerTopicMetrics,name=BytesRejectedPerSec,topic=small-records", "Count"
     )
-    assert topics(tight, "FailedBytes") == before + rejected
+    assert topics(node, "FailedBytes") == before + rejected
     assert rejected > 10
-    assert bytes_appended(tight, "small-records") == 0
+    assert bytes_appended(node, "small-records") == 0
 
 
-def test_in_shadow_everything_is_appended_and_counted(tight: KafkaNode, full: str) -> None:
-    alice = tight.client_config("alice", "a")
+def test_in_shadow_everything_is_appended_and_counted(node: KafkaNode, full: str) -> None:
+    alice = node.client_config("alice", "a")
     for shadow in ({"shadow": "all"}, {"shadow": f"topic.{full}"}, {"shadow": "topics"}):
-        alter_broker_config(tight, {PREFIX + name: value for name, value in shadow.items()})
+        alter_broker_config(node, {PREFIX + name: value for name, value in shadow.items()})
         eventually(lambda: attempt(alice, full) is None)
-        before, shadowed = topics(tight, "Rejections"), topics(tight, "Shadowed")
-        assert eventually(lambda old=shadowed: attempt(alice, full) is None and topics(tight, "Shadowed") > old)
-        assert topics(tight, "Rejections") == before
-    beans = Jmx(tight).query("quotahost:type=Shadow,*")
+        before, shadowed = topics(node, "Rejections"), topics(node, "Shadowed")
+        assert eventually(lambda old=shadowed: attempt(alice, full) is None and topics(node, "Shadowed") > old)
+        assert topics(node, "Rejections") == before
+    beans = Jmx(node).query("quotahost:type=Shadow,*")
     assert sum(float(bean["Seconds"]) for name, bean in beans.items() if "topic" in name) > 0
-    alter_broker_config(tight, {PREFIX + "shadow": None})
+    alter_broker_config(node, {PREFIX + "shadow": None})
 
 
 @pytest.mark.proves("v1.sum", "v1.recomputed", "v1.total-threshold")
-def test_thresholds_change_live_and_a_sum_above_the_total_is_an_error_that_changes_nothing(tight: KafkaNode) -> None:
+def test_thresholds_change_live_and_a_sum_above_the_total_is_an_error_that_changes_nothing(node: KafkaNode) -> None:
     for topic in ("one", "two"):
-        create_topic(tight, topic)
-        assert attempt(tight.client_config("alice", "a"), topic) is None
+        create_topic(node, topic)
+        assert attempt(node.client_config("alice", "a"), topic) is None
     default = ("--alter", "--entity-type", "brokers", "--entity-default", "--add-config")
-    kafka_configs(tight, *default, f"{PREFIX}{TOTAL}=3M,{PREFIX}{OWN}=[one:1M,absent:500K]")
-    count = sum(name not in ("one", "absent") for name in metered(tight))
-    eventually(lambda: topics(tight, "Share") == pytest.approx(1_500_000 / count))
+    kafka_configs(node, *default, f"{PREFIX}{TOTAL}=3M,{PREFIX}{OWN}=[one:1M,absent:500K]")
+    count = sum(name not in ("one", "absent") for name in metered(node))
+    eventually(lambda: topics(node, "Share") == pytest.approx(1_500_000 / count))
     with pytest.raises(HelperError, match="3,500,000 bytes/s together, above the 3,000,000"):
-        alter_broker_config(tight, {PREFIX + OWN: "one:3M,absent:500K"})
+        alter_broker_config(node, {PREFIX + OWN: "one:3M,absent:500K"})
     with pytest.raises(HelperError, match=r"set topics\.total"):
-        alter_broker_config(tight, {PREFIX + TOTAL: "unlimited"})
-    assert topics(tight, "Threshold") == 3_000_000
-    assert topics(tight, "Share") == pytest.approx(1_500_000 / count)
-    create_topic(tight, "three")
-    assert attempt(tight.client_config("alice", "a"), "three") is None
-    eventually(lambda: topics(tight, "Share") == pytest.approx(1_500_000 / (count + 1)))
-    alter_broker_config(tight, {PREFIX + TOTAL: None, PREFIX + OWN: None})
-    eventually(lambda: topics(tight, "Threshold") == 3_000_000)
+        alter_broker_config(node, {PREFIX + TOTAL: "unlimited"})
+    assert topics(node, "Threshold") == 3_000_000
+    assert topics(node, "Share") == pytest.approx(1_500_000 / count)
+    create_topic(node, "three")
+    assert attempt(node.client_config("alice", "a"), "three") is None
+    eventually(lambda: topics(node, "Share") == pytest.approx(1_500_000 / (count + 1)))
+    alter_broker_config(node, {PREFIX + TOTAL: None, PREFIX + OWN: None})
+    eventually(lambda: topics(node, "Threshold") == 3_000_000)
 
 
 def metered(node: KafkaNode) -> list[str]:
@@ -284,6 +281,7 @@ def metered(node: KafkaNode) -> list[str]:
 
 
 @pytest.mark.proves("v1.sum")
+@pytest.mark.long
 def test_a_broker_whose_thresholds_sum_above_its_total_does_not_start(tmp_path: Path) -> None:
     node = callback_node(tmp_path, SETTINGS | {OWN: "a:2M,b:2M"}, properties=FENCE)
     with pytest.raises(StartFailed, match="4,000,000 bytes/s together, above the 3,000,000"):

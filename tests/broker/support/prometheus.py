@@ -1,21 +1,39 @@
-"""A real Prometheus server, from Debian's package; where there is none a test says why it could not run."""
+"""A real Prometheus server, and what it says to the expressions of the dashboard and of the alert rules.
+
+The server is that of Debian's package; where there is none a test says why it could not run.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+import re
+import time
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import pytest
 import yaml
 
+from harness.plugin import ROOT
 from harness.system.debian import PackageMissing, debian_package
 from harness.system.ports import free_port
 from harness.system.process import LoggedProcess
 from tests.skips import COULD_NOT_RUN
+
+ALERTS: Final = ROOT / "conf/alerts.yml"
+DASHBOARD: Final = ROOT / "conf/grafana-quotahost.json"
+#: What Grafana puts in place of its variables, if all brokers are chosen and Prometheus scrapes twice a second.
+_VARIABLES: Final = {"$__rate_interval": "5s", "$job": ".*", "$instance": ".*"}
+_LABEL: Final = re.compile(r"{{(\w+)}}")
+_METRIC: Final = re.compile(r"quotahost_\w+(?:\{[^}]*\})?")
 
 
 class Server(LoggedProcess):
@@ -73,3 +91,103 @@ def prometheus(directory: Path, config: dict[str, Any]) -> Iterator[Server]:
 def job(port: int, **more: Any) -> dict[str, Any]:
     """The part of a configuration that scrapes a port of this machine."""
     return {"job_name": "test", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]} | more
+
+
+# ---- the dashboard and the alert rules ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Expression:
+    """One expression and where it stands, with the labels that the legend of a panel names."""
+
+    place: str
+    text: str
+    labels: frozenset[str] = frozenset()
+
+    @property
+    def metrics(self) -> set[str]:
+        """The names of the metrics in it."""
+        return {each.partition("{")[0] for each in self.selectors}
+
+    @property
+    def selectors(self) -> set[str]:
+        """Its metrics with the labels that they must have."""
+        return set(_METRIC.findall(self.text))
+
+
+def panels() -> list[Expression]:
+    """Each expression of each panel, without Grafana's variables."""
+    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    found = []
+    for panel in dashboard["panels"]:
+        for target in panel.get("targets", []):  # a row has none
+            text = target["expr"]
+            for name, value in _VARIABLES.items():
+                text = text.replace(name, value)
+            found.append(Expression(panel["title"], text, frozenset(_LABEL.findall(target["legendFormat"]))))
+    return found
+
+
+def rules() -> list[Expression]:
+    """The expression of each alert."""
+    (group,) = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
+    return [Expression(rule["alert"], rule["expr"]) for rule in group["rules"]]
+
+
+def without_delay(directory: Path) -> Path:
+    """A copy of the rules whose alerts fire once what is wrong has lasted a second."""
+    copy = directory / "alerts.yml"
+    rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))
+    for rule in rules["groups"][0]["rules"]:
+        if "for" in rule:
+            rule["for"] = "1s"
+    copy.write_text(yaml.safe_dump(rules))
+    return copy
+
+
+def firing(server: Server) -> dict[str, dict[str, str]]:
+    """The annotations of the alerts that fire now, by name."""
+    found = _ask(server, "alerts")["alerts"]
+    return {each["labels"]["alertname"]: each["annotations"] for each in found if each["state"] == "firing"}
+
+
+def health(server: Server) -> dict[str, str]:
+    """What the server says of its evaluation of each alert: ``ok``, or what is wrong."""
+    (group,) = _ask(server, "rules")["groups"]
+    return {rule["name"]: rule.get("lastError") or rule["health"] for rule in group["rules"]}
+
+
+def series(server: Server, expression: str, since: float) -> list[dict[str, str]]:
+    """The labels of each series that an expression has had since a Unix time, as a panel asks for them.
+
+    Raises:
+        ValueError: the server says that the expression is wrong.
+    """
+    asked = {"query": expression, "start": since, "end": time.time(), "step": 1}
+    return [each["metric"] for each in _ask(server, "query_range", asked)["result"]]
+
+
+def empty(server: Server, since: float, not_shown: Collection[str] = ()) -> list[tuple[str, str]]:
+    """Place and text of each expression that has had no series since a Unix time, or none with the legend's labels.
+
+    Those with one of the metrics ``not_shown`` (without ``quotahost_``) are left out.
+    """
+    alerts = [Expression(rule.place, selector) for rule in rules() for selector in rule.selectors]
+    return [
+        (each.place, each.text)
+        for each in (*panels(), *alerts)
+        if not {name.removeprefix("quotahost_") for name in each.metrics}.intersection(not_shown)
+        if not _shows(series(server, each.text, since), each.labels)
+    ]
+
+
+def _shows(found: list[dict[str, str]], labels: frozenset[str]) -> bool:
+    return bool(found) and labels <= set().union(*found)
+
+
+def _ask(server: Server, path: str, query: dict[str, Any] | None = None) -> Any:
+    try:
+        with urlopen(f"{server.url}/api/v1/{path}?{urlencode(query or {})}", timeout=10) as answer:
+            return json.load(answer)["data"]
+    except HTTPError as error:
+        raise ValueError(f"{query}: {error.read().decode()}") from None

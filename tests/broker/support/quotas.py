@@ -1,12 +1,10 @@
-"""Cluster-wide quotas for tests of what brokers do with them, without ``quotahost quotas`` or by its commands."""
+"""Cluster-wide quotas for tests of what brokers do with them, without ``quotahost quotas``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
-from harness.kafka.node import KafkaNode
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.records.quotas import ClusterQuota, Entity, encode, key_of
 
@@ -25,11 +23,3 @@ def set_cluster_quota(
     value = encode(ClusterQuota(entity, produce, fetch)) if produce or fetch else None
     topic = CompactedTopic(config, QUOTAS, "quotahost-quotas")
     assert topic.write({key_of(entity): value}) == {}
-
-
-def as_root(node: KafkaNode, directory: Path) -> list[str]:
-    """How the commands connect as root, whose password is s3cret: options with a file of Kafka's Java client."""
-    file = directory / "client.properties"
-    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="root" password="s3cret";'
-    file.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n")
-    return ["--bootstrap", node.client_config("root")["bootstrap.servers"], "--client-config", str(file)]

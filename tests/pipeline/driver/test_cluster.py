@@ -1,4 +1,4 @@
-"""Three brokers and the pipeline: a disk that fills on one stops producers on all, whether Spark lives or not."""
+"""Three brokers and the pipeline: a full disk of one stops producers on all, and a client has one quota on all."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +20,7 @@ from tests.broker.disks.test_cluster_volumes import (
     limits_of_broker_1,
     wait_for_source,
 )
+from tests.broker.quotas.test_cluster_quota import check_quota_on_every_broker, three_brokers, wait_for_equal_parts
 from tests.broker.support.node import OPEN, PAUSE, cluster_with_fence, gauge, wait_for_state
 from tests.broker.support.numbers import settled_ends
 from tests.pipeline.support.topics import published
@@ -89,3 +90,10 @@ def records_without_broker_3(cluster: Cluster) -> int:
     """How many of the newest records tell its volumes, and no longer list it as stale."""
     last = published(cluster.bootstrap)[-5:]
     return sum(each.stale == 0 and any(one.volume.broker == "3" for one in each.silent) for each in last)
+
+
+def test_a_client_reaches_its_quota_wherever_it_writes(tmp_path: Path) -> None:
+    with three_brokers(tmp_path / "cluster") as cluster:
+        with PipelineProcess(tmp_path / "pipeline", cluster.bootstrap, tick="1s", validity=VALIDITY):
+            check_quota_on_every_broker(cluster)
+        wait_for_equal_parts(cluster)

@@ -66,7 +66,7 @@ def _rows(readings: dict[Any, Any]) -> list[dict[str, Any]]:
     ]
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(READINGS, st.integers(1_000_000, 6_000_000), st.integers(0, 3_000_000), st.sets(NAMES, min_size=1))
 def test_buckets_are_those_of_a_plain_reduction(
     spark: SparkSession, readings: dict[Any, Any], width: int, since: int, names: set[Name]
@@ -91,7 +91,7 @@ def test_buckets_are_those_of_a_plain_reduction(
     assert sorted(map(tuple, rows), key=lambda row: row[:4]) == plain
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(READINGS, st.integers(5_000_000, 10_000_000), st.integers(3_000_000, 10_000_000))
 def test_rank_and_fill_rate_are_those_of_a_plain_reduction(
     spark: SparkSession, readings: dict[Any, Any], newest: int, recent: int

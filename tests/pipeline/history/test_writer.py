@@ -59,7 +59,7 @@ LIMITS = st.one_of(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.lists(st.tuples(SIZES, SIZES, LIMITS, LIMITS), min_size=1, max_size=40))
 def test_limits_are_the_bytes_that_the_brokers_policy_goes_by(spark: SparkSession, each: list[tuple[Any, ...]]) -> None:
     found = read_back(spark, snapshot(volumes=[(str(n), *disk) for n, disk in enumerate(each)]))

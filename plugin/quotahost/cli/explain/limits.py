@@ -154,7 +154,7 @@ def _factor_in_shadow(answer: Answer, quota: QuotaState) -> str:
 def _lowered(
     answer: Answer, quota: QuotaState, base: float | None, factor: float, stand_in: float | None = None
 ) -> float | None:
-    from quotahost.broker.host.comparison import limit  # only here: it needs the settings, which take long to import
+    from quotahost.broker.host.shadow import limit  # only here: it needs the settings, which take long to import
 
     return limit(base, factor, answer.floors[quota.type], stand_in)
 

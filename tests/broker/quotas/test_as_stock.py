@@ -1,30 +1,32 @@
-"""KIP-599 by Kafka's own client quotas: brokers with and without the plugin, and every kind of client.
+"""Kafka's own client quotas on brokers with and without the plugin: who is limited by what, and KIP-599's refusals.
 
-A bucket holds ten seconds of its rate here, so that one of 0.1 mutations/s holds a single token: of three topics of
-one partition in one request the first leaves no token, the second owes one, and the third is refused for 10 s.
+A bucket of mutations holds ten seconds of its rate here, so that one of 0.1 mutations/s holds a single token: of three
+topics of one partition in one request the first leaves no token, the second owes one, and the third is refused, for
+10 s.
 """
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
+from harness.clients.consumer import ConsumerLoad
 from harness.clients.mutations import mutate
+from harness.clients.producer import ProducerLoad
 from harness.clients.raw import QUOTA_EXCEEDED, Kind, RawClient, RoundTrip, now_ms
-from harness.java.jars import DEFAULT_VERSION, broker_jars, maven_jar
-from harness.java.jdk import class_path, program
 from harness.java.jmx import Jmx
-from harness.kafka.admin import DEFAULT, set_quota
+from harness.kafka.admin import DEFAULT, ToolFailed, create_topic, kafka_configs, kafka_tool, set_quota
 from harness.kafka.node import KafkaNode
-from harness.kafka.quotas import enforced_quotas
+from harness.kafka.quotas import EnforcedQuota, enforced_quotas
 from harness.system.waiting import eventually
-from tests.broker.support.mutations import BURST_S, KEY, buckets, limited, partitions
-from tests.broker.support.node import callback_node
+from tests.broker.support.node import callback_node, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 
@@ -32,6 +34,21 @@ KINDS: Final[tuple[Kind, ...]] = ("create", "grow", "delete")
 USER: Final = "us:er ü"
 CLIENT: Final = "cli:ent ü"
 USERS: Final = {USER: "a", "v": "b", "w": "c"}
+RATE: Final = "producer_byte_rate"
+KEY: Final = "controller_mutation_rate"
+BURST_S: Final = 10  # controller.quota.window.num
+ONE_TOKEN: Final = 1 / BURST_S  # the rate whose bucket holds one token
+#: Whose quota it is, the most specific first, and a rate of mutations for it.
+LEVELS: Final[tuple[tuple[dict[str, Any], float], ...]] = (
+    ({"user": USER, "client_id": CLIENT}, 8),
+    ({"user": USER, "client_id": DEFAULT}, 7),
+    ({"user": "v"}, 6),
+    ({"user": DEFAULT, "client_id": CLIENT}, 5),
+    ({"user": DEFAULT, "client_id": DEFAULT}, 4),
+    ({"user": DEFAULT}, 3),
+    ({"client_id": CLIENT}, 2),
+    ({"client_id": DEFAULT}, 1),
+)
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +57,91 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, KafkaN
     stock = KafkaNode(tmp_path_factory.mktemp("stock"), users=USERS, probe=True, properties=properties)
     with_plugin = callback_node(tmp_path_factory.mktemp("hosted"), users=USERS, properties=properties)
     with stock, with_plugin:
+        for node in (stock, with_plugin):
+            create_topic(node, "t")
         yield {"stock": stock, "plugin": with_plugin}
 
 
-# ---- no quota ----
+# ---- rates, at all eight levels ----
+
+
+@pytest.mark.proves("kip-13.client-id", "kip-13.dynamic-config", "kip-599.levels")
+def test_every_level_gives_a_producer_the_tags_and_the_limit_that_the_stock_broker_gives(
+    nodes: dict[str, KafkaNode],
+) -> None:
+    levels = [{"user": USER} if level == {"user": "v"} else level for level, _ in reversed(LEVELS)]
+    up = [(level, 1e6 * n, 1e6 * n) for n, level in enumerate(levels, start=1)]
+    down = [(level, None, 1e6 * (n - 1)) for n, level in reversed(list(enumerate(levels, start=1)))]
+    with ThreadPoolExecutor(len(nodes)) as both:
+        for level, rate, expected in up + down[:-1]:
+            after = partial(tags_after, level=level, rate=rate, expected=expected)
+            stock, with_plugin = both.map(after, nodes.values())
+            assert stock == with_plugin, level
+    for node in nodes.values():
+        set_quota(node, {RATE: None}, client_id=DEFAULT)
+
+
+def tags_after(node: KafkaNode, level: dict[str, Any], rate: float | None, expected: float) -> dict[str, str]:
+    """The tags by which Kafka measures the client once this rate of this level has led to the expected bound."""
+    set_quota(node, {RATE: rate}, **level)
+
+    def with_bound() -> dict[str, str]:
+        tags, bound = quota_in_force(node)
+        assert bound == expected
+        return tags
+
+    return eventually(with_bound, poll=0.1)
+
+
+def quota_in_force(node: KafkaNode) -> tuple[dict[str, str], float | None]:
+    """The tags and the bound by which Kafka measures the client's next records."""
+    before = {tuple(q.tags.items()): q.value for q in enforced_quotas(node, "PRODUCE")}
+    with ProducerLoad(node.client_config(USER, CLIENT), "t", rate=500_000) as load:
+        eventually(lambda: load.meter.total_at(float("inf")) > 50_000)
+
+        def risen() -> list[Any]:
+            return [
+                q for q in enforced_quotas(node, "PRODUCE")
+                if q.value > before.get(tuple(q.tags.items()), 0) and "<" not in q.tags["user"]
+            ]  # fmt: skip
+
+        now = eventually(risen)
+    assert len(now) == 1
+    return now[0].tags, now[0].bound
+
+
+def test_a_quota_set_by_kafka_configs_sh_is_enforced(nodes: dict[str, KafkaNode]) -> None:
+    node = nodes["plugin"]
+    entity = ("--entity-type", "users", "--entity-name", "w")
+    kafka_configs(node, "--alter", *entity, "--add-config", "consumer_byte_rate=1234567")
+    with ConsumerLoad(node.client_config("w", "c"), "t"):
+        eventually(lambda: has_own_quota(node, "w", "c"))
+        eventually(lambda: [q.bound for q in enforced_quotas(node, "FETCH", user="w")] == [1234567.0])
+    kafka_configs(node, "--alter", *entity, "--delete-config", "consumer_byte_rate")
+    eventually(lambda: table_row(node, "w", "c", "FETCH")["limit"] == "null")
+
+
+# ---- mutations: no quota ----
+
+
+def buckets(node: KafkaNode, client: RawClient, rate: float, **tags: str) -> list[EnforcedQuota]:
+    """The buckets of this rate, once the client has one; a topic that doesn't exist is deleted for nothing."""
+    client.mutate("delete", {"none": 0})
+    return [each for each in enforced_quotas(node, "CONTROLLER_MUTATION", **tags) if each.bound == rate]
+
+
+def limited(node: KafkaNode, client_id: str, rate: float = ONE_TOKEN) -> RawClient:
+    """A connection of a client whose quota is in force, and whose bucket is full."""
+    set_quota(node, {KEY: rate}, client_id=client_id)
+    client = RawClient(node, client_id)
+    eventually(lambda: buckets(node, client, rate, client_id=client_id))
+    return client
+
+
+def partitions(node: KafkaNode, topics: Collection[str]) -> dict[str, int]:
+    """The number of partitions of those of these topics that there are."""
+    known = AdminClient(node.client_config(client_id="harness")).list_topics(timeout=30).topics
+    return {name: len(known[name].partitions) for name in topics if name in known}
 
 
 @pytest.mark.proves("kip-599.unlimited")
@@ -57,18 +155,7 @@ def test_a_client_without_a_quota_creates_as_much_as_it_likes(nodes: dict[str, K
     eventually(lambda: partitions(nodes[node], topics) == topics)
 
 
-# ---- the levels ----
-
-LEVELS: Final[tuple[tuple[dict[str, Any], float], ...]] = (
-    ({"user": USER, "client_id": CLIENT}, 8),
-    ({"user": USER, "client_id": DEFAULT}, 7),
-    ({"user": "v"}, 6),
-    ({"user": DEFAULT, "client_id": CLIENT}, 5),
-    ({"user": DEFAULT, "client_id": DEFAULT}, 4),
-    ({"user": DEFAULT}, 3),
-    ({"client_id": CLIENT}, 2),
-    ({"client_id": DEFAULT}, 1),
-)
+# ---- mutations: the levels ----
 
 
 @pytest.mark.proves("kip-599.levels")
@@ -273,21 +360,13 @@ def test_kafka_topics_sh_does_not_try_again(nodes: dict[str, KafkaNode]) -> None
     mutate(node, "maker", "create", {"of-the-tool": 1})
     with limited(node, "tool") as client:
         client.mutate("create", {"big": 6}, validate_only=True)  # 5 tokens are owed, for 50 s
-    commands = (["--create", "--partitions", "1"], ["--alter", "--partitions", "2"], ["--delete"])
-    tools = [kafka_topics(node, "tool", *command) for command in commands]
-    for tool in tools:
-        output, _ = tool.communicate(timeout=120)
-        assert tool.returncode == 1
-        assert MESSAGE in output
+    to = ["--bootstrap-server", node.bootstrap, "--command-config", str(node.directory / "tool.properties"), "--topic"]
+    (node.directory / "tool.properties").write_text("client.id=tool\n")
+    for command in (
+        ["new-of-the-tool", "--create", "--partitions", "1"],
+        ["of-the-tool", "--alter", "--partitions", "2"],
+        ["of-the-tool", "--delete"],
+    ):
+        with pytest.raises(ToolFailed, match=re.escape(MESSAGE)):
+            kafka_tool(node, "TopicCommand", *to, *command)
     assert partitions(node, ["of-the-tool", "new-of-the-tool"]) == {"of-the-tool": 1}
-
-
-def kafka_topics(node: KafkaNode, client_id: str, command: str, *more: str) -> subprocess.Popen[str]:
-    """Starts the class of ``kafka-topics.sh``; "--create" is for another topic than the other commands."""
-    config = node.directory / "tool.properties"
-    config.write_text(f"client.id={client_id}\n")
-    jars = [maven_jar(f"org.apache.kafka:kafka-tools:{DEFAULT_VERSION}"), broker_jars()]
-    tool = [program("java"), "-XX:TieredStopAtLevel=1", "-cp", class_path(jars), "org.apache.kafka.tools.TopicCommand"]
-    topic = "new-of-the-tool" if command == "--create" else "of-the-tool"
-    to = ["--bootstrap-server", node.bootstrap, "--command-config", str(config), "--topic", topic]
-    return subprocess.Popen([*tool, *to, command, *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -1,0 +1,236 @@
+"""Three brokers under load are restarted in turn, killed, and changed over to another version of quotahost and back.
+
+0.1.0 is the only version so far. In place of the version before it stands the commit before the records' field
+``topics`` and the properties ``factor.scope``, ``pause.resume.free-share`` and ``pause.creation``, built from the
+history.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.producer import ProducerLoad
+from harness.java.jars import BUILD, put_in_place
+from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE, JAR, PREFIX, ROOT
+from harness.system.waiting import eventually
+from tests.broker.support.node import OPEN, PAUSE, callback_properties, cluster_with_fence, gauge, wait_for_state
+from tests.skips import COULD_NOT_RUN
+
+pytestmark = [pytest.mark.broker, pytest.mark.long]
+
+TOPIC: Final = "replicated"
+COMMIT: Final = "516f3d4"
+VALIDITY: Final = 20  # seconds: for longer no change of one broker may stop producers
+UNLIMITED: Final = {
+    "factor.source": "snapshots",
+    "fence.authorizer": "none",
+    "startup.grace": "30s",
+    "snapshots.period": "1s",
+}
+SETTINGS: Final = UNLIMITED | {"validity": f"{VALIDITY}s", "static.produce": "5M"}
+# What the older version doesn't know.
+NEW: Final = {
+    "factor.scope": "topics",
+    "pause.resume.free-share": "0.5",
+    "pause.creation": "allow",
+    "exempt.principals": "User:x",
+}
+HARD: Final = PREFIX + "static.storage.hard"
+
+
+def silent_for(node: KafkaNode, broker: KafkaNode, seconds: float) -> None:
+    """Waits until a broker's newest snapshot, as another broker knows it, is so old."""
+    bean = f"Snapshot,name={broker.node_id}"
+    eventually(lambda: gauge(node, bean, "Age") > seconds, timeout=seconds + 120, poll=0.5)
+
+
+def goes_on(load: ProducerLoad) -> None:
+    """Waits until a megabyte more has been acknowledged."""
+    before = load.meter.bytes
+    eventually(lambda: load.meter.bytes > before + 1_000_000)
+
+
+@pytest.mark.proves("faults.rolling")
+def test_a_restart_of_one_broker_after_the_other_with_pauses_longer_than_validity_stops_nobody(tmp_path: Path) -> None:
+    validity = 8
+    with cluster_with_fence(tmp_path, UNLIMITED | {"validity": f"{validity}s"}) as cluster:
+        wait_for_state(cluster, OPEN)
+        create_topic(cluster.brokers[0], TOPIC, partitions=3, replicas=3, config={"min.insync.replicas": "2"})
+        with ProducerLoad(cluster.client_config(client_id="p"), TOPIC, rate=500e3) as load:
+            for node in cluster.brokers:
+                others = [other for other in cluster.brokers if other is not node]
+                before = [gauge(other, "Factor", "Transitions") for other in others]
+                node.stop()
+                for other in others:
+                    silent_for(other, node, validity + 4)
+                goes_on(load)
+                node.start()
+                eventually(lambda others=others: all(gauge(o, "Brokers", "LastKnown") == 0 for o in others))
+                goes_on(load)
+                assert [gauge(other, "Factor", "Transitions") for other in others] == before
+                # With a fence a broker that starts turns writes back until it knows the disks of the others.
+                wait_for_state(cluster, OPEN)
+            assert load.drain() == 0
+        assert load.errors == []
+
+
+@pytest.mark.proves("faults.killed-broker")
+def test_any_broker_that_is_killed_stops_nobody_by_kafkas_default_session_also_the_active_controller(
+    tmp_path: Path,
+) -> None:
+    validity = 30
+    with cluster_with_fence(tmp_path, UNLIMITED | {"validity": f"{validity}s"}) as cluster:
+        wait_for_state(cluster, OPEN)
+        create_topic(cluster.brokers[0], TOPIC, partitions=3, replicas=3)
+        with ProducerLoad(cluster.client_config(client_id="p"), TOPIC, rate=500e3) as load:
+            for node in cluster.brokers[:2]:
+                others = [other for other in cluster.brokers if other is not node]
+                before = [gauge(other, "Factor", "Transitions") for other in others]
+                node.kill()
+                silent_for(others[0], node, validity + 5)
+                goes_on(load)
+                assert [gauge(other, "Factor", "Transitions") for other in others] == before
+                assert gauge(others[0], "Factor", "LackOfData") == 0
+                node.start()
+                eventually(lambda others=others: all(gauge(o, "Brokers", "LastKnown") == 0 for o in others))
+                wait_for_state(cluster, OPEN)
+        assert load.errors == []
+
+
+# ---- another version ----------------------------------------------------------------------------------------------
+
+
+class Build(NamedTuple):
+    """A jar, and an interpreter in which the quotahost of the same version is installed."""
+
+    jar: Path
+    python: str
+
+
+@cache
+def older() -> Build:
+    """The older one, built once into ``build/``; the test is skipped if this tree has not its history."""
+    known = subprocess.run(["git", "-C", str(ROOT), "cat-file", "-e", f"{COMMIT}^{{tree}}"], check=False)
+    if known.returncode != 0:
+        pytest.skip(f"{COULD_NOT_RUN}commit {COMMIT}, which stands for the older version, is not in this clone")
+    target = BUILD / "older" / COMMIT
+    if not target.is_dir():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            fresh = Path(scratch, "fresh")
+            _unpack(fresh)
+            _build(fresh)
+            put_in_place(fresh, target)
+    return Build(target / "quotahost.jar", str(target / "venv/bin/python"))
+
+
+def _unpack(into: Path) -> None:
+    archive = subprocess.run(["git", "-C", str(ROOT), "archive", COMMIT], capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        tar.extractall(into / "tree", filter="data")
+
+
+def _build(into: Path) -> None:
+    """An environment of its own, since another version may need another jpype1, and the jar for it."""
+    tree, python = into / "tree", into / "venv/bin/python"
+    # The folder is moved when it is complete; only the scripts in venv/bin, which nobody calls, know where it was.
+    subprocess.run([sys.executable, "-m", "venv", str(into / "venv")], check=True)
+    for folder in ("plugin/quotahost/_jar", "plugin/quotahost/pipeline/spark/jars"):
+        (tree / folder).mkdir(parents=True)
+    subprocess.run([str(python), "-m", "pip", "install", "-q", str(tree)], check=True)
+    # The attach libraries are those of this tree: their source is the same.
+    shutil.copytree(BUILD / "jar-resources", tree / "build/jar-resources", copy_function=shutil.copy)
+    subprocess.run([str(python), str(tree / "tools/jar_resources.py")], check=True)
+    subprocess.run(["mvn", "-q", "-B", "-f", str(tree / "java-shim/pom.xml"), "-DskipTests", "package"], check=True)
+    shutil.copy(tree / "java-shim/target/quotahost.jar", into / "quotahost.jar")
+    shutil.rmtree(tree)
+
+
+@pytest.fixture(scope="module")
+def builds() -> tuple[Build, Build]:
+    return older(), Build(JAR, sys.executable)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, builds: tuple[Build, Build]) -> Iterator[Cluster]:
+    properties = callback_properties(SETTINGS) | dict(QUICK_QUOTAS) | FENCE
+    made = Cluster(tmp_path, brokers=3, properties=properties, probe=True)
+    for node in made.brokers:
+        choose(node, builds[0])
+    with made:
+        yield made
+
+
+def choose(node: KafkaNode, build: Build) -> None:
+    """The node runs this build from its next start on."""
+    node.classpath = [build.jar]
+    node.properties = node.properties | {PREFIX + "python.executable": build.python}
+
+
+def change_over(cluster: Cluster, build: Build, load: ProducerLoad) -> None:
+    """One broker after the other runs the build; each change ends when all know of all again."""
+    for node in cluster.brokers:
+        node.stop()
+        choose(node, build)
+        node.start()
+        eventually(lambda: all(gauge(each, "Brokers", "LastKnown") == 0 for each in cluster.brokers))
+        wait_for_state(cluster, OPEN)
+        goes_on(load)
+        a_full_disk_stops_all(cluster, node)
+        goes_on(load)
+
+
+def a_full_disk_stops_all(cluster: Cluster, node: KafkaNode) -> None:
+    """The snapshots of a broker of one version tell those of the other that its disk is full, and that it isn't."""
+    alter_broker_config(node, {HARD: "1"}, broker=node.node_id)
+    wait_for_state(cluster, PAUSE)
+    alter_broker_config(node, {HARD: None}, broker=node.node_id)
+    wait_for_state(cluster, OPEN)
+
+
+def no_faults(cluster: Cluster) -> bool:
+    """Whether no plugin and no thread has failed on any broker since its start."""
+    beans = ("Plugin,name=snapshots", "Plugin,name=publish-volumes", "Watch")
+    return all(gauge(node, bean, "Errors") == 0 for node in cluster.brokers for bean in beans)
+
+
+def longest_silence(load: ProducerLoad) -> float:
+    """For how many seconds nothing was acknowledged, at most."""
+    return max(later - earlier for earlier, later in pairwise(load.meter._times))
+
+
+@pytest.mark.proves("faults.two-versions")
+def test_brokers_of_both_versions_serve_together_on_the_way_up_and_down(
+    cluster: Cluster, builds: tuple[Build, Build]
+) -> None:
+    wait_for_state(cluster, OPEN)
+    create_topic(cluster.brokers[0], TOPIC, partitions=3, replicas=3, config={"min.insync.replicas": "2"})
+    with ProducerLoad(cluster.client_config(client_id="p"), TOPIC, rate=500e3) as load:
+        change_over(cluster, builds[1], load)
+        assert no_faults(cluster)
+        alter_broker_config(cluster.brokers[0], {PREFIX + name: value for name, value in NEW.items()})
+        assert all(gauge(node, "Host", "ConfigRefused") == 0 for node in cluster.brokers)
+        change_over(cluster, builds[0], load)
+        assert no_faults(cluster)
+        for node in cluster.brokers:
+            assert gauge(node, "Host", "ConfigRefused") == 1
+            assert "factor.scope: unknown property" in node.log_text(), "it is left out, and named"
+        assert load.drain() == 0
+    assert load.errors == []
+    assert longest_silence(load) < VALIDITY

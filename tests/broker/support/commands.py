@@ -1,0 +1,135 @@
+"""Runs commands of quotahost's as an operator does, and reads what they print: in this process, or in a terminal.
+
+A command runs in the process of the test, because a Python that starts takes ten times as long as a broker to answer,
+and a test that waits for an answer asks often. ``Terminal`` starts one, as a person would, and types keys.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final
+
+from typer.testing import CliRunner, Result
+
+from harness.kafka.node import KafkaNode
+from harness.kafka.properties import login_jaas, write_properties
+from harness.system.waiting import eventually
+from quotahost.cli.main import app
+from quotahost.cli.start import run
+
+_COMMAND: Final = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+def quotahost(*arguments: object) -> Result:
+    """The exit code and the output of a command."""
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def explain(*arguments: object) -> tuple[int, str]:
+    """Exit code and output of ``quotahost explain``."""
+    code, output, errors = _quick("explain", *arguments)
+    return code, output + errors
+
+
+def _quick(*arguments: object) -> tuple[int, str, str]:
+    """The same and the errors, of a command with a parser of its own: typer takes 0.1 s to make one, and tests poll."""
+    with redirect_stdout(StringIO()) as output, redirect_stderr(StringIO()) as errors:
+        code = run(list(map(str, arguments)))
+    return code, output.getvalue(), errors.getvalue()
+
+
+def explain_client(node: KafkaNode, user: str, client_id: str, quota_type: str = "PRODUCE") -> tuple[int, str]:
+    """The same for one client of one node, and for one quota type."""
+    return explain("--pid", node.pid, "--user", user, "--client-id", client_id, "--type", quota_type)
+
+
+def last_line(text: str) -> str:
+    """The sentence that says what limits the client."""
+    return text.strip().splitlines()[-1]
+
+
+def field(text: str, label: str) -> str:
+    """The value of a labelled fact, "" if there is none."""
+    found = re.search(rf"^  {label}\s+(.*)$", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def top(*arguments: object) -> dict[str, Any]:
+    """What ``quotahost top --json`` shows."""
+    code, output, errors = _quick("top", "--json", *arguments)
+    assert code == 0, errors
+    shown: dict[str, Any] = json.loads(output)
+    return shown
+
+
+def connect_as(node: KafkaNode, user: str, directory: Path) -> list[str]:
+    """The options by which a command connects as this user, with a file of Kafka's Java client in the directory."""
+    file = directory / f"{user}.properties"
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": node.mechanism}
+    write_properties(file, login | {"sasl.jaas.config": login_jaas(node.mechanism, user, node.users[user])})
+    return ["--bootstrap", node.client_config(user)["bootstrap.servers"], "--client-config", str(file)]
+
+
+class Terminal:
+    """A command in a pseudo terminal, for the time of a ``with`` block."""
+
+    def __init__(self, *arguments: object, lines: int = 24, columns: int = 100) -> None:
+        """Start ``quotahost`` with these arguments."""
+        self._ours, self._theirs = pty.openpty()
+        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self._seen = ""
+        # A worker of pytest-xdist has these two, and they would be taken for the terminal's size.
+        inherited = {name: text for name, text in os.environ.items() if name not in ("LINES", "COLUMNS")}
+        self._program = subprocess.Popen(
+            [sys.executable, "-m", "quotahost.cli", *map(str, arguments)],
+            stdin=self._theirs, stdout=self._theirs, stderr=self._theirs, env=inherited | {"TERM": "xterm"},
+        )  # fmt: skip
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._program.kill()
+        self._program.wait()
+        os.close(self._ours)
+        os.close(self._theirs)
+
+    def press(self, keys: bytes) -> None:
+        """Type these keys; what was seen before is forgotten."""
+        self._seen = ""
+        os.write(self._ours, keys)
+
+    def shows(self, text: str) -> None:
+        """Wait until it has shown this text since the last keys."""
+        eventually(lambda: text in self._read(), on_timeout=lambda: self._seen[-2000:])
+
+    def line(self, pattern: str) -> str:
+        """Wait for a line since the last keys in which the pattern is found; without what commands the terminal."""
+        eventually(lambda: self._line(pattern) is not None, on_timeout=lambda: self._seen[-2000:])
+        return self._line(pattern) or ""
+
+    def _line(self, pattern: str) -> str | None:
+        whole, _, _ = _COMMAND.sub("", self._read()).rpartition("\n")
+        return next((line for line in whole.splitlines() if re.search(pattern, line)), None)
+
+    def ends(self) -> int:
+        """Wait for its end; the exit code."""
+        eventually(lambda: (self._read(), self._program.poll() is not None)[1])
+        return self._program.returncode
+
+    def _read(self) -> str:
+        if select.select([self._ours], [], [], 0.2)[0]:
+            self._seen += os.read(self._ours, 65536).decode(errors="replace")
+        return self._seen
