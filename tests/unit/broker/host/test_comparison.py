@@ -43,12 +43,9 @@ def test_who_is_below_the_limit_is_not_counted() -> None:
     found = compared(dump(*rows, shadow=[TRIED]))
     assert (found.counts[TRIED].over, found.counts[TRIED].beyond) == (1, 200)
     assert found.rates[A_KEY] == 900
-
-
-def test_of_requests_no_bytes_are_counted() -> None:
     row = holder("alice", "a", type=REQUEST, rate=90, shadow=would(CLIENT, 50))
     count = compared(dump(row, shadow=[TRIED])).counts[TRIED]
-    assert (count.over, count.beyond) == (1, 0)
+    assert (count.over, count.beyond) == (1, 0), "of requests no bytes are counted"
 
 
 def test_a_scope_that_kafka_measures_together_with_others_cannot_be_told() -> None:
@@ -105,16 +102,6 @@ def test_the_factor_in_force_lowers_what_the_supplier_would_give(changes: dict[s
     assert sum(count.beyond for rule, count in found.counts.items() if rule == TRIED) == pytest.approx(beyond)
 
 
-def test_a_factor_in_shadow_lowers_no_type_of_what_a_supplier_would_give() -> None:
-    row = holder("alice", "a", type=FETCH, rate=900, shadow=would(CLIENT, 1_000))
-    found = compared(dump(row, shadow=[TRIED, "factor"], factor=0.5, factor_types=["FETCH"]))
-    assert found.counts == {}
-
-
-def test_a_factor_in_force_holds_nobody_in_shadow() -> None:
-    assert compared(dump(holder("alice", "a", base=1_000, rate=900), shadow=[TRIED], factor=0.5)).counts == {}
-
-
 def test_the_factor_in_shadow_counts_what_the_quota_lets_through_beyond_it() -> None:
     rows = [holder("alice", "a", base=1_000, rate=1_100), holder("bob", "b", base=1_000, rate=400)]
     found = compared(dump(*rows, shadow=["factor"], factor=0.5))
@@ -129,10 +116,26 @@ def test_the_factor_multiplies_what_the_unlimited_used_when_it_fell() -> None:
     assert (found.counts["factor"].over, found.counts["factor"].beyond) == (2, 400 + 100)
 
 
-def test_who_is_exempt_is_not_held_back() -> None:
-    row = holder("admin", "a", tags=("<exempt>", ""), rate=900, exempt=True, supplier="exempt.principals")
-    assert compared(dump(row, shadow=["factor"], factor=0.5), lambda *_: 100).counts == {}
-    assert compared(dump(row, shadow=["factor"], factor=0.5, enforced=False), lambda *_: 100).counts == {}
+SLOWED = holder("alice", "a", base=1_000, rate=900)
+ADMIN = holder("admin", "a", tags=("<exempt>", ""), rate=900, exempt=True, supplier="exempt.principals")
+READS = holder("alice", "a", type=FETCH, rate=900, shadow=would(CLIENT, 1_000))
+
+
+@pytest.mark.parametrize(
+    ("row", "changes"),
+    [
+        (SLOWED, {"shadow": [TRIED]}),  # a factor in force holds nobody in shadow
+        (SLOWED, {"shadow": []}),
+        (ADMIN, {"shadow": ["factor"]}),
+        (ADMIN, {"shadow": ["factor"], "enforced": False}),
+        (READS, {"shadow": [TRIED, "factor"], "factor_types": ["FETCH"]}),  # nor does it lower what a supplier gives
+        (READS, {"shadow": []}),
+    ],
+)
+def test_nobody_is_held_back_by_what_is_not_in_shadow_and_the_exempt_by_nothing(
+    row: list[Any], changes: dict[str, Any]
+) -> None:
+    assert compared(dump(row, factor=0.5, **changes), lambda *_: 100).counts == {}
 
 
 def test_in_a_pause_that_the_fence_would_hold_everything_is_beyond_but_for_those_who_pass() -> None:
@@ -176,12 +179,6 @@ def test_with_mode_shadow_the_quotas_of_all_suppliers_are_counted_and_the_factor
     found = compared(dump(*rows, shadow=["factor", "topics"], enforced=False, factor=0.5))
     assert (found.counts["supplier.static"].over, found.counts["supplier.static"].beyond) == (1, 600)
     assert (found.counts["factor"].over, found.counts["factor"].beyond) == (2, 500 + 50)
-
-
-def test_with_nothing_in_shadow_nothing_is_counted() -> None:
-    row = holder("alice", "a", base=1_000, rate=1_600, shadow=would(CLIENT, 1))
-    found = compared(dump(row, factor=0.5))
-    assert (found.counts, found.held, found.rates) == ({}, {}, {})
 
 
 RATES = st.none() | st.floats(0, 1e9)

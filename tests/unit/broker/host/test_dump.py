@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from quotahost.broker.host.broker_status import use_of
 from quotahost.broker.host.dump import quota_of, state_of, whose
@@ -31,15 +29,11 @@ HELD = {**dump.MARK, "held": True}
         (("<newcomers a%3Ab>", ""), ("a:b", "", "newcomers of the user")),
         (("<unlimited>", ""), ("", "", "unlimited")),
         (("<exempt>", ""), ("", "", "exempt")),
+        (("<\x1b>", "<"), ("<\x1b>", "<", "client")),
     ],
 )
 def test_a_scope_tells_who_shares_it(tags: tuple[str, str], who: tuple[str, str, str]) -> None:
     assert whose(*tags) == who
-
-
-@given(st.text(), st.text())
-def test_whatever_the_tags_are_they_are_somebodys(user: str, client_id: str) -> None:
-    assert whose(user, client_id)[2]
 
 
 def test_a_row_tells_rate_quota_limit_delay_and_what_binds() -> None:
@@ -148,12 +142,6 @@ def test_a_rule_in_shadow_that_would_hold_a_scope_back_is_told() -> None:
         state = state_of(dump.state(held=told))
         assert use_of(state, dump.row()).bound_by == "shadow: factor"
         assert use_of(state, dump.row(type="FETCH")).shadow == ""
-
-
-def test_the_suppliers_that_were_asked_besides_are_told() -> None:
-    client = dump.client(dump.row(supplier="s1\ts0=5e6\ts2=NaN"))["client"]
-    quota = quota_of(state_of(dump.state()), client["quotas"][0], client)
-    assert (quota.supplier, quota.others) == ("s1", (("s0", 5e6), ("s2", None)))
 
 
 def test_who_is_exempt_is_no_newcomer_and_has_no_limit() -> None:

@@ -85,11 +85,18 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-def test_a_change_that_can_not_be_built_is_refused_before_it_is_confirmed(mine: Any) -> None:
+def test_a_change_that_can_not_be_built_is_refused_before_it_is_confirmed_and_what_was_there_serves_on(
+    mine: Any,
+) -> None:
     shim = FakeShim({"supplier": "mine"})
-    shim.validate("1", supplier="unfit")
+    shim.arrive(("alice", "a"))
+    for ticket, supplier in (("1", "unfit"), ("2", "nobody"), ("3", "static")):
+        shim.validate(ticket, supplier=supplier)
     run(shim)
     assert "'unfit'" in str(shim.verdicts["1"])
+    assert "'nobody'" in str(shim.verdicts["2"])
+    assert shim.verdicts["3"] is None
+    assert shim.rate("alice", "a") == 0.5
     assert mine.CLOSED == ["unfit", 0.5], "the unfit one at once, the other at the end"
 
 

@@ -17,14 +17,13 @@ from quotahost.api.context import no_disks
 from quotahost.broker.discovery import PluginError
 from quotahost.broker.disks.monitor import NoDisks
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, Scheduler
-from quotahost.model import Client, ClusterVolumes, Quota, QuotaType, State
+from quotahost.model import ClusterVolumes, State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import Clock, eventually
 from tests.fakes.shim import FakeShim
-from tests.fakes.suppliers import Supplier, resolved
 
 CODE = """
     from datetime import timedelta
@@ -210,19 +209,6 @@ def test_a_second_type_of_error_is_news(guard: Guard, caplog: pytest.LogCaptureF
     assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ValueError, KeyError]
 
 
-def test_a_supplier_that_fails_for_each_of_many_clients_is_logged_once(
-    guard: Guard, shim: FakeShim, caplog: pytest.LogCaptureFixture
-) -> None:
-    def quota(client: Client, quota_type: QuotaType) -> Quota | None:
-        raise ValueError(client.client_id)
-
-    for number in range(MANY // 100):
-        clients = [Client("alice", f"app-{number}-{each}") for each in range(100)]
-        resolved({"broken": Supplier(quota)}, clients, guard=guard)
-    assert len(shim.failed) >= MANY
-    assert len(caplog.records) == 1
-
-
 class Shim(FakeShim):
     """Remembers which threads detached themselves."""
 
@@ -295,14 +281,3 @@ def test_a_task_whose_period_becomes_wrong_keeps_its_last_one_and_the_failure_is
     scheduler.set([("changing", cast("DataSourceTask", task))])
     eventually(lambda: task.runs > 2 and "changing" in shim.failed)
     scheduler.close()
-
-
-def test_a_task_may_have_the_longest_period_there_is_and_still_ends_at_once() -> None:
-    task = Task()
-    scheduler = Scheduler(Guard(Shim()), lambda: None)
-    task.period = timedelta.max
-    scheduler.set([("once", task)])
-    eventually(lambda: task.runs == 1)
-    assert "quotahost-task-once" in {thread.name for thread in threading.enumerate()}
-    scheduler.close()
-    assert task.closed_by == "quotahost-task-once"

@@ -104,38 +104,34 @@ def test_the_first_call_tells_the_version() -> None:
         Shim(Java(hello=ConnectionError("another release")))
 
 
-def test_a_question_is_answered_by_values_or_an_error() -> None:
-    java = Java(ask=json.dumps(["alice", 1]))
-    shim = Shim(java)
-    assert shim.ask("client", "alice", "\ud800") == ["alice", 1]
-    assert java.calls[-1] == ["ask", ["client", "alice", "\\ud800"]]
-    java.answers["ask"] = json.dumps({"error": "no"})
-    with pytest.raises(ConnectionError, match="no"):
-        shim.ask("fail")
-
-
-def test_a_problem_of_javas_is_a_connection_error() -> None:
-    shim = Shim(Java(cluster=ConnectionError("TimeoutException: nobody")))
-    with pytest.raises(ConnectionError, match="TimeoutException: nobody"):
-        shim.registered()
-
-
-def test_rows_of_the_cluster_become_values() -> None:
+def test_rows_of_the_cluster_and_answers_become_values() -> None:
     answers = {
         "cluster": ["id", [[1, False], [2, True]]],
         "configs": [["t", "retention.ms", "DEFAULT_CONFIG", "1"]],
         "log_dirs": [[1, "/data\t1", 10, None, ""]],
         "factor": [0.5, "full"],
         "take": [7, 0, [], True],
+        "ask": json.dumps(["alice", 1]),
     }
-    shim = Shim(Java(**answers))
+    java = Java(**answers)
+    shim = Shim(java)
     assert shim.cluster() == ("id", {1: False, 2: True})
     assert shim.configs("TOPIC", ["t"])[0].value == "1"
     assert (shim.log_dirs([1])[0].path, shim.log_dirs([1])[0].usable) == ("/data\t1", None)
     assert shim.factor().value == 0.5
+    assert shim.ask("client", "alice", "\ud800") == ["alice", 1]
+    assert java.calls[-1] == ["ask", ["client", "alice", "\\ud800"]]
     assert not shim.closing()
     assert shim.take(0.1) == Batch([], [], 7)
     assert shim.closing()
+
+
+def test_a_problem_of_javas_or_pythons_is_a_connection_error() -> None:
+    shim = Shim(Java(cluster=ConnectionError("TimeoutException: nobody"), ask=json.dumps({"error": "no"})))
+    with pytest.raises(ConnectionError, match="TimeoutException: nobody"):
+        shim.registered()
+    with pytest.raises(ConnectionError, match="no"):
+        shim.ask("fail")
 
 
 @pytest.mark.parametrize(
