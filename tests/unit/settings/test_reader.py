@@ -32,6 +32,7 @@ def test_other_principals_are_refused(text: str, remedy: str) -> None:
         ("supplier", "", "name at least one supplier"),
         ("supplier", "a,,b", "empty name"),
         ("supplier", "a,b,a", "'a' twice; remove one"),
+        ("supplier.combine", "most-constraint", "did you mean most-constraining?"),
         ("tasks", "a b", "write letters, digits"),
         ("factor.source", "a.b", "is not one entry point name"),
         ("factor.source", "a,b,a", "'a' twice; remove one"),
@@ -121,11 +122,7 @@ def test_a_value_that_would_break_the_log_line_is_escaped() -> None:
 TEXTS = st.sampled_from(
     ["", "1", "10M", "30s", "PT1M", "unlimited", "a,b", "a,a", "PAUSE", "User:a;b", "shadow", "client", "9404", "nan"]
 ) | st.text(max_size=20)
-
-
 TAILS = st.text(max_size=8) | st.sampled_from(["x.y", "static.rate", "sasl.password"])
-
-
 ANY_NAME = (
     st.sampled_from(NAMES)
     | st.builds(lambda name, tail: name + tail, st.sampled_from(NAMES), TAILS)
@@ -151,8 +148,6 @@ def test_any_properties_are_understood_or_refused_by_name(properties: dict[str, 
 
 
 SECRET = "S3CR3T-hunter2"
-
-
 SECRETS = {"kafka.sasl.password": SECRET, "kafka.bootstrap.servers": SECRET, "plugin.mine.password": SECRET}
 
 

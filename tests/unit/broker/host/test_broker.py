@@ -105,9 +105,7 @@ def look(shim: Asked) -> Iterator[ClusterWatch]:
     made.close()
 
 
-def test_a_kafka_that_does_not_tell_is_asked_for_brokers_in_service_and_nothing_is_told_twice(
-    shim: Asked, look: ClusterWatch
-) -> None:
+def test_a_kafka_that_does_not_tell_is_asked_and_nothing_told_twice(shim: Asked, look: ClusterWatch) -> None:
     heard = Heard(look)
     for _ in range(2):
         look.look()

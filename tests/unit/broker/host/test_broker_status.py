@@ -37,9 +37,7 @@ def broker() -> HostBroker:
 
 
 @pytest.mark.parametrize(("most", "rows", "left_out"), [(0, 0, False), (2, 2, True), (3, 3, False), (9, 3, False)])
-def test_a_look_has_as_many_clients_as_are_wanted_and_tells_if_there_are_more(
-    most: int, rows: int, left_out: bool
-) -> None:
+def test_a_look_has_as_many_clients_as_wanted_and_tells_if_more_are_there(most: int, rows: int, left_out: bool) -> None:
     look = broker().look(most)
     assert [each.client_id for each in look.uses] == ["0", "1", "2"][:rows]
     assert look.left_out == left_out

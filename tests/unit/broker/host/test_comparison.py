@@ -132,9 +132,7 @@ READS = holder("alice", "a", type=FETCH, rate=900, shadow=would(CLIENT, 1_000))
         (READS, {"shadow": []}),
     ],
 )
-def test_nobody_is_held_back_by_what_is_not_in_shadow_and_the_exempt_by_nothing(
-    row: list[Any], changes: dict[str, Any]
-) -> None:
+def test_what_is_not_in_shadow_and_exempt_clients_are_not_counted(row: list[Any], changes: dict[str, Any]) -> None:
     assert compared(dump(row, factor=0.5, **changes), lambda *_: 100).counts == {}
 
 

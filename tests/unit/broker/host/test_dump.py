@@ -29,7 +29,6 @@ HELD = {**dump.MARK, "held": True}
         (("<newcomers a%3Ab>", ""), ("a:b", "", "newcomers of the user")),
         (("<unlimited>", ""), ("", "", "unlimited")),
         (("<exempt>", ""), ("", "", "exempt")),
-        (("<\x1b>", "<"), ("<\x1b>", "<", "client")),
     ],
 )
 def test_a_scope_tells_who_shares_it(tags: tuple[str, str], who: tuple[str, str, str]) -> None:
@@ -65,7 +64,7 @@ def test_a_row_tells_rate_quota_limit_delay_and_what_binds() -> None:
         ({"type": "CONTROLLER_MUTATION", "base": 5.0, "limit": 5.0, "tokens": -0.5}, {}, LimitedBy.QUOTA),
     ],
 )  # fmt: skip
-def test_what_binds_is_the_quota_the_factor_the_floor_or_nothing(
+def test_what_binds_is_quota_factor_floor_or_nothing(
     row: dict[str, Any], state: dict[str, Any], bound: LimitedBy
 ) -> None:
     assert use_of(state_of(dump.state(**state)), dump.row(**row)).bound is bound
@@ -93,9 +92,7 @@ def test_what_binds_is_the_quota_the_factor_the_floor_or_nothing(
         ({"user": "", "turned_back": "topics"}, {"fence": {"closed": False}}, LimitedBy.TOPIC_QUOTA),
     ],
 )
-def test_a_closed_fence_and_topic_quotas_turn_back(
-    row: dict[str, Any], state: dict[str, Any], bound: LimitedBy
-) -> None:
+def test_a_closed_fence_and_topic_quotas_bind(row: dict[str, Any], state: dict[str, Any], bound: LimitedBy) -> None:
     given = {"factor": 0.0, "fence": CLOSED, **state}
     assert use_of(state_of(dump.state(**given)), dump.row(**row)).bound is bound
 

@@ -97,8 +97,6 @@ def test_brokers_are_the_users_at_the_inter_broker_listener_and_at_the_controlle
     assert names(changes, start) == found
 
 
-# ---- certificates ----------------------------------------------------------------------------------------------------
-
 SSL = {"security.inter.broker.protocol": "SSL", "ssl.client.auth": "required", "ssl.keystore.location": "/k"}
 
 
@@ -123,9 +121,6 @@ def test_the_listeners_own_keystore_and_rules_come_first() -> None:
 def test_if_the_listener_wants_no_certificate_brokers_are_anonymous(auth: str | None) -> None:
     """By Kafka's default no client shows a certificate (SslTransportLayer)."""
     assert names({"ssl.client.auth": auth}, SSL) == ["ANONYMOUS"]
-
-
-# ---- what can't be found out -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -211,9 +206,7 @@ def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exemp
 
 
 @pytest.mark.parametrize("kind", ["kafka", "static.kafka.admin"])
-def test_where_brokers_authenticate_client_ids_do_not_count_and_an_anonymous_client_of_the_plugins_writes_its_topics(
-    kind: str,
-) -> None:
+def test_where_brokers_authenticate_client_ids_do_not_count_but_plugins_topics_are_spared(kind: str) -> None:
     shim = FakeShim({f"{kind}.bootstrap.servers": "localhost:9092"}, node_of(4, "b"))
     shim.arrive(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
     run(shim)
@@ -231,9 +224,7 @@ def test_where_brokers_authenticate_client_ids_do_not_count_and_an_anonymous_cli
     ],
 )
 @pytest.mark.parametrize("tiering", [True, False])
-def test_the_fence_spares_tiered_storages_metadata_where_it_is_in_use_and_no_topic_of_the_plugins_otherwise(
-    given: dict[str, str], brokers: str, tiering: bool
-) -> None:
+def test_the_fence_spares_tiered_storages_topic_where_it_is(given: dict[str, str], brokers: str, tiering: bool) -> None:
     node = node_of(4, brokers)
     shim = FakeShim(given, node | ({"remote.log.storage.system.enable": "true"} if tiering else {}))
     shim.idle()

@@ -116,7 +116,7 @@ def fails() -> None:
         (0, "PAUSE", 0.0, "factor source mine"),
     ],
 )
-def test_the_fullest_volume_or_a_bare_number_gives_the_factor_and_is_the_reason(
+def test_the_fullest_volume_or_a_number_is_factor_and_reason(
     answer: Any, action: str, factor: float, cause: str
 ) -> None:
     world = World(fallback__action=action)
@@ -188,7 +188,6 @@ def test_a_pause_outlives_a_restart_of_the_broker_until_the_disks_are_known(tmp_
     before = World(fence=True, memory=remembers(tmp_path))
     assert before.step(cluster(FULL)) == 0.0
     before.memory.write()
-
     world = World(fence=True, memory=remembers(tmp_path))
     assert world.step(cluster(EMPTY, waiting="the topic is not read yet")) == 0.0
     assert world.cause == "full when this broker stopped: broker 1, volume /full"
@@ -420,9 +419,7 @@ def test_until_its_source_knows_something_a_host_that_starts_again_keeps_the_fac
     assert world.step(Factor(0.5)) == 0.5
 
 
-def test_a_volume_that_flutters_at_its_hard_limit_is_logged_a_few_times_a_minute_and_in_its_last_state(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_volume_that_flutters_is_logged_a_few_times_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
     caplog.set_level(logging.INFO)
     for turn in range(1_000):
@@ -655,9 +652,7 @@ def test_a_change_below_a_step_is_not_handed_on_and_the_end_always_is() -> None:
     assert world.shim.of_types == [{QuotaType.PRODUCE: Factor(0.995, "30 % idle")}, {}]
 
 
-def test_the_log_says_once_that_a_source_slows_clients_and_once_that_it_no_longer_does(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_the_log_says_once_that_a_source_slows_clients_and_once_the_end(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
     world.typed = {"load": Typed(Factor(0.5, "busy"), *BYTES)}
     with caplog.at_level(logging.INFO, "quotahost.factor"):

@@ -126,9 +126,7 @@ def test_a_wrong_property_or_plugin_is_refused_and_nothing_serves() -> None:
 
 
 @pytest.mark.parametrize("error", [RuntimeError, SystemExit, KeyboardInterrupt])
-def test_a_failing_supplier_is_counted_and_asked_again_for_its_client(
-    state: dict[str, Any], error: type[BaseException]
-) -> None:
+def test_a_failing_supplier_is_counted_and_asked_again(state: dict[str, Any], error: type[BaseException]) -> None:
     def fail(client: object) -> None:
         raise error
 
@@ -158,9 +156,7 @@ def test_an_answer_of_another_type_is_the_suppliers_failure(state: dict[str, Any
     assert shim.code("alice", "a") == NEWCOMER
 
 
-def test_a_swapped_supplier_is_built_before_the_old_one_is_closed_and_hears_all_client_quotas(
-    state: dict[str, Any],
-) -> None:
+def test_a_swapped_supplier_is_built_before_the_old_one_closes_and_hears_all_quotas(state: dict[str, Any]) -> None:
     shim = FakeShim({"supplier": "mine"})
     shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
     shim.arrive(("alice", "a"))
@@ -242,9 +238,7 @@ def test_an_event_that_cannot_be_handled_costs_nothing_but_itself(caplog: pytest
     good = "cluster", ("id-1", "1", "2")
     shim.script.append(Batch([Client("alice", "app")], [Event("client-quota", ("NO_TYPE",)), Event(*good)]))
     shim.script.append(Batch([], [Event("reconfigure", ("7", "odd"))]))
-
     Host(shim).run()
-
     assert shim.table[Client("alice", "app")][0][1] == 5_000_000
     assert shim.shown["Host", "", "EventErrors"] == 2
     assert shim.shown["Host", "", "ConfigRefused"] == 1
@@ -260,9 +254,7 @@ def fault_handler(tmp_path: Path) -> Iterator[Callable[[], None]]:
         faulthandler.disable()
 
 
-def test_a_faulthandler_that_is_enabled_before_the_plugins_are_built_ends_the_start(
-    state: dict[str, Any], fault_handler: Callable[[], None]
-) -> None:
+def test_a_faulthandler_before_the_plugins_ends_it(state: dict[str, Any], fault_handler: Callable[[], None]) -> None:
     fault_handler()
     shim = run(FakeShim({"supplier": "mine"}))
     assert shim.refused is not None
@@ -271,9 +263,7 @@ def test_a_faulthandler_that_is_enabled_before_the_plugins_are_built_ends_the_st
     assert not faulthandler.is_enabled()
 
 
-def test_a_plugin_that_enables_faulthandler_ends_the_start(
-    state: dict[str, Any], fault_handler: Callable[[], None]
-) -> None:
+def test_a_plugin_that_enables_faulthandler_ends_it(state: dict[str, Any], fault_handler: Callable[[], None]) -> None:
     module = __import__("mine")
     module.Supplier.close = lambda self: None
     module.Supplier.__init__ = lambda self, context: fault_handler()

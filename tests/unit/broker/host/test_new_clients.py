@@ -90,9 +90,7 @@ def test_no_supplier_would_constrain_more_and_a_lone_answer_is_the_same_either_w
         assert (source, repr(rate)) == (first[2], repr(first[1]))
 
 
-def test_a_supplier_that_fails_leaves_the_client_as_it_is_as_nobody_knows_what_it_would_have_said(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_supplier_that_fails_leaves_the_client_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
     def fails(*_: object) -> None:
         raise RuntimeError("no")
 

@@ -165,7 +165,6 @@ def test_topics_of_several_groups_go_with_the_smallest_factor_of_theirs() -> Non
         "log": ("budget logs", False, 2),
     }
     assert (names, list(factors), errors) == (["", "orders", "logs"], [0.5, 0.0, 0.7], ["", "used up", "used up"])
-
     Shim(java).set_factor(0.5, "full", None, False, (logs,))
     assert java.calls[-1][3][4] == ["logs"], "the factor of the volumes is for all"
 

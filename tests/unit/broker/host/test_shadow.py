@@ -199,9 +199,7 @@ def test_the_thread_looks_as_soon_as_a_rule_is_in_shadow_and_ends_with_the_host(
 
 
 @pytest.mark.parametrize("problem", [ConnectionError("no JMX"), KeyError("state")])
-def test_a_look_that_fails_is_logged_once_and_the_next_one_may_succeed(
-    problem: Exception, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_look_that_fails_is_logged_once(problem: Exception, caplog: pytest.LogCaptureFixture) -> None:
     java = Java(
         rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]}, problem=problem
     )

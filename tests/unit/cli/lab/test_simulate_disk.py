@@ -39,11 +39,6 @@ def test_the_document_shows_what_the_command_prints() -> None:
         assert [line.rstrip() for line in printed.splitlines()] == lines.splitlines()
 
 
-def test_the_same_options_end_the_same() -> None:
-    options = (*BAND, *HEAVY, "--time", "60s")
-    assert simulated(*options).stdout == simulated(*options).stdout
-
-
 def test_under_a_heavy_load_setpoint_rests_further_from_hard_than_limits() -> None:
     by_limits = simulated(*BAND, *HEAVY, "--policy", "limits")
     by_setpoint = simulated(*BAND, *HEAVY, "--policy", "setpoint")

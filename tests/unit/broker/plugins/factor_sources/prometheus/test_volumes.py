@@ -25,11 +25,8 @@ def test_available_bytes_are_left_and_consumed_bytes_are_not() -> None:
     expected = ClusterVolumes((Volume("1", "/data", 100, 30),))
     assert volumes([("1", "/data", 100.0)], [("1", "/data", 70.0)]) == expected
     assert volumes([("1", "/data", 100.0)], [("1", "/data", 30.0)], available=False) == expected
-
-
-def test_a_volume_may_be_fuller_than_its_capacity() -> None:
-    result = volumes([("1", "/", 100.0)], [("1", "/", 101.0)], available=False)
-    assert result == ClusterVolumes((Volume("1", "/", 100, 101),))
+    fuller = volumes([("1", "/", 100.0)], [("1", "/", 101.0)], available=False)
+    assert fuller == ClusterVolumes((Volume("1", "/", 100, 101),)), "a volume may be fuller than its capacity"
 
 
 FINE: Rows = [("1", "/", 100.0)]
