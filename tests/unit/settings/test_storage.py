@@ -199,10 +199,3 @@ def test_a_limit_of_nothing_free_stops_or_slows_nobody_before_nothing_is_free(na
     override = f"/d soft.{kind}={text} hard.{kind}={text}"
     (made,) = settings(static__storage__overrides=override).static.storage.overrides
     assert (made.soft, made.hard) == (given.storage_soft, given.storage_hard), "an override may leave nothing free too"
-
-
-@pytest.mark.proves("proposal-035.consumed-nothing")
-@pytest.mark.parametrize("side", ["soft", "hard"])
-def test_0_bytes_used_is_refused_since_it_may_mean_always_or_never(side: str) -> None:
-    with pytest.raises(SettingsError, match=r"static\.storage\.\w+=0: must be at least one byte, or none"):
-        settings(**{f"static__storage__{side}": "0"})

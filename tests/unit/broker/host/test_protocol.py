@@ -12,22 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.messages import (
-    GROUP,
-    Answers,
-    Batch,
-    Event,
-    WouldBe,
-    decode,
-    encode,
-    shadow_text,
-    tag,
-    would_be,
-)
+from quotahost.broker.host.messages import GROUP, Batch, WouldBe, decode, encode, shadow_text, tag, would_be
 from quotahost.broker.host.protocol import CALLS, VERSION, Shim
-from quotahost.model import QUOTA_TYPES, Client, ScopeKind
+from quotahost.model import QUOTA_TYPES, ScopeKind
 from quotahost.model.volumes import Affected, SlowedBudget
-from quotahost.settings.broker import Settings
 
 TEXTS = st.text(st.characters(codec="utf-8"))
 VALUES = st.recursive(
@@ -86,14 +74,6 @@ def test_texts_that_java_writes_at_once_are_a_list() -> None:
     for length in range(len(message)):
         with pytest.raises(ValueError, match="no message"):
             decode(message[:length])
-
-
-def test_work_comes_as_clients_and_events() -> None:
-    texts = ["alice", "a\n", "", "", "cluster", "2", "id", "1", "closing", "0"]
-    shim = Shim(Java(take=[7, 2, texts, True]))
-    events = [Event("cluster", ("id", "1")), Event("closing", ())]
-    assert shim.take(1) == Batch([Client("alice", "a\n"), Client("", "")], events, 7)
-    assert shim.closing()
 
 
 def test_the_first_call_tells_the_version() -> None:
@@ -176,25 +156,6 @@ def test_a_call_that_is_too_large_fails_alone_and_is_not_sent() -> None:
         shim.gauge("Volume", "x" * CALLS["gauge"].most, "Consumed", 1)
     shim.gauge("Volume", "x", "Consumed", 1)
     assert [call[0] for call in java.calls] == ["hello", "gauge"]
-
-
-def test_answers_go_as_arrays_and_a_set_of_client_ids_as_bytes() -> None:
-    java = Java(publish=2)
-    ids = frozenset({"b", "a"})
-    answers = Answers([0, 0], [1] * 4, [1.0] * 4, [-1] * 4, [0], [ids], shadows=[""])
-    assert Shim(java).publish(Batch([Client("u", "c")] * 2, number=3), answers) == 2
-    name, number, rows, *_ = java.calls[-1]
-    assert (name, number, rows) == ("publish", 3, array("i", [0, 0]))
-    assert decode(java.calls[-1][9][0]) == ["a", "b"]
-
-
-def test_settings_go_with_nan_for_what_has_no_limit() -> None:
-    java = Java(broker=[])
-    Shim(java).configure(Settings.from_properties({}), [])
-    name, table, *_, topics = java.calls[-1]
-    assert name == "configure"
-    assert table[0] == 50_000
-    assert topics[0] != topics[0]
 
 
 CLIENT, USER, CLIENT_ID, ALL = (each.value for each in ScopeKind if each is not ScopeKind.GROUP)

@@ -20,7 +20,6 @@ from tests.unit.cli.lab.runs import MB, plan, report, settings
 
 TOLERANCE = 0.02
 LATE = 1.0  # s: a snapshot's way, factor.interval, and the replay's own step
-LIMITS = {"static__storage__soft": "400M", "static__storage__hard": "500M"}
 
 
 def near(factor: ReplayedFactor, time: float) -> list[float]:
