@@ -1,6 +1,7 @@
 """The value types: what they accept, what they refuse, and the codes that Java relies on."""
 
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -37,22 +38,20 @@ def test_quota_takes_any_finite_rate_above_0_or_none_and_a_client_has_it_to_itse
     assert (Quota(rate).rate, Quota(rate).scope, Quota(rate) == UNLIMITED) == (rate, Scope.CLIENT, rate is None)
 
 
-@pytest.mark.parametrize("rate", [0, 0.0, -0.0, -1, -1e-300, math.nan, math.inf, -math.inf])
-def test_quota_refuses_rates_by_which_kafka_does_not_throttle(rate: float) -> None:
-    with pytest.raises(ValueError, match="must be finite and above 0"):
-        Quota(rate)
-
-
-@pytest.mark.parametrize("rate", ["10", b"10", True, False, [10], Decimal(10), 1j, object()])
-def test_quota_refuses_what_is_not_a_number(rate: Any) -> None:
-    with pytest.raises(ValueError, match="must be a number or None"):
-        Quota(rate)
-
-
-@pytest.mark.parametrize("name", ["", None])
-def test_a_group_needs_a_name(name: Any) -> None:
-    with pytest.raises(ValueError, match="non-empty name"):
-        Scope.group(name)
+@pytest.mark.parametrize(
+    ("make", "values", "words"),
+    [
+        (Quota, [0, 0.0, -0.0, -1, -1e-300, math.nan, math.inf, -math.inf], "must be finite and above 0"),
+        (Quota, ["10", b"10", True, False, [10], Decimal(10), 1j, object()], "must be a number or None"),
+        (Scope.group, ["", None], "non-empty name"),
+        (Factor, [-0.01, 1.01, math.nan, math.inf, -math.inf, "0.5", None, True, False], r"number from 0\.0 to 1\.0"),
+    ],
+    ids=["a rate by which Kafka does not throttle", "no rate", "a group", "a factor"],
+)
+def test_a_wrong_value_is_refused(make: Callable[[Any], object], values: list[Any], words: str) -> None:
+    for value in values:
+        with pytest.raises(ValueError, match=words):
+            make(value)
 
 
 @settings(deadline=None)
@@ -60,12 +59,6 @@ def test_a_group_needs_a_name(name: Any) -> None:
 def test_factor_state_follows_from_its_value(value: float) -> None:
     expected = {0.0: State.PAUSE, 1.0: State.OPEN}.get(value, State.THROTTLE)
     assert Factor(value).state is expected
-
-
-@pytest.mark.parametrize("value", [-0.01, 1.01, math.nan, math.inf, -math.inf, "0.5", None, True, False])
-def test_factor_refuses_what_is_not_from_0_to_1(value: Any) -> None:
-    with pytest.raises(ValueError, match=r"number from 0\.0 to 1\.0"):
-        Factor(value)
 
 
 def test_the_default_entity_is_not_the_name_that_kafka_prints_for_it() -> None:

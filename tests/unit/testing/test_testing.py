@@ -181,14 +181,6 @@ def test_a_wrong_answer_is_caught(quota: QuotaFunction, words: str, number: int)
         check_supplier(supplier(quota))
 
 
-def test_a_supplier_that_hangs_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeHost, "patience", 1.0)
-    with pytest.raises(
-        AssertionError, match=r"quota\(\) for principal 'alice'.* did not return within 1 s \(contract 3"
-    ):
-        check_supplier(supplier(lambda *_: threading.Event().wait()))
-
-
 def test_an_answer_that_is_wrong_for_one_client_only_is_caught() -> None:
     def quota(plugin: Any, client: Client, quota_type: QuotaType) -> Any:
         return 0 if client == Client("carol", "batch") else None
@@ -232,27 +224,31 @@ def test_a_change_must_be_announced_for_those_concerned(
         check_supplier(Listening)
 
 
-@pytest.mark.parametrize("method", ["client_quota_changed", "cluster_changed", "tick", "reconfigure"])
-def test_a_listener_that_raises_is_caught(method: str) -> None:
-    broken = supplier(nothing, **{method: raising(LookupError("gone"))})
-    with pytest.raises(AssertionError, match=rf"{method}\(\) raised LookupError: gone \(contract 5"):
+def ticking(plugin: Any) -> None:
+    plugin.calls += 1
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        *((supplier(nothing, **{method: raising(LookupError("gone"))}),
+           rf"{method}\(\) raised LookupError: gone \(contract 5")
+          for method in ("client_quota_changed", "cluster_changed", "tick", "reconfigure")),
+        (supplier(lambda plugin, *_: Quota(1.0 + plugin.calls), tick=ticking), r"after tick\(\).*contract 10"),
+        (supplier(nothing, close=raising(OSError("busy"))), r"close\(\) raised OSError.*contract 7"),
+        (supplier(lambda *_: threading.Event().wait()),
+         r"quota\(\) for principal 'alice'.* did not return within 1 s \(contract 3"),
+    ],
+)  # fmt: skip
+def test_a_listener_a_tick_or_a_close_that_fails_and_a_call_that_hangs_are_caught(
+    monkeypatch: pytest.MonkeyPatch, broken: type, words: str
+) -> None:
+    monkeypatch.setattr(FakeHost, "patience", 1.0)
+    with pytest.raises(AssertionError, match=words):
         check_supplier(broken)
 
 
-def test_a_change_by_the_time_alone_must_be_announced() -> None:
-    def tick(plugin: Any) -> None:
-        plugin.calls += 1
-
-    with pytest.raises(AssertionError, match=r"after tick\(\).*contract 10"):
-        check_supplier(supplier(lambda plugin, *_: Quota(1.0 + plugin.calls), tick=tick))
-
-
 # ---- the end -------------------------------------------------------------------------------------
-
-
-def test_a_close_that_fails_is_caught() -> None:
-    with pytest.raises(AssertionError, match=r"close\(\) raised OSError.*contract 7"):
-        check_supplier(supplier(nothing, close=raising(OSError("busy"))))
 
 
 def test_a_thread_left_behind_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,18 +102,36 @@ def test_the_factor_in_force_lowers_what_the_supplier_would_give(changes: dict[s
     assert sum(count.beyond for rule, count in found.counts.items() if rule == TRIED) == pytest.approx(beyond)
 
 
-def test_the_factor_in_shadow_counts_what_the_quota_lets_through_beyond_it() -> None:
-    rows = [holder("alice", "a", base=1_000, rate=1_100), holder("bob", "b", base=1_000, rate=400)]
-    found = compared(dump(*rows, shadow=["factor"], factor=0.5))
-    assert (found.counts["factor"].over, found.counts["factor"].beyond) == (1, 500)
-    assert list(found.held) == [A_KEY]
-    assert compared(dump(*rows, shadow=["factor"])).counts == {}
+TOGETHER: dict[str, Any] = {"tags": ("<broker>", ""), "base": 1_000, "rate": 700}
+QUOTA: dict[str, Any] = {"base": 1_000, "rate": 700}
 
 
-def test_the_factor_multiplies_what_the_unlimited_used_when_it_fell() -> None:
-    rows = [holder("alice", "a", rate=900, stand_in=1_000), holder("bob", "a", rate=900)]
-    found = compared(dump(*rows, shadow=["factor"], factor=0.5), lambda key, rate, floor: 1_600)
-    assert (found.counts["factor"].over, found.counts["factor"].beyond) == (2, 400 + 100)
+@pytest.mark.parametrize(
+    ("rows", "changes", "over", "beyond"),
+    [
+        # What the quota lets through beyond the factor, and nothing of a factor of 1.
+        ([holder("alice", "a", base=1_000, rate=1_100), holder("bob", "b", base=1_000, rate=400)], {}, 1, 500),
+        ([holder("alice", "a", base=1_000, rate=1_100)], {"factor": 1.0}, 0, 0),
+        # The factor multiplies what the unlimited used when it fell.
+        ([holder("alice", "a", rate=900, stand_in=1_000), holder("bob", "a", rate=900)], {}, 2, 400 + 100),
+        # In a PAUSE that the fence would hold everything is beyond, but for those who pass.
+        ([holder("admin", "a", **QUOTA, passes=True), holder("admin", "b", **TOGETHER, passes=True),
+          holder("alice", "b", **TOGETHER)], {"factor": 0.0, "closed": True}, 1, 700),
+        # Without a fence a PAUSE lets the floor through, and a PAUSE of some topics turns back requests, not clients.
+        ([holder("alice", "a", **QUOTA)], {"factor": 0.0}, 1, 690),
+        ([holder("alice", "a", **QUOTA, marked=True)], {"factor": 0.0, "closed": True, "affected_topics": 1}, 1, 690),
+        # A factor for some topics concerns those who write there; a scope of which some do is left as it is.
+        ([holder("alice", "a", **QUOTA, marked=True), holder("bob", "a", **QUOTA),
+          holder("carol", "a", **TOGETHER, marked=True), holder("dave", "a", **TOGETHER)],
+         {"affected_topics": 1}, 1, 200),
+    ],
+)  # fmt: skip
+def test_the_factor_in_shadow_counts_what_goes_beyond_it(
+    rows: list[Any], changes: dict[str, Any], over: int, beyond: float
+) -> None:
+    found = compared(dump(*rows, shadow=["factor"], **({"factor": 0.5} | changes)), lambda *_: 1_600)
+    count = found.counts.get("factor")
+    assert ((count.over, count.beyond) if count else (0, 0)) == (over, beyond)
 
 
 SLOWED = holder("alice", "a", base=1_000, rate=900)
@@ -134,39 +152,6 @@ READS = holder("alice", "a", type=FETCH, rate=900, shadow=would(CLIENT, 1_000))
 )
 def test_what_is_not_in_shadow_and_exempt_clients_are_not_counted(row: list[Any], changes: dict[str, Any]) -> None:
     assert compared(dump(row, factor=0.5, **changes), lambda *_: 100).counts == {}
-
-
-def test_in_a_pause_that_the_fence_would_hold_everything_is_beyond_but_for_those_who_pass() -> None:
-    rows = [
-        holder("admin", "a", base=1_000, rate=700, passes=True),
-        holder("admin", "b", tags=("<broker>", ""), base=1_000, rate=700, passes=True),
-        holder("alice", "b", tags=("<broker>", ""), base=1_000, rate=700),
-    ]
-    found = compared(dump(*rows, shadow=["factor"], factor=0.0, closed=True))
-    assert (found.counts["factor"].over, found.counts["factor"].beyond) == (1, 700)
-
-
-def test_without_a_fence_a_pause_lets_the_floor_through() -> None:
-    found = compared(dump(holder("alice", "a", base=1_000, rate=700), shadow=["factor"], factor=0.0))
-    assert found.counts["factor"].beyond == 690
-
-
-def test_a_factor_for_some_topics_concerns_those_who_write_there_only() -> None:
-    rows = [
-        holder("alice", "a", base=1_000, rate=700, marked=True),
-        holder("bob", "a", base=1_000, rate=700),
-        # A scope of which some write there is left as it is.
-        holder("carol", "a", tags=("<broker>", ""), base=1_000, rate=700, marked=True),
-        holder("dave", "a", tags=("<broker>", ""), base=1_000, rate=700),
-    ]
-    found = compared(dump(*rows, shadow=["factor"], factor=0.5, affected_topics=1))
-    assert (found.counts["factor"].over, found.counts["factor"].beyond) == (1, 200)
-
-
-def test_a_pause_of_some_topics_turns_back_requests_and_not_clients() -> None:
-    row = holder("alice", "a", base=1_000, rate=700, marked=True)
-    found = compared(dump(row, shadow=["factor"], factor=0.0, closed=True, affected_topics=1))
-    assert found.counts["factor"].beyond == 690
 
 
 def test_with_mode_shadow_the_quotas_of_all_suppliers_are_counted_and_the_factors_part_beside_them() -> None:

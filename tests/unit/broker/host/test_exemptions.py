@@ -70,6 +70,17 @@ OPEN = {
 ALONE_THERE = {"process.roles": "controller", "inter.broker.listener.name": None}
 
 
+SSL = {"security.inter.broker.protocol": "SSL", "ssl.client.auth": "required", "ssl.keystore.location": "/k"}
+#: The listener's own keystore and rules come first.
+OWN = {
+    "ssl.keystore.location": "/no/such",
+    "listener.name.internal.ssl.keystore.location": "/k",
+    "listener.name.internal.ssl.principal.mapping.rules": "RULE:x",
+    "inter.broker.listener.name": "INTERNAL",
+    MAP: "INTERNAL:SSL",
+}
+
+
 @pytest.mark.parametrize(
     ("start", "changes", "found"),
     [
@@ -89,38 +100,18 @@ ALONE_THERE = {"process.roles": "controller", "inter.broker.listener.name": None
         (PROPERTIES, OPEN | {"listener.name.clients.ssl.client.auth": "required"}, ["broker", "ANONYMOUS"]),
         (PROPERTIES, ALONE_THERE | {MAP: "CONTROLLER:PLAINTEXT"}, ["ANONYMOUS"]),
         (PROPERTIES, ALONE_THERE | {MAP: "CONTROLLER:SASL_PLAINTEXT"}, ["controller"]),
+        (SSL, {"ssl.truststore.location": "/no/such"}, [SUBJECT]),
+        (SSL, {"ssl.principal.mapping.rules": "RULE:x"}, ["mapped"]),
+        (SSL, {"ssl.client.auth": "requested"}, [SUBJECT]),
+        (SSL, OWN, ["mapped"]),
+        # By Kafka's default no client shows a certificate (SslTransportLayer).
+        *((SSL, {"ssl.client.auth": auth}, ["ANONYMOUS"]) for auth in ("none", "", None)),
     ],
 )  # fmt: skip
 def test_brokers_are_the_users_at_the_inter_broker_listener_and_at_the_controllers_each_once(
     start: Mapping[str, str], changes: Mapping[str, str | None], found: list[str]
 ) -> None:
     assert names(changes, start) == found
-
-
-SSL = {"security.inter.broker.protocol": "SSL", "ssl.client.auth": "required", "ssl.keystore.location": "/k"}
-
-
-def test_a_certificate_gives_its_mapped_subject() -> None:
-    assert names({"ssl.truststore.location": "/no/such"}, SSL) == [SUBJECT]
-    assert names({"ssl.principal.mapping.rules": "RULE:x"}, SSL) == ["mapped"]
-    assert names({"ssl.client.auth": "requested"}, SSL) == [SUBJECT]
-
-
-def test_the_listeners_own_keystore_and_rules_come_first() -> None:
-    own = {
-        "ssl.keystore.location": "/no/such",
-        "listener.name.internal.ssl.keystore.location": "/k",
-        "listener.name.internal.ssl.principal.mapping.rules": "RULE:x",
-        "inter.broker.listener.name": "INTERNAL",
-        "listener.security.protocol.map": "INTERNAL:SSL",
-    }
-    assert names(own, SSL) == ["mapped"]
-
-
-@pytest.mark.parametrize("auth", ["none", "", None])
-def test_if_the_listener_wants_no_certificate_brokers_are_anonymous(auth: str | None) -> None:
-    """By Kafka's default no client shows a certificate (SslTransportLayer)."""
-    assert names({"ssl.client.auth": auth}, SSL) == ["ANONYMOUS"]
 
 
 @pytest.mark.parametrize(

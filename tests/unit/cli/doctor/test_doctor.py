@@ -42,45 +42,28 @@ def test_without_arguments_doctor_looks_at_its_own_interpreter(site: Path, packa
     assert "name the broker's server.properties" in result.output
 
 
-def test_wrong_properties_have_remedies_and_end_with_1(site: Path, package: Path, tmp_path: Path) -> None:
-    result = doctor(tmp_path, f"{CLASS}{PREFIX}static.produc=1\n{PREFIX}validity=30\n")
-    assert result.exit_code == 1
-    assert f"did you mean {PREFIX}static.produce?" in result.output
-    assert "write 30s for seconds" in result.output
-    assert "Something is WRONG" in result.output
-
-
 @pytest.mark.parametrize(
-    ("line", "words"),
-    [("", f"{PREFIX}class is not set"), (f"{PREFIX}class=io.strimzi.Quotas", f"{PREFIX}class is io.strimzi.Quotas")],
-)
-def test_a_broker_that_would_not_load_quotahost_is_wrong(
-    site: Path, package: Path, tmp_path: Path, line: str, words: str
+    ("properties", "code", "words"),
+    [
+        ("", 1, [f"{PREFIX}class is not set: this broker does not load quotahost"]),
+        (f"{PREFIX}class=io.strimzi.Quotas", 1, [f"{PREFIX}class is io.strimzi.Quotas: this broker does not load"]),
+        (f"{PREFIX}class=org.quotahost.MonitoredPythonQuotaCallback", 0, ["Nothing is wrong."]),
+        (f"{CLASS}{PREFIX}static.produc=1\n{PREFIX}validity=30\n", 1,
+         [f"did you mean {PREFIX}static.produce?", "write 30s for seconds", "Something is WRONG"]),
+        (f"{CLASS}{PREFIX}supplier=statik\n{PREFIX}factor.source=fixed\n{PREFIX}plugin.fixed.factor=2\n", 1,
+         ["supplier 'statik': there is none; did you mean 'static'?", f"{PREFIX}plugin.fixed.factor=2: "]),
+        (f"{CLASS}listeners=SASL_SSL://:9092\n", 0, ["task broken of acme is broken: ModuleNotFoundError"]),
+        (f"{CLASS}{PREFIX}static.excluded.principal.name.list=[red]a[/red]\n", 0, ["[red]a[/red]"]),
+    ],
+    ids=["no class", "another class", "monitored", "wrong", "wrong plugins", "a broken plugin", "markup"],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_its_remedy_and_ends_with_1(
+    site: Path, package: Path, tmp_path: Path, properties: str, code: int, words: list[str]
 ) -> None:
-    result = doctor(tmp_path, line)
-    assert result.exit_code == 1
-    assert f"{words}: this broker does not load quotahost" in result.output
-
-
-def test_the_callback_with_kafkas_own_metrics_is_no_mistake(site: Path, package: Path, tmp_path: Path) -> None:
-    result = doctor(tmp_path, f"{PREFIX}class=org.quotahost.MonitoredPythonQuotaCallback")
-    assert "does not load quotahost" not in result.output
-    assert result.exit_code == 0
-
-
-def test_configured_plugins_that_fail_are_wrong(site: Path, package: Path, tmp_path: Path) -> None:
-    factor = f"{PREFIX}factor.source=fixed\n{PREFIX}plugin.fixed.factor=2\n"
-    result = doctor(tmp_path, f"{CLASS}{PREFIX}supplier=statik\n{factor}")
-    assert result.exit_code == 1
-    assert "supplier 'statik': there is none; did you mean 'static'?" in result.output
-    assert f"{PREFIX}plugin.fixed.factor=2: " in result.output
-
-
-def test_a_broken_plugin_that_is_not_configured_is_only_weak(site: Path, package: Path, tmp_path: Path) -> None:
-    distribute(site, "acme", {Role.TASK.group: {"broken": "acme_no_such:Thing"}})
-    result = doctor(tmp_path, f"{CLASS}listeners=SASL_SSL://:9092\n")
-    assert result.exit_code == 0, result.output
-    assert "task broken of acme is broken: ModuleNotFoundError" in result.output
+    distribute(site, "acme", {Role.TASK.group: {"broken": "acme_no_such:Thing"}})  # which is not configured
+    result = doctor(tmp_path, properties)
+    assert result.exit_code == code, result.output
+    assert [each for each in words if each not in result.output] == []
 
 
 def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) -> None:
@@ -101,11 +84,6 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
         assert f"{PREFIX}plugin.mine.open-sesame" in result.output
         assert "***" in result.output
         assert "S3CR3T" not in result.output
-
-
-def test_markup_in_a_value_is_printed_as_it_is(site: Path, package: Path, tmp_path: Path) -> None:
-    result = doctor(tmp_path, f"{CLASS}{PREFIX}static.excluded.principal.name.list=[red]a[/red]\n")
-    assert "[red]a[/red]" in result.output
 
 
 def test_a_file_that_is_not_there_ends_with_1(tmp_path: Path) -> None:

@@ -118,6 +118,8 @@ OF_A = "quotas:\n- user: a\n  "
         ("quotas:\n- user: ''", "FILE:2: quotas[0].user: '' is no name; write one, or <default>"),
         ("quotas:\n- user:", "FILE:2: quotas[0].user: nothing is no name"),
         ("quotas: 5", "FILE:1: quotas: 5 Input should be a valid list"),
+        *((f"quotas: [{{user: a, label: {label}}}]", "is no label") for label in ("", "' '", "[a]", "x" * 201)),
+        ("quotas: [{ip: 10.0.0.7, label: a}]", "leave the label out"),
         ("prune: perhaps", "FILE:1: prune: perhaps Input should be a valid boolean"),
         ("cluster-quotas:\n- client-id: <default>\n  produce: 3", "FILE:2: cluster-quotas[0]: has a default that"),
         ("- user: a", "FILE:1: is no mapping; write prune, quotas, cluster-quotas, budgets, or a KafkaUser"),
@@ -337,12 +339,3 @@ def test_a_label_changes_no_quota(file: Path) -> None:
     }
     assert declared.quotas[Entity("alice")] == {"producer_byte_rate": 1e6}
     assert set(declared.quotas[Entity(budget="orders.*")]) == {"topics", "bytes", "of"}
-
-
-@pytest.mark.parametrize("label", ["", "' '", "[a]", "x" * 201])
-def test_what_is_no_label_is_told(file: Path, label: str) -> None:
-    assert "is no label" in problem(file, f"quotas: [{{user: alice, label: {label}}}]")
-
-
-def test_an_address_has_no_label(file: Path) -> None:
-    assert "leave the label out" in problem(file, "quotas: [{ip: 10.0.0.7, label: a}]")

@@ -56,13 +56,10 @@ def test_what_is_not_sound_is_unknown_and_no_volume(capacity: Rows, available: R
     assert result.volumes == (Volume("1", "/", 100, 0),)
 
 
-def test_nothing_at_all_is_not_healthy() -> None:
-    assert volumes([], []).unknown == ("the queries find no series",)
-
-
-def test_a_warning_of_the_server_is_unknown() -> None:
+def test_a_warning_of_the_server_or_nothing_at_all_is_unknown() -> None:
     result = Volumes("broker", "disk").of(answer(FINE), answer(FINE, "a shard is down"), available=True)
     assert result.unknown == ("the available query came with a warning: a shard is down",)
+    assert volumes([], []).unknown == ("the queries find no series",)
 
 
 def test_an_expected_broker_without_a_sound_volume_is_unknown() -> None:
