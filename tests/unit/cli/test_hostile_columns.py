@@ -43,7 +43,7 @@ TEXTS: Final = {
     "group": f"<group {COMMANDS}\n{FORGED}>",
     "newcomers": f"<newcomers {COMMANDS}\n{FORGED}>",
     "markup": f"[red]x[/red] [link=file:///etc]y[/link] :bomb: {COMMANDS}",
-    "long": "x\n" * 50_000,
+    "long": "x\n" * 26_000,
 }
 NUMBERS: Final = (0.0, 0.5, 2e6)
 

@@ -26,6 +26,11 @@ def refused(**given: str) -> str:
     return str(error.value)
 
 
+def test_without_a_total_there_are_no_topic_quotas() -> None:
+    for topics in (read().topics, read(total="unlimited").topics):
+        assert (topics.total, topics.thresholds, topics.reject_error) == (None, (), "NOT_ENOUGH_REPLICAS")
+
+
 @pytest.mark.proves("v1.topic-threshold")
 def test_thresholds_are_read_with_dots_in_names_and_units_and_shown_in_full() -> None:
     settings = read(total="100M", own=" important.v1 : 50M , other_2-x:5Ki", error="policy-violation")
@@ -33,12 +38,6 @@ def test_thresholds_are_read_with_dots_in_names_and_units_and_shown_in_full() ->
     assert settings.topics.thresholds == (("important.v1", 50_000_000), ("other_2-x", 5120))
     assert settings.topics.reject_error == "POLICY_VIOLATION"
     assert read(total="10M", own="__mine:1M").topics.thresholds == (("__mine", 1_000_000),), "it only looks internal"
-    for none in (read(), read(total="unlimited")):
-        assert (none.topics.total, none.topics.thresholds, none.topics.reject_error) == (
-            None,
-            (),
-            "NOT_ENOUGH_REPLICAS",
-        )
     shown = {row.property: row.value for row in describe(settings)}
     assert shown[PREFIX + OWN] == "important.v1: 50,000,000 bytes/s, other_2-x: 5,120 bytes/s"
 

@@ -187,7 +187,7 @@ places = st.one_of(st.integers(HARD - 600, HARD + 10), st.sampled_from([SOFT, SO
 
 
 @examples(deadline=None)
-@given(st.booleans(), st.lists(st.tuples(shares, places), min_size=1, max_size=30))
+@given(st.booleans(), st.lists(st.tuples(shares, places), min_size=1, max_size=12))
 def test_a_pause_lasts_from_hard_to_the_release_point(switch: bool, looks: list[tuple[float, int]]) -> None:
     limits = {"static__storage__hard": f"{HARD}"} if switch else LIMITS
     one = world(**limits)

@@ -255,7 +255,7 @@ def test_wrong_properties_of_earlier_versions_are_told(file: Path, text: str, to
 
 
 def test_many_entities_are_read_written_and_compared(file: Path) -> None:
-    quotas = {Entity(f"user-{n}", in_cluster=True): {"produce": 1000.0 + n} for n in range(20_000)}
+    quotas = {Entity(f"user-{n}", in_cluster=True): {"produce": 1000.0 + n} for n in range(5_000)}
     declared = read(file, in_yaml(quotas))
     assert declared.quotas == quotas
     present = dict(quotas) | {Entity("user-7", in_cluster=True): {"produce": 1.0}}
