@@ -10,7 +10,7 @@ CLIENTS = [Client("alice", "app"), Client("", ""), Client("CN=a,O=b", "ü:1"), C
 
 
 def static(**rates: str) -> Static:
-    return Static(context(**{f"static__{name}": text for name, text in rates.items()}))
+    return Static(context(None, **{f"static__{name}": text for name, text in rates.items()}))
 
 
 @pytest.mark.proves("proposal-035.static")
