@@ -148,6 +148,7 @@ READS = holder("alice", "a", type=FETCH, rate=900, shadow=would(CLIENT, 1_000))
         (ADMIN, {"shadow": ["factor"], "enforced": False}),
         (READS, {"shadow": [TRIED, "factor"], "factor_types": ["FETCH"]}),  # nor does it lower what a supplier gives
         (READS, {"shadow": []}),
+        (holder("alice", "a", type=FETCH, base=1_000, rate=900), {"shadow": ["factor"]}),  # it acts on PRODUCE alone
     ],
 )
 def test_what_is_not_in_shadow_and_exempt_clients_are_not_counted(row: list[Any], changes: dict[str, Any]) -> None:
