@@ -67,9 +67,7 @@ def test_a_fault_that_comes_and_goes_is_logged_once_a_minute(caplog: pytest.LogC
     ]
 
 
-def test_a_fault_that_was_left_out_is_logged_once_the_minute_is_over_if_it_lasts(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_fault_that_lasts_is_logged_once_the_minute_is_over(caplog: pytest.LogCaptureFixture) -> None:
     now = [0.0]
     once = LoggedOnce(logging.getLogger("test"), clock=lambda: now[0])
     once.report("first")

@@ -11,19 +11,13 @@ from quotahost.broker.host.volume_evaluation import evaluated
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.policies.limits import Limits
-from quotahost.cli.console import Section, shown, weak
-from quotahost.cli.console import show as show_sections
-from quotahost.cli.explain.explain import show as show_answer
 from quotahost.cli.lab.curves import Bucket, Curve, Name, Question, Report, in_utc
 from quotahost.cli.lab.pages import report_page
-from quotahost.model import Client, Volume
-from quotahost.records import codec, snapshot
+from quotahost.model import Volume
 from quotahost.records.cluster_volumes import ClusterRecord, OfflineDir
 from quotahost.records.snapshot import Snapshot
-from quotahost.settings.declaration import Problem
 from quotahost.text import EscapingFormatter
 from tests.fakes.plugin_context import Clock, context, patience
-from tests.unit.cli.explain.test_answer import answer, quota
 
 #: A terminal's command, a forged line, a reversed text, a beep, half a character.
 HOSTILE = ["\x1b[31m", "a\r\nOPEN -> PAUSE: forged", "\u202egpj.exe", "\x07", "\x9b31m", "\ud800"]
@@ -79,15 +73,6 @@ def test_in_what_the_source_cluster_volumes_says_of_a_broker(name: str) -> None:
 
 
 @hostile
-def test_in_the_reason_why_a_record_is_refused(name: str) -> None:
-    value = snapshot.encode(Snapshot("1", AT, (Volume("1", "/d", 1, 1),))).replace(b'"/d"', b"7")
-    for key in (b"1", name.encode(errors="replace")):
-        with pytest.raises(codec.Refused) as caught:
-            snapshot.decode(key, value)
-        assert is_plain(str(caught.value), name)
-
-
-@hostile
 def test_in_the_log_of_a_policy(name: str, caplog: pytest.LogCaptureFixture) -> None:
     policy = Limits(context(static__storage__soft="10", static__storage__hard__min_free_bytes="95"))
     policy.quota_factor(Volume(name, name, 100, 1))
@@ -111,28 +96,6 @@ def test_in_any_line_of_a_log_that_forgot_to_escape_it(name: str) -> None:
 
 
 @hostile
-def test_in_what_doctor_prints(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [(f"plugin.{name}", name, name)]
-    show_sections([Section("Weak", [weak(str(Problem(name, "is wrong", name)), name)], ("a", "b", "c"), rows)])
-    out = capsys.readouterr().out
-    assert all(char.isprintable() or char == "\n" for char in out)
-
-
-@hostile
-def test_in_what_explain_prints(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = answer(
-        quota(user=name, client_id=name, supplier=name, others=((name, 1.0),)),
-        client=Client(name, name), cause=name, sources=(name,), factor=0.0, limit_factor=0.0,
-        fence_installed=True, fence_closed=True, topics_threshold=1.0, topics_over=(name,),
-    )  # fmt: skip
-    show_answer(asked, None)
-    out = capsys.readouterr().out
-    assert name not in out
-    assert "\nOPEN -> PAUSE" not in out
-    assert all(char.isprintable() or char == "\n" for char in out)
-
-
-@hostile
 def test_in_the_report(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     buckets = tuple(Bucket(AT.timestamp() + hour * 3600, hour, hour, hour, 100, 50, 90) for hour in range(3))
     curve = Curve(Name(name, name, name), buckets, 1 / 3600)
@@ -142,8 +105,3 @@ def test_in_the_report(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = report_page(report)
     assert name not in text
     assert all(char.isprintable() or char == "\n" for char in text)
-
-
-@hostile
-def test_in_an_error_of_a_command(name: str) -> None:
-    assert all(char.isprintable() or char == "\n" for char in shown(f"no such broker: {name}"))

@@ -86,11 +86,6 @@ def good(site: Path) -> None:
     distribute(site, "acme", {Role.SUPPLIER.group: {"good": "acme_good:Good"}}, {"acme_good": GOOD})
 
 
-def test_a_plugin_is_loaded_by_role_and_name(site: Path) -> None:
-    good(site)
-    assert load(Role.SUPPLIER, "good").__name__ == "Good"
-
-
 def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Path) -> None:
     good(site)
     distribute_quotahost(site)
@@ -100,10 +95,6 @@ def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Pat
     assert message.startswith("supplier 'goood': there is none; did you mean 'good'? There are: ")
     assert "client-quotas" in message
     assert "static" in message
-
-
-def test_a_name_of_another_role_is_not_taken(site: Path) -> None:
-    good(site)
     with pytest.raises(PluginError, match="factor source 'good': there is none"):
         load(Role.FACTOR_SOURCE, "good")
 
@@ -118,9 +109,7 @@ def test_a_name_of_another_role_is_not_taken(site: Path) -> None:
         ("other = 1", "AttributeError"),
     ],
 )
-def test_the_error_of_a_plugin_that_fails_to_import_names_where_it_comes_from(
-    site: Path, code: str, words: str
-) -> None:
+def test_an_error_of_an_import_names_where_the_plugin_comes_from(site: Path, code: str, words: str) -> None:
     supplier(site, "broken", code)
     with pytest.raises(PluginError) as error:
         load(Role.SUPPLIER, "broken")
@@ -152,7 +141,6 @@ def test_a_plugin_gets_a_context_with_its_validated_settings(site: Path) -> None
     announced = []
     broker = settings({"supplier": "good", "plugin.good.off-peak-factor": "3", "plugin.good.every": "5m"})
     built = build(Role.SUPPLIER, "good", broker, 7, lambda: announced.append(1))
-
     context = built.plugin.context
     assert context is built.context
     assert (context.name, context.node_id, context.settings) == ("good", 7, broker)
@@ -171,14 +159,8 @@ def test_a_plugin_without_a_model_has_no_settings(site: Path) -> None:
 
 def test_unknown_and_wrong_properties_of_a_plugin_are_listed_by_their_full_names(site: Path) -> None:
     good(site)
-    broker = settings(
-        {
-            "supplier": "good",
-            "plugin.good.off-peek-factor": "3",
-            "plugin.good.off-peak-factor": "-3",
-            "plugin.good.every": "5",
-        }
-    )
+    own = {"off-peek-factor": "3", "off-peak-factor": "-3", "every": "5"}
+    broker = settings({"supplier": "good"} | {f"plugin.good.{name}": text for name, text in own.items()})
     with pytest.raises(SettingsError) as error:
         plugin_settings(Role.SUPPLIER, "good", broker)
     lines = str(error.value).splitlines()
@@ -284,16 +266,14 @@ def test_quotahost_s_own_plugins_are_found_like_any_other(site: Path) -> None:
     assert f"{PREFIX}plugin.fixed.factor" in live_properties(broker, models(configured(broker)))
 
 
-def test_configured_plugins_come_in_the_order_of_their_roles(site: Path) -> None:
-    broker = settings({"supplier": "b,a", "factor.source": "f", "policy": "p", "tasks": "t,s"})
-    assert configured(broker) == [
-        (Role.SUPPLIER, "b"),
-        (Role.SUPPLIER, "a"),
-        (Role.FACTOR_SOURCE, "f"),
-        (Role.POLICY, "p"),
-        (Role.TASK, "t"),
-        (Role.TASK, "s"),
-    ]
+def test_a_function_may_declare_properties_too() -> None:
+    class Model(BaseModel): ...
+
+    def factory(context: Any) -> None: ...
+
+    assert settings_model(factory) is None
+    factory.Section = Model  # type: ignore[attr-defined]
+    assert settings_model(factory) is Model
 
 
 def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> None:
@@ -302,20 +282,7 @@ def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> Non
     supplier(site, "twice", "plugin = print", distribution="one")
     supplier(site, "twice", "plugin = print", distribution="two")
     found = {(plugin.name, plugin.distribution): plugin for plugin in survey()[Role.SUPPLIER]}
-
     assert (found["good", "acme"].version, found["good", "acme"].error) == ("1.0", "")
     assert found["exits", "exits"].error == "SystemExit: 1"
     assert "offered more than once" in found["twice", "one"].error
     assert set(survey()) == set(Role)
-
-
-def test_a_model_is_what_the_entry_declares() -> None:
-    class Model(BaseModel):
-        pass
-
-    def factory(context: Any) -> None:
-        """A function can carry one too."""
-
-    assert settings_model(factory) is None
-    factory.Section = Model  # type: ignore[attr-defined]
-    assert settings_model(factory) is Model

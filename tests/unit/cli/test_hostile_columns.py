@@ -43,7 +43,7 @@ TEXTS: Final = {
     "group": f"<group {COMMANDS}\n{FORGED}>",
     "newcomers": f"<newcomers {COMMANDS}\n{FORGED}>",
     "markup": f"[red]x[/red] [link=file:///etc]y[/link] :bomb: {COMMANDS}",
-    "long": "x\n" * 50_000,
+    "long": "x\n" * 26_000,
 }
 NUMBERS: Final = (0.0, 0.5, 2e6)
 
@@ -202,9 +202,7 @@ def test_there_is_no_other_way_to_a_terminal() -> None:
 NAMES: Final = ("\x1b[2J", "\u202egpj.exe", "a\nb", "\x85", "\u200b", "tab\there", "\U000e0001", "plain")
 
 
-def test_an_export_commands_no_terminal_and_reads_back_as_it_was(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_an_export_commands_no_terminal_and_reads_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     quotas = {Entity(name): {"producer_byte_rate": 1.0} for name in NAMES}
     console.say(in_yaml(quotas), end="")
     printed = capsys.readouterr().out

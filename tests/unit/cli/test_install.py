@@ -14,9 +14,7 @@ from tests.unit.cli.commands import run, write_jar
 @pytest.mark.proves("mission.one-jar")
 def test_install_puts_the_jar_into_libs_and_prints_the_properties(package: Path, kafka: Path) -> None:
     jar = write_jar(package / "_jar" / "quotahost.jar", "0.2.0")
-
     result = run("install", "--kafka-home", kafka)
-
     assert result.exit_code == 0
     installed = kafka / "libs" / "quotahost-0.2.0.jar"
     assert installed.read_bytes() == jar.read_bytes()
@@ -35,37 +33,28 @@ def test_install_replaces_older_jars_says_so_and_spares_those_of_others(package:
     (libs / "quotahost-0.2.0.jar").write_bytes(b"half a jar")
     with zipfile.ZipFile(libs / "quotahost-of-somebody-else.jar", "w") as archive:
         archive.writestr("x", "")
-
     result = run("install", "--kafka-home", kafka)
-
     assert result.exit_code == 0
     assert sorted(path.name for path in libs.iterdir()) == ["quotahost-0.2.0.jar", "quotahost-of-somebody-else.jar"]
     assert install.jars_in(libs) == [install.Jar(libs / "quotahost-0.2.0.jar", "0.2.0", "1.7.1")]
     assert "instead of quotahost-0.1.0.jar (quotahost 0.1.0)" in result.output
 
 
-def test_install_without_a_jar_in_the_package_says_how_to_get_one(package: Path, kafka: Path) -> None:
-    result = run("install", "--kafka-home", kafka)
-    assert result.exit_code == 1
-    assert "`make build`" in result.output
-    assert list((kafka / "libs").iterdir()) == []
+def test_an_install_that_cannot_be_done_says_why_and_leaves_nothing_behind(
+    package: Path, kafka: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def installed(home: Path = kafka) -> str:
+        result = run("install", "--kafka-home", home)
+        assert result.exit_code == 1
+        assert list((kafka / "libs").iterdir()) == []
+        return result.output
 
-
-def test_install_into_a_folder_that_is_no_kafka_ends_with_1(package: Path, tmp_path: Path) -> None:
+    assert "`make build`" in installed(), "the package has no jar yet"
     write_jar(package / "_jar" / "quotahost.jar")
-    result = run("install", "--kafka-home", tmp_path)
-    assert result.exit_code == 1
-    assert "no folder libs" in result.output
-
-
-def test_a_failed_copy_leaves_nothing_behind(package: Path, kafka: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_jar(package / "_jar" / "quotahost.jar")
+    assert "no folder libs" in installed(tmp_path)
 
     def full(*_: object) -> None:
         raise OSError("No space left on device")
 
     monkeypatch.setattr("shutil.copyfile", full)
-    result = run("install", "--kafka-home", kafka)
-    assert result.exit_code == 1
-    assert "No space left" in result.output
-    assert list((kafka / "libs").iterdir()) == []
+    assert "No space left" in installed()

@@ -66,9 +66,7 @@ def test_its_entry_point_is_the_class(written: tuple[Kind, Path], monkeypatch: p
     assert f"client.quota.callback.{kind.role.broker_property}=my-quotas" in (folder / "README.md").read_text()
 
 
-def test_the_properties_of_its_readme_are_those_that_it_needs(
-    written: tuple[Kind, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_properties_of_its_readme_are_right(written: tuple[Kind, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     kind, folder = written
     (block,) = re.findall(r"```properties\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
     settings = Settings.from_properties(javaproperties.loads(block))

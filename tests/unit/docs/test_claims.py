@@ -38,11 +38,8 @@ DECLARED: Final = {each.name for each in declared(Settings)}
 KNOWN: Final = DECLARED | {each.name for each in PROPERTIES}
 #: They begin with the same word as one of quotahost's properties: clients' and brokers' own.
 KAFKAS: Final = {
-    "max.message.bytes",
-    "max.connections.per.ip",
-    "max.in.flight",
-    "max.in.flight.requests.per.connection",
-}
+    "max.message.bytes", "max.connections.per.ip", "max.in.flight", "max.in.flight.requests.per.connection",
+}  # fmt: skip
 METRICS: Final = {f"quotahost_{each.prometheus}{each.kind.value}" for each in CATALOGUE}
 FOLDERS: Final = "bench|conf|demo|docs|examples|harness|java-shim|plugin|tests|tools"
 
@@ -74,20 +71,6 @@ def exists(name: str) -> bool:
     model = section(plugin)
     fields = model.model_fields.items() if model else ()
     return own in {field.alias or key.replace("_", "-") for key, field in fields}
-
-
-@pytest.mark.parametrize(
-    "name", ["static.storage.har", "valid", "factor.sourc", "plugin.overrides.quota.nonsense", "plugin.nobody.rate"]
-)
-def test_a_name_that_only_begins_like_a_property_is_none(name: str) -> None:
-    assert not exists(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["static.storage.hard", "static.storage", "static.storage.*", "plugin.overrides.quota.producer.default"]
-)
-def test_a_property_and_a_family_of_properties_are_there(name: str) -> None:
-    assert exists(name)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)

@@ -87,11 +87,6 @@ def test_alerts_know_only_real_metrics_and_say_what_is_up(rule: dict[str, Any]) 
     assert set(rule["annotations"]) == {"summary", "description", "runbook"}
     assert rule["labels"]["severity"] in {"warning", "critical"}
     assert "_total" not in rule["expr"] or re.match(r"increase\(.*\[\w+\]\) > \d+$", rule["expr"])
-    labels = {
-        "instance",
-        "plugin",
-        "volume",
-        "budget",
-        *(("user", "client_id", "type") if "_client_" in rule["expr"] else ()),
-    }
+    labels = {"instance", "plugin", "volume", "budget"}
+    labels |= {"user", "client_id", "type"} if "_client_" in rule["expr"] else set()
     assert set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"]))) <= labels

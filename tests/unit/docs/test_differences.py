@@ -31,17 +31,6 @@ def test_each_document_has_both() -> None:
     assert {name for each in CONTRADICTIONS for name in each.between} == given
 
 
-@pytest.mark.parametrize("test", ["test_a", "#test_a", "Test.java#clientsSeeAnError"])
-def test_a_test_that_is_not_there_is_noticed(test: str) -> None:
-    here = "tests/unit/docs/test_differences.py::"
-    java = "java-shim/src/test/java/org/quotahost/fence/FenceTest.java#"
-    assert not is_there(here + test)
-    assert not is_there(java + test)
-    assert not is_there(f"tests/no_such_file.py::{test}")
-    assert is_there(here + "test_each_document_has_both")
-    assert is_there(java + "clientsSeeAnErrorThatTheyTryAgain")
-
-
 @pytest.mark.proves("kip-599.burst-by-default")
 def test_the_numbers_are_those_that_the_documents_state_or_that_the_tests_assert() -> None:
     numbers = figures()

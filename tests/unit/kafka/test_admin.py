@@ -30,9 +30,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize(
     ("brokers", "patient", "replicas"), [(5, True, 3), (3, True, 3), (2, True, 2), (3, False, 2), (0, True, 1)]
 )
-def test_it_has_three_replicas_or_as_many_as_there_are_brokers(
-    made: list[int], brokers: int, patient: bool, replicas: int
-) -> None:
+def test_it_has_up_to_three_replicas(made: list[int], brokers: int, patient: bool, replicas: int) -> None:
     ensure_compacted({}, "t", brokers, patient, gathering=False)
     assert made == [replicas]
 

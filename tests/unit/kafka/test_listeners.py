@@ -13,25 +13,22 @@ def client(**properties: str) -> dict[str, str]:
     return Listeners({name.replace("_", "."): value for name, value in properties.items()}).client()
 
 
-@pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]"])
-def test_a_broker_that_listens_everywhere_is_reached_as_localhost(host: str) -> None:
-    expected = {"bootstrap.servers": "localhost:9092", "security.protocol": "PLAINTEXT"}
-    assert client(process_roles="broker,controller", listeners=f"PLAINTEXT://{host}:9092,C://:1") == expected
-
-
-def test_the_advertised_address_of_the_inter_broker_listener_comes_first() -> None:
-    made = client(
-        listeners="A://:1,B://:2", advertised_listeners="A://a:1, b://[::1]:2", inter_broker_listener_name="B",
-        listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT",
-    )  # fmt: skip
-    assert made == {"bootstrap.servers": "[::1]:2", "security.protocol": "PLAINTEXT"}
-
-
-def test_a_controller_alone_and_a_broker_without_an_address_have_none() -> None:
-    assert (
-        client(process_roles="controller", listeners="PLAINTEXT://:9093", controller_listener_names="PLAINTEXT") == {}
-    )
-    assert client(listeners="A://:1") == {}
+@pytest.mark.parametrize(
+    ("properties", "address"),
+    [
+        *(({"process_roles": "broker,controller", "listeners": f"PLAINTEXT://{host}:9092,C://:1"}, "localhost:9092")
+          for host in ("", "0.0.0.0", "[::]")),  # it listens everywhere
+        ({"listeners": "A://:1,B://:2", "advertised_listeners": "A://a:1, b://[::1]:2",
+          "inter_broker_listener_name": "B", "listener_security_protocol_map": "A:PLAINTEXT,B:PLAINTEXT"}, "[::1]:2"),
+        ({"process_roles": "controller", "listeners": "C://:9093", "controller_listener_names": "C"}, ""),
+        ({"listeners": "A://:1"}, ""),
+    ],
+)  # fmt: skip
+def test_a_broker_is_reached_at_its_inter_broker_listener_as_it_is_advertised(
+    properties: dict[str, str], address: str
+) -> None:
+    expected = {"bootstrap.servers": address, "security.protocol": "PLAINTEXT"} if address else {}
+    assert client(**properties) == expected
 
 
 def test_it_has_the_credentials_of_the_mechanism_and_the_stores_of_the_listener() -> None:
@@ -119,14 +116,12 @@ def keystores(ssl: Mapping[str, str]) -> dict[str, str]:
     return {"ssl.ca.pem": "CA", "ssl.key.pem": "KEY", "ssl.certificate.pem": "CHAIN", "principal": "CN=x"}
 
 
-def test_an_address_alone_stays_as_it_is() -> None:
-    assert translate(SERVERS, keystores) == SERVERS
-
-
 def test_keystores_become_pem_and_what_librdkafka_does_not_know_goes() -> None:
     java = {"security.protocol": "SSL", "ssl.keystore.location": "k", "ssl.client.auth": "required", "retries": "3"}
     pem = {"ssl.ca.pem": "CA", "ssl.key.pem": "KEY", "ssl.certificate.pem": "CHAIN"}
     assert translate(SERVERS | java, keystores) == {**SERVERS, "security.protocol": "SSL", **pem}
+    with pytest.raises(ConnectionError, match="absent"):
+        translate({"security.protocol": "SASL_SSL", "ssl.truststore.location": "absent"}, keystores)
 
 
 @pytest.mark.parametrize(("java", "here"), [("", "none"), ("https", "https")])
@@ -140,9 +135,4 @@ def test_jaas_becomes_user_and_password_where_sasl_is_spoken() -> None:
     java = {**SERVERS, "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
     jaas = {"sasl.jaas.config": 'a.b.ScramLoginModule required "username"="me" password="it\'s";'}
     assert translate(java | jaas, keystores) == {**java, "sasl.username": "me", "sasl.password": "it's"}
-    assert translate(SERVERS | jaas, keystores) == SERVERS
-
-
-def test_a_keystore_that_cannot_be_read_is_the_callers_error() -> None:
-    with pytest.raises(ConnectionError, match="absent"):
-        translate({"security.protocol": "SASL_SSL", "ssl.truststore.location": "absent"}, keystores)
+    assert translate(SERVERS | jaas, keystores) == translate(SERVERS, keystores) == SERVERS

@@ -13,9 +13,7 @@ PATTERNS = st.one_of(LETTERS, st.text("ab.", max_size=3).map(lambda begin: begin
 
 
 @given(st.lists(st.lists(PATTERNS, min_size=1, max_size=3), max_size=6), LETTERS)
-def test_a_topic_belongs_to_each_budget_that_names_it_or_its_begin(
-    patterns: Sequence[Sequence[str]], topic: str
-) -> None:
+def test_a_topic_belongs_to_each_budget_that_names_its_begin(patterns: Sequence[Sequence[str]], topic: str) -> None:
     budgets = [Budget(str(number), tuple(of), 1) for number, of in enumerate(patterns)]
 
     def names(pattern: str) -> bool:
@@ -30,7 +28,6 @@ def test_bytes_of_leaders_count_or_those_of_all_replicas() -> None:
     replicas = [Replica("orders.eu", 10, True), Replica("orders.eu", 5, False), Replica("orders.us", 3, False)]
     leaders, all_of_them = Budget("l", ("orders.*",), 100), Budget("r", ("orders.eu", "orders.*"), 100, replicas=True)
     parts = sums([leaders, all_of_them, Budget("n", ("logs",), 1)], replicas)
-
     assert {name: part.used for name, part in parts.items()} == {"l": 10, "r": 18, "n": 0}
     assert parts["l"].topics == parts["r"].topics == {"orders.eu", "orders.us"}
     assert not parts["n"].topics

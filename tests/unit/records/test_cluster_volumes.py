@@ -46,29 +46,11 @@ def some(items: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
 
 
 clusters = st.builds(
-    ClusterRecord,
-    names.filter(bool),
-    longs,
-    longs,
-    times,
-    st.none() | times,
-    longs,
-    longs,
-    longs,
-    some(names),
-    some(names),
-    longs,
-    some(st.builds(OfflineDir, names, names)),
-    longs,
-    st.integers(0, 10**30),
-    st.integers(0, 10**30),
-    st.none() | st.floats(0, 1),
-    some(fillings),
-    some(fillings),
-    st.fixed_dictionaries({kind: some(fillings) for kind in LimitType}),
-    longs,
-    topics,
-)
+    ClusterRecord, names.filter(bool), longs, longs, times, st.none() | times, longs, longs, longs, some(names),
+    some(names), longs, some(st.builds(OfflineDir, names, names)), longs, st.integers(0, 10**30),
+    st.integers(0, 10**30), st.none() | st.floats(0, 1), some(fillings), some(fillings),
+    st.fixed_dictionaries({kind: some(fillings) for kind in LimitType}), longs, topics,
+)  # fmt: skip
 
 
 def content(**fields: Any) -> dict[str, Any]:
@@ -88,9 +70,6 @@ def refusal(value: object, key: bytes | None = b"c") -> Refused:
     with pytest.raises(Refused) as caught:
         decode(key, raw)
     return caught.value
-
-
-# ---- what is written -------------------------------------------------------------------------------
 
 
 def test_the_record_reads_as_the_readme_of_the_topic_says() -> None:
@@ -135,15 +114,15 @@ def test_what_no_reader_would_take_is_not_written(changes: dict[str, Any], reaso
     assert caught.value.reason == reason
 
 
-# ---- what is read ----------------------------------------------------------------------------------
-
-
 def test_what_has_no_value_may_be_null_or_left_out() -> None:
     needed = set(SCHEMA["required"])
     bare = {name: value for name, value in content().items() if name in needed}
     nulls = dict.fromkeys(name for name in content() if name not in needed)
     assert read(bare) == read(bare | nulls)
     assert read(bare).volumes == (DISK,)
+    assert read(bare).affected is None, "a record without topics, as earlier pipelines wrote it, is for all"
+    nobody = read(content(reporting=0, volumeCount=None, offline=None, capacity=None, consumed=None, fullest=[]))
+    assert (nobody.volume_count, nobody.offline, nobody.capacity, nobody.consumed) == (0, 0, 0, 0)
     for value in (bare, bare | nulls):
         jsonschema.validate(value, SCHEMA)
 
@@ -169,25 +148,11 @@ def test_unknown_fields_are_harmless_everywhere() -> None:
     assert record.worst[LimitType.CONSUMED_BYTES] == (Filling(replace(DISK, hard=None)),)
 
 
-def test_a_cluster_of_which_nothing_reports_has_no_sums() -> None:
-    record = read(content(reporting=0, volumeCount=None, offline=None, capacity=None, consumed=None, fullest=[]))
-    assert (record.volume_count, record.offline, record.capacity, record.consumed) == (0, 0, 0, 0)
-
-
-def test_each_volume_comes_once_however_often_it_is_listed() -> None:
-    other = Volume("3", "/d", 10, 9)
-    worst = {kind: (Filling(DISK), Filling(other, 1.0)) for kind in LimitType}
-    assert replace(RECORD, worst=worst).volumes == (DISK, other)
-
-
 def test_times_are_kept_in_utc_and_need_a_time_zone() -> None:
     later = read(content(computedAt="2026-11-21T23:30:00.123+02:00")).computed_at
     assert (later, later.tzinfo) == (NOW + timedelta(milliseconds=123), UTC)
     with pytest.raises(ValueError, match="time zone"):
         replace(RECORD, computed_at=NOW.replace(tzinfo=None))
-
-
-# ---- what is refused -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -228,16 +193,10 @@ def test_what_breaks_the_form_is_refused_with_its_reason(value: object, reason: 
     assert refusal(value).reason == reason
 
 
-def test_an_unknown_version_is_named() -> None:
-    assert str(refusal(content(version=2))) == "version: Input should be less than or equal to 1, not 2"
-
-
 @pytest.mark.parametrize("key", [None, b"", b"d", b"\xff"])
 def test_a_key_that_is_not_the_cluster_id_is_refused(key: bytes | None) -> None:
     assert refusal(content(), key).reason == "key"
 
-
-# ---- topics ----------------------------------------------------------------------------------------
 
 SOFT = Limit(LimitType.MIN_FREE_BYTES, 50)
 ABOVE, BELOW, UNLIMITED = replace(DISK, soft=SOFT), replace(DISK, soft=SOFT, consumed=50), Volume("3", "/d", 100, 100)
@@ -251,15 +210,6 @@ def test_listed_volumes_above_their_published_limits_have_the_clusters_topics_an
     found = decode(b"c", encode(given))
     for listed in (found.fullest, found.silent, found.worst[LimitType.CONSUMED_BYTES]):
         assert [each.volume.topics for each in listed] == [frozenset("ab"), None, None]
-
-
-@pytest.mark.parametrize("fields", [{}, {"affectedTopics": None}])
-def test_a_record_without_topics_as_earlier_pipelines_wrote_it_is_for_all(fields: dict[str, Any]) -> None:
-    value = content(fullest=[volume(softLimit={"type": "MinFreeBytes", "level": 50})])
-    del value["affectedTopics"]
-    found = read(value | fields)
-    assert found.affected is None
-    assert [each.volume.topics for each in found.fullest] == [None]
 
 
 @pytest.mark.parametrize("listed", ["a", [1], [None], [""], ["a b"], ["t" * 250], [str(n) for n in range(1001)]])

@@ -96,7 +96,7 @@ def test_any_bytes_and_any_json(kind: str, key: bytes | None, value: bytes) -> N
 
 
 @ALL
-@settings(QUICK, max_examples=300)
+@settings(QUICK, max_examples=150)
 @given(st.data())
 def test_a_record_with_anything_put_anywhere(kind: str, data: st.DataObject) -> None:
     key, value = good(data, kind)

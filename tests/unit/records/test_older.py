@@ -14,7 +14,7 @@ from jsonschema import Draft7Validator
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.records import cluster_volumes, shares, snapshot, usage
 from quotahost.records.cluster_volumes import ClusterRecord
-from tests.unit.records.test_cluster_volumes import RECORD, clusters
+from tests.unit.records.test_cluster_volumes import clusters
 from tests.unit.records.test_snapshot import QUICK, snapshots
 
 OLDER: Final = Path(__file__).with_name("older")
@@ -52,8 +52,7 @@ def test_the_olders_cluster_record_is_read_and_stands_for_all_topics() -> None:
 def test_the_olders_usage_and_shares_are_read() -> None:
     (used,) = usage.decode(*older("usage")).clients
     (share,) = shares.decode(*older("shares")).clients
-    assert used.key == share.key
-    assert (used.key.principal, share.share) == ("alice", 5.0)
+    assert (used.key, used.key.principal, share.share) == (share.key, "alice", 5.0)
 
 
 @QUICK
@@ -71,15 +70,8 @@ def test_the_older_reads_a_snapshot_of_today_but_for_the_topics(value: snapshot.
 def test_the_older_reads_a_cluster_record_of_today_but_for_the_topics(value: ClusterRecord) -> None:
     written: dict[str, Any] = json.loads(cluster_volumes.encode(value))
     SCHEMA.validate(written)
+    SCHEMA.validate(written | {"affectedTopics": ["t"]})
     assert set(written) - set(json.loads(RECORDS["cluster-volumes"]["value"])) <= {"affectedTopics"}
-
-
-def test_a_cluster_record_with_topics_is_valid_for_the_older() -> None:
-    written = json.loads(
-        cluster_volumes.encode(RECORD.__class__("c", 7, 42, RECORD.computed_at, affected=frozenset("t")))
-    )
-    assert written["affectedTopics"] == ["t"]
-    SCHEMA.validate(written)
 
 
 def test_unknown_fields_of_a_later_version_are_ignored() -> None:

@@ -97,9 +97,7 @@ def rolled_up(*snapshots: Snapshot) -> ClusterRecord:
 @pytest.mark.parametrize("policy", [by_limits, by_setpoint])
 @QUICK
 @given(seen=looks(), same=st.booleans())
-def test_every_reader_finds_the_factor_that_the_broker_itself_finds(
-    policy: Policy, seen: tuple[Node, list[Volume]], same: bool
-) -> None:
+def test_every_reader_finds_the_brokers_own_factor(policy: Policy, seen: tuple[Node, list[Volume]], same: bool) -> None:
     node, volumes = seen
     # Other brokers have the same limits, or none of their own.
     reader = node if same else Node()
@@ -121,8 +119,6 @@ def test_ten_terabytes_with_80_gigabytes_free_between_one_and_half_a_percent_are
     for read in (as_published(node, [volume]).volumes, rolled_up(as_published(node, [volume])).volumes):
         assert [by_limits(Node()).quota_factor(each) for each in read] == [0.6]
 
-
-# ---- a record that is cut --------------------------------------------------------------------------
 
 both = st.tuples(limits.filter(bool), limits.filter(bool))
 
@@ -166,8 +162,6 @@ def test_volumes_that_lack_a_limit_keep_places_since_readers_judge_them_by_their
     assert unlimited in [each.volume for each in record.fullest]
 
 
-# ---- topics ----------------------------------------------------------------------------------------
-
 some_topics = st.none() | st.frozensets(st.sampled_from(["x", "y", "z"]))
 
 
@@ -182,9 +176,7 @@ def brokers(draw: st.DrawFn) -> tuple[Node, list[Volume]]:
 
 @QUICK
 @given(brokers(), st.booleans())
-def test_no_reader_leaves_out_a_topic_that_a_volums_own_broker_tells(
-    cluster: tuple[Node, list[Volume]], same: bool
-) -> None:
+def test_no_reader_leaves_out_a_topic_of_a_volume(cluster: tuple[Node, list[Volume]], same: bool) -> None:
     """By the snapshots they are the same; by the pipeline's record they may be more, or all, never fewer."""
     node, volumes = cluster
     policy = by_limits(node)

@@ -82,11 +82,8 @@ def test_the_key_names_the_entity_as_kafkas_config_paths_do(entity: Entity, key:
 def test_another_key_is_refused(key: bytes | None) -> None:
     with pytest.raises(Refused) as refused:
         decode(key, b'{"version":1}')
-    assert (refused.value.reason, str(refused.value).isprintable(), len(str(refused.value)) < 500) == (
-        "key",
-        True,
-        True,
-    )
+    text = str(refused.value)
+    assert (refused.value.reason, text.isprintable(), len(text) < 500) == ("key", True, True)
 
 
 @pytest.mark.parametrize("entity", [Entity("", None), Entity(None, ""), Entity("\ud800", None), Entity("é" * 1025, "")])

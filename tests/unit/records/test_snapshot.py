@@ -85,6 +85,14 @@ def test_a_volumes_own_limit_is_reached_at_the_same_byte_after_the_json(limit: L
     assert exact_for(limit, capacity).level % 1 == 0
 
 
+def test_what_is_not_known_is_left_out_and_no_limit_is_an_empty_one() -> None:
+    content = json.loads(encode(Snapshot("0", NOW, (), cluster="c-1", age_ms=250)))
+    assert (content["clusterId"], content["ageMs"]) == ("c-1", 250)
+    content = json.loads(encode(Snapshot("0", NOW, ())))
+    assert not {"clusterId", "ageMs"} & set(content)
+    assert (content["softLimit"], content["hardLimit"]) == ({}, {})
+
+
 def test_the_record_reads_as_in_the_proposal() -> None:
     percent, free = Limit(LimitType.MIN_FREE_PERCENTAGE, 4.5), Limit(LimitType.MIN_FREE_BYTES, 1_000_000)
     disk = Volume("0", "/dev/sdd", 107374182400, 10737418240)
@@ -114,23 +122,6 @@ def test_the_record_reads_as_in_the_proposal() -> None:
         ],
         "offlineLogDirs": ["/data/3"],
     }
-
-
-def test_the_cluster_s_id_is_written_once_it_is_known() -> None:
-    content = json.loads(encode(Snapshot("0", NOW, (), cluster="c-1")))
-    assert content["clusterId"] == "c-1"
-    assert "clusterId" not in json.loads(encode(Snapshot("0", NOW, ())))
-
-
-def test_how_old_the_look_was_is_written_if_it_is_known() -> None:
-    assert json.loads(encode(Snapshot("0", NOW, (), age_ms=250)))["ageMs"] == 250
-    assert "ageMs" not in json.loads(encode(Snapshot("0", NOW, ())))
-    assert decode(b"0", json.dumps(record(ageMs=30_000)).encode()).age_ms == 30_000
-
-
-def test_without_limits_the_record_says_so_by_empty_ones() -> None:
-    content = json.loads(encode(Snapshot("0", NOW, ())))
-    assert (content["softLimit"], content["hardLimit"]) == ({}, {})
 
 
 @pytest.mark.parametrize(
@@ -166,9 +157,7 @@ def test_the_proposals_example_is_read() -> None:
 def test_a_volumes_own_limit_overrides_the_brokers_and_an_empty_one_does_not() -> None:
     own = {"type": "ConsumedBytes", "level": 7}
     content = record(volumes=[volume(hardLimit=own, softLimit={})])
-
     (disk,) = decode(b"0", json.dumps(content).encode()).volumes
-
     assert disk.hard == Limit(LimitType.CONSUMED_BYTES, 7)
     assert disk.soft == Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
 
@@ -177,14 +166,10 @@ def test_a_volumes_own_limit_overrides_the_brokers_and_an_empty_one_does_not() -
 def test_unknown_fields_are_harmless_everywhere() -> None:
     limit = {"type": "MinFreeBytes", "level": 1, "x": None}
     content = record(x=[1], softLimit=limit, hardLimit={"x": 5}, volumes=[volume(x={}, softLimit={"x": 1})])
-
     plain = record(softLimit={"type": "MinFreeBytes", "level": 1}, hardLimit={}, volumes=[volume()])
     assert decode(b"0", json.dumps(content).encode()) == decode(b"0", json.dumps(plain).encode())
-
-
-def test_numbers_that_json_lacks_and_names_twice_in_unknown_places_are_harmless() -> None:
     raw = json.dumps(record()).replace('"brokerId"', '"x": NaN, "x": -Infinity, "y": 1e999, "brokerId"')
-    assert decode(b"0", raw.encode()).broker == "0"
+    assert decode(b"0", raw.encode()).broker == "0", "also numbers that JSON lacks, and names twice"
 
 
 def test_the_largest_record_allowed_is_read() -> None:

@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 
 import pytest
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr
 
 from quotahost.model import QuotaType, State
 from quotahost.settings import strimzi as strimzi_names
@@ -21,30 +21,6 @@ STATIC = {
 LIVE = [name for name in NAMES if name not in STATIC]
 
 
-def test_a_broker_without_properties_has_the_defaults() -> None:
-    settings = Settings.from_properties({})
-
-    assert settings.python_executable == "python3"
-    assert settings.supplier == ("client-quotas", "static")
-    assert (settings.factor_source, settings.policy, settings.tasks) == (None, None, ())
-    assert settings.factor_interval == timedelta(milliseconds=250)
-    static = settings.static
-    assert (static.produce, static.fetch, static.request, static.controller_mutation) == (None,) * 4
-    assert static.scope == "broker", "a total, as with Strimzi's plugin"
-    assert settings.excluded_principals == ()
-    newcomers = settings.newcomers
-    assert (newcomers.produce, newcomers.fetch) == (100_000_000, 100_000_000)
-    assert (newcomers.request, newcomers.controller_mutation) == (200, 100)
-    assert settings.clients_max == 50_000
-    assert settings.clients_idle == timedelta(hours=1)
-    assert settings.validity == settings.startup_grace == timedelta(minutes=1)
-    assert settings.floor_bytes == 35_000
-    assert settings.factor_quota_types == (QuotaType.PRODUCE,)
-    assert settings.shadow == Shadow()
-    assert (settings.metrics_port, settings.metrics_address) == (None, "127.0.0.1")
-    assert (settings.kafka, settings.plugin) == ({}, {})
-
-
 def test_properties_are_understood_with_their_units() -> None:
     settings = Settings.from_properties(
         {
@@ -59,6 +35,10 @@ def test_properties_are_understood_with_their_units() -> None:
             f"{PREFIX}validity": "PT5M",
             f"{PREFIX}factor.quota.types": "PRODUCE,controller-mutation",
             f"{PREFIX}shadow": "ALL",
+            f"{PREFIX}supplier.combine": "most_constraining",
+            f"{PREFIX}static.excluded.principal.name.list": "User:a;User:b",
+            f"{PREFIX}exempt.principals": "User:b;User:CN=c,O=d",
+            "client.quota.callback": "outside the prefix",
             f"{PREFIX}metrics.port": "9404",
             f"{PREFIX}kafka.sasl.password": "hunter2",
             f"{PREFIX}plugin.mine.off-peak.hours": "22-6",
@@ -75,19 +55,11 @@ def test_properties_are_understood_with_their_units() -> None:
     assert settings.validity == timedelta(minutes=5)
     assert settings.factor_quota_types == (QuotaType.PRODUCE, QuotaType.CONTROLLER_MUTATION)
     assert settings.shadow == EVERYTHING
+    assert settings.supplier_combine == "most-constraining"
+    assert set(settings.excluded_principals) == {"a", "b", "CN=c,O=d"}
     assert settings.metrics_port == 9404
     assert settings.kafka["sasl.password"].get_secret_value() == "hunter2"
     assert settings.plugin == {"mine": {"off-peak.hours": "22-6"}}
-
-
-def test_properties_outside_the_prefix_are_ignored() -> None:
-    assert Settings.from_properties({"client.quota.callback": "x", "shadow": "x"}) == Settings.from_properties({})
-
-
-def test_settings_cannot_be_changed() -> None:
-    settings = Settings.from_properties({})
-    with pytest.raises(ValidationError):
-        settings.shadow = EVERYTHING
 
 
 @pytest.mark.parametrize(
@@ -102,9 +74,7 @@ def test_settings_cannot_be_changed() -> None:
         ({"fallback_action": "PAUSE"}, State.PAUSE),
     ],
 )
-def test_unknown_disks_pause_only_where_a_factor_source_looks_at_them(
-    properties: dict[str, str], expected: State
-) -> None:
+def test_unknown_disks_pause_only_where_a_source_looks_at_them(properties: dict[str, str], expected: State) -> None:
     assert read(**properties).fallback_action is expected
 
 
@@ -120,12 +90,6 @@ def test_unknown_disks_pause_only_where_a_factor_source_looks_at_them(
 def test_excluded_principals_are_written_as_for_strimzi_or_without_user(text: str, expected: tuple[str, ...]) -> None:
     assert read(static_excluded_principal_name_list=text).excluded_principals == expected
     assert Settings.from_properties({PREFIX + "exempt.principals": text}).excluded_principals == expected
-
-
-def test_principals_of_both_properties_are_excluded() -> None:
-    both = {"static.excluded.principal.name.list": "User:a;User:b", "exempt.principals": "User:b;User:CN=c,O=d"}
-    settings = Settings.from_properties({PREFIX + name: text for name, text in both.items()})
-    assert set(settings.excluded_principals) == {"a", "b", "CN=c,O=d"}
 
 
 def test_only_what_can_change_live_is_listed_as_live() -> None:
@@ -168,9 +132,7 @@ def test_one_prefix_names_all_topics_of_quotahost() -> None:
 
 
 @pytest.mark.parametrize("reader", [{"factor_source": "snapshots"}, {"tasks": "publish-volumes"}])
-def test_a_period_of_snapshots_above_half_of_validity_is_refused_with_what_would_be_right(
-    reader: dict[str, str],
-) -> None:
+def test_a_period_of_snapshots_above_half_of_validity_is_refused(reader: dict[str, str]) -> None:
     with pytest.raises(SettingsError) as caught:
         read(**reader, snapshots_period="31s", validity="1m")
     assert str(caught.value) == (
@@ -178,10 +140,7 @@ def test_a_period_of_snapshots_above_half_of_validity_is_refused_with_what_would
         f"its own brokers for silent; set at most 30 s, or {PREFIX}validity to at least 62 s"
     )
     assert read(**reader, snapshots_period="30s", validity="1m").snapshots_period == timedelta(seconds=30)
-
-
-def test_the_period_of_snapshots_is_of_no_concern_where_none_are_published_or_read() -> None:
-    assert read(factor_source="local", validity="1s").snapshots_period == timedelta(seconds=5)
+    assert read(factor_source="local", validity="1s").snapshots_period == timedelta(seconds=5), "of no concern there"
 
 
 @pytest.mark.parametrize("name", [*REMOVED])
@@ -199,20 +158,13 @@ def test_rules_are_taken_in_any_order_and_case_and_topics_may_have_dots() -> Non
     shadow = read(shadow=rules).shadow
     assert shadow == Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozenset({"static"}))
     assert shadow.names() == ["factor", "topic.Orders.eu-1", "supplier.static"]
-
-
-def test_all_topics_are_another_rule_than_single_ones() -> None:
     assert read(shadow="topics").shadow == Shadow(all_topics=True)
-
-
-def test_nothing_is_in_shadow_by_default_and_everything_by_all() -> None:
     assert read().shadow == Shadow()
     assert read(shadow="supplier.static, ALL").shadow is EVERYTHING
 
 
 def test_settings_are_described_in_full_with_where_they_come_from() -> None:
     rows = {row.property: row for row in describe(read(static_produce="10M", validity="PT5M"))}
-
     produce = rows[f"{PREFIX}static.produce"]
     assert (produce.value, produce.where) == ("10,000,000 bytes/s (10M)", "broker properties")
     assert rows[f"{PREFIX}validity"].value == "300 s"

@@ -17,28 +17,20 @@ def escaped(name: str) -> str:
     return "".join(f"\\{char}" for char in name)
 
 
-def test_the_example_of_kip_13_is_understood_with_its_quotation_marks_and_without() -> None:
-    expected = {"clientA": 4e6, "clientB": 10e6}
-    assert parse_rates("clientA:4M,clientB:10M") == expected
-    assert parse_rates('"clientA:4M,clientB:10M"') == expected
-
-
-def test_blanks_around_names_rates_and_entries_are_ignored() -> None:
-    assert parse_rates(" a b : 4M ,\tc:1Ki ") == {"a b": 4e6, "c": 1024}
-
-
-@pytest.mark.parametrize("text", ["", "  ", '""'])
-def test_an_empty_text_is_an_empty_list(text: str) -> None:
-    assert parse_rates(text) == {}
-
-
-def test_a_backslash_makes_colons_commas_blanks_and_itself_part_of_a_name() -> None:
-    text = r"ns\:app:4M,CN=a\,O=b:2M,back\\slash:1M,\ x\ :3M"
-    assert parse_rates(text) == {"ns:app": 4e6, "CN=a,O=b": 2e6, "back\\slash": 1e6, " x ": 3e6}
-
-
-def test_unlimited_is_none() -> None:
-    assert parse_rates("a:unlimited") == {"a": None}
+@pytest.mark.parametrize(
+    ("text", "rates"),
+    [
+        ("clientA:4M,clientB:10M", {"clientA": 4e6, "clientB": 10e6}),
+        ('"clientA:4M,clientB:10M"', {"clientA": 4e6, "clientB": 10e6}),  # as KIP-13 has its example
+        (" a b : 4M ,\tc:1Ki ", {"a b": 4e6, "c": 1024}),
+        (r"ns\:app:4M,CN=a\,O=b:2M,back\\slash:1M,\ x\ :3M",
+         {"ns:app": 4e6, "CN=a,O=b": 2e6, "back\\slash": 1e6, " x ": 3e6}),
+        ("a:unlimited", {"a": None}),
+        *((text, {}) for text in ("", "  ", '""')),
+    ],
+)  # fmt: skip
+def test_a_list_of_names_and_rates_is_understood(text: str, rates: dict[str, float | None]) -> None:
+    assert parse_rates(text) == rates
 
 
 @given(st.dictionaries(NAMES, RATES, max_size=5))

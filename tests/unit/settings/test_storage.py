@@ -9,7 +9,6 @@ from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.plugins.factor_sources.direct import Local
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings, describe
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.storage import Override, match
@@ -94,14 +93,13 @@ def test_an_override_alone_makes_the_broker_guard_its_disks() -> None:
     assert (given.factor_source, given.policy) == ("local", "limits")
 
 
-# ---- which volume is meant ----
-
-
 def test_a_volume_goes_by_its_name_or_any_log_directory_on_it() -> None:
     one, two, three = (Override(name, hard=bytes_used(5)) for name in ("/dev/sda", "/data/2/", "/data/3"))
     matched = match([one, two, three], ["/dev/sda", "/dev/sdb"], {"/data/2": "/dev/sdb", "/data/4": "/dev/sda"})
     assert matched.limits == {"/dev/sda": (None, bytes_used(5)), "/dev/sdb": (None, bytes_used(5))}
     assert matched.unmatched == ("/data/3",)
+    unknown = match([Override("/data/1", hard=bytes_used(5))], [], {"/data/1": ""})
+    assert (unknown.limits, unknown.unmatched) == ({}, ()), "a directory whose volume is not known now"
 
 
 def test_two_entries_for_one_volume_are_joined_and_the_first_that_sets_a_side_applies() -> None:
@@ -113,13 +111,6 @@ def test_two_entries_for_one_volume_are_joined_and_the_first_that_sets_a_side_ap
         "/data/1 is the volume /dev/sda, whose hard limit is set before: ConsumedBytes 5 bytes",
     )
 
-
-def test_a_log_directory_whose_volume_is_not_known_now_is_not_unmatched() -> None:
-    matched = match([Override("/data/1", hard=bytes_used(5))], [], {"/data/1": ""})
-    assert (matched.limits, matched.unmatched) == ({}, ())
-
-
-# ---- what the sources see ----
 
 DISKS = DiskState(
     (Volume("1", "/dev/sda", 100, 50), Volume("1", "/dev/sdb", 100, 50)),
@@ -157,18 +148,10 @@ def test_a_name_without_a_volume_is_logged_once(disks: list[DiskState], caplog: 
     given = context(broker(), volumes__period="1h", static__storage__overrides="/data/7 hard=5")
     monitor(given).look()
     monitor(given).close()
-    assert [r.getMessage() for r in caplog.records] == [
-        "static.storage.overrides: /data/7 is no volume or log directory"
-    ]
-
-
-def test_a_name_may_be_a_volume_that_is_hidden_while_a_directory_is_offline(
-    disks: list[DiskState], caplog: pytest.LogCaptureFixture
-) -> None:
     disks[0] = DiskState(DISKS.volumes[:1], ("/data/2: gone",), DISKS.places[:1])
-    given = context(broker(), volumes__period="1h", static__storage__overrides="/data/2 hard=5; /dev/sdb soft=4")
-    monitor(given).close()
-    assert caplog.records == []
+    hidden = context(broker(), volumes__period="1h", static__storage__overrides="/data/2 hard=5; /dev/sdb soft=4")
+    monitor(hidden).close()
+    assert caplog.messages == ["static.storage.overrides: /data/7 is no volume or log directory"]
 
 
 def test_two_real_directories_on_one_store_are_found(tmp_path: Path) -> None:
@@ -187,45 +170,31 @@ ZEROS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.proves("proposal-035.properties-new", "proposal-035.consumed-nothing")
+@pytest.mark.parametrize("side", ["soft", "hard"])
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("static__storage__{}", "0", r"static\.storage\.\w+=0: must be at least one byte, or none"),
+        *((SHARE, text, r"write 0\.05 or 5%") for text in ("-0.1", "-1", "1.1", "101%")),
+        (BYTES, "0.05", r"min-free-bytes=0\.05"),  # a share was meant
+    ],
+)
+def test_0_bytes_used_may_mean_always_or_never_and_a_share_is_from_0_to_1(
+    side: str, name: str, text: str, words: str
+) -> None:
+    with pytest.raises(SettingsError, match=words):
+        settings(**{name.format(side): text})
+
+
 @pytest.mark.proves("proposal-035.properties-new")
 @ZEROS
-def test_a_hard_limit_of_nothing_free_stops_producers_when_nothing_is_free(name: str, text: str) -> None:
-    hard = settings(**{name.format("hard"): text}).storage_hard
-    judge = policy(Limit(LimitType.MIN_FREE_PERCENTAGE, 50), hard)
+def test_a_limit_of_nothing_free_stops_or_slows_nobody_before_nothing_is_free(name: str, text: str) -> None:
+    given = settings(**{name.format(side): text for side in ("soft", "hard")})
+    judge = policy(Limit(LimitType.MIN_FREE_PERCENTAGE, 50), given.storage_hard)
     assert [judge.quota_factor(used(consumed, 20)) for consumed in (10, 15, 19, 20, 21)] == [1, 0.5, 0.1, 0, 0]
-
-
-@ZEROS
-def test_a_soft_limit_of_nothing_free_slows_nobody_before_nothing_is_free(name: str, text: str) -> None:
-    soft = settings(**{name.format("soft"): text}).storage_soft
-    judge = policy(soft)
-    assert [judge.quota_factor(used(consumed, 20)) for consumed in (0, 19, 20)] == [1, 1, 0]
-
-
-def test_an_override_may_leave_nothing_free_too() -> None:
-    text = "/d soft.min-free-percent=0.0 hard.min-free-bytes=0"
-    (override,) = settings(static__storage__overrides=text).static.storage.overrides
-    assert override.soft == Limit(LimitType.MIN_FREE_PERCENTAGE, 0.0)
-    found = byte_limits(used(0, 20), override.soft, override.hard)
-    assert found is not None
-    assert (found.soft, found.hard, found.contradict) == (20, 20, False)
-
-
-@pytest.mark.proves("proposal-035.consumed-nothing")
-@pytest.mark.parametrize("side", ["soft", "hard"])
-def test_0_bytes_used_is_refused_since_it_may_mean_always_or_never(side: str) -> None:
-    with pytest.raises(SettingsError, match=r"static\.storage\.\w+=0: must be at least one byte, or none"):
-        settings(**{f"static__storage__{side}": "0"})
-
-
-@pytest.mark.proves("proposal-035.properties-new")
-@pytest.mark.parametrize("text", ["-0.1", "-1", "1.1", "101%"])
-def test_a_share_is_from_0_to_1(text: str) -> None:
-    with pytest.raises(SettingsError, match=r"write 0\.05 or 5%"):
-        settings(static__storage__hard__min_free_percent=text)
-
-
-@pytest.mark.parametrize("side", ["soft", "hard"])
-def test_a_part_of_a_byte_is_refused_since_a_share_was_meant(side: str) -> None:
-    with pytest.raises(SettingsError, match=r"min-free-bytes=0\.05"):
-        settings(**{f"static__storage__{side}__min_free_bytes": "0.05"})
+    assert [policy(given.storage_soft).quota_factor(used(consumed, 20)) for consumed in (0, 19, 20)] == [1, 1, 0]
+    kind = name.rpartition("__")[2].replace("_", "-")
+    override = f"/d soft.{kind}={text} hard.{kind}={text}"
+    (made,) = settings(static__storage__overrides=override).static.storage.overrides
+    assert (made.soft, made.hard) == (given.storage_soft, given.storage_hard), "an override may leave nothing free too"

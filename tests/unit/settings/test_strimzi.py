@@ -2,7 +2,6 @@
 
 import logging
 import traceback
-from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,30 +18,16 @@ from quotahost.cli.main import app
 from quotahost.model import Client, Limit, LimitType, State
 from quotahost.settings.broker import Settings, describe, live_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.strimzi import PROPERTIES, Note, Translation, table, translate
+from quotahost.settings.strimzi import PROPERTIES, Note, table, translate
 from tests.fakes.shim import FakeShim
 
 BYTES = "static.storage.per.volume.limit.min.available.bytes"
-
-
 RATIO = "static.storage.per.volume.limit.min.available.ratio"
-
-
 INTERVAL = "static.storage.check-interval"
-
-
 FALLBACK = "static.throttle.factor.fallback"
-
-
 VALIDITY = "static.throttle.factor.validity.duration"
-
-
 ADMIN = "static.kafka.admin."
-
-
 BOOTSTRAP = {f"{ADMIN}bootstrap.servers": "localhost:9092"}
-
-
 SECRET = "S3CR3T-hunter2"
 
 
@@ -144,39 +129,23 @@ def test_a_limit_of_nothing_is_reached_when_a_volume_is_full_and_not_before(limi
         (VALIDITY, "PT0S", "PT5M"),
     ],
 )
-def test_the_error_of_a_wrong_value_has_the_name_and_value_that_the_operator_wrote(
-    name: str, text: str, words: str
-) -> None:
+def test_an_error_has_the_name_and_value_that_the_operator_wrote(name: str, text: str, words: str) -> None:
     message = refused({BYTES: "1", name: text} if name != RATIO else {name: text})
     assert message.startswith(f"{PREFIX}{name}={text or repr('')}: ")
     assert words in message
     assert "\n" not in message
 
 
-def test_one_error_lists_problems_with_strimzi_s_names_and_with_ours() -> None:
-    message = refused({INTERVAL: "x", FALLBACK: "y", "shadow": "z", BYTES: "1"})
-    assert message.startswith("3 problems:")
-
-
-def test_both_limits_are_an_error_as_there() -> None:
-    message = refused({BYTES: "1", RATIO: "0.1"})
-    assert PREFIX + BYTES in message
-    assert PREFIX + RATIO in message
-
-
 @pytest.mark.parametrize("text", ["0", "-1"])
-def test_an_interval_of_nothing_turns_protection_off(text: str) -> None:
-    settings = read({INTERVAL: text, BYTES: "1"})
-    assert (settings.factor_source, settings.policy, settings.plugin) == (None, None, {})
-    assert settings.fallback_action is State.OPEN
-    (warning,) = warnings({INTERVAL: text, BYTES: "1"})
-    assert "disks are not protected" in warning
+def test_an_interval_of_nothing_turns_protection_off_in_both_eras(text: str) -> None:
+    for file in ({BYTES: "1"}, OF_0_2, OF_0_4):
+        settings = read(file | {INTERVAL: text})
+        assert (settings.factor_source, settings.policy, settings.plugin) == (None, None, {})
+        assert settings.fallback_action is State.OPEN
+        (warning,) = warnings(file | {INTERVAL: text})
+        assert "disks are not protected" in warning
     assert warnings({INTERVAL: text}) == [], "without a limit nothing was protected there either"
-
-
-@pytest.mark.parametrize("text", ["1", "60", "2147483647"])
-def test_any_interval_above_is_that_of_log_dirs(text: str) -> None:
-    assert read({INTERVAL: text, BYTES: "1"}).plugin == {"log-dirs": {"interval": f"{text}s"}}
+    read({INTERVAL: text, "factor.source": ""})
 
 
 def test_where_another_source_looks_at_the_disks_a_note_says_that_the_interval_is_not_used() -> None:
@@ -205,9 +174,16 @@ def test_their_fallback_factor_is_open_or_pause(text: str, action: State, warns:
 
 def test_a_property_that_strimzi_s_file_leaves_out_has_strimzi_s_default() -> None:
     settings = read({BYTES: "1"})
-    assert settings.fallback_action is State.OPEN
-    assert settings.validity == timedelta(minutes=5)
     assert settings.plugin == {"log-dirs": {"interval": "60s"}}
+    assert read(OF_0_4).plugin == {"log-dirs": {"interval": "5s"}}
+    for file in (settings, read(OF_0_4)):
+        assert (file.factor_source, file.fallback_action, file.validity) == (
+            "log-dirs",
+            State.OPEN,
+            timedelta(minutes=5),
+        )
+    assert (read(BOOTSTRAP).factor_source, read(BOOTSTRAP).validity) == (None, timedelta(minutes=1)), "without a limit"
+    assert warnings(BOOTSTRAP) == []
     (warning,) = warnings({BYTES: "1"})
     assert "fallback.action=OPEN" in warning
     assert "weaker than PAUSE" in warning
@@ -220,12 +196,6 @@ def test_a_property_of_ours_comes_before_strimzi_s_default() -> None:
     assert settings.validity == timedelta(seconds=30)
     assert settings.plugin == {"log-dirs": {"interval": "5s"}}
     assert warnings(file) == []
-
-
-def test_without_a_limit_of_theirs_no_disk_is_looked_at() -> None:
-    settings = read({**BOOTSTRAP, "static.produce": "1000000"})
-    assert (settings.factor_source, settings.validity) == (None, timedelta(minutes=1))
-    assert warnings(BOOTSTRAP) == []
 
 
 @pytest.mark.parametrize(
@@ -245,39 +215,30 @@ def test_without_a_limit_of_theirs_no_disk_is_looked_at() -> None:
         {BYTES: "10000", "static.storage.hard.min-free-bytes": "10K"},
     ],
 )
-def test_a_name_of_theirs_beside_one_of_ours_for_the_same_thing_is_refused_and_both_are_named(
-    properties: dict[str, str],
-) -> None:
+def test_a_name_of_theirs_beside_one_of_ours_is_refused_and_both_are_named(properties: dict[str, str]) -> None:
     message = refused(properties)
     theirs, ours, *_ = properties
     assert f"{PREFIX}{theirs}={properties[theirs]}: " in message
     assert f"{PREFIX}{ours}={properties[ours]}" in message
     assert "keep one" in message
     assert "\n" not in message
+    read({BYTES: "10000", "static.storage.hard": "none"})  # "none" contradicts nothing
+    both = refused({BYTES: "1", RATIO: "0.1"})
+    assert (PREFIX + BYTES in both, PREFIX + RATIO in both) == (True, True), "as there"
 
 
 @pytest.mark.parametrize(
-    "properties", [{BYTES: "10000", "static.storage.hard": "none"}, {INTERVAL: "0", "factor.source": ""}]
-)
-def test_a_property_of_ours_that_says_none_contradicts_nothing(properties: dict[str, str]) -> None:
-    read(properties)
-
-
-@pytest.mark.parametrize(
-    ("name", "like"),
+    ("name", "words"),
     [
-        ("static.storage.check-intervall", INTERVAL),
-        ("static.storage.per.volume.limit.min.available.byte", BYTES),
-        ("static.throttle.factor.fallbak", FALLBACK),
+        ("static.storage.check-intervall", f"unknown property; did you mean {PREFIX}{INTERVAL}?"),
+        ("static.storage.per.volume.limit.min.available.byte", f"unknown property; did you mean {PREFIX}{BYTES}?"),
+        ("static.throttle.factor.fallbak", f"unknown property; did you mean {PREFIX}{FALLBACK}?"),
+        ("static.kafka.admin", f"is incomplete; write {PREFIX}{ADMIN}NAME"),
+        ("static.kafka.admin.", f"is incomplete; write {PREFIX}{ADMIN}NAME"),
     ],
 )
-def test_the_error_of_an_unknown_name_suggests_strimzi_s(name: str, like: str) -> None:
-    assert refused({name: "1"}) == f"{PREFIX}{name}: unknown property; did you mean {PREFIX}{like}?"
-
-
-@pytest.mark.parametrize("name", ["static.kafka.admin", "static.kafka.admin."])
-def test_their_client_s_family_without_a_setting_s_name_is_refused(name: str) -> None:
-    assert refused({name: SECRET}).startswith(f"{PREFIX}{name}: is incomplete; write {PREFIX}{ADMIN}NAME")
+def test_the_error_of_an_unknown_name_suggests_strimzi_s(name: str, words: str) -> None:
+    assert refused({name: SECRET}).startswith(f"{PREFIX}{name}: {words}")
 
 
 SOFT, HARD = "static.storage.soft", "static.storage.hard"
@@ -305,13 +266,6 @@ def test_a_file_of_0_2_follows_proposal_035_and_looks_at_its_own_disks() -> None
     assert warnings(OF_0_2) == []
     assert any("fallback.action=PAUSE" in note and "proposal 035" in note for note in notes(OF_0_2))
     assert f"{INTERVAL}=5 is not used: factor.source is local" in notes(OF_0_2)
-
-
-def test_a_file_of_0_4_keeps_the_fallback_of_0_4() -> None:
-    settings = read(OF_0_4)
-    assert settings.factor_source == "log-dirs"
-    assert settings.fallback_action is State.OPEN
-    assert settings.validity == timedelta(minutes=5)
 
 
 LIMITS = [
@@ -344,13 +298,6 @@ def test_a_fallback_that_the_file_states_is_the_one(stated: dict[str, str], acti
     assert read({**OF_0_4, FALLBACK: "0.0"}).fallback_action is State.PAUSE
 
 
-def test_an_interval_of_0_turns_protection_off_in_both_eras() -> None:
-    for file in (OF_0_2, OF_0_4):
-        off = {**file, INTERVAL: "0"}
-        assert read(off).factor_source is None
-        assert any("disks are not protected" in warning for warning in warnings(off))
-
-
 def test_the_host_logs_each_note_once_and_again_only_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
     shim = FakeShim(given={"static.produce": "1000", INTERVAL: "60", VALIDITY: "PT5M", **BOOTSTRAP})
     shim.reconfigure(**{VALIDITY: "PT6M"})
@@ -367,21 +314,6 @@ def test_the_host_logs_each_note_once_and_again_only_when_it_changes(caplog: pyt
     assert shim.configured.validity == timedelta(minutes=6)
 
 
-def test_a_start_and_each_live_change_translate_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    translated: list[str] = []
-
-    def counted(properties: Mapping[str, str]) -> Translation:
-        translated.append(properties[PREFIX + VALIDITY])
-        return translate(properties)
-
-    monkeypatch.setattr("quotahost.settings.broker.translate", counted)
-    shim = FakeShim(given={VALIDITY: "PT5M"})
-    shim.reconfigure(**{VALIDITY: "PT6M"})
-    shim.idle()
-    Host(shim).run()
-    assert translated == ["PT5M", "PT6M"]
-
-
 def test_a_live_change_to_a_wrong_value_is_refused_by_their_name() -> None:
     shim = FakeShim(given={VALIDITY: "PT5M", **BOOTSTRAP})
     shim.validate("1", **{VALIDITY: "soon"})
@@ -392,11 +324,6 @@ def test_a_live_change_to_a_wrong_value_is_refused_by_their_name() -> None:
     assert PREFIX + VALIDITY in shim.live
     assert PREFIX + BYTES in shim.live
     assert f"{PREFIX}static.kafka.clientIdPrefix" not in shim.live
-
-
-def test_the_note_of_a_rate_names_our_scope() -> None:
-    (note, _) = notes({"static.produce": "1000", "static.scope": "user", **BOOTSTRAP})
-    assert note.endswith("for each user (static.scope)")
 
 
 def test_doctor_shows_what_each_means_here_and_where_ours_come_from(tmp_path: Path) -> None:
@@ -414,14 +341,13 @@ def test_doctor_shows_what_each_means_here_and_where_ours_come_from(tmp_path: Pa
     assert row.split()[1] == "***"
 
 
-def test_a_value_that_would_break_the_log_line_is_escaped() -> None:
-    file = {"static.produce": "1\nERROR forged", f"{ADMIN}x\nERROR forged": "1", **BOOTSTRAP}
-    assert not any("\n" in note for note in notes(file))
-
-
-def test_the_table_has_every_name_of_theirs_once() -> None:
+def test_the_table_has_every_name_of_theirs_once_and_notes_are_lines_that_name_our_scope() -> None:
     lines = table().splitlines()[2:]
     assert [line.split("`")[1] for line in lines] == [line.name for line in PROPERTIES]
+    forged = {"static.produce": "1\nERROR forged", f"{ADMIN}x\nERROR forged": "1", **BOOTSTRAP}
+    assert not any("\n" in note for note in notes(forged))
+    (note, _) = notes({"static.produce": "1000", "static.scope": "user", **BOOTSTRAP})
+    assert note.endswith("for each user (static.scope)")
     assert {INTERVAL, BYTES, RATIO, FALLBACK, VALIDITY, f"{ADMIN}*"} <= {line.name for line in PROPERTIES}
     assert {row.removeprefix(PREFIX) for row in live_properties(read({}))} >= {INTERVAL, BYTES, RATIO}
 
@@ -440,16 +366,14 @@ def test_their_client_is_translated_and_is_the_plugins_client() -> None:
     }
 
 
-def test_without_their_client_s_address_it_is_this_broker_s() -> None:
-    assert client_config({f"{ADMIN}security.protocol": "SSL"})["bootstrap.servers"] == "127.0.0.1:1"
-
-
 def test_our_own_client_wins_over_theirs_as_a_whole_or_setting_by_setting() -> None:
     theirs = {**BOOTSTRAP, f"{ADMIN}security.protocol": "SSL"}
     ours = client_config({**theirs, "kafka.bootstrap.servers": "other:1"})
     assert ours == {"bootstrap.servers": "other:1", "client.id": "quotahost-1"}
     assert any("is not used" in note for note in notes({**theirs, "kafka.bootstrap.servers": "other:1"}))
     assert client_config({**theirs, "kafka.security.protocol": "PLAINTEXT"})["security.protocol"] == "PLAINTEXT"
+    addressless = client_config({f"{ADMIN}security.protocol": "SSL"})
+    assert addressless["bootstrap.servers"] == "127.0.0.1:1", "without an address of theirs it is this broker's"
 
 
 @pytest.mark.parametrize(
@@ -477,20 +401,10 @@ SECRETS = {
 
 
 WHOLE = st.integers(0, 2**63 - 1).map(str)
-
-
 SHARE = st.floats(0, 1).map(repr) | st.sampled_from(["0", "1", "1.0d", ".5", "5E-2"])
-
-
 SECONDS = st.integers(-5, 2**31 - 1).map(str)
-
-
 DURATION = st.builds("P{}DT{}H{}M{}S".format, st.integers(0, 99), *[st.integers(1, 59)] * 3) | st.just("PT5M")
-
-
 RATE = st.floats(1e-3, 1e300).map(repr) | st.integers(1, 2**40).map(str)
-
-
 FILES = st.fixed_dictionaries(
     {f"{ADMIN}bootstrap.servers": st.just("localhost:9092")},
     optional={
@@ -505,8 +419,6 @@ FILES = st.fixed_dictionaries(
         "static.kafka.clientIdPrefix": st.text(max_size=5),
     },
 )
-
-
 ANY_LIMIT: st.SearchStrategy[dict[str, str]] = st.one_of(
     st.just({}), WHOLE.map(lambda text: {BYTES: text}), SHARE.map(lambda text: {RATIO: text})
 )

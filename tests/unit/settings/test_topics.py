@@ -26,9 +26,8 @@ def refused(**given: str) -> str:
 
 
 def test_without_a_total_there_are_no_topic_quotas() -> None:
-    topics = read().topics
-    assert (topics.total, topics.thresholds, topics.reject_error) == (None, (), "NOT_ENOUGH_REPLICAS")
-    assert read(total="unlimited").topics.total is None
+    for topics in (read().topics, read(total="unlimited").topics):
+        assert (topics.total, topics.thresholds, topics.reject_error) == (None, (), "NOT_ENOUGH_REPLICAS")
 
 
 @pytest.mark.proves("v1.topic-threshold")
@@ -37,6 +36,7 @@ def test_thresholds_are_read_with_dots_in_names_and_units_and_shown_in_full() ->
     assert settings.topics.total == 100_000_000
     assert settings.topics.thresholds == (("important.v1", 50_000_000), ("other_2-x", 5120))
     assert settings.topics.reject_error == "POLICY_VIOLATION"
+    assert read(total="10M", own="__mine:1M").topics.thresholds == (("__mine", 1_000_000),), "it only looks internal"
     shown = {row.property: row.value for row in describe(settings)}
     assert shown[PREFIX + OWN] == "important.v1: 50,000,000 bytes/s, other_2-x: 5,120 bytes/s"
 
@@ -57,10 +57,6 @@ def test_by_default_kafkas_and_quotahosts_own_topics_are_spared_by_their_whole_n
     assert all("*" not in name for name in spared)
     assert read(spared="a, b,a").topics.spared == ("a", "b")
     assert read(spared="").topics.spared == ()
-
-
-def test_a_topic_that_only_looks_internal_may_have_a_threshold() -> None:
-    assert read(total="10M", own="__mine:1M").topics.thresholds == (("__mine", 1_000_000),)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import timedelta
 from fractions import Fraction
 from importlib.metadata import EntryPoint
@@ -97,20 +98,6 @@ def test_a_sound_supplier_passes_by_class_name_or_entry_point(entry: Any) -> Non
     check_supplier(entry, given, reconfigured={"static.produce": "2M"})
 
 
-def test_a_supplier_that_announces_what_client_quotas_change_passes() -> None:
-    check_supplier(ClientQuotas, name="client-quotas")
-
-
-def test_a_sound_factor_source_passes() -> None:
-    check_factor_source(
-        Fixed, {"plugin.fixed.factor": "0.5"}, reconfigured={"client.quota.callback.plugin.fixed.factor": "0"}
-    )
-
-
-def test_a_sound_policy_passes() -> None:
-    check_policy(policy(lambda v: min(1.0, max(0.0, 1 - v.consumed / v.capacity))))
-
-
 def test_a_sound_task_passes_and_runs_on_one_thread_of_its_own() -> None:
     ran: list[threading.Thread] = []
 
@@ -194,14 +181,6 @@ def test_a_wrong_answer_is_caught(quota: QuotaFunction, words: str, number: int)
         check_supplier(supplier(quota))
 
 
-def test_a_supplier_that_hangs_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeHost, "patience", 1.0)
-    with pytest.raises(
-        AssertionError, match=r"quota\(\) for principal 'alice'.* did not return within 1 s \(contract 3"
-    ):
-        check_supplier(supplier(lambda *_: threading.Event().wait()))
-
-
 def test_an_answer_that_is_wrong_for_one_client_only_is_caught() -> None:
     def quota(plugin: Any, client: Client, quota_type: QuotaType) -> Any:
         return 0 if client == Client("carol", "batch") else None
@@ -228,50 +207,48 @@ class Listening:
             self.context.answers_changed(*self.announces)
 
 
-@pytest.mark.parametrize("announces", [(), ("alice",), ("alice", None)])
-def test_a_change_that_is_announced_for_those_concerned_passes(
-    monkeypatch: pytest.MonkeyPatch, announces: tuple[str | None, ...]
+@pytest.mark.parametrize(
+    ("announces", "problem"),
+    [
+        *((enough, "") for enough in ((), ("alice",), ("alice", None))),
+        *((not_enough, r"after client_quota_changed\(\).*contract 10")
+          for not_enough in (None, ("bob",), ("alice", "other"))),
+        ((Client("alice", "app"),), r"takes names or None.*contract 9"),
+    ],
+)  # fmt: skip
+def test_a_change_must_be_announced_for_those_concerned(
+    monkeypatch: pytest.MonkeyPatch, announces: tuple[Any, ...] | None, problem: str
 ) -> None:
     monkeypatch.setattr(Listening, "announces", announces)
-    check_supplier(Listening)
-
-
-@pytest.mark.parametrize("announces", [None, ("bob",), ("alice", "other")])
-def test_a_change_that_is_not_announced_for_those_concerned_is_caught(
-    monkeypatch: pytest.MonkeyPatch, announces: tuple[str | None, ...] | None
-) -> None:
-    monkeypatch.setattr(Listening, "announces", announces)
-    with pytest.raises(AssertionError, match=r"after client_quota_changed\(\).*contract 10"):
+    with pytest.raises(AssertionError, match=problem) if problem else nullcontext():
         check_supplier(Listening)
 
 
-def test_an_announcement_of_something_else_than_names_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Listening, "announces", (Client("alice", "app"),))
-    with pytest.raises(AssertionError, match=r"takes names or None.*contract 9"):
-        check_supplier(Listening)
+def ticking(plugin: Any) -> None:
+    plugin.calls += 1
 
 
-@pytest.mark.parametrize("method", ["client_quota_changed", "cluster_changed", "tick", "reconfigure"])
-def test_a_listener_that_raises_is_caught(method: str) -> None:
-    broken = supplier(nothing, **{method: raising(LookupError("gone"))})
-    with pytest.raises(AssertionError, match=rf"{method}\(\) raised LookupError: gone \(contract 5"):
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        *((supplier(nothing, **{method: raising(LookupError("gone"))}),
+           rf"{method}\(\) raised LookupError: gone \(contract 5")
+          for method in ("client_quota_changed", "cluster_changed", "tick", "reconfigure")),
+        (supplier(lambda plugin, *_: Quota(1.0 + plugin.calls), tick=ticking), r"after tick\(\).*contract 10"),
+        (supplier(nothing, close=raising(OSError("busy"))), r"close\(\) raised OSError.*contract 7"),
+        (supplier(lambda *_: threading.Event().wait()),
+         r"quota\(\) for principal 'alice'.* did not return within 1 s \(contract 3"),
+    ],
+)  # fmt: skip
+def test_a_listener_a_tick_or_a_close_that_fails_and_a_call_that_hangs_are_caught(
+    monkeypatch: pytest.MonkeyPatch, broken: type, words: str
+) -> None:
+    monkeypatch.setattr(FakeHost, "patience", 1.0)
+    with pytest.raises(AssertionError, match=words):
         check_supplier(broken)
 
 
-def test_a_change_by_the_time_alone_must_be_announced() -> None:
-    def tick(plugin: Any) -> None:
-        plugin.calls += 1
-
-    with pytest.raises(AssertionError, match=r"after tick\(\).*contract 10"):
-        check_supplier(supplier(lambda plugin, *_: Quota(1.0 + plugin.calls), tick=tick))
-
-
 # ---- the end -------------------------------------------------------------------------------------
-
-
-def test_a_close_that_fails_is_caught() -> None:
-    with pytest.raises(AssertionError, match=r"close\(\) raised OSError.*contract 7"):
-        check_supplier(supplier(nothing, close=raising(OSError("busy"))))
 
 
 def test_a_thread_left_behind_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,14 +263,6 @@ def test_a_thread_left_behind_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
             check_supplier(supplier(nothing, __init__=init))
     finally:
         stop.set()
-
-
-def test_a_plugin_that_ends_its_thread_in_close_passes() -> None:
-    def init(self: Any, context: Context) -> None:
-        self.stop = threading.Event()
-        threading.Thread(target=self.stop.wait, daemon=True).start()
-
-    check_supplier(supplier(nothing, __init__=init, close=lambda self: self.stop.set()))
 
 
 # ---- factor sources, policies, tasks -------------------------------------------------------------
@@ -329,10 +298,6 @@ def test_a_wrong_factor_source_is_caught(read: Callable[[Any], Any], words: str,
 def test_a_wrong_factor_source_for_quota_types_is_caught(types: Any, answer: Any, words: str) -> None:
     with pytest.raises(AssertionError, match=rf"{words}.*contract 14"):
         check_factor_source(source(lambda self: answer, quota_types=types))
-
-
-def test_a_sound_factor_source_for_quota_types_passes() -> None:
-    check_factor_source(source(lambda self: 0.5, quota_types=(QuotaType.PRODUCE,)))
 
 
 @pytest.mark.proves("proposal-035.factor-alone")

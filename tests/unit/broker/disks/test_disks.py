@@ -51,28 +51,16 @@ def test_a_directory_that_is_missing_is_offline_and_the_others_count(tmp_path: P
     assert found.offline == (f"{tmp_path / 'none'}: No such file or directory",)
 
 
+@pytest.mark.parametrize("call", ["scandir", "statvfs"])
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EIO, errno.ESTALE])
-def test_a_directory_that_can_not_be_listed_is_offline_though_stat_still_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+def test_a_directory_that_can_not_be_listed_or_measured_is_offline_though_stat_still_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int
 ) -> None:
     def refuse(path: str) -> None:
         raise OSError(code, os.strerror(code), path)
 
-    monkeypatch.setattr(os, "scandir", refuse)
+    monkeypatch.setattr(os, call, refuse)
     assert read_disks("1", [str(tmp_path)]) == DiskState((), (f"{tmp_path}: {os.strerror(code)}",))
-
-
-def test_a_file_store_whose_size_can_not_be_read_is_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: str) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
-
-    monkeypatch.setattr(os, "statvfs", refuse)
-    assert read_disks("1", [str(tmp_path)]) == DiskState((), (f"{tmp_path}: {os.strerror(errno.EIO)}",))
-
-
-def test_a_directory_that_kafka_marked_offline_is_offline_though_it_can_be_read(tmp_path: Path) -> None:
-    found = read_disks("1", [str(tmp_path)], marked_offline=[str(tmp_path)])
-    assert found == DiskState((), (f"{tmp_path}: taken offline by Kafka",))
 
 
 MOUNTS = """\
@@ -92,9 +80,7 @@ def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **stores: int) -> dic
     return {directory: names[device] for directory, device in stores.items()}
 
 
-def test_a_volume_has_its_devices_name_or_where_that_is_ambiguous_its_mount_point(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_volume_has_its_devices_name_or_its_mount_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     devices = {"a": (8, 1), "b": (8, 17), "c": (0, 40), "d": (0, 41), "e": (0, 42), "f": (9, 9)}
     found = named(tmp_path, monkeypatch, **{name: os.makedev(*at) for name, at in devices.items()})
     assert found == {
@@ -102,14 +88,9 @@ def test_a_volume_has_its_devices_name_or_where_that_is_ambiguous_its_mount_poin
     }  # fmt: skip
 
 
-def test_where_mounts_are_not_known_a_volume_has_its_directorys_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_mounts_a_volume_has_its_directorys_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disks, "_MOUNTS", tmp_path / "none")
     assert [volume.name for volume in read_disks("1", [str(tmp_path)]).volumes] == [str(tmp_path)]
-
-
-# ---- the monitor, and the source that reports it ----
 
 
 class Disk:
@@ -175,11 +156,6 @@ def test_local_reports_the_disks_and_the_same_object_while_nothing_changes(disk:
     assert source.read().volumes[0].consumed == 11
 
 
-def test_offline_directories_are_unknown(disk: Disk, local: Make) -> None:
-    disk.answer = DiskState((), ("/d: Input/output error",))
-    assert local().read().unknown == ("broker 1, log dir /d: Input/output error",)
-
-
 def test_a_disk_that_hangs_blocks_nobody_and_is_unknown_after_validity(disk: Disk, local: Make) -> None:
     clock = Clock()
     source = local(clock=clock)
@@ -228,9 +204,7 @@ def test_a_period_and_limits_that_change_live_are_those_of_the_next_look(disk: D
     monitor(given).close()
 
 
-def test_an_unforeseen_failure_is_logged_once_and_the_monitor_goes_on(
-    disk: Disk, local: Make, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unforeseen_failure_is_logged_once(disk: Disk, local: Make, caplog: pytest.LogCaptureFixture) -> None:
     source = local()
     disk.answer = RuntimeError("unforeseen")
     disk.looked_again()
@@ -253,9 +227,7 @@ def test_the_numbers_of_the_volumes_are_shown_and_those_of_gone_ones_forgotten(d
     assert broker.number("LogDirs", "Offline") == 1
 
 
-def test_the_monitor_asks_at_each_look_for_the_directories_that_kafka_marked_offline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_look_asks_what_kafka_has_taken_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broker = FakeBroker({"log.dirs": str(tmp_path)})
     disks = monitor(context(broker, volumes__period="2ms"))
     assert len(disks.known().volumes) == 1

@@ -47,9 +47,7 @@ def looks_at(directory: Path, clock: Clock | None = None) -> DiskMonitor:
     return DiskMonitor(broker, broker, 1, settings, clock or Clock())
 
 
-def test_a_volume_without_free_inodes_is_full_however_many_bytes_are_free(
-    mount: Mount, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_volume_without_free_inodes_is_full(mount: Mount, caplog: pytest.LogCaptureFixture) -> None:
     place = mount("-t", "tmpfs", "-o", "size=1m,nr_inodes=20", "tmpfs")
     monitor = looks_at(place)
     monitor.look()
@@ -129,21 +127,19 @@ def test_reading_changes_nothing_and_takes_any_directory(tmp_path: Path) -> None
     for name in ("a", "new"):
         (tmp_path / name).mkdir()
     meta = formatted(tmp_path / "a") / "meta.properties"
-    before = meta.stat()
+
+    def state() -> tuple[int, ...]:
+        found = meta.stat()
+        return found.st_mtime_ns, found.st_ctime_ns, found.st_size
+
+    before = state()
     found = unreadable([str(tmp_path / name) for name in ("a", "new", "none", "with\0nul")])
     assert found == {str(tmp_path / "with\0nul"): "embedded null byte"}
-    after = meta.stat()
-    assert (after.st_mtime_ns, after.st_ctime_ns, after.st_size) == (
-        before.st_mtime_ns,
-        before.st_ctime_ns,
-        before.st_size,
-    )
+    assert state() == before
     assert [each.name for each in (tmp_path / "a").iterdir()] == ["meta.properties"]
 
 
-def test_where_direct_reads_are_unknown_the_page_is_dropped_and_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_direct_reads_the_page_is_dropped_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
     real = os.open
 
@@ -158,10 +154,8 @@ def test_where_direct_reads_are_unknown_the_page_is_dropped_and_read(
     assert tried == [os.O_DIRECT, 0]
 
 
-def test_a_failed_read_holds_until_the_next_which_comes_seconds_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock, monitor, reads = Clock(), looks_at(tmp_path), list[list[str]]()
+def test_a_failed_read_holds_until_the_next_one_seconds_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, reads = Clock(), list[list[str]]()
     monitor = looks_at(tmp_path, clock)
     fails = {str(tmp_path): "Input/output error"}
 

@@ -44,19 +44,14 @@ def made(directory: Path, *names: str) -> str:
         ("b\udcff-0", None),  # a name that is no UTF-8
     ],
 )
-def test_a_directory_named_as_a_replica_tells_its_topic_and_nothing_else_does(
-    tmp_path: Path, name: str, topic: str | None
-) -> None:
+def test_only_a_directory_named_as_a_replica_tells_its_topic(tmp_path: Path, name: str, topic: str | None) -> None:
     assert topics([made(tmp_path, name)]) == frozenset([topic] if topic else ())
 
 
-def test_partitions_and_log_directories_of_one_volume_make_one_set(tmp_path: Path) -> None:
+def test_the_directories_of_one_volume_make_one_set_and_one_that_is_gone_stands_for_all_topics(tmp_path: Path) -> None:
     one, other = made(tmp_path / "1", "a-0", "a-1"), made(tmp_path / "2", "a-2", "b-0")
     assert topics([one, other]) == frozenset("ab")
-
-
-def test_a_directory_that_is_gone_stands_for_all_topics(tmp_path: Path) -> None:
-    assert topics([made(tmp_path / "1", "a-0"), str(tmp_path / "2")]) is None
+    assert topics([one, str(tmp_path / "3")]) is None
 
 
 def test_more_topics_than_are_listed_stand_for_all(tmp_path: Path) -> None:
@@ -77,47 +72,29 @@ def test_a_directory_without_end_is_not_read_to_its_end(tmp_path: Path, monkeypa
 def test_a_look_lists_topics_above_the_soft_limit_only_and_once_a_second(tmp_path: Path) -> None:
     clock, directory = Clock(), made(tmp_path, "a-0")
     (volume,) = file_stores.read_disks("1", [directory]).volumes
-    below, above = {"static__storage__soft": str(volume.capacity)}, {"static__storage__soft": "1"}
-    in_force = [settings(**below)]
-    broker = FakeBroker({"log.dirs": directory})
+    in_force, broker = [settings()], FakeBroker({"log.dirs": directory})
     monitor = DiskMonitor(broker, broker, 1, lambda: in_force[0], clock)
 
-    def seen() -> frozenset[str] | None:
+    def seen(**limit: int) -> frozenset[str] | None:
+        in_force[0] = settings(**{f"static__storage__{side}": str(level) for side, level in limit.items()})
         monitor.look()
         (volume,) = monitor.known().volumes
         return volume.topics
 
-    assert seen() is None
-    in_force[0] = settings(**above)
-    assert seen() == frozenset("a")
+    assert seen(soft=volume.capacity) is None
+    assert seen(soft=1) == frozenset("a")
     made(tmp_path, "b-0")
     clock.now += LIST_EVERY / 2
-    assert seen() == frozenset("a")
+    assert seen(soft=1) == frozenset("a")
     clock.now += LIST_EVERY / 2
-    assert seen() == frozenset("ab")
-    in_force[0] = settings(**below)
-    assert seen() is None
+    assert seen(soft=1) == frozenset("ab")
+    assert seen(soft=volume.capacity) is None
+    # Close to a hard limit alone they are listed, too: or a PAUSE that holds below it would be for all clients.
+    assert seen(hard=volume.consumed * 102 // 100) == frozenset("ab")
+    assert seen(hard=volume.consumed * 110 // 100) is None
 
 
-def test_a_hard_limit_alone_keeps_its_topics_while_its_pause_may_hold(tmp_path: Path) -> None:
-    # Without them a PAUSE that holds below the limit (pause.resume.free-share) would be for all clients.
-    directory = made(tmp_path, "a-0")
-    (volume,) = file_stores.read_disks("1", [directory]).volumes
-
-    def seen(hard: int) -> frozenset[str] | None:
-        broker = FakeBroker({"log.dirs": directory})
-        monitor = DiskMonitor(broker, broker, 1, lambda: settings(static__storage__hard=str(hard)), Clock())
-        monitor.look()
-        (volume,) = monitor.known().volumes
-        return volume.topics
-
-    assert seen(volume.consumed * 102 // 100) == frozenset("a")
-    assert seen(volume.consumed * 110 // 100) is None
-
-
-def test_a_slow_listing_makes_the_numbers_no_younger_than_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_listing_makes_the_numbers_no_younger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, directory = Clock(), made(tmp_path, "a-0")
 
     def slow(_: object) -> frozenset[str]:

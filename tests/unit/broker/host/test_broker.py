@@ -105,9 +105,7 @@ def look(shim: Asked) -> Iterator[ClusterWatch]:
     made.close()
 
 
-def test_a_kafka_that_does_not_tell_is_asked_for_brokers_in_service_and_nothing_is_told_twice(
-    shim: Asked, look: ClusterWatch
-) -> None:
+def test_a_kafka_that_does_not_tell_is_asked_and_nothing_told_twice(shim: Asked, look: ClusterWatch) -> None:
     heard = Heard(look)
     for _ in range(2):
         look.look()
@@ -118,12 +116,16 @@ def test_a_kafka_that_does_not_tell_is_asked_for_brokers_in_service_and_nothing_
     heard.fetch()
     assert heard.clusters[1:] == [Cluster("the-cluster", frozenset({1}))]
     assert shim.asked.count("cluster") == 3
-
-
-def test_a_kafka_that_tells_is_never_asked(shim: Asked, look: ClusterWatch) -> None:
     look.kafka_tells()
     look.look()
-    assert "cluster" not in shim.asked
+    assert shim.asked.count("cluster") == 3, "a Kafka that tells is asked no more"
+    assert (heard.stored, shim.asked.count("BROKER 7")) == ([], 1), "nothing of ours is stored"
+    alone = ClusterWatch(shim)
+    alone.start(None)
+    shim.asked.clear()
+    alone.look()
+    alone.close()
+    assert shim.asked == ["cluster"], "a controller alone is not asked what is stored"
 
 
 @pytest.mark.parametrize("fetched_late", [False, True])
@@ -173,15 +175,6 @@ def test_which_of_our_names_are_stored_is_told_once_when_the_broker_answers(shim
     assert shim.asked.count("BROKER 7") == 2
 
 
-def test_nothing_is_told_of_nothing(shim: Asked, look: ClusterWatch) -> None:
-    heard = Heard(look)
-    look.look()
-    look.look()
-    heard.fetch()
-    assert heard.stored == []
-    assert shim.asked.count("BROKER 7") == 1
-
-
 def test_who_may_not_ask_stops_asking_and_says_so(
     shim: Asked, look: ClusterWatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -191,11 +184,3 @@ def test_who_may_not_ask_stops_asking_and_says_so(
         look.look()
     assert shim.asked.count("BROKER 7") == TRIES
     assert caplog.text.count("can't be looked at for misspelt names: ClusterAuthorizationException: denied") == 1
-
-
-def test_a_controller_alone_is_not_asked_what_is_stored(shim: Asked) -> None:
-    look = ClusterWatch(shim)
-    look.start(None)
-    look.look()
-    look.close()
-    assert shim.asked == ["cluster"]

@@ -37,25 +37,10 @@ def broker() -> HostBroker:
 
 
 @pytest.mark.parametrize(("most", "rows", "left_out"), [(0, 0, False), (2, 2, True), (3, 3, False), (9, 3, False)])
-def test_a_look_has_as_many_clients_as_are_wanted_and_tells_if_there_are_more(
-    most: int, rows: int, left_out: bool
-) -> None:
+def test_a_look_has_as_many_clients_as_wanted_and_tells_if_more_are_there(most: int, rows: int, left_out: bool) -> None:
     look = broker().look(most)
     assert [each.client_id for each in look.uses] == ["0", "1", "2"][:rows]
     assert look.left_out == left_out
-
-
-def test_a_look_without_clients_costs_java_nothing() -> None:
-    asked = shim()
-    assert uses(asked.ask, 0) == []
-    HostBroker(asked, Settings()).look(0)
-    assert [each[0] for each in asked.questions] == ["state", "gauges", "marks"]
-
-
-def test_a_look_tells_the_state() -> None:
-    look = broker().look(0)
-    assert (look.where, look.state, look.factor, look.limit_factor) == ("broker 1 (pid 42)", State.THROTTLE, 0.5, 0.7)
-    assert (look.cause, look.fence, look.affected) == ("volume ü\\", "open", -1)
 
 
 @pytest.mark.parametrize(
@@ -90,10 +75,14 @@ def test_who_asks_is_told_the_largest_topics_of_a_budget() -> None:
     assert json.loads(asked.answered["6"]) == [["orders.eu", 3, None]]
 
 
-def test_a_look_tells_who_is_marked() -> None:
+def test_a_look_tells_the_state_and_who_is_marked() -> None:
     asked = shim()
     asked.answers["marks"] = [["alice", "app", "orders"]]
-    assert HostBroker(asked, Settings()).look(0).marks == [(Client("alice", "app"), "orders")]
+    look = HostBroker(asked, Settings()).look(0)
+    assert (look.where, look.state, look.factor, look.limit_factor) == ("broker 1 (pid 42)", State.THROTTLE, 0.5, 0.7)
+    assert (look.cause, look.fence, look.affected) == ("volume ü\\", "open", -1)
+    assert look.marks == [(Client("alice", "app"), "orders")]
+    assert [words[0] for words in asked.questions] == ["state", "gauges", "marks"], "no clients cost Java nothing"
 
 
 def test_a_look_has_the_volumes_of_which_the_sizes_are_known() -> None:
@@ -137,11 +126,8 @@ def test_an_answer_of_another_version_is_refused_by_name() -> None:
 def test_a_row_has_the_columns_in_javas_order() -> None:
     assert lines([use("ä b\n", "")]) == "%C3%A4%20b%0A  client PRODUCE 900.0 1000.0 500.0 0.9 250.0 factor"
     assert lines([use("\ud800")]).startswith("%3F ")
-
-
-def test_what_is_unlimited_has_no_number() -> None:
-    fields = lines([use(quota=None, limit=None, bound=LimitedBy.NOTHING)]).split(" ")
-    assert fields[5:8] == ["NaN", "NaN", "NaN"]
+    unlimited = lines([use(quota=None, limit=None, bound=LimitedBy.NOTHING)])
+    assert unlimited.split(" ")[5:8] == ["NaN", "NaN", "NaN"]
 
 
 def test_a_row_tells_what_binds_or_would_bind() -> None:
@@ -201,13 +187,8 @@ def test_of_each_topic_that_exists_the_properties_that_decide_what_is_deleted() 
         for topic in "ab"
         for name, value in (("retention.ms", "1000"), ("cleanup.policy", "delete"))
     ]
+    assert ask(Topics(), "retention", "") == []
     assert shim.asked == [("TOPIC", ["a", "b"])]
-
-
-def test_of_no_topics_nobody_is_asked() -> None:
-    shim = Topics()
-    assert ask(shim, "retention", "") == []
-    assert shim.asked == []
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,9 @@ def test_who_is_below_the_limit_is_not_counted() -> None:
     found = compared(dump(*rows, shadow=[TRIED]))
     assert (found.counts[TRIED].over, found.counts[TRIED].beyond) == (1, 200)
     assert found.rates[A_KEY] == 900
-
-
-def test_of_requests_no_bytes_are_counted() -> None:
     row = holder("alice", "a", type=REQUEST, rate=90, shadow=would(CLIENT, 50))
     count = compared(dump(row, shadow=[TRIED])).counts[TRIED]
-    assert (count.over, count.beyond) == (1, 0)
+    assert (count.over, count.beyond) == (1, 0), "of requests no bytes are counted"
 
 
 def test_a_scope_that_kafka_measures_together_with_others_cannot_be_told() -> None:
@@ -105,67 +102,58 @@ def test_the_factor_in_force_lowers_what_the_supplier_would_give(changes: dict[s
     assert sum(count.beyond for rule, count in found.counts.items() if rule == TRIED) == pytest.approx(beyond)
 
 
-def test_a_factor_in_shadow_lowers_no_type_of_what_a_supplier_would_give() -> None:
-    row = holder("alice", "a", type=FETCH, rate=900, shadow=would(CLIENT, 1_000))
-    found = compared(dump(row, shadow=[TRIED, "factor"], factor=0.5, factor_types=["FETCH"]))
-    assert found.counts == {}
+TOGETHER: dict[str, Any] = {"tags": ("<broker>", ""), "base": 1_000, "rate": 700}
+QUOTA: dict[str, Any] = {"base": 1_000, "rate": 700}
 
 
-def test_a_factor_in_force_holds_nobody_in_shadow() -> None:
-    assert compared(dump(holder("alice", "a", base=1_000, rate=900), shadow=[TRIED], factor=0.5)).counts == {}
+@pytest.mark.parametrize(
+    ("rows", "changes", "over", "beyond"),
+    [
+        # What the quota lets through beyond the factor, and nothing of a factor of 1.
+        ([holder("alice", "a", base=1_000, rate=1_100), holder("bob", "b", base=1_000, rate=400)], {}, 1, 500),
+        ([holder("alice", "a", base=1_000, rate=1_100)], {"factor": 1.0}, 0, 0),
+        # The factor multiplies what the unlimited used when it fell.
+        ([holder("alice", "a", rate=900, stand_in=1_000), holder("bob", "a", rate=900)], {}, 2, 400 + 100),
+        # In a PAUSE that the fence would hold everything is beyond, but for those who pass.
+        ([holder("admin", "a", **QUOTA, passes=True), holder("admin", "b", **TOGETHER, passes=True),
+          holder("alice", "b", **TOGETHER)], {"factor": 0.0, "closed": True}, 1, 700),
+        # Without a fence a PAUSE lets the floor through, and a PAUSE of some topics turns back requests, not clients.
+        ([holder("alice", "a", **QUOTA)], {"factor": 0.0}, 1, 690),
+        ([holder("alice", "a", **QUOTA, marked=True)], {"factor": 0.0, "closed": True, "affected_topics": 1}, 1, 690),
+        # A factor for some topics concerns those who write there; a scope of which some do is left as it is.
+        ([holder("alice", "a", **QUOTA, marked=True), holder("bob", "a", **QUOTA),
+          holder("carol", "a", **TOGETHER, marked=True), holder("dave", "a", **TOGETHER)],
+         {"affected_topics": 1}, 1, 200),
+    ],
+)  # fmt: skip
+def test_the_factor_in_shadow_counts_what_goes_beyond_it(
+    rows: list[Any], changes: dict[str, Any], over: int, beyond: float
+) -> None:
+    found = compared(dump(*rows, shadow=["factor"], **({"factor": 0.5} | changes)), lambda *_: 1_600)
+    count = found.counts.get("factor")
+    assert ((count.over, count.beyond) if count else (0, 0)) == (over, beyond)
 
 
-def test_the_factor_in_shadow_counts_what_the_quota_lets_through_beyond_it() -> None:
-    rows = [holder("alice", "a", base=1_000, rate=1_100), holder("bob", "b", base=1_000, rate=400)]
-    found = compared(dump(*rows, shadow=["factor"], factor=0.5))
-    assert (found.counts["factor"].over, found.counts["factor"].beyond) == (1, 500)
-    assert list(found.held) == [A_KEY]
-    assert compared(dump(*rows, shadow=["factor"])).counts == {}
+SLOWED = holder("alice", "a", base=1_000, rate=900)
+ADMIN = holder("admin", "a", tags=("<exempt>", ""), rate=900, exempt=True, supplier="exempt.principals")
+READS = holder("alice", "a", type=FETCH, rate=900, shadow=would(CLIENT, 1_000))
 
 
-def test_the_factor_multiplies_what_the_unlimited_used_when_it_fell() -> None:
-    rows = [holder("alice", "a", rate=900, stand_in=1_000), holder("bob", "a", rate=900)]
-    found = compared(dump(*rows, shadow=["factor"], factor=0.5), lambda key, rate, floor: 1_600)
-    assert (found.counts["factor"].over, found.counts["factor"].beyond) == (2, 400 + 100)
-
-
-def test_who_is_exempt_is_not_held_back() -> None:
-    row = holder("admin", "a", tags=("<exempt>", ""), rate=900, exempt=True, supplier="exempt.principals")
-    assert compared(dump(row, shadow=["factor"], factor=0.5), lambda *_: 100).counts == {}
-    assert compared(dump(row, shadow=["factor"], factor=0.5, enforced=False), lambda *_: 100).counts == {}
-
-
-def test_in_a_pause_that_the_fence_would_hold_everything_is_beyond_but_for_those_who_pass() -> None:
-    rows = [
-        holder("admin", "a", base=1_000, rate=700, passes=True),
-        holder("admin", "b", tags=("<broker>", ""), base=1_000, rate=700, passes=True),
-        holder("alice", "b", tags=("<broker>", ""), base=1_000, rate=700),
-    ]
-    found = compared(dump(*rows, shadow=["factor"], factor=0.0, closed=True))
-    assert (found.counts["factor"].over, found.counts["factor"].beyond) == (1, 700)
-
-
-def test_without_a_fence_a_pause_lets_the_floor_through() -> None:
-    found = compared(dump(holder("alice", "a", base=1_000, rate=700), shadow=["factor"], factor=0.0))
-    assert found.counts["factor"].beyond == 690
-
-
-def test_a_factor_for_some_topics_concerns_those_who_write_there_only() -> None:
-    rows = [
-        holder("alice", "a", base=1_000, rate=700, marked=True),
-        holder("bob", "a", base=1_000, rate=700),
-        # A scope of which some write there is left as it is.
-        holder("carol", "a", tags=("<broker>", ""), base=1_000, rate=700, marked=True),
-        holder("dave", "a", tags=("<broker>", ""), base=1_000, rate=700),
-    ]
-    found = compared(dump(*rows, shadow=["factor"], factor=0.5, affected_topics=1))
-    assert (found.counts["factor"].over, found.counts["factor"].beyond) == (1, 200)
-
-
-def test_a_pause_of_some_topics_turns_back_requests_and_not_clients() -> None:
-    row = holder("alice", "a", base=1_000, rate=700, marked=True)
-    found = compared(dump(row, shadow=["factor"], factor=0.0, closed=True, affected_topics=1))
-    assert found.counts["factor"].beyond == 690
+@pytest.mark.parametrize(
+    ("row", "changes"),
+    [
+        (SLOWED, {"shadow": [TRIED]}),  # a factor in force holds nobody in shadow
+        (SLOWED, {"shadow": []}),
+        (ADMIN, {"shadow": ["factor"]}),
+        (ADMIN, {"shadow": ["factor"], "enforced": False}),
+        (READS, {"shadow": [TRIED, "factor"], "factor_types": ["FETCH"]}),  # nor does it lower what a supplier gives
+        (READS, {"shadow": []}),
+        (holder("alice", "a", type=FETCH, base=1_000, rate=900), {"shadow": ["factor"]}),  # it acts on PRODUCE alone
+    ],
+)
+def test_what_is_not_in_shadow_and_exempt_clients_are_not_counted(row: list[Any], changes: dict[str, Any]) -> None:
+    stand_in = 100 if row is ADMIN else None
+    assert compared(dump(row, factor=0.5, **changes), lambda *_: stand_in).counts == {}
 
 
 def test_with_mode_shadow_the_quotas_of_all_suppliers_are_counted_and_the_factors_part_beside_them() -> None:
@@ -176,12 +164,6 @@ def test_with_mode_shadow_the_quotas_of_all_suppliers_are_counted_and_the_factor
     found = compared(dump(*rows, shadow=["factor", "topics"], enforced=False, factor=0.5))
     assert (found.counts["supplier.static"].over, found.counts["supplier.static"].beyond) == (1, 600)
     assert (found.counts["factor"].over, found.counts["factor"].beyond) == (2, 500 + 50)
-
-
-def test_with_nothing_in_shadow_nothing_is_counted() -> None:
-    row = holder("alice", "a", base=1_000, rate=1_600, shadow=would(CLIENT, 1))
-    found = compared(dump(row, factor=0.5))
-    assert (found.counts, found.held, found.rates) == ({}, {}, {})
 
 
 RATES = st.none() | st.floats(0, 1e9)

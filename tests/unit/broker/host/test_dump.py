@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from quotahost.broker.host.broker_status import use_of
 from quotahost.broker.host.dump import quota_of, state_of, whose
@@ -35,11 +33,6 @@ HELD = {**dump.MARK, "held": True}
 )
 def test_a_scope_tells_who_shares_it(tags: tuple[str, str], who: tuple[str, str, str]) -> None:
     assert whose(*tags) == who
-
-
-@given(st.text(), st.text())
-def test_whatever_the_tags_are_they_are_somebodys(user: str, client_id: str) -> None:
-    assert whose(user, client_id)[2]
 
 
 def test_a_row_tells_rate_quota_limit_delay_and_what_binds() -> None:
@@ -71,7 +64,7 @@ def test_a_row_tells_rate_quota_limit_delay_and_what_binds() -> None:
         ({"type": "CONTROLLER_MUTATION", "base": 5.0, "limit": 5.0, "tokens": -0.5}, {}, LimitedBy.QUOTA),
     ],
 )  # fmt: skip
-def test_what_binds_is_the_quota_the_factor_the_floor_or_nothing(
+def test_what_binds_is_quota_factor_floor_or_nothing(
     row: dict[str, Any], state: dict[str, Any], bound: LimitedBy
 ) -> None:
     assert use_of(state_of(dump.state(**state)), dump.row(**row)).bound is bound
@@ -99,9 +92,7 @@ def test_what_binds_is_the_quota_the_factor_the_floor_or_nothing(
         ({"user": "", "turned_back": "topics"}, {"fence": {"closed": False}}, LimitedBy.TOPIC_QUOTA),
     ],
 )
-def test_a_closed_fence_and_topic_quotas_turn_back(
-    row: dict[str, Any], state: dict[str, Any], bound: LimitedBy
-) -> None:
+def test_a_closed_fence_and_topic_quotas_bind(row: dict[str, Any], state: dict[str, Any], bound: LimitedBy) -> None:
     given = {"factor": 0.0, "fence": CLOSED, **state}
     assert use_of(state_of(dump.state(**given)), dump.row(**row)).bound is bound
 
@@ -148,12 +139,6 @@ def test_a_rule_in_shadow_that_would_hold_a_scope_back_is_told() -> None:
         state = state_of(dump.state(held=told))
         assert use_of(state, dump.row()).bound_by == "shadow: factor"
         assert use_of(state, dump.row(type="FETCH")).shadow == ""
-
-
-def test_the_suppliers_that_were_asked_besides_are_told() -> None:
-    client = dump.client(dump.row(supplier="s1\ts0=5e6\ts2=NaN"))["client"]
-    quota = quota_of(state_of(dump.state()), client["quotas"][0], client)
-    assert (quota.supplier, quota.others) == ("s1", (("s0", 5e6), ("s2", None)))
 
 
 def test_who_is_exempt_is_no_newcomer_and_has_no_limit() -> None:

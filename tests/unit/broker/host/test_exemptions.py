@@ -9,7 +9,8 @@ import pytest
 
 from quotahost.broker.host.exemptions import INTERNAL_CLIENT_IDS, broker_principals
 from quotahost.broker.host.loop import Host
-from quotahost.broker.host.messages import EXEMPT
+from quotahost.broker.host.messages import ALONE, EXEMPT
+from quotahost.model import Client
 from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim, node_of
 
@@ -46,100 +47,71 @@ def names(changes: Mapping[str, str | None] = {}, start: Mapping[str, str] = PRO
     return broker_principals(given, keystores)
 
 
-def test_without_authentication_brokers_are_anonymous() -> None:
-    assert names(start={}) == ["ANONYMOUS"]
-    kraft = {
-        "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-    }
-    assert names(start=kraft) == ["ANONYMOUS"]
+KRAFT = {
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+}
+MAP = "listener.security.protocol.map"
+#: The name of the first listener is a part of the second one's.
+CONTROL = {
+    MAP: "CONTROL:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "CONTROL",
+    "listener.name.control.scram-sha-512.sasl.jaas.config": SCRAM + 'username="broker" password="hunter2";',
+}
+KERBEROS = 'Krb5LoginModule required principal="kafka/host.example@REALM" useKeyTab=true;'
+BEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+OF_BEARER = "listener.name.internal.oauthbearer.sasl.jaas.config"
+OAUTH = {"sasl.mechanism.inter.broker.protocol": "OAUTHBEARER"}
+OPEN = {
+    MAP: "CLIENTS:SSL,INTERNAL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "listeners": "CLIENTS://:1,INTERNAL://:2,CONTROLLER://:3",
+}
+#: A node that is a controller alone has no listener of brokers, whose default is no authentication.
+ALONE_THERE = {"process.roles": "controller", "inter.broker.listener.name": None}
 
-
-def test_the_users_at_the_inter_broker_listener_and_at_the_controllers_are_named_each_once() -> None:
-    assert names({"listener.name.clients.plain.sasl.jaas.config": PLAIN + 'username="x";'}) == ["broker", "controller"]
-    assert names({CONTROLLER: PLAIN + 'username="broker" password="hunter2";'}) == ["broker"]
-
-
-def test_a_listener_whose_name_is_part_of_the_controllers_has_its_own_mechanism() -> None:
-    changes = {
-        "listener.security.protocol.map": "CONTROL:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
-        "inter.broker.listener.name": "CONTROL",
-        "listener.name.control.scram-sha-512.sasl.jaas.config": SCRAM + 'username="broker" password="hunter2";',
-    }
-    assert names(changes) == ["broker", "controller"]
-
-
-def test_a_kerberos_principal_is_shortened() -> None:
-    jaas = 'Krb5LoginModule required principal="kafka/host.example@REALM" useKeyTab=true;'
-    assert names(start={"security.inter.broker.protocol": "SASL_PLAINTEXT", "sasl.jaas.config": jaas}) == ["kafka"]
-
-
-def test_an_oauth_bearers_name_is_only_known_if_it_is_unsecured() -> None:
-    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
-    own = "listener.name.internal.oauthbearer.sasl.jaas.config"
-    oauth = {"sasl.mechanism.inter.broker.protocol": "OAUTHBEARER"}
-    assert names({**oauth, own: module + 'unsecuredLoginStringClaim_sub="broker";'}) == ["broker", "controller"]
-    assert names({**oauth, own: module + 'clientId="c" clientSecret="hunter2";'}) == ["controller"]
-
-
-# ---- certificates ----------------------------------------------------------------------------------------------------
 
 SSL = {"security.inter.broker.protocol": "SSL", "ssl.client.auth": "required", "ssl.keystore.location": "/k"}
+#: The listener's own keystore and rules come first.
+OWN = {
+    "ssl.keystore.location": "/no/such",
+    "listener.name.internal.ssl.keystore.location": "/k",
+    "listener.name.internal.ssl.principal.mapping.rules": "RULE:x",
+    "inter.broker.listener.name": "INTERNAL",
+    MAP: "INTERNAL:SSL",
+}
 
 
-def test_a_certificate_gives_its_mapped_subject() -> None:
-    assert names({"ssl.truststore.location": "/no/such"}, SSL) == [SUBJECT]
-    assert names({"ssl.principal.mapping.rules": "RULE:x"}, SSL) == ["mapped"]
-    assert names({"ssl.client.auth": "requested"}, SSL) == [SUBJECT]
-
-
-def test_the_listeners_own_keystore_and_rules_come_first() -> None:
-    own = {
-        "ssl.keystore.location": "/no/such",
-        "listener.name.internal.ssl.keystore.location": "/k",
-        "listener.name.internal.ssl.principal.mapping.rules": "RULE:x",
-        "inter.broker.listener.name": "INTERNAL",
-        "listener.security.protocol.map": "INTERNAL:SSL",
-    }
-    assert names(own, SSL) == ["mapped"]
-
-
-@pytest.mark.parametrize("auth", ["none", "", None])
-def test_if_the_listener_wants_no_certificate_brokers_are_anonymous(auth: str | None) -> None:
-    """By Kafka's default no client shows a certificate (SslTransportLayer)."""
-    assert names({"ssl.client.auth": auth}, SSL) == ["ANONYMOUS"]
-
-
-# ---- who counts as ANONYMOUS -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("clients", ["CLIENTS:PLAINTEXT", "CLIENTS:SSL"])
-def test_controllers_without_authentication_make_nobody_a_broker_where_clients_have_none_either(clients: str) -> None:
-    """Or any client at CLIENTS could claim a broker's client-id."""
-    changes = {
-        "listener.security.protocol.map": f"{clients},INTERNAL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "listeners": "CLIENTS://:1,INTERNAL://:2,CONTROLLER://:3",
-    }
-    assert names(changes) == ["broker"]
-
-
-def test_where_only_nodes_can_be_anonymous_they_are() -> None:
-    changes = {
-        "listener.security.protocol.map": "CLIENTS:SSL,INTERNAL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "listener.name.clients.ssl.client.auth": "required",
-        "listeners": "CLIENTS://:1,INTERNAL://:2,CONTROLLER://:3",
-    }
-    assert names(changes) == ["broker", "ANONYMOUS"]
-
-
-def test_on_a_node_that_is_only_a_controller_the_controllers_listener_decides() -> None:
-    """It has no listener of brokers, whose default is no authentication."""
-    alone = {"process.roles": "controller", "inter.broker.listener.name": None}
-    assert names({**alone, "listener.security.protocol.map": "CONTROLLER:PLAINTEXT"}) == ["ANONYMOUS"]
-    assert names({**alone, "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT"}) == ["controller"]
-
-
-# ---- what can't be found out -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("start", "changes", "found"),
+    [
+        ({}, {}, ["ANONYMOUS"]),
+        (KRAFT, {}, ["ANONYMOUS"]),
+        (PROPERTIES, {"listener.name.clients.plain.sasl.jaas.config": f'{PLAIN}username="x";'},
+         ["broker", "controller"]),
+        (PROPERTIES, {CONTROLLER: f'{PLAIN}username="broker" password="hunter2";'}, ["broker"]),
+        (PROPERTIES, CONTROL, ["broker", "controller"]),
+        ({"security.inter.broker.protocol": "SASL_PLAINTEXT", "sasl.jaas.config": KERBEROS}, {}, ["kafka"]),
+        (PROPERTIES, OAUTH | {OF_BEARER: f'{BEARER}unsecuredLoginStringClaim_sub="broker";'}, ["broker", "controller"]),
+        (PROPERTIES, OAUTH | {OF_BEARER: f'{BEARER}clientId="c" clientSecret="hunter2";'}, ["controller"]),
+        # Controllers without authentication make nobody a broker where clients have none either: any of them could
+        # claim a broker's client-id.
+        (PROPERTIES, OPEN | {MAP: "CLIENTS:PLAINTEXT,INTERNAL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"}, ["broker"]),
+        (PROPERTIES, OPEN, ["broker"]),
+        (PROPERTIES, OPEN | {"listener.name.clients.ssl.client.auth": "required"}, ["broker", "ANONYMOUS"]),
+        (PROPERTIES, ALONE_THERE | {MAP: "CONTROLLER:PLAINTEXT"}, ["ANONYMOUS"]),
+        (PROPERTIES, ALONE_THERE | {MAP: "CONTROLLER:SASL_PLAINTEXT"}, ["controller"]),
+        (SSL, {"ssl.truststore.location": "/no/such"}, [SUBJECT]),
+        (SSL, {"ssl.principal.mapping.rules": "RULE:x"}, ["mapped"]),
+        (SSL, {"ssl.client.auth": "requested"}, [SUBJECT]),
+        (SSL, OWN, ["mapped"]),
+        # By Kafka's default no client shows a certificate (SslTransportLayer).
+        *((SSL, {"ssl.client.auth": auth}, ["ANONYMOUS"]) for auth in ("none", "", None)),
+    ],
+)  # fmt: skip
+def test_brokers_are_the_users_at_the_inter_broker_listener_and_at_the_controllers_each_once(
+    start: Mapping[str, str], changes: Mapping[str, str | None], found: list[str]
+) -> None:
+    assert names(changes, start) == found
 
 
 @pytest.mark.parametrize(
@@ -177,37 +149,34 @@ def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
     return shim
 
 
-def test_listed_principals_and_the_brokers_are_exempt() -> None:
+def test_listed_principals_and_the_brokers_are_exempt_as_a_whole_and_by_client_id_alone() -> None:
     node = node_of(4, "ANONYMOUS", "broker")
     shim = FakeShim({"static.produce": "2M", "static.excluded.principal.name.list": "User:root"}, node)
     shim.arrive(("root", "x"), ("broker", "y"), ("ANONYMOUS", "4"), ("ANONYMOUS", "quotahost-4"))
     shim.arrive(("ANONYMOUS", "5"), ("ANONYMOUS", "app"), ("alice", "4"))
     run(shim)
-    exempt = {c for c in shim.table if shim.code(*c) == EXEMPT}
-    assert {c.client_id for c in exempt} == {"x", "y", "4", "quotahost-4"}
-    assert shim.code("alice", "4") != EXEMPT
-
-
-def test_a_broker_that_joins_is_exempt_from_then_on() -> None:
-    shim = FakeShim({"static.produce": "2M"}, node_of(4, "ANONYMOUS"))
-    shim.arrive(("ANONYMOUS", "5"))
-    shim.post("cluster", "the-cluster", "4", "5")
-    shim.idle()
-    run(shim)
-    assert shim.code("ANONYMOUS", "5") == EXEMPT
+    distinct = {tuple(client): distinct for client, distinct in shim.distinct.items() if shim.code(*client) == EXEMPT}
+    assert distinct == {
+        ("root", "x"): frozenset(), ("broker", "y"): frozenset(), ("ANONYMOUS", "4"): ALONE,
+        ("ANONYMOUS", "quotahost-4"): ALONE,
+    }  # fmt: skip
+    assert shim.distinct[Client("ANONYMOUS", "app")] == frozenset()
 
 
 def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_join() -> None:
     node = node_of(4, "ANONYMOUS", "broker")
     shim = FakeShim({"static.excluded.principal.name.list": "User:root"}, node)
     shim.script.append(lambda: assert_exempted(shim, ["4", "quotahost-4"]))
+    shim.arrive(("ANONYMOUS", "5"))
     shim.post("cluster", "the-cluster", "4", "5")
+    shim.idle()
     shim.script.append(lambda: assert_exempted(shim, ["4", "5", "quotahost-4", "quotahost-5"]))
     shim.post("cluster", "the-cluster", "4", "5")
     shim.reconfigure(**{"static.excluded.principal.name.list": "User:boss"})
     run(shim)
     assert shim.exempted[-1] == (["boss", "broker"], ["4", "5", "quotahost-4", "quotahost-5"], INTERNAL_CLIENT_IDS)
     assert len(shim.exempted) == 3
+    assert shim.code("ANONYMOUS", "5") == EXEMPT
 
 
 def assert_exempted(shim: FakeShim, client_ids: list[str]) -> None:
@@ -215,55 +184,25 @@ def assert_exempted(shim: FakeShim, client_ids: list[str]) -> None:
 
 
 def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exempt_by_their_client_ids() -> None:
-    exempt = [
-        "4",
-        "quotahost-4",
-        "quotahost-7",
-        "quotahost-pipeline",
-        "quotahost-top",
-        "quotahost-quotas",
-        "broker-1-fetcher-0",
-        "raft-client-3",
-    ]
-    exempt += ["broker-1-txn-marker-sender", "AddPartitionsManager-client-2", "Persister-client-2"]
-    exempt += ["NetworkPartitionMetadataClient-client-2", "broker-1-" + 247 * "x"]
+    exempt = ["4", *(f"quotahost-{of}" for of in ("4", "7", "pipeline", "top", "quotas"))]
+    exempt += ["broker-1-fetcher-0", "broker-1-txn-marker-sender", "broker-1-" + 247 * "x", "raft-client-3"]
+    exempt += [f"{of}-client-2" for of in ("AddPartitionsManager", "Persister", "NetworkPartitionMetadataClient")]
     exempt += [f"__remote_log_metadata_client_2_{what}" for what in ("producer", "consumer", "admin")]
-    others = [
-        "2",
-        "",
-        "broker-x-fetcher",
-        "broker-1-",
-        "broker-1-a b",
-        "my-broker-1-a",
-        "raft-client-",
-        "raft-client-\u0663",
-        "broker-1-" + 248 * "x",
-        "Persister-client-x",
-        "__remote_log_metadata_client_2_other",
-    ]
+    others = ["2", "", "broker-x-fetcher", "broker-1-", "broker-1-a b", "my-broker-1-a", "broker-1-" + 248 * "x"]
+    others += ["raft-client-", "raft-client-\u0663", "Persister-client-x", "__remote_log_metadata_client_2_other"]
     shim = FakeShim({"static.produce": "2M"}, node_of(4, "ANONYMOUS"))
     shim.arrive(*[("ANONYMOUS", client_id) for client_id in exempt + others])
     run(shim)
     assert [c.client_id for c in shim.table if shim.code(*c) == EXEMPT] == exempt
 
 
-def test_client_ids_do_not_count_where_brokers_authenticate() -> None:
-    shim = FakeShim({}, node_of(4, "broker"))
-    shim.idle()
-    run(shim)
-    assert shim.exempted == [(["broker"], [], "")]
-
-
 @pytest.mark.parametrize("kind", ["kafka", "static.kafka.admin"])
-def test_where_brokers_authenticate_an_anonymous_client_of_the_plugins_writes_its_topics_and_claims_no_client_id(
-    kind: str,
-) -> None:
+def test_where_brokers_authenticate_client_ids_do_not_count_but_plugins_topics_are_spared(kind: str) -> None:
     shim = FakeShim({f"{kind}.bootstrap.servers": "localhost:9092"}, node_of(4, "b"))
     shim.arrive(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
     run(shim)
     assert shim.exempted == [(["b"], [], "")]
-    assert shim.code("ANONYMOUS", "quotahost-4") != EXEMPT
-    assert shim.code("ANONYMOUS", "4") != EXEMPT
+    assert EXEMPT not in (shim.code("ANONYMOUS", "quotahost-4"), shim.code("ANONYMOUS", "4"))
     assert shim.spared == ["__quotahost_snapshots", "__quotahost_usage", "__quotahost_looks"]
 
 
@@ -276,9 +215,7 @@ def test_where_brokers_authenticate_an_anonymous_client_of_the_plugins_writes_it
     ],
 )
 @pytest.mark.parametrize("tiering", [True, False])
-def test_the_fence_spares_tiered_storages_metadata_where_it_is_in_use_and_no_topic_of_the_plugins_otherwise(
-    given: dict[str, str], brokers: str, tiering: bool
-) -> None:
+def test_the_fence_spares_tiered_storages_topic_where_it_is(given: dict[str, str], brokers: str, tiering: bool) -> None:
     node = node_of(4, brokers)
     shim = FakeShim(given, node | ({"remote.log.storage.system.enable": "true"} if tiering else {}))
     shim.idle()

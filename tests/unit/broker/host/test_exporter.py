@@ -62,17 +62,15 @@ def is_closed(connection: socket.socket) -> bool:
 def test_a_scrape_is_answered_with_the_numbers_that_were_read_last(endpoint: Endpoint) -> None:
     endpoint.shown = [Gauge("Volume", "/d", "Capacity", 8.0)]
     eventually(lambda: b"} 8.0" in endpoint.page())
+    with endpoint.connect(b"GET / HTTP/1.1\r\nAccept-Encoding: gzip\r\n\r\n") as connection:
+        head = connection.makefile("rb").read().partition(b"\r\n\r\n")[0]
+    assert (b"200 OK" in head, b"Content-Encoding: gzip" in head) == (True, True), "compressed as Prometheus asks"
+    with pytest.raises(HTTPError, match="405"):
+        urlopen(f"http://127.0.0.1:{endpoint.exporter.port}/metrics", data=b"x", timeout=30)
     endpoint.exporter.close()
     assert endpoint.detached == ["quotahost-metrics"]
     with pytest.raises(OSError, match="refused"):
         endpoint.connect()
-
-
-def test_the_page_is_compressed_as_prometheus_asks(endpoint: Endpoint) -> None:
-    with endpoint.connect(b"GET / HTTP/1.1\r\nAccept-Encoding: gzip\r\n\r\n") as connection:
-        head = connection.makefile("rb").read().partition(b"\r\n\r\n")[0]
-    assert b"200 OK" in head
-    assert b"Content-Encoding: gzip" in head
 
 
 @pytest.mark.parametrize(
@@ -82,11 +80,6 @@ def test_what_is_no_request_is_closed_and_others_are_answered(endpoint: Endpoint
     with endpoint.connect(request_line + b"\r\n\r\n") as connection:
         assert is_closed(connection)
     assert b"} 7.0" in endpoint.page()
-
-
-def test_other_methods_than_get_are_refused(endpoint: Endpoint) -> None:
-    with pytest.raises(HTTPError, match="405"):
-        urlopen(f"http://127.0.0.1:{endpoint.exporter.port}/metrics", data=b"x", timeout=30)
 
 
 @pytest.mark.proves("faults.first-flood")
@@ -120,16 +113,9 @@ def test_a_client_has_a_series_for_each_number_and_one_for_what_binds_it() -> No
         "DelayMs": {labels: 0.25},
         "Bound": {(*labels, "factor"): 1},
     }
-
-
-def test_what_is_unlimited_has_no_quota_and_what_nothing_binds_no_bound() -> None:
     shown = series([use(quota=None, limit=None, bound=LimitedBy.NOTHING)])
     assert [name for name, values in shown.items() if not values] == ["Quota", "Limit", "Bound"]
-
-
-def test_what_a_rule_in_shadow_would_hold_back_is_told_as_that() -> None:
-    shown = series([use(bound=LimitedBy.NOTHING, shadow="factor")])
-    assert list(shown["Bound"]) == [("alice", "app", "client", "PRODUCE", "shadow: factor")]
+    assert list(series([use(bound=LimitedBy.NOTHING, shadow="factor")])["Bound"]) == [(*labels, "shadow: factor")]
 
 
 def test_long_names_are_cut_and_stay_apart() -> None:

@@ -85,11 +85,16 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-def test_a_change_that_can_not_be_built_is_refused_before_it_is_confirmed(mine: Any) -> None:
+def test_a_change_that_can_not_be_built_is_refused_and_what_was_there_serves_on(mine: Any) -> None:
     shim = FakeShim({"supplier": "mine"})
-    shim.validate("1", supplier="unfit")
+    shim.arrive(("alice", "a"))
+    for ticket, supplier in (("1", "unfit"), ("2", "nobody"), ("3", "static")):
+        shim.validate(ticket, supplier=supplier)
     run(shim)
     assert "'unfit'" in str(shim.verdicts["1"])
+    assert "'nobody'" in str(shim.verdicts["2"])
+    assert shim.verdicts["3"] is None
+    assert shim.rate("alice", "a") == 0.5
     assert mine.CLOSED == ["unfit", 0.5], "the unfit one at once, the other at the end"
 
 
@@ -128,9 +133,7 @@ def test_another_change_closes_what_was_built_for_the_one_before(mine: Any) -> N
     assert mine.CLOSED == [0.25, 0.75, 0.5, 0.125]
 
 
-def test_what_kafka_applies_and_the_host_can_not_use_is_named_once_and_shown(
-    mine: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_kafka_applies_and_the_host_can_not_use_is_shown(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
     shim = FakeShim({"supplier": "mine"})
     shim.arrive(("alice", "a"))
     for ticket in ("1", "2"):  # a node that is broker and controller has two callbacks
@@ -157,9 +160,7 @@ def test_the_same_properties_applied_twice_are_taken_over_once(mine: Any, caplog
     assert caplog.text.count("reconfigured") == 1
 
 
-def test_stored_names_that_nobody_reads_are_named_once_and_cost_no_other_property(
-    mine: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_stored_names_that_nobody_reads_are_named_once(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
     shim = FakeShim({"supplier": "mine"})
     shim.arrive(("alice", "a"))
     shim.validate("1", **UNKNOWN, **share("0.25"))

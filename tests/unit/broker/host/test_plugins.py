@@ -17,14 +17,13 @@ from quotahost.api.context import no_disks
 from quotahost.broker.discovery import PluginError
 from quotahost.broker.disks.monitor import NoDisks
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, Scheduler
-from quotahost.model import Client, ClusterVolumes, Quota, QuotaType, State
+from quotahost.model import ClusterVolumes, State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import Clock, eventually
 from tests.fakes.shim import FakeShim
-from tests.fakes.suppliers import Supplier, resolved
 
 CODE = """
     from datetime import timedelta
@@ -53,9 +52,7 @@ def given(supplier: str, tasks: str) -> Settings:
     return Settings.from_properties({f"{PREFIX}supplier": supplier, f"{PREFIX}tasks": tasks})
 
 
-def test_what_was_built_before_a_plugin_that_fails_is_closed_and_what_was_there_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_built_before_a_failure_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     suppliers = {"kept": "closing:Supplier", "fresh": "closing:Supplier"}
     tasks = {"good": "closing:Task", "broken": "closing:Broken"}
     distribute(tmp_path, "acme", {Role.SUPPLIER.group: suppliers, Role.TASK.group: tasks}, {"closing": CODE})
@@ -84,9 +81,7 @@ SOURCES = """
 """
 
 
-def test_one_factor_source_watches_the_disks_and_others_are_for_quota_types(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_factor_source_watches_disks_others_quota_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offered = {"disks": "sourced:Disks", "more": "sourced:Disks", "typed": "sourced:Typed", "wrong": "sourced:Wrong"}
     distribute(tmp_path, "acme", {Role.FACTOR_SOURCE.group: offered}, {"sourced": SOURCES})
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -195,9 +190,7 @@ def test_a_task_that_fails_and_works_in_turns_is_logged_once_a_minute_with_what_
     assert all(count in (299, 300) for count in left_out)
 
 
-def test_ever_new_types_of_errors_are_logged_a_few_times_a_minute(
-    guard: Guard, clock: Clock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_ever_new_errors_are_logged_seldom(guard: Guard, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(MANY):
         guard.report("plugin", "read()", "the last stays", type(f"Error{number}", (Exception,), {})())
         clock.now += 0.001
@@ -208,19 +201,6 @@ def test_a_second_type_of_error_is_news(guard: Guard, caplog: pytest.LogCaptureF
     for error in (ValueError("a"), KeyError("b"), ValueError("c")):
         guard.report("plugin", "read()", "the last stays", error)
     assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ValueError, KeyError]
-
-
-def test_a_supplier_that_fails_for_each_of_many_clients_is_logged_once(
-    guard: Guard, shim: FakeShim, caplog: pytest.LogCaptureFixture
-) -> None:
-    def quota(client: Client, quota_type: QuotaType) -> Quota | None:
-        raise ValueError(client.client_id)
-
-    for number in range(MANY // 100):
-        clients = [Client("alice", f"app-{number}-{each}") for each in range(100)]
-        resolved({"broken": Supplier(quota)}, clients, guard=guard)
-    assert len(shim.failed) >= MANY
-    assert len(caplog.records) == 1
 
 
 class Shim(FakeShim):
@@ -266,7 +246,7 @@ def test_a_task_runs_again_and_again_and_closes_on_its_own_thread_when_it_is_no_
 @pytest.mark.proves("proposal-035.task")
 def test_a_task_runs_at_the_start_and_then_once_in_each_period_that_it_states() -> None:
     often, seldom = Task(), Task()
-    seldom.period = timedelta(hours=1)
+    seldom.period = timedelta.max
     scheduler = Scheduler(Guard(Shim()), lambda: None)
     scheduler.set([("often", often), ("seldom", seldom)])
     eventually(lambda: often.runs > 50)
@@ -295,14 +275,3 @@ def test_a_task_whose_period_becomes_wrong_keeps_its_last_one_and_the_failure_is
     scheduler.set([("changing", cast("DataSourceTask", task))])
     eventually(lambda: task.runs > 2 and "changing" in shim.failed)
     scheduler.close()
-
-
-def test_a_task_may_have_the_longest_period_there_is_and_still_ends_at_once() -> None:
-    task = Task()
-    scheduler = Scheduler(Guard(Shim()), lambda: None)
-    task.period = timedelta.max
-    scheduler.set([("once", task)])
-    eventually(lambda: task.runs == 1)
-    assert "quotahost-task-once" in {thread.name for thread in threading.enumerate()}
-    scheduler.close()
-    assert task.closed_by == "quotahost-task-once"

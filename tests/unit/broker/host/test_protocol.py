@@ -12,22 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.messages import (
-    GROUP,
-    Answers,
-    Batch,
-    Event,
-    WouldBe,
-    decode,
-    encode,
-    shadow_text,
-    tag,
-    would_be,
-)
+from quotahost.broker.host.messages import GROUP, Batch, WouldBe, decode, encode, shadow_text, tag, would_be
 from quotahost.broker.host.protocol import CALLS, VERSION, Shim
-from quotahost.model import QUOTA_TYPES, Client, ScopeKind
+from quotahost.model import QUOTA_TYPES, ScopeKind
 from quotahost.model.volumes import Affected, SlowedBudget
-from quotahost.settings.broker import Settings
 
 TEXTS = st.text(st.characters(codec="utf-8"))
 VALUES = st.recursive(
@@ -88,14 +76,6 @@ def test_texts_that_java_writes_at_once_are_a_list() -> None:
             decode(message[:length])
 
 
-def test_work_comes_as_clients_and_events() -> None:
-    texts = ["alice", "a\n", "", "", "cluster", "2", "id", "1", "closing", "0"]
-    shim = Shim(Java(take=[7, 2, texts, True]))
-    events = [Event("cluster", ("id", "1")), Event("closing", ())]
-    assert shim.take(1) == Batch([Client("alice", "a\n"), Client("", "")], events, 7)
-    assert shim.closing()
-
-
 def test_the_first_call_tells_the_version() -> None:
     java = Java()
     Shim(java)
@@ -104,38 +84,34 @@ def test_the_first_call_tells_the_version() -> None:
         Shim(Java(hello=ConnectionError("another release")))
 
 
-def test_a_question_is_answered_by_values_or_an_error() -> None:
-    java = Java(ask=json.dumps(["alice", 1]))
-    shim = Shim(java)
-    assert shim.ask("client", "alice", "\ud800") == ["alice", 1]
-    assert java.calls[-1] == ["ask", ["client", "alice", "\\ud800"]]
-    java.answers["ask"] = json.dumps({"error": "no"})
-    with pytest.raises(ConnectionError, match="no"):
-        shim.ask("fail")
-
-
-def test_a_problem_of_javas_is_a_connection_error() -> None:
-    shim = Shim(Java(cluster=ConnectionError("TimeoutException: nobody")))
-    with pytest.raises(ConnectionError, match="TimeoutException: nobody"):
-        shim.registered()
-
-
-def test_rows_of_the_cluster_become_values() -> None:
+def test_rows_of_the_cluster_and_answers_become_values() -> None:
     answers = {
         "cluster": ["id", [[1, False], [2, True]]],
         "configs": [["t", "retention.ms", "DEFAULT_CONFIG", "1"]],
         "log_dirs": [[1, "/data\t1", 10, None, ""]],
         "factor": [0.5, "full"],
         "take": [7, 0, [], True],
+        "ask": json.dumps(["alice", 1]),
     }
-    shim = Shim(Java(**answers))
+    java = Java(**answers)
+    shim = Shim(java)
     assert shim.cluster() == ("id", {1: False, 2: True})
     assert shim.configs("TOPIC", ["t"])[0].value == "1"
     assert (shim.log_dirs([1])[0].path, shim.log_dirs([1])[0].usable) == ("/data\t1", None)
     assert shim.factor().value == 0.5
+    assert shim.ask("client", "alice", "\ud800") == ["alice", 1]
+    assert java.calls[-1] == ["ask", ["client", "alice", "\\ud800"]]
     assert not shim.closing()
     assert shim.take(0.1) == Batch([], [], 7)
     assert shim.closing()
+
+
+def test_a_problem_of_javas_or_pythons_is_a_connection_error() -> None:
+    shim = Shim(Java(cluster=ConnectionError("TimeoutException: nobody"), ask=json.dumps({"error": "no"})))
+    with pytest.raises(ConnectionError, match="TimeoutException: nobody"):
+        shim.registered()
+    with pytest.raises(ConnectionError, match="no"):
+        shim.ask("fail")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +145,6 @@ def test_topics_of_several_groups_go_with_the_smallest_factor_of_theirs() -> Non
         "log": ("budget logs", False, 2),
     }
     assert (names, list(factors), errors) == (["", "orders", "logs"], [0.5, 0.0, 0.7], ["", "used up", "used up"])
-
     Shim(java).set_factor(0.5, "full", None, False, (logs,))
     assert java.calls[-1][3][4] == ["logs"], "the factor of the volumes is for all"
 
@@ -181,25 +156,6 @@ def test_a_call_that_is_too_large_fails_alone_and_is_not_sent() -> None:
         shim.gauge("Volume", "x" * CALLS["gauge"].most, "Consumed", 1)
     shim.gauge("Volume", "x", "Consumed", 1)
     assert [call[0] for call in java.calls] == ["hello", "gauge"]
-
-
-def test_answers_go_as_arrays_and_a_set_of_client_ids_as_bytes() -> None:
-    java = Java(publish=2)
-    ids = frozenset({"b", "a"})
-    answers = Answers([0, 0], [1] * 4, [1.0] * 4, [-1] * 4, [0], [ids], shadows=[""])
-    assert Shim(java).publish(Batch([Client("u", "c")] * 2, number=3), answers) == 2
-    name, number, rows, *_ = java.calls[-1]
-    assert (name, number, rows) == ("publish", 3, array("i", [0, 0]))
-    assert decode(java.calls[-1][9][0]) == ["a", "b"]
-
-
-def test_settings_go_with_nan_for_what_has_no_limit() -> None:
-    java = Java(broker=[])
-    Shim(java).configure(Settings.from_properties({}), [])
-    name, table, *_, topics = java.calls[-1]
-    assert name == "configure"
-    assert table[0] == 50_000
-    assert topics[0] != topics[0]
 
 
 CLIENT, USER, CLIENT_ID, ALL = (each.value for each in ScopeKind if each is not ScopeKind.GROUP)

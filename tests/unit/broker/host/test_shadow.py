@@ -97,17 +97,15 @@ def test_seconds_and_bytes_beyond_the_limit_add_up_from_look_to_look() -> None:
     java.rows[0][8] = 900.0
     looks(shadow, java, 1)
     assert java.shows(TRIED) == [0, 0, 3, 1_500]
-
-
-def test_the_time_without_a_rule_in_shadow_does_not_count() -> None:
-    java = Java(rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]})
-    shadow = watch(java, shadow=TRIED)
-    looks(shadow, java, 1, 1)
+    assert list(map(json.loads, java.told)) == [{"PRODUCE": [["alice", "a", TRIED]]}, {}], "Java hears of changes"
+    java.rows[0][8] = 1_500.0
+    looks(shadow, java, 1)
     shadow.configure(settings())
     looks(shadow, java, 1)
+    assert (java.told[-1], java.shows(TRIED)[:2]) == ("{}", [0, 0])
     shadow.configure(settings(shadow=TRIED))
     looks(shadow, java, 3600, 1)
-    assert java.shows(TRIED) == [1, 0, 2, 1_000]
+    assert java.shows(TRIED) == [1, 0, 5, 2_500], "the time without a rule in shadow doesn't count"
 
 
 def test_a_rule_is_shown_from_its_first_look_on() -> None:
@@ -167,17 +165,6 @@ def test_who_has_no_quota_is_compared_with_what_it_used_when_the_factor_fell() -
     assert java.shows("factor")[0] == 2  # the factor fell anew
 
 
-def test_what_would_hold_a_scope_is_told_to_java_when_it_changes() -> None:
-    java = Java(rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]})
-    shadow = watch(java, shadow=TRIED)
-    looks(shadow, java, 1, 1, 1)
-    assert list(map(json.loads, java.told)) == [{"PRODUCE": [["alice", "a", TRIED]]}]
-    shadow.configure(settings())
-    looks(shadow, java, 1)
-    assert java.told[-1] == "{}"
-    assert java.shows(TRIED)[:2] == [0, 0]
-
-
 def test_of_many_java_is_told_those_furthest_beyond() -> None:
     held: dict[Key, tuple[str, float]] = {(PRODUCE, (f"u{n}", "")): ("factor", n) for n in range(TOLD + 100)}
     told = {user for user, _, _ in json.loads(_told(held))["PRODUCE"]}
@@ -211,9 +198,7 @@ def test_the_thread_looks_as_soon_as_a_rule_is_in_shadow_and_ends_with_the_host(
 
 
 @pytest.mark.parametrize("problem", [ConnectionError("no JMX"), KeyError("state")])
-def test_a_look_that_fails_is_logged_once_and_the_next_one_may_succeed(
-    problem: Exception, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_look_that_fails_is_logged_once(problem: Exception, caplog: pytest.LogCaptureFixture) -> None:
     java = Java(
         rows=[holder("alice", "a", rate=1_500, shadow=would(1_000))], state={"shadow": [TRIED]}, problem=problem
     )

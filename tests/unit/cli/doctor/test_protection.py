@@ -89,9 +89,7 @@ def test_nothing_is_said_of_what_protects(weak: Weak, lines: list[str]) -> None:
          ["they apply to no volume"], "local"),
     ],
 )  # fmt: skip
-def test_what_protects_less_than_it_seems_to_is_said_once_with_its_remedy(
-    weak: Weak, lines: list[str], texts: list[str], remedy: str
-) -> None:
+def test_what_protects_less_than_it_seems_is_said(weak: Weak, lines: list[str], texts: list[str], remedy: str) -> None:
     ((text, how),) = weak(*lines)
     assert [words for words in texts if words not in text] == []
     assert remedy in how
@@ -119,9 +117,6 @@ def test_one_brokers_disks_protect_no_cluster_of_several(weak: Weak, line: str, 
     assert not [text for text, _ in everywhere if "not cluster-wide" in text]
 
 
-# ---- the limits, on the disks of this machine ------------------------------------------------------------------
-
-
 @pytest.fixture
 def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A log directory's line; its volume is half full."""
@@ -146,9 +141,7 @@ def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
          "/dev/sdx is no volume or log directory of this broker: it applies to nothing"),
     ],
 )  # fmt: skip
-def test_limits_that_are_reached_now_or_apply_to_nothing_are_weak(
-    weak: Weak, volume: str, lines: list[str], words: str
-) -> None:
+def test_limits_reached_now_or_for_nothing_are_weak(weak: Weak, volume: str, lines: list[str], words: str) -> None:
     findings = weak(FENCE, volume, *lines)
     assert [words in text for text, _ in findings] == ([True] if words else [])
     assert all(remedy for _, remedy in findings)

@@ -100,9 +100,7 @@ def test_metrics_on_loopback_are_not_weak(found: Found, address: str) -> None:
         ("quota.window.num=x", "", ""),
     ],
 )  # fmt: skip
-def test_many_windows_are_weak_by_what_they_do_to_an_eager_client(
-    found: Found, properties: str, words: str, remedy: str
-) -> None:
+def test_many_windows_are_weak_for_an_eager_client(found: Found, properties: str, words: str, remedy: str) -> None:
     weak = [
         finding for finding in found(check_weaknesses, properties) if finding.text.startswith("quotas are measured")
     ]
@@ -110,8 +108,6 @@ def test_many_windows_are_weak_by_what_they_do_to_an_eager_client(
         [(Level.WEAK, True, remedy)] if words else []
     )
 
-
-# ---- tiered storage's client -----------------------------------------------------------------------------------
 
 ON: Final = "remote.log.storage.system.enable=true"
 LISTENER: Final = "remote.log.metadata.manager.listener.name="
@@ -156,9 +152,7 @@ def login(user: str, prefix: str = CLIENT) -> list[str]:
         ([*SECURED, LISTENER], ANONYMOUS),
     ],
 )  # fmt: skip
-def test_tiered_storages_client_is_named_if_a_quota_may_slow_it_down(
-    found: Found, lines: list[str], words: str
-) -> None:
+def test_tiered_storages_client_is_named_if_a_quota_slows_it(found: Found, lines: list[str], words: str) -> None:
     weak = [finding for finding in found(check_weaknesses, *lines) if "__remote_log_metadata" in finding.text]
     assert [words in finding.text for finding in weak] == ([True] if words else [])
     assert SECRET not in str(weak)

@@ -44,7 +44,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Any:
     return command
 
 
-def test_the_answer_is_shown_in_plain_text_and_a_newcomer_ends_with_3(broker: FakeAdminSocket, run: Any) -> None:
+def test_the_answer_is_plain_text_and_only_a_newcomer_ends_with_3(broker: FakeAdminSocket, run: Any) -> None:
     state = dump.state(factor=0.5, limit_factor=0.7, cause="broker 2, volume ü\\")
     rows = (dump.row(limit=7e5, rate=7e5), dump.row(type="FETCH", user="<newcomers>", known=False))
     broker.answers["client"] = dump.client(*rows, state=state)
@@ -55,18 +55,12 @@ def test_the_answer_is_shown_in_plain_text_and_a_newcomer_ends_with_3(broker: Fa
     assert "\nFETCH\n" in result.output
     assert result.output.strip().endswith("PRODUCE is limited by the factor 0.7: broker 2, volume ü\\.")
     assert "\x1b" not in result.output
+    broker.answers["client"] = dump.client()
+    alone = run("--client", "alice/app", "--type", "produce", "--pid", str(os.getpid()))
+    assert (alone.exit_code, "PRODUCE\n" in alone.output, "FETCH\n" in alone.output) == (0, True, False)
 
 
-def test_one_type_alone_is_shown_and_a_known_client_ends_with_0(broker: FakeAdminSocket, run: Any) -> None:
-    result = run("--client", "alice/app", "--type", "produce", "--pid", str(os.getpid()))
-    assert result.exit_code == 0
-    assert "PRODUCE\n" in result.output
-    assert "FETCH\n" not in result.output
-
-
-def test_what_is_measured_of_a_scope_in_shadow_is_asked_for_only_where_one_is(
-    broker: FakeAdminSocket, run: Any
-) -> None:
+def test_a_scope_in_shadow_is_asked_for_only_where_one_is(broker: FakeAdminSocket, run: Any) -> None:
     text = '{"PRODUCE":[1,5e5,"","client-quotas"]}'
     rows = [holder("alice", client_id, rate=7e5, shadow=text) for client_id in ("app", "other")]
     state = dump.state(shadow=["supplier.client-quotas"])
@@ -118,6 +112,7 @@ def test_a_broker_is_named_by_its_id(broker: FakeAdminSocket, directory: Path, r
 def test_without_a_broker_the_remedy_says_where_to_run_it(directory: Path, run: Any) -> None:
     (directory / "broker-x-1.sock").touch()
     (directory / f"broker-1-{os.getpid()}.sock").touch()  # no socket
+    gone = FakeAdminSocket(directory, "1", 2**22 + 1)  # left behind by a broker that has ended
     for arguments, words in (
         ((), "no broker with quotahost was found"),
         (("--broker-id", "7"), "no broker 7 with quotahost was found"),
@@ -126,11 +121,6 @@ def test_without_a_broker_the_remedy_says_where_to_run_it(directory: Path, run: 
     ):
         told = run("--client", "alice/app", *arguments)
         assert (told.exit_code, words in told.output, "\n  -> " in told.output) == (2, True, True), told.output
-
-
-def test_what_a_broker_has_left_behind_is_passed_over(directory: Path, run: Any) -> None:
-    gone = FakeAdminSocket(directory, "1", 2**22 + 1)
-    assert "no broker with quotahost was found" in run("--client", "alice/app").output
     gone.close()
 
 
@@ -180,14 +170,10 @@ LIES: dict[str, Any] = {
     "deep": "[" * 200_000,
     "infinite": dump.client(dump.row(rate=float("inf"), base=float("nan")), state=dump.state(factor=float("inf"))),
     "no-numbers": dump.client(state=dump.state(pid="1", clients=float("inf"))),
-    "other-types": dump.client(
-        dump.row(supplier=7), state=dump.state(cause=["x"], topics={"threshold": 1, "over": [{}]})
-    ),
+    "other-types": dump.client(dump.row(supplier=7), state=dump.state(cause=["x"], topics={"over": [{}]})),
     "names": dump.client(
-        dump.row(user=HOSTILE, client_id=HOSTILE, supplier=HOSTILE),
-        state=dump.state(
-            node=HOSTILE, version=HOSTILE, cause=HOSTILE, factor=0.5, sources=[HOSTILE], controller=HOSTILE
-        ),
+        dump.row(**dict.fromkeys(("user", "client_id", "supplier"), HOSTILE)),
+        state=dump.state(**dict.fromkeys(("node", "version", "cause", "controller"), HOSTILE), sources=[HOSTILE]),
     ),
     "error": {"error": HOSTILE},
     "shadow": dump.client(dump.row(shadow=HOSTILE)),
@@ -195,9 +181,7 @@ LIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
-def test_whatever_a_process_answers_that_only_says_to_be_a_broker_is_data(
-    broker: FakeAdminSocket, run: Any, lie: Any
-) -> None:
+def test_whatever_a_false_broker_answers_is_data(broker: FakeAdminSocket, run: Any, lie: Any) -> None:
     broker.answers |= {"client": lie, "uses": lie, "state": lie}
     for told in (run("--client", "alice/app"), run("--once", name="top"), run("--volume")):
         assert told.exit_code in (0, 2, 3)
@@ -205,15 +189,17 @@ def test_whatever_a_process_answers_that_only_says_to_be_a_broker_is_data(
         assert "\nOPEN -> PAUSE" not in told.output
 
 
-@pytest.mark.parametrize(("piece", "pause"), [(b"x" * 65_536, 0.0), (b"x", 0.02)], ids=["endless", "trickling"])
-def test_an_answer_that_never_ends_is_given_up(
+@pytest.mark.parametrize(
+    ("piece", "pause"), [(b"x" * 65_536, 0.0), (b"x", 0.02), (b"x", 1.0)], ids=["endless", "trickling", "stopped"]
+)
+def test_an_answer_that_never_ends_or_never_begins_is_given_up(
     broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch, run: Any, piece: bytes, pause: float
 ) -> None:
     def serve(connected: socket.socket) -> None:
         with suppress(OSError), connected:
             while True:
-                connected.sendall(piece)
                 time.sleep(pause)
+                connected.sendall(piece)
 
     monkeypatch.setattr(broker, "_serve", serve)
     monkeypatch.setattr(brokers, "_MOST", 1 << 20)
@@ -232,14 +218,6 @@ def test_root_believes_the_user_of_a_process_alone(directory: Path, run: Any) ->
         assert f"{theirs.path} belongs to user 0" in told.output
         process.kill()
         theirs.close()
-
-
-def test_a_broker_that_is_stopped_does_not_answer(
-    broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch, run: Any
-) -> None:
-    monkeypatch.setattr(brokers.BrokerSocket.__init__, "__defaults__", (0.05,))
-    monkeypatch.setattr(broker, "_serve", lambda _: time.sleep(1))
-    assert "can't be asked: no answer within 0 s" in run("--client", "alice/app").output
 
 
 def test_options_that_are_wrong_end_with_2(run: Any) -> None:
@@ -303,9 +281,7 @@ def volume(broker: FakeAdminSocket, tmp_path: Path) -> Path:
     return place
 
 
-def test_a_volume_is_named_by_a_log_directory_and_all_are_listed_without_a_name(
-    broker: FakeAdminSocket, volume: Path, run: Any
-) -> None:
+def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket, volume: Path, run: Any) -> None:
     listed = run("--volume", "--pid", str(os.getpid()))
     assert (listed.exit_code, listed.output.splitlines()[0].split()) == (
         0, ["volume", "capacity", "consumed", "soft", "hard", "factor"],
@@ -333,15 +309,11 @@ def test_budgets_are_listed_below_the_volumes(broker: FakeAdminSocket, volume: P
     ]  # fmt: skip
 
 
-def test_a_volume_that_is_not_there_ends_with_2_and_those_that_are(volume: Path, run: Any) -> None:
+def test_a_volume_that_is_not_there_ends_with_2(broker: FakeAdminSocket, volume: Path, run: Any) -> None:
     told = run("--volume", "/dev/nobody")
     assert told.exit_code == 2
     assert "broker 1 has no volume /dev/nobody\n  -> it has: " in told.output
     assert run("--volume", str(volume), "--client", "alice/app").exit_code == 2
-
-
-def test_a_broker_of_another_version_is_named(broker: FakeAdminSocket, volume: Path, run: Any) -> None:
     broker.answers["state"] = {"version": "9"}
     told = run("--volume", str(volume))
-    assert told.exit_code == 2
-    assert "isn't of this version" in told.output
+    assert (told.exit_code, "isn't of this version" in told.output) == (2, True)

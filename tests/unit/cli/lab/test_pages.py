@@ -50,15 +50,6 @@ def test_hostile_names_are_shown_and_never_markup() -> None:
     assert shown.labels == [f"broker {HOSTILE}: {HOSTILE}"]
 
 
-def test_each_curve_is_reported_when_it_is_drawn() -> None:
-    drawn: list[int] = []
-    report_page(report(Name("c", "1", "/d")), drawn.append)
-    assert drawn == [1]
-
-
-# ---- replay ----
-
-
 @lru_cache
 def lower() -> Replay:
     scene = runs.two_brokers("limits")
@@ -92,15 +83,6 @@ def test_names_stay_text() -> None:
     assert "<script" not in page(found, "<b>file</b>")
 
 
-def test_a_single_reading_can_be_drawn() -> None:
-    one = {Name("c", "1", "/d"): [Bucket(60.0, 0, 0, 0, 0, None, None)]}
-    found = play(runs.report(one), runs.plan(runs.settings(factor__source="snapshots")))
-    assert page(found).count("<svg role") == 2
-
-
-# ---- what a report says of a curve ----
-
-
 def curve(consumed: int, rate: float | None, soft: int | None = 800, hard: int | None = 900) -> Curve:
     bucket = Bucket(1795296600.0, consumed, consumed, consumed, 1000, soft, hard)  # 2026-11-21 21:30
     return Curve(Name("c", "1", "/d"), (bucket,), rate)
@@ -126,5 +108,8 @@ def test_state_is_that_of_the_policy_at_the_limits(consumed: int, expected: str)
 
 
 @pytest.mark.parametrize("consumed", [0, 1, 5000])
-def test_a_single_reading_has_a_sparkline(consumed: int) -> None:
+def test_a_single_reading_can_be_drawn(consumed: int) -> None:
     assert "nan" not in str(sparkline(curve(consumed, None, None, None)))
+    one = {Name("c", "1", "/d"): [Bucket(60.0, consumed, consumed, consumed, 0, None, None)]}
+    found = play(runs.report(one), runs.plan(runs.settings(factor__source="snapshots")))
+    assert page(found).count("<svg role") == 2

@@ -20,7 +20,6 @@ from tests.unit.cli.lab.runs import MB, plan, report, settings
 
 TOLERANCE = 0.02
 LATE = 1.0  # s: a snapshot's way, factor.interval, and the replay's own step
-LIMITS = {"static__storage__soft": "400M", "static__storage__hard": "500M"}
 
 
 def near(factor: ReplayedFactor, time: float) -> list[float]:
@@ -75,17 +74,6 @@ def test_lower_limits_slow_earlier_and_keep_a_volume_emptier() -> None:
     assert volume.peak_new < volume.peak_then
 
 
-def test_a_broker_that_looks_at_its_own_disks_only_is_judged_alone() -> None:
-    scene = runs.two_brokers("limits")
-    run = runs.recorded(scene)
-    local = settings(factor__source="local", static__storage__soft="400000000", static__storage__hard="500000000")
-    found = play(run.history, plan(local))
-    first, second = found.factors
-    assert (first.broker, second.broker) == ("1", "2")
-    assert first.new.pauses == 1
-    assert second.new.lowest == 1.0
-
-
 @pytest.mark.parametrize("shadowed", [{"shadow": "all"}, {"shadow": "factor"}])
 def test_a_factor_in_shadow_is_shown_and_slows_nobody(shadowed: dict[str, str]) -> None:
     run = runs.recorded(runs.two_brokers("limits"))
@@ -125,8 +113,6 @@ def test_a_pause_lasts_until_so_much_is_free_as_pause_release_says() -> None:
     assert paused[1] - paused[0] == pytest.approx(3 * 60, abs=2)  # to 850 bytes or to 700, a minute for each 50
 
 
-# ---- higher limits never give a lower factor at the same consumption, and none at all give 1 ----
-
 NAME = Name("c", "1", "/data")
 USED = st.lists(st.integers(0, 1000), min_size=2, max_size=40)
 LEVELS = st.tuples(st.integers(1, 900), st.integers(0, 100)).map(lambda each: (each[0], each[0] + each[1]))
@@ -162,9 +148,6 @@ def test_the_limits_of_then_give_what_was_recorded(used: list[int], levels: tupl
     found = play(report(history(used, levels)), plan(own))
     assert found.factors[0].then == found.factors[0].new
     assert [point.new for point in found.volumes[0].points] == used
-
-
-# ---- with other settings it comes near to what the simulator does with them from the start ----
 
 
 def scene(policy: str, soft: int, hard: int) -> ClusterScene:

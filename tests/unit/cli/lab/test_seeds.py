@@ -65,8 +65,6 @@ def test_the_same_seed_always_ends_the_same_whoever_looks() -> None:
     assert [end(seed, watched=False) for seed in seeds] == [end(seed, watched=True) for seed in seeds]
 
 
-# ---- mutants ----
-
 Patch = Callable[[pytest.MonkeyPatch], None]
 _replace, _decide, _known = FactorInForce.replace, FactorLoop._decide, Roster.known
 _judged, _step, _ramp = volume_evaluation.evaluated, Tap.step, ByteLimits.ramp

@@ -64,9 +64,7 @@ def test_a_pattern_is_many_requests_and_all_come_in_order_of_time() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 1000), st.integers(0, 60_000)), max_size=30), st.floats(0.1, 100))
-def test_requests_within_the_rate_are_never_throttled_and_every_wait_is_finite(
-    given_: list[tuple[float, int]], rate: float
-) -> None:
+def test_requests_within_the_rate_are_never_throttled(given_: list[tuple[float, int]], rate: float) -> None:
     requests = sorted((Request(*each) for each in given_), key=lambda r: r.ms)
     outcomes = run(requests, rate, 11, 1000)
     assert len(outcomes) == len(requests)

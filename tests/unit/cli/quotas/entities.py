@@ -7,25 +7,10 @@ from hypothesis import strategies as st
 from quotahost.cli.quotas.plan import Entity
 from quotahost.model import DEFAULT
 
-NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12) | st.sampled_from(
-    [
-        "<default>",
-        "a/b:c,d\\",
-        "no",
-        "007",
-        "null",
-        '"',
-        "100%",
-        " ",
-        "CN=a,O=b",
-        "\n",
-        "\x00",
-        "\x85",
-        "\ufeff",
-        "- a",
-        "#",
-    ]
-)
+NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12) | st.sampled_from([
+    "<default>", "a/b:c,d\\", "no", "007", "null", '"', "100%", " ", "CN=a,O=b", "\n", "\x00", "\x85", "\ufeff",
+    "- a", "#",
+])  # fmt: skip
 MAYBE = NAMES | st.just(DEFAULT)
 ADDRESSES = st.ip_addresses().map(str) | st.just(DEFAULT)
 WHOLE = st.integers(1, 2**53).map(float)

@@ -28,10 +28,7 @@ LABELS = {
 )  # fmt: skip
 def test_the_most_specific_entity_with_a_label_counts(user: str, client: str, label: str) -> None:
     assert label_of(LABELS, user, client) == label
-
-
-def test_a_client_that_no_label_names_has_none() -> None:
-    assert label_of({Entity("alice"): "a"}, "<default>", "app") == ""
+    assert label_of({Entity("nobody"): "n"}, user, client) == ""
 
 
 def test_a_month_ends_where_the_next_begins() -> None:

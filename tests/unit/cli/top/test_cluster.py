@@ -55,6 +55,9 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
 
 def test_looks_of_brokers_that_the_cluster_does_not_list_are_not_kept(brokers: Brokers) -> None:
     with Cluster({}) as cluster:
+        brokers.write("forged")
+        with pytest.raises(NotWatched, match="no broker answers"):
+            cluster.look()
         brokers.write("1")
         for number in range(1_000):
             brokers.write(f"forged-{number}")
@@ -79,13 +82,6 @@ def test_a_brokers_last_look_for_a_watcher_who_has_left_is_no_look_at_its_client
         assert [use.user for use in cluster.look().uses] == ["user-1", "user-2"]
         brokers.write("2", watched=False)
         assert [use.user for use in cluster.look().uses] == ["user-1", "user-2"]
-
-
-def test_only_strangers_is_nobody(brokers: Brokers) -> None:
-    with Cluster({}) as cluster:
-        brokers.write("forged")
-        with pytest.raises(NotWatched, match="no broker answers"):
-            cluster.look()
 
 
 def test_who_is_not_answered_is_told_that_others_are(brokers: Brokers) -> None:
@@ -118,6 +114,8 @@ def test_the_volume_with_the_least_left_comes_first_and_nine_can_be_opened() -> 
     assert " ".join(found.lines[1].split()) == "1 2 /dev/sdb 100 GB 45.0 GB 40.0 GB 60.0 GB 0.25"
     assert found.lines[10].split()[:3] == ["10", "/dev/sdh", "100"], "without a key"
     assert found.lines[-1].startswith("unknown of broker 3:")
+    nothing = listed({"1": look(), "2": look()}).lines[-1]
+    assert nothing.startswith("unknown of brokers 1, 2: nothing watches volumes there")
 
 
 def test_budgets_are_listed_once_those_that_hold_their_writers_first() -> None:
@@ -134,11 +132,6 @@ def test_budgets_are_listed_once_those_that_hold_their_writers_first() -> None:
     ]
     assert found.volumes == [Question(volume="/dev/sda", broker="1")], "a budget can't be opened"
     assert any(line.startswith("unknown of broker 2:") for line in found.lines)
-
-
-def test_without_any_volume_it_says_why() -> None:
-    last = listed({"1": look(), "2": look()}).lines[-1]
-    assert last.startswith("unknown of brokers 1, 2: nothing watches volumes there")
 
 
 def test_an_opened_volume_shows_its_limits_what_fills_it_and_who_writes() -> None:

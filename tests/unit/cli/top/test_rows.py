@@ -30,6 +30,8 @@ def test_the_worst_state_is_told_and_who_is_silent() -> None:
     assert (found.state, found.factor, found.cause, found.fence) == (State.PAUSE, 0.0, "broker 1", "closed")
     assert found.where == "3 of 5 brokers (silent: 4, 5)"
     assert merged({"1": look(), "2": slow}, {"1"}).factor == 0.5
+    more = look([use()], left_out=True)
+    assert [merged(looks, looks).left_out for looks in ({"1": look()}, {"1": look(), "2": more})] == [False, True]
 
 
 def test_a_broker_that_slows_single_types_by_its_load_is_named() -> None:
@@ -44,12 +46,6 @@ def test_brokers_that_slow_nobody_hide_no_topics_of_the_others() -> None:
     assert merged({"1": look(), "2": some}, {"1", "2"}).affected == 3
     everybody = look(state=State.THROTTLE, factor=0.9, affected=-1)
     assert merged({"1": everybody, "2": some}, {"1", "2"}).affected == -1
-
-
-def test_a_broker_with_more_clients_than_its_look_is_told() -> None:
-    looks = {"1": look([use()]), "2": look([use()], left_out=True)}
-    assert merged(looks, looks).left_out
-    assert not merged({"1": looks["1"]}, looks).left_out
 
 
 def test_a_column_counts_the_brokers() -> None:

@@ -1,6 +1,5 @@
 """The rate that a client is given: its newest share, in steps, and an equal part without shares."""
 
-import math
 from datetime import UTC, datetime
 
 import pytest
@@ -64,13 +63,6 @@ def test_without_shares_a_client_has_an_equal_part(world: World) -> None:
     assert world.given == 1e6
     world.rates.brokers = 4
     assert world.given == 0.75e6
-    assert world.look(5e5) == []
-
-
-def test_a_share_is_handed_on_as_it_comes(world: World) -> None:
-    world.share(2.9e6)
-    assert world.look(5e5) == [KEY]
-    assert world.given == 2.9e6
     assert world.look(5e5) == []
 
 
@@ -160,14 +152,6 @@ def test_a_client_that_is_no_longer_listed_has_its_equal_part(world: World) -> N
     assert world.given == 1e6
 
 
-def test_a_record_that_is_removed_leaves_equal_parts(world: World) -> None:
-    world.active(2e6, 1e5)
-    world.rates.remove()
-    assert world.look(1e5) == [KEY]
-    assert world.given == 1e6
-    assert world.rates.age() == math.inf
-
-
 def test_a_share_of_another_quota_is_scaled_to_the_quota(world: World) -> None:
     world.active(4e6, 1e5)
     assert world.given == 3e6, "never more than the quota"
@@ -179,7 +163,7 @@ def test_a_share_of_another_quota_is_scaled_to_the_quota(world: World) -> None:
 @pytest.mark.parametrize(
     ("share", "quota", "given"), [(0.0, 5e-324, 35e3), (5e-324, 5e-324, QUOTA), (0.1, 1e-300, QUOTA)]
 )
-def test_of_an_invented_quota_counts_only_the_part_that_is_given_of_it(
+def test_of_an_invented_quota_counts_the_given_part_alone(
     world: World, share: float, quota: float, given: float
 ) -> None:
     world.active(2e6, 1e5)

@@ -123,14 +123,6 @@ def test_shares_of_other_brokers_and_clusters_and_malformed_records_are_ignored(
     assert world.rate("alice", "app") == 3.5e6
 
 
-def test_a_tombstone_takes_the_shares_back(world: World) -> None:
-    world.shares(3.5e6)
-    world.plugin.look()
-    world.plugin.record(b"1", None, True)
-    world.plugin.look()
-    assert world.rate("alice", "app") == pytest.approx(4e6 / 3)
-
-
 def test_shares_that_stop_and_come_back_are_logged_once_each(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.shares(3.5e6)
     world.plugin.look()
@@ -138,19 +130,13 @@ def test_shares_that_stop_and_come_back_are_logged_once_each(world: World, caplo
         world.plugin.record(b"1", None, True)
         world.plugin.look()
         world.plugin.look()
+        assert world.rate("alice", "app") == pytest.approx(4e6 / 3), "a tombstone takes them back"
         world.shares(3.5e6)
         world.plugin.look()
     assert [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING] == [
         "the shares are stale: each broker gives an equal part of a quota, 1/3",
         "the shares are there again",
     ]
-
-
-def test_more_brokers_are_announced_to_all(world: World) -> None:
-    world.host.announced.clear()
-    world.host.cluster(1, 2, 3, 4)
-    assert world.host.announced == [(None, None)]
-    assert world.rate("alice", "app") == 1e6
 
 
 def test_a_quota_that_is_changed_or_removed_holds_at_once_and_is_announced_for_its_clients(world: World) -> None:
@@ -173,12 +159,15 @@ def test_a_quota_that_is_changed_or_removed_holds_at_once_and_is_announced_for_i
     assert sorted(world.host.announced) == [("alice", "app"), ("bob", None)]
 
 
-def test_very_many_changes_are_announced_for_all_clients_at_once(world: World) -> None:
+def test_more_brokers_or_very_many_changes_are_announced_for_all_clients_at_once(world: World) -> None:
     world.host.announced.clear()
+    world.host.cluster(1, 2, 3, 4)
+    assert world.host.announced == [(None, None)]
+    assert world.rate("alice", "app") == 1e6
     for n in range(200):
         change(world.quotas, quota(f"user-{n}", None, 1e6))
     world.plugin.look()
-    assert world.host.announced == [(None, None)]
+    assert world.host.announced == [(None, None)] * 2
 
 
 def test_while_the_use_is_not_known_nothing_is_taken_from_anybody(world: World) -> None:
@@ -191,15 +180,6 @@ def test_while_the_use_is_not_known_nothing_is_taken_from_anybody(world: World) 
     with pytest.raises(ConnectionError):
         world.plugin.look()
     assert world.rate("alice", "app") == 3.5e6
-
-
-def test_its_thread_hands_shares_on_by_itself() -> None:
-    world = World()
-    try:
-        world.shares(3.5e6)
-        eventually(lambda: world.rate("alice", "app") == 3.5e6)
-    finally:
-        world.host.close()
 
 
 def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,9 +82,6 @@ def test_the_factor_never_falls_below_the_least_one() -> None:
     assert factors[2] < 1
 
 
-# ---- the source ------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def host() -> Iterator[FakeHost[LoadSource]]:
     with FakeHost(Role.FACTOR_SOURCE, LoadSource, {"plugin.load.network-idle": "20"}, name="load") as made:

@@ -80,9 +80,7 @@ EVENTS = st.tuples(
 
 
 @given(st.lists(EVENTS, max_size=40), st.booleans())
-def test_the_same_volumes_count_and_the_same_brokers_are_unknown(
-    events: list[tuple[str, str, int, float]], strict: bool
-) -> None:
+def test_the_same_volumes_count_and_are_unknown(events: list[tuple[str, str, int, float]], strict: bool) -> None:
     world = World(strict)
     world.views()
     for what, broker, consumed, pause in events:

@@ -112,20 +112,6 @@ def test_this_brokers_volumes_come_from_its_disks_and_not_from_the_topic(world: 
     assert world.read().unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
 
 
-def test_a_stale_broker_is_unknown_at_once_and_a_missing_one_after_startup_grace(world: World) -> None:
-    world.knows("1", "2", "3")
-    world.publishes("2")
-    assert world.read().unknown == (), "3 is waited for"
-    monitor(world.context).look()
-    world.passes(35)
-    assert world.read().unknown == ("broker 3: no snapshot",)
-    monitor(world.context).look()
-    world.passes(30)
-    assert world.read().unknown == (
-        "broker 2: its newest snapshot is older than validity (60 s)", "broker 3: no snapshot",
-    )  # fmt: skip
-
-
 def test_offline_log_dirs_of_another_broker_are_unknown_and_its_other_volumes_are_reported(world: World) -> None:
     world.knows("1", "2")
     world.publishes("2", offline=("/e: Input/output error", "/f\nPAUSE -> OPEN"))
@@ -136,34 +122,24 @@ def test_offline_log_dirs_of_another_broker_are_unknown_and_its_other_volumes_ar
     )  # fmt: skip
 
 
-def test_a_tombstone_removes_what_is_known_of_a_broker(world: World) -> None:
-    world.knows("1", "2")
-    world.publishes("2")
-    world.record(b"2", None)
-    world.record(None, None)
-    world.record(b"\xff", None)
-    assert world.read().volumes == (OWN,)
-
-
 def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) -> None:
     world.knows("1", "2")
     world.publishes("2", 20)
     before = world.read()
-    for key, value in [(b"2", b"{"), (b"2", b"{}"), (None, b""), (b"2", b"x" * 300_000)]:
+    for key, value in [(b"2", b"{"), (b"2", b"{}"), (None, b""), (b"2", b"x" * 300_000), (None, None), (b"\xff", None)]:
         world.record(key, value)
+    world.publishes("2", 99, cluster="c-2")
+    for number in range(100):
+        world.publishes(f"ghost-{number}", 100)
     world.wall.now -= 5
     world.publishes("2", 99)
     assert world.read() is before
     counted = {key[1]: n for key, n in world.broker.shown.items() if key[0] == "Refused"}
-    assert counted == {"json": 1, "schema": 1, "stranger": 1, "size": 1, "late": 1}
-
-
-def test_a_snapshot_of_another_cluster_is_refused_and_counted(world: World) -> None:
-    world.knows("1", "2")
-    world.publishes("2", 20, cluster="c-1")
-    world.publishes("2", 99, cluster="c-2")
-    assert Volume("2", "/d", 100, 20) in world.read().volumes
-    assert world.broker.number("Refused", "Records", "cluster") == 1
+    assert counted == {"json": 1, "schema": 1, "stranger": 101, "size": 1, "late": 1, "cluster": 1}
+    assert {key[1] for key in world.broker.shown if key[0] == "Snapshot"} == {"2"}
+    assert world.source._budgets is None, "without budgets=on they are not read"
+    world.record(b"2", None)
+    assert world.read().volumes == (OWN,)
 
 
 def test_the_topic_is_read_again_for_a_broker_that_registers_after_it_was_read(world: World) -> None:
@@ -195,15 +171,6 @@ def test_a_fenced_broker_counts_with_its_last_volumes_and_is_shown(world: World)
     assert answer == ClusterVolumes((OWN, Volume("2", "/d", 100, 99)))
     number = world.broker.number
     assert [number("Brokers", name) for name in ("Stale", "Missing", "LastKnown")] == [0, 0, 1]
-
-
-def test_brokers_that_are_not_registered_are_neither_reported_nor_shown(world: World) -> None:
-    world.knows("1", "2")
-    world.publishes("2")
-    for number in range(100):
-        world.publishes(f"ghost-{number}", 100)
-    assert {volume.broker for volume in world.read().volumes} == {"1", "2"}
-    assert {key[1] for key in world.broker.shown if key[0] == "Snapshot"} == {"2"}
 
 
 def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:

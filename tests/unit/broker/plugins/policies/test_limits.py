@@ -62,9 +62,7 @@ def by_hand(limit: Limit, capacity: int) -> Fraction:
 )
 @pytest.mark.parametrize("soft", [Limit(CONSUMED, 10), Limit(FREE, 10), Limit(PERCENT, 50)])
 @pytest.mark.parametrize("hard", [Limit(CONSUMED, 15), Limit(FREE, 5), Limit(PERCENT, 25)])
-def test_the_factor_falls_in_proportion_between_soft_and_hard(
-    soft: Limit, hard: Limit, consumed: int, factor: float
-) -> None:
+def test_the_factor_falls_between_soft_and_hard(soft: Limit, hard: Limit, consumed: int, factor: float) -> None:
     assert policy(soft, hard).quota_factor(used(consumed)) == factor
 
 
@@ -91,12 +89,14 @@ def test_limits_missing_or_beyond_the_volume(soft: Limit | None, hard: Limit | N
 @given(some_limits, some_limits, capacities, st.integers(0, 2**63 + 2**60), st.integers(0, 2**60))
 @example(Limit(CONSUMED, 5), Limit(CONSUMED, 5), 10, 5, 0)
 @example(Limit(PERCENT, 5), Limit(PERCENT, 5), 0, 0, 0)
-def test_whatever_the_limits_the_factor_is_in_range_and_falls(
+def test_whatever_the_limits_the_factor_is_in_range_falls_and_fits_what_is_breached(
     soft: Limit | None, hard: Limit | None, capacity: int, consumed: int, more: int
 ) -> None:
     judge = policy(soft, hard)
-    factor, later = (judge.quota_factor(used(c, capacity)) for c in (consumed, consumed + more))
+    volume = used(consumed, capacity)
+    factor, later = (judge.quota_factor(each) for each in (volume, used(consumed + more, capacity)))
     assert 0.0 <= later <= factor <= 1.0
+    assert (judge.breaches_hard_limit(volume), judge.breaches_soft_limit(volume)) == (factor == 0, factor < 1)
 
 
 @QUICK
@@ -108,7 +108,6 @@ def test_the_factor_is_the_exact_ramp_of_both_limits_converted_by_hand(
     at_hard = capacity if hard is None else by_hand(hard, capacity)
     at_soft = at_hard if soft is None else min(at_hard, by_hand(soft, capacity))
     factor = policy(soft, hard).quota_factor(used(consumed, capacity))
-
     if soft is None and hard is None:
         assert factor == 1.0
     elif consumed >= at_hard:
@@ -120,24 +119,6 @@ def test_the_factor_is_the_exact_ramp_of_both_limits_converted_by_hand(
         assert factor == pytest.approx(float(ramp), abs=1e-3)
 
 
-def test_limits_published_with_a_volume_come_before_this_brokers() -> None:
-    judge = policy(Limit(CONSUMED, 1), Limit(CONSUMED, 2))
-    published = used(12, soft=Limit(CONSUMED, 10), hard=Limit(CONSUMED, 15))
-    assert judge.quota_factor(published) == 0.6
-    assert judge.quota_factor(replace(published, hard=None)) == 0.0
-
-
-def test_this_brokers_limits_may_change_while_it_runs() -> None:
-    context = Context("limits", None, cast("Any", Host()), 1, LOG, broker=NODE, metrics=NODE)
-    judge = Limits(context)
-    factors = [judge.quota_factor(used(12))]
-    context.settings = cast("Any", Host(Limit(CONSUMED, 10), Limit(CONSUMED, 15)))
-    factors.append(judge.quota_factor(used(12)))
-    assert factors == [1.0, 0.6]
-
-
-# ---- limits that contradict each other -------------------------------------------------------------
-
 MIXED = (Limit(CONSUMED, 15), Limit(PERCENT, 50))  # contradict each other on a volume of 20, not of 40
 
 
@@ -148,7 +129,6 @@ def test_where_hard_comes_before_soft_the_hard_limit_alone_holds() -> None:
 
 def test_a_contradiction_is_logged_once_until_it_heals(caplog: pytest.LogCaptureFixture) -> None:
     judge = policy(*MIXED)
-
     for _ in range(3):
         judge.quota_factor(used(5))
     assert judge.contradictions == {("1", "/data")}
@@ -156,7 +136,6 @@ def test_a_contradiction_is_logged_once_until_it_heals(caplog: pytest.LogCapture
         "broker 1, volume /data: the hard limit MinFreePercentage 50 % is reached at 10 bytes, before the "
         "soft limit ConsumedBytes 15 bytes at 15; until one is changed, the hard limit alone holds"
     ]
-
     judge.quota_factor(used(5, capacity=40))
     assert judge.contradictions == set()
     judge.quota_factor(used(5))
@@ -166,9 +145,7 @@ def test_a_contradiction_is_logged_once_until_it_heals(caplog: pytest.LogCapture
 OTHERS = Volume("2\n", "/data", 20, 12)
 
 
-def test_a_limit_in_bytes_that_slows_for_a_disk_without_limits_of_another_broker_is_said_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_limit_in_bytes_that_slows_for_another_brokers_disk_is_said(caplog: pytest.LogCaptureFixture) -> None:
     judge = policy(Limit(CONSUMED, 10))
     judge.quota_factor(replace(OTHERS, consumed=10))
     assert caplog.messages == [], "it slows nobody"
@@ -207,6 +184,9 @@ def test_a_volumes_own_limits_come_before_those_of_this_broker() -> None:
     own = used(12, soft=Limit(FREE, 9))
     assert (judge.soft_limit(own), judge.hard_limit(own)) == (Limit(FREE, 9), Limit(CONSUMED, 15))
     assert (policy().soft_limit(used(12)), policy().hard_limit(used(12))) == (None, None)
+    strict = policy(Limit(CONSUMED, 1), Limit(CONSUMED, 2))
+    published = used(12, soft=Limit(CONSUMED, 10), hard=Limit(CONSUMED, 15))
+    assert [strict.quota_factor(each) for each in (published, replace(published, hard=None))] == [0.6, 0.0]
 
 
 @pytest.mark.proves("proposal-035.policy-limits")
@@ -217,17 +197,6 @@ def test_the_soft_limit_is_breached_above_it_and_the_hard_one_at_it(consumed: in
     judge = policy(Limit(CONSUMED, 10), Limit(CONSUMED, 15))
     volume = used(consumed)
     assert (judge.breaches_soft_limit(volume), judge.breaches_hard_limit(volume)) == breached
-
-
-@QUICK
-@given(some_limits, some_limits, capacities, capacities)
-def test_what_is_breached_fits_the_factor_whatever_the_limits(
-    soft: Limit | None, hard: Limit | None, capacity: int, consumed: int
-) -> None:
-    judge, volume = policy(soft, hard), used(consumed, capacity)
-    factor = judge.quota_factor(volume)
-    assert judge.breaches_hard_limit(volume) == (factor == 0)
-    assert judge.breaches_soft_limit(volume) == (factor < 1)
 
 
 def test_it_keeps_the_contract_of_a_policy() -> None:

@@ -76,20 +76,11 @@ def test_whatever_the_load_it_rests_near_the_middle_and_lets_in_what_is_deleted(
 
 @pytest.mark.parametrize("renewed", [1, 30])
 @pytest.mark.parametrize("overload", [1.5, 5])
-def test_lumps_of_60_percent_of_the_band_hardly_move_the_factor_however_late_the_disk_is_looked_at(
-    overload: float, renewed: float
-) -> None:
+def test_lumps_of_60_percent_of_the_band_hardly_move_it(overload: float, renewed: float) -> None:
     course = loop(overload * DRAIN, DRAIN, 300, hours=2, properties={"volumes.period": f"{renewed}s"})
     assert deviation(course.factors[HOUR:]) < 0.25
     assert max(course.places[0][HOUR:]) < 0.9
     assert pauses(course.factors) == 0
-
-
-def test_lumps_of_150_percent_of_the_band_are_all_let_in_without_a_pause() -> None:
-    course = loop(5 * DRAIN, DRAIN, 750, hours=3)
-    assert fmean(course.factors[HOUR:]) == pytest.approx(0.2, rel=0.1)
-    assert pauses(course.factors) == 0
-    assert max(course.places[0]) < 1
 
 
 @pytest.mark.parametrize("renewed", [1, 5])
@@ -103,17 +94,14 @@ def test_a_volume_that_is_renewed_every_30_s_is_held_evenly(renewed: float) -> N
     assert pauses(course.factors) == 0
 
 
-def test_if_nothing_is_deleted_it_is_let_in_ever_slower_never_stops_and_never_reaches_hard() -> None:
-    course = loop(5 * DRAIN, 0, 1, hours=5)
-    assert 0 < course.factors[-1] < course.factors[3 * HOUR] < course.factors[HOUR] < 0.01
-    assert 0.9 < course.places[0][2 * HOUR] < course.places[0][-1] < 0.995
-    assert min(course.factors) > 0
-
-
-def test_when_deletions_begin_after_hours_producers_get_them_within_minutes() -> None:
+def test_if_nothing_is_deleted_it_is_let_in_ever_slower_until_deletions_begin() -> None:
     lumps = tuple((at * scenes.SECOND, int(60 * DRAIN)) for at in range(4 * HOUR, 6 * HOUR, 60))
     course = loop(5 * DRAIN, 0, 1, hours=5.5, cleanups=lumps)
-    assert fmean(course.factors[4 * HOUR + 1200 : 4 * HOUR + 1800]) > 0.1
+    before = course.factors[: 4 * HOUR]
+    assert 0 < before[-1] < before[2 * HOUR] < before[HOUR] < 0.01
+    assert 0.9 < course.places[0][2 * HOUR] < course.places[0][4 * HOUR - 60] < 0.995, "it never reaches hard"
+    assert min(before) > 0, "and never stops"
+    assert fmean(course.factors[4 * HOUR + 1200 : 4 * HOUR + 1800]) > 0.1, "producers get deletions within minutes"
     assert fmean(course.factors[-HOUR // 2 :]) == pytest.approx(0.2, rel=0.1)
 
 
@@ -121,11 +109,6 @@ def test_when_deletions_begin_after_hours_producers_get_them_within_minutes() ->
 def test_a_volume_that_does_not_fill_is_not_throttled_but_close_to_hard(place: float) -> None:
     course = loop(0, 0, 1, hours=1, place=place)
     assert course.factors[-1] == pytest.approx(1.0 if place < 0.9 else 0.05, abs=0.01)
-
-
-def test_demand_that_comes_and_goes_every_minute_does_not_move_it() -> None:
-    turns = tuple((at * scenes.SECOND, 10 * DRAIN * (at // 60 % 2)) for at in range(60, 2 * HOUR, 60))
-    assert deviation(loop(0, DRAIN, 60, hours=2, changes=turns).factors[HOUR:]) < 0.1
 
 
 def test_demand_that_becomes_three_times_as_large_meets_the_same_limits() -> None:
@@ -238,16 +221,6 @@ def test_while_the_clock_stands_still_the_factor_is_the_first_ramp_and_guarded_c
     )
 
 
-def test_a_volume_unseen_for_10_minutes_is_forgotten() -> None:
-    clock = Clock()
-    policy = setpoint(clock)
-    policy.quota_factor(used(870 * GB))
-    for _ in range(7):
-        clock.now += 100.0
-        policy.quota_factor(used(SOFT, "/seen"))
-    assert policy.quota_factor(used(850 * GB)) == 0.5
-
-
 def test_the_memory_is_bounded_and_volumes_beyond_it_get_the_ramp(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_VOLUMES", 2)
     clock = Clock()
@@ -260,37 +233,41 @@ def test_the_memory_is_bounded_and_volumes_beyond_it_get_the_ramp(monkeypatch: p
     assert policy.quota_factor(used(870 * GB, "/3")) == 0.3
 
 
+def test_a_volume_unseen_for_10_minutes_is_forgotten() -> None:
+    clock = Clock()
+    policy = setpoint(clock)
+    policy.quota_factor(used(870 * GB))
+    for _ in range(7):
+        clock.now += 100.0
+        policy.quota_factor(used(SOFT, "/seen"))
+    assert policy.quota_factor(used(850 * GB)) == 0.5
+
+
 def test_a_new_memory_is_used_from_then_on() -> None:
-    def after(memory: timedelta | None) -> float:
+    def after(memory: timedelta) -> float:
         clock = Clock()
         policy = setpoint(clock)
         for minute in range(60):
-            if memory and minute == 20:
+            if minute == 20:
                 policy.reconfigure(Setpoint.Section(memory=memory))
             policy.factor_in_force(1.0)
             policy.quota_factor(used(SOFT + (minute % 10) * GB))
             clock.now += 60
         return policy.quota_factor(used(SOFT + 30 * GB))
 
-    assert after(timedelta(minutes=3)) != after(None)
+    assert after(timedelta(minutes=3)) != after(Setpoint.Section().memory)
+
+
+READS = st.tuples(
+    st.floats(0.001, 700) | st.just(0.25) | st.just(0.0), st.sampled_from("ab"), st.integers(SOFT - GB, HARD + GB),
+    st.floats(0, 1) | st.sampled_from([0.0, 1.0]),
+)  # fmt: skip
 
 
 @settings(deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.floats(0.001, 700) | st.just(0.25) | st.just(0.0),
-            st.sampled_from("ab"),
-            st.integers(SOFT - GB, HARD + GB),
-            st.floats(0, 1) | st.sampled_from([0.0, 1.0]),
-        ),
-        max_size=40,
-    )
-)
+@given(st.lists(READS, max_size=40))
 @example([(0.25, "a", HARD, 0.0), (0.0, "a", SOFT + 1, 0.0)])  # no time between two looks
-def test_whatever_happens_the_factor_is_in_range_and_guarded_close_to_hard(
-    reads: list[tuple[float, str, int, float]],
-) -> None:
+def test_whatever_happens_it_is_guarded_close_to_hard(reads: list[tuple[float, str, int, float]]) -> None:
     clock = Clock()
     policy = setpoint(clock)
     for passed, name, consumed, in_force in reads:

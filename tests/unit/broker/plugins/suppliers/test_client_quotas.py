@@ -3,7 +3,6 @@
 The model is written from the rules of Kafka 4.3.1's DefaultQuotaCallback, in tags, as Kafka has them.
 """
 
-import logging
 import math
 from typing import TypeAlias
 
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from quotahost.api import Context
 from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas, ClientQuotasSettings
 from quotahost.model import (
     DEFAULT,
@@ -25,10 +23,8 @@ from quotahost.model import (
     Scope,
     ScopeKind,
 )
-from quotahost.settings.broker import Settings
-from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import context
 
-NODE = FakeBroker()
 Name: TypeAlias = str | Default | None
 Entity: TypeAlias = tuple[Name, Name]  # (user, client-id); None: not part of it
 Answer: TypeAlias = tuple[tuple[str, str], float | None]  # (tags, limit)
@@ -54,10 +50,9 @@ class Broker:
 
     def __init__(self) -> None:
         self.announced: list[tuple[str | None, str | None]] = []
-        log = logging.getLogger("test.client-quotas")
-        self.supplier = ClientQuotas(
-            Context("client-quotas", ClientQuotasSettings(), Settings(), 1, log, self._note, broker=NODE, metrics=NODE)
-        )
+        given = context(name="client-quotas", own=ClientQuotasSettings())
+        given.answers_changed = self._note
+        self.supplier = ClientQuotas(given)
 
     def _note(self, principal: str | None = None, client_id: str | None = None) -> None:
         self.announced.append((principal, client_id))
@@ -78,24 +73,15 @@ def broker() -> Broker:
 def test_each_level_wins_over_all_below_it(broker: Broker, level: int) -> None:
     for number in range(level, len(LEVELS)):
         broker.alter(LEVELS[number][0], 100.0 + number)
-
     assert broker.ask(ALICE) == Quota(100.0 + level, LEVELS[level][1])
 
 
 def test_a_client_named_like_kafkas_default_is_an_ordinary_one(broker: Broker) -> None:
     broker.alter(("<default>", None), 10.0)
     broker.alter((None, "<default>"), 20.0)
-
     assert broker.ask(Client("<default>", "app")) == Quota(10.0, Scope.USER)
     assert broker.ask(Client("alice", "<default>")) == Quota(20.0, Scope.CLIENT_ID)
     assert broker.ask(ALICE) is None
-
-
-def test_names_are_not_split_or_joined(broker: Broker) -> None:
-    broker.alter(("a:b", "c"), 10.0)
-
-    assert broker.ask(Client("a", "b:c")) is None
-    assert broker.ask(Client("a:b", "c")) == Quota(10.0, Scope.CLIENT)
 
 
 @pytest.mark.parametrize("entity", [("alice", DEFAULT), (DEFAULT, DEFAULT)])
@@ -103,18 +89,10 @@ def test_no_client_id_falls_back_to_the_users_quota_even_below_the_match(broker:
     nameless = Client("alice", "")
     broker.alter(entity, 10.0)
     assert broker.ask(nameless) == Quota(None, Scope.USER)
-
     broker.alter((DEFAULT, None), 20.0)
     assert broker.ask(nameless) == Quota(20.0, Scope.USER)
-
     broker.alter(("alice", None), 30.0)
     assert broker.ask(nameless) == Quota(30.0, Scope.USER)
-
-
-def test_kafkas_default_client_quota_does_not_cover_a_client_without_client_id(broker: Broker) -> None:
-    broker.alter((None, DEFAULT), 10.0)
-
-    assert broker.ask(Client("alice", "")) is None
 
 
 @pytest.mark.parametrize("rate", [math.nan, math.inf, 0.0, -1.0])
@@ -123,7 +101,6 @@ def test_a_rate_by_which_kafka_does_not_throttle_is_unlimited_and_logged(
 ) -> None:
     broker.alter(("alice", None), 10.0)
     broker.alter(("alice", None), rate)
-
     assert broker.ask(ALICE) == Quota(None, Scope.USER)
     assert "alice" in caplog.text
     assert "unlimited" in caplog.text
@@ -148,14 +125,12 @@ def test_a_change_is_announced_for_no_more_clients_than_it_concerns(
     broker.alter(entity, 10.0)
     broker.alter(entity, 20.0)
     broker.alter(entity, None)
-
     assert broker.announced == [concerned] * 3
 
 
 def test_a_change_without_effect_is_not_announced(broker: Broker) -> None:
     broker.alter(("alice", None), None)
     assert broker.announced == []
-
     broker.alter(("alice", None), 10.0)
     broker.alter(("alice", None), 10.0)
     assert len(broker.announced) == 1
@@ -232,7 +207,6 @@ def test_every_client_is_answered_as_kafka_would(
             model[quota_type].pop(entity, None)
         else:
             model[quota_type][entity] = rate
-
     for client in clients_of(history, others):
         for quota_type in QUOTA_TYPES:
             assert as_kafka(broker.ask(client, quota_type), client) == kafka(model[quota_type], client)
@@ -249,9 +223,7 @@ def test_whoever_is_answered_otherwise_after_a_change_was_announced(
     clients = clients_of([*history, (PRODUCE, entity, rate)], ["zz"])
     before = [broker.ask(client) for client in clients]
     broker.announced.clear()
-
     broker.alter(entity, rate)
-
     for client, answer in zip(clients, before, strict=True):
         concerned = any(
             principal in (None, client.principal) and client_id in (None, client.client_id)

@@ -47,22 +47,14 @@ def of(supplier: Any, client_id: str, user: str = "ANONYMOUS") -> dict[QuotaType
     return {kind: quota for kind, quota in answers.items() if quota is not None}
 
 
-# ---- overrides ----
-
-
 @pytest.mark.proves("kip-13.static-config")
 def test_kip_13s_own_names_and_values_give_each_client_id_its_override_or_the_default() -> None:
     supplier = built(KIP_13, "overrides")
     default = Quota(2e6, Scope.CLIENT_ID)
     assert of(supplier, "clientA") == {PRODUCE: Quota(4e6, Scope.CLIENT_ID), FETCH: default}
     assert of(supplier, "clientD") == {PRODUCE: default, FETCH: Quota(5e6, Scope.CLIENT_ID)}
-    assert of(supplier, "other") == {PRODUCE: default, FETCH: default}
-
-
-def test_clients_without_a_client_id_share_the_default_whoever_they_are() -> None:
-    supplier = built(KIP_13, "overrides")
-    expected = Quota(2e6, Scope.CLIENT_ID)
-    assert {of(supplier, "", user)[PRODUCE] for user in ("alice", "bob")} == {expected}
+    for client_id, user in (("other", "ANONYMOUS"), ("", "alice"), ("", "bob")):
+        assert of(supplier, client_id, user) == {PRODUCE: default, FETCH: default}
 
 
 @pytest.mark.proves("kip-13.default-quota")
@@ -99,29 +91,16 @@ def test_its_properties_can_be_changed_live_under_their_names_with_dots() -> Non
     assert {PREFIX + name for name in KIP_13} <= set(live)
 
 
-# ---- controller-mutation ----
-
-
 def test_a_users_rate_comes_before_a_client_ids_and_both_before_the_default() -> None:
     supplier = built(KIP_599, "controller-mutation")
     assert of(supplier, "terraform", "alice") == {MUTATION: Quota(10, Scope.USER)}
     assert of(supplier, "terraform", "root") == {MUTATION: Quota(None, Scope.USER)}
     assert of(supplier, "terraform", "bob") == {MUTATION: Quota(20, Scope.CLIENT_ID)}
     assert of(supplier, "app", "bob") == {MUTATION: Quota(5, Scope.USER)}
-
-
-def test_the_scope_of_the_default_can_be_chosen() -> None:
-    given = {"plugin.controller-mutation.default": "5", "plugin.controller-mutation.scope": "client-id"}
-    supplier = built(given, "controller-mutation")
-    assert of(supplier, "app") == {MUTATION: Quota(5, Scope.CLIENT_ID)}
-
-
-def test_without_a_default_those_not_listed_are_left_to_the_next_supplier() -> None:
-    supplier = built({"plugin.controller-mutation.users": "alice:5"}, "controller-mutation")
-    assert of(supplier, "app", "bob") == {}
-
-
-# ---- both ----
+    by_client_id = built(KIP_599 | {"plugin.controller-mutation.scope": "client-id"}, "controller-mutation")
+    assert of(by_client_id, "app") == {MUTATION: Quota(5, Scope.CLIENT_ID)}
+    without = built({"plugin.controller-mutation.users": "alice:5"}, "controller-mutation")
+    assert of(without, "app", "bob") == {}, "those not listed are left to the next supplier"
 
 
 @pytest.mark.parametrize(

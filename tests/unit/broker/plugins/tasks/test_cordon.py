@@ -148,15 +148,6 @@ def test_what_is_stored_may_reach_it_a_moment_after_its_start(world: World) -> N
     assert world.run() == []
 
 
-def test_what_an_operator_cordoned_stays_cordoned(world: World) -> None:
-    world.kafka.cordoned = ["/b"]
-    world.disks.used["/b"] = FULL
-    assert world.run() == ["/b", "/b/2"]
-    assert world.kafka.added == "/b/2"
-    world.disks.used["/b"] = SLACK
-    assert world.run() == ["/b"]
-
-
 def test_what_an_operator_freed_stays_free_until_the_volume_had_room(world: World) -> None:
     world.disks.used["/a"] = FULL
     world.run(20)
@@ -168,6 +159,15 @@ def test_what_an_operator_freed_stays_free_until_the_volume_had_room(world: Worl
     world.run()
     world.disks.used["/a"] = FULL
     assert world.run() == ["/a"]
+
+
+def test_what_an_operator_cordoned_stays_cordoned_and_is_not_counted_as_its_own(world: World) -> None:
+    world.kafka.cordoned = ["/b"]
+    world.disks.used["/b"] = FULL
+    assert world.run() == ["/b", "/b/2"]
+    assert world.kafka.added == "/b/2"
+    world.disks.used["/b"] = SLACK
+    assert world.run() == ["/b"]
 
 
 def test_where_an_operator_has_cordoned_all_nothing_is_added(world: World) -> None:

@@ -65,14 +65,10 @@ class FakeFollower(FakeThread):
         super().__init__(*arguments)
 
 
-def test_at_its_start_it_makes_both_topics_and_then_publishes_nothing(world: World) -> None:
-    (first,) = world.run(60)
-    assert (first.broker, first.cluster, first.uses, first.watched) == ("1", "abc", (), False)
-    assert [each[0] for each in world.kafka.made] == ["__quotahost_looks", "__quotahost_watch"]
-
-
 def test_while_somebody_watches_it_publishes_every_two_seconds_and_then_one_look_without_clients(world: World) -> None:
-    world.run(5)
+    (first,) = world.run(60)
+    assert (first.broker, first.cluster, first.uses, first.watched) == ("1", "abc", (), False), "once at its start"
+    assert [each[0] for each in world.kafka.made] == ["__quotahost_looks", "__quotahost_watch"]
     world.watch()
     (first,) = world.run()  # at once
     assert ([each.user for each in first.uses], first.watched) == (["alice", "bob"], True)
@@ -141,9 +137,7 @@ def test_old_records_and_those_of_strangers_are_no_reason_to_publish(world: Worl
 
 
 @pytest.mark.proves("faults.watchers")
-def test_whoever_asks_last_is_answered_however_many_names_others_invent(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_whoever_asks_last_is_answered_in_a_crowd(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.run(5)
     for number in range(16):
         world.watch(watcher=f"invented-{number}", client=BOB)

@@ -98,9 +98,7 @@ def test_several_are_measured_one_after_the_other(tmp_path: Path) -> None:
     assert [each.volume.name for each in measured(opened, "a", "b")] == ["a", "b"]
 
 
-def test_a_defect_is_logged_once_a_minute_and_then_tried_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_defect_is_logged_once_a_minute(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     topic(tmp_path)
     clock, disks = Clock(), FakeDisks(full=tmp_path)
     found, disks.places = disks.places, 7  # type: ignore[assignment]

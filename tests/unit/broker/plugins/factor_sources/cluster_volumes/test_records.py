@@ -24,9 +24,7 @@ def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_i
     assert not world.built
 
 
-def test_nothing_is_read_before_the_cluster_is_known(
-    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_read_without_a_cluster_id(make: Callable[..., World], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "")
     world = make()
     assert world.read().waiting == "the cluster's id is not read from the log directories yet"
@@ -35,30 +33,28 @@ def test_nothing_is_read_before_the_cluster_is_known(
     assert world.read().waiting == "topic __quotahost_cluster_volumes is not read yet"
 
 
-def test_records_of_other_clusters_and_records_that_are_refused_change_nothing(begun: World) -> None:
+def test_other_clusters_and_refused_records_change_nothing(begun: World, caplog: pytest.LogCaptureFixture) -> None:
     before = begun.read()
     take = begun.source._reader.record
     take(b"c-2", encode(ClusterRecord("c-2", 9, 9, datetime.now(UTC))), True)
     take(b"c-2", b"{", True)
     take(None, None, True)
     assert not [key for key in begun.broker.shown if key[0] == "Refused"]
-    for value in (b"{", b'{"version": 1}', b'{"version": 2}'):
+    for value in (b"{", b'{"version": 1}', b'{"version": 2}', b'{"version": 2}'):
         take(b"c-1", value, True)
     assert begun.read() is before
+    begun.sequence -= 1
+    begun.publishes(EMPTY)  # of the same run and number
+    begun.sequence -= 2
+    begun.publishes(EMPTY)  # late
+    assert begun.read() is before
     counted = {key[1]: n for key, n in begun.broker.shown.items() if key[0] == "Refused"}
-    assert counted == {"json": 1, "schema": 1, "version": 1}
+    assert counted == {"json": 1, "schema": 1, "version": 2, "late": 1}
+    (line,) = [r.getMessage() for r in caplog.records if "version: Input should" in r.getMessage()]
+    assert "refused" in line, "once for each reason"
 
 
-def test_a_refused_record_is_logged_once_for_each_reason(begun: World, caplog: pytest.LogCaptureFixture) -> None:
-    for _ in range(3):
-        begun.source._reader.record(b"c-1", b'{"version": 2}', True)
-    (line,) = [r.getMessage() for r in caplog.records if "refused" in r.getMessage()]
-    assert "version: Input should be less than or equal to 1, not 2" in line
-
-
-def test_records_of_a_second_pipeline_are_counted_each_and_logged_once(
-    begun: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_records_of_a_second_pipeline_are_refused(begun: World, caplog: pytest.LogCaptureFixture) -> None:
     begun.publishes(FULL, run=2)
     for _ in range(3):
         begun.publishes(EMPTY, run=1)
@@ -67,9 +63,7 @@ def test_records_of_a_second_pipeline_are_counted_each_and_logged_once(
     assert caplog.text.count("two pipelines run for this cluster: records of run 1 are refused") == 1
 
 
-def test_records_of_a_pipeline_that_reads_old_snapshots_again_are_refused(
-    begun: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_records_of_a_pipeline_that_is_behind_are_refused(begun: World, caplog: pytest.LogCaptureFixture) -> None:
     now = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=begun.wall.now)
     for _ in range(3):
         begun.publishes(EMPTY, run=2, newest_snapshot_at=now - timedelta(seconds=61))
@@ -85,14 +79,6 @@ def test_records_of_a_pipeline_that_reads_old_snapshots_again_are_refused(
     assert begun.read().unknown == ("broker 2: its newest snapshot is stale",), "unless nobody reports any more"
     begun.publishes(EMPTY, run=2, newest_snapshot_at=now - timedelta(seconds=28))
     assert begun.read() == ClusterVolumes((OWN, EMPTY))
-
-
-def test_a_late_record_changes_nothing(begun: World) -> None:
-    begun.publishes(EMPTY)
-    begun.sequence -= 2
-    begun.publishes(FULL)
-    assert begun.read().volumes == (OWN, EMPTY)
-    assert begun.broker.number("Refused", "Records", "late") == 1
 
 
 def test_it_is_the_same_object_as_long_as_nothing_changes(begun: World) -> None:

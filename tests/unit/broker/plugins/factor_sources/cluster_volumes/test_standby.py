@@ -9,20 +9,17 @@ from tests.fakes.plugin_context import eventually, settings
 from tests.unit.broker.plugins.factor_sources.cluster_volumes.world import EMPTY, FULL, GIVEN, OWN, World
 
 
-def test_while_records_come_the_standby_source_is_not_even_built(begun: World) -> None:
+def test_it_is_built_after_half_of_validity_and_asked_later(begun: World, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(10):
         begun.passes(29)
         begun.publishes(FULL)
-    assert not begun.built
     assert (begun.number("Answers"), begun.number("Answers", "snapshots")) == (1, 0)
-
-
-def test_it_is_built_after_half_of_validity_and_asked_after_validity(
-    begun: World, caplog: pytest.LogCaptureFixture
-) -> None:
     begun.passes(30)
     assert not begun.built
     begun.passes(1)
+    begun.context.settings = settings(**GIVEN)
+    begun.read()
+    assert begun.standby.context.settings is begun.context.settings
     begun.standby.answer = ClusterVolumes((OWN, EMPTY))
     begun.passes(29)
     assert FULL in begun.read().volumes, "the record is not too old yet"
@@ -51,9 +48,7 @@ def test_until_the_standby_source_has_answered_the_last_record_holds_with_its_un
     assert begun.read() == standby.answer, "it has answered once"
 
 
-def test_as_soon_as_a_record_comes_it_holds_again_and_the_standby_source_is_closed(
-    begun: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_as_soon_as_a_record_comes_the_standby_is_closed(begun: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     begun.passes(61)
     standby = begun.standby
@@ -67,6 +62,8 @@ def test_as_soon_as_a_record_comes_it_holds_again_and_the_standby_source_is_clos
     assert caplog.text.count("factor source cluster-volumes answers again") == 1
     begun.passes(61)
     assert begun.standby is not standby, "next time another one is built"
+    begun.source.close()
+    assert begun.standby.closed
 
 
 def test_it_switches_back_only_to_a_complete_record(begun: World) -> None:
@@ -80,7 +77,7 @@ def test_it_switches_back_only_to_a_complete_record(begun: World) -> None:
     assert begun.read() == ClusterVolumes((OWN, EMPTY))
 
 
-@pytest.mark.parametrize("why", ["empty", "absent", "old", "tombstone"])
+@pytest.mark.parametrize("why", ["empty", "absent", "unread", "old", "tombstone"])
 def test_without_a_fresh_record_at_the_start_the_standby_source_answers_at_once(world: World, why: str) -> None:
     world.knows("1", "2")
     if why in ("old", "tombstone"):
@@ -89,6 +86,10 @@ def test_without_a_fresh_record_at_the_start_the_standby_source_answers_at_once(
         world.source._reader.record(b"c-1", None, True)
     if why == "absent":
         world.source._reader.absent()
+    elif why == "unread":
+        world.passes(60)
+        assert world.number("Answers") == 1, "it may be read yet"
+        world.passes(1)
     else:
         world.source._reader.caught_up()
     assert world.read().waiting
@@ -96,22 +97,6 @@ def test_without_a_fresh_record_at_the_start_the_standby_source_answers_at_once(
     eventually(lambda: not world.read().waiting)
     assert world.read() == ClusterVolumes((OWN, FULL))
     assert world.number("Switches", "snapshots") == 1
-
-
-def test_a_topic_that_can_not_be_read_at_all_is_silent_too(world: World) -> None:
-    world.knows("1", "2")
-    world.passes(60)
-    assert world.number("Answers") == 1
-    world.passes(1)
-    world.standby.answer = ClusterVolumes((OWN, FULL))
-    eventually(lambda: world.read() == ClusterVolumes((OWN, FULL)))
-
-
-def test_the_settings_in_force_reach_the_standby_source(begun: World) -> None:
-    begun.passes(61)
-    begun.context.settings = settings(**GIVEN)
-    begun.read()
-    assert begun.standby.context.settings is begun.context.settings
 
 
 def test_going_back_and_forth_counts_nothing_twice_and_leaves_no_numbers(begun: World) -> None:
@@ -137,10 +122,3 @@ def test_going_back_and_forth_counts_nothing_twice_and_leaves_no_numbers(begun: 
         assert number("Connection", "Connected", "snapshots") is None
         assert number("Brokers", "Stale") == 0
     assert (number("Refused", "Records", "json"), number("Refused", "Records", "late")) == (2, 1)
-
-
-def test_it_ends_with_all_that_it_has_begun(begun: World) -> None:
-    begun.passes(61)
-    standby = begun.standby
-    begun.source.close()
-    assert standby.closed

@@ -65,33 +65,6 @@ def test_stale_brokers_and_offline_dirs_are_unknown_at_once_with_a_sentence_each
     assert (view.stale, view.complete) == (1, True)
 
 
-def test_a_stale_broker_is_waited_for_where_this_one_has_just_started_and_its_last_volumes_count(world: World) -> None:
-    view = world.silent("2", disk("2", 99))
-    assert (view.volumes, view.unknown) == ((disk("2", 99),), ())
-    assert (view.waiting, view.complete, view.stale) == ("broker 2: its newest snapshot is stale", True, 1)
-    world.clock.now += GRACE + 1
-    view = world.silent("2", disk("2", 99))
-    assert (view.volumes, view.unknown, view.waiting) == ((), ("broker 2: its newest snapshot is stale",), "")
-
-
-def test_the_full_disk_of_a_fenced_broker_counts_though_the_pipeline_lists_the_broker_no_more(world: World) -> None:
-    world.register("1", "2", "3", fenced="2")
-    forgotten: dict[str, Any] = {"reporting": 2, "silent": (Filling(disk("2", 99)), Filling(disk("9", 99)))}
-    world.clock.now += 10 * HOUR
-    assert world.view(**forgotten) == ClusterView((disk("2", 99),), last_known=1)
-    world.strict = True
-    assert world.view(**forgotten).unknown == ("broker 2: its newest snapshot is stale",)
-
-
-def test_a_missing_broker_is_waited_for_and_then_unknown(world: World) -> None:
-    missing: dict[str, Any] = {"reporting": 2, "missing": 1, "missing_brokers": ("3",)}
-    assert world.view(**missing) == ClusterView(complete=False, missing=1)
-    world.clock.now += GRACE + 1
-    assert world.view(**missing) == ClusterView(unknown=("broker 3: no snapshot",), missing=1)
-    world.view()
-    assert not world.view(**missing).complete, "it was there in between"
-
-
 def test_until_the_brokers_are_known_no_broker_is_missed_and_all_volumes_count(world: World) -> None:
     world.state = ClusterState("1", world.clock)
     view = world.view(disk("9"), stale=1, stale_brokers=("8",))
@@ -113,15 +86,6 @@ def test_brokers_that_run_and_are_omitted_from_truncated_lists_are_unknown_after
     world.clock.now += GRACE + 1
     view = world.view(reporting=1, stale=66, stale_brokers=gone)
     assert (view.unknown, view.missing) == (("2 brokers run, of which the pipeline has no snapshot",), 2)
-
-
-def test_a_decommissioned_broker_does_not_hide_one_that_never_reports(world: World) -> None:
-    gone: dict[str, Any] = {"reporting": 2, "stale": 1, "stale_brokers": ("9",)}
-    assert not world.view(**gone).complete
-    world.clock.now += GRACE + 1
-    assert world.view(**gone).unknown == ("1 brokers run, of which the pipeline has no snapshot",)
-    world.register("1", "2", "3", fenced="3")
-    assert world.view(**gone).unknown == ()
 
 
 def test_brokers_that_nobody_lists_are_waited_for_also_while_they_become_fewer(world: World) -> None:

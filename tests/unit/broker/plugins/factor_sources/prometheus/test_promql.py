@@ -49,36 +49,22 @@ def failure(client: PromQL) -> str:
 
 def test_an_instant_vector_is_read_with_labels_values_and_warnings(server: FakePrometheus) -> None:
     server.replies["up"] = success({("a", "/"): "1.5", ("b", "/"): "NaN"}, warnings=["one shard is down"])
-
     answer = promql_client(server.url).query("up")
-
-    assert [dict(s.labels) for s in answer.series] == [
-        {"instance": "a", "mountpoint": "/"},
-        {"instance": "b", "mountpoint": "/"},
-    ]
+    assert [dict(s.labels) for s in answer.series] == [{"instance": name, "mountpoint": "/"} for name in "ab"]
     assert answer.series[0].value == 1.5
     assert math.isnan(answer.series[1].value)
     assert answer.warnings == ("one shard is down",)
     assert server.asked[0].path == "/api/v1/query"
-
-
-def test_a_base_path_is_kept(server: FakePrometheus) -> None:
-    server.replies["up"] = success({})
-    promql_client(server.url + "/prom/").query("up")
-    assert server.asked[0].path == "/prom/api/v1/query"
-
-
-def test_any_expression_arrives_as_it_is(server: FakePrometheus) -> None:
-    expression = 'sum by (a) (x{b=~"/data.+", c="ä&=%"}) > 0'
-    server.answer = lambda asked, handler: success({})
-    promql_client(server.url).query(expression)
-    assert server.asked[0].query == expression
-
-
-def test_a_histogram_has_no_number(server: FakePrometheus) -> None:
     result = [{"metric": {}, "histogram": [0, {}]}]
     server.replies["up"] = of_json({"status": "success", "data": {"resultType": "vector", "result": result}})
-    assert math.isnan(promql_client(server.url).query("up").series[0].value)
+    assert math.isnan(promql_client(server.url).query("up").series[0].value), "a histogram has no number"
+
+
+def test_a_base_path_is_kept_and_any_expression_arrives_as_it_is(server: FakePrometheus) -> None:
+    expression = 'sum by (a) (x{b=~"/data.+", c="ä&=%"}) > 0'
+    server.answer = lambda asked, handler: success({})
+    promql_client(server.url + "/prom/").query(expression)
+    assert (server.asked[0].path, server.asked[0].query) == ("/prom/api/v1/query", expression)
 
 
 @pytest.mark.parametrize(
@@ -172,15 +158,10 @@ def dripping(start: bytes) -> object:
 
 
 @pytest.mark.parametrize("start", [None, b"HTTP/1.0 200 ", b"HTTP/1.0 200 OK\r\nA: ", b"HTTP/1.0 200 OK\r\n\r\n"])
-def test_a_slow_server_has_the_timeout_in_all_and_not_for_each_byte(
-    server: FakePrometheus, start: bytes | None
-) -> None:
+def test_a_slow_server_has_the_timeout_in_all(server: FakePrometheus, start: bytes | None) -> None:
     server._server.ended = server.ended  # type: ignore[attr-defined]
     server.answer = silent if start is None else dripping(start)  # type: ignore[assignment]
     assert failure(promql_client(server.url, "300ms")) == "no whole answer within 0.3 s"
-
-
-# ---- credentials ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -216,16 +197,11 @@ def test_credentials_that_a_server_repeats_are_hidden(
     error = of_json({"status": "error", "errorType": "auth", "error": echo}, 401)
     warning = success({}, warnings=[echo])
     client = promql_client(server.url, **credentials)
-
     server.replies["up"] = error
     texts = [failure(client)]
     server.replies["up"] = warning
     texts += client.query("up").warnings
-
     assert not [part for text in texts for secret in secrets for part in (secret[:8],) if part in text]
-
-
-# ---- TLS -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -248,24 +224,16 @@ def secure(certificate: Path) -> Iterator[FakePrometheus]:
     fake.close()
 
 
-def test_a_server_with_a_certificate_of_ca_location_is_trusted(secure: FakePrometheus, certificate: Path) -> None:
+def test_only_a_server_with_a_certificate_of_ca_location_is_trusted(secure: FakePrometheus, certificate: Path) -> None:
+    assert "certificate verify failed" in failure(promql_client(secure.url, bearer_token=SECRET))
+    assert not secure.asked
     secure.replies["up"] = success({("a", "/"): 1})
     assert len(promql_client(secure.url, ca_location=str(certificate)).query("up").series) == 1
 
 
-def test_a_server_with_an_unknown_certificate_is_refused(secure: FakePrometheus) -> None:
-    assert "certificate verify failed" in failure(promql_client(secure.url, bearer_token=SECRET))
-    assert not secure.asked
-
-
-def test_a_server_that_is_silent_in_the_tls_handshake_has_timeout_in_all() -> None:
+def test_a_server_silent_in_or_after_the_tls_handshake_times_out(secure: FakePrometheus, certificate: Path) -> None:
+    secure.answer = silent
+    assert "no whole answer" in failure(promql_client(secure.url, "300ms", ca_location=str(certificate)))
     with socket.create_server(("127.0.0.1", 0)) as silent_server:
         url = f"https://127.0.0.1:{silent_server.getsockname()[1]}"
         assert "no whole answer" in failure(promql_client(url, "300ms"))
-
-
-def test_a_server_that_is_silent_after_the_tls_handshake_has_timeout_in_all(
-    secure: FakePrometheus, certificate: Path
-) -> None:
-    secure.answer = silent
-    assert "no whole answer" in failure(promql_client(secure.url, "300ms", ca_location=str(certificate)))

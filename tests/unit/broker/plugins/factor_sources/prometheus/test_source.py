@@ -81,12 +81,6 @@ def asks_more(server: FakePrometheus, times: int = 4) -> None:
 # ---- what it reads -------------------------------------------------------------------------------
 
 
-def test_nothing_is_known_before_the_first_answer_then_all_volumes_are(source: Make) -> None:
-    plugin = source()
-    assert plugin.read() is None
-    assert answered(plugin) == KNOWN
-
-
 def test_consumed_may_be_asked_for_instead_of_available(source: Make, server: FakePrometheus) -> None:
     server.replies["used"] = success({("kafka-1", "/data"): 75, ("kafka-2", "/data"): 50})
     assert answered(source(available="", consumed="used")) == KNOWN
@@ -97,48 +91,18 @@ def test_other_labels_may_name_broker_and_volume(source: Make) -> None:
     assert Volume("/data", "kafka-1", 100, 75) in known.volumes
 
 
-def test_it_asks_again_and_again(source: Make, server: FakePrometheus) -> None:
-    plugin = source()
-    answered(plugin)
-    server.serve({("kafka-1", "/data"): 100}, {("kafka-1", "/data"): 1})
-    eventually(lambda: plugin.read() == ClusterVolumes((Volume("kafka-1", "/data", 100, 99),)))
-
-
-def test_an_expected_broker_that_is_gone_makes_the_state_unknown(source: Make) -> None:
-    known = answered(source(expected="kafka-1, kafka-3"))
-    assert known.unknown == ("expected broker 'kafka-3' has no volume",)
-
-
-def test_a_series_that_only_one_query_has_makes_the_state_unknown(source: Make, server: FakePrometheus) -> None:
-    server.serve(SIZE, {("kafka-1", "/data"): 25})
-    known = answered(source())
-    assert known.unknown == ("broker 'kafka-2', volume '/data' has capacity, but no available",)
-
-
-def test_with_a_server_that_never_answered_nothing_is_known(source: Make, server: FakePrometheus) -> None:
-    server.replies = {}
-    plugin = source()
-    plugin.read()
-    asks_more(server)
-    assert plugin.read() is None
-
-
 # ---- when the server goes silent -----------------------------------------------------------------
 
 
-def test_the_last_volumes_hold_for_validity_and_are_then_unknown(
-    source: Make, server: FakePrometheus, clock: Clock
-) -> None:
+def test_the_last_volumes_hold_for_validity(source: Make, server: FakePrometheus, clock: Clock) -> None:
     plugin = source()
     answered(plugin)
     server.replies = {}
     asks_more(server)
-
     clock.now += 60
     assert plugin.read() == KNOWN
     clock.now += 1
     known = plugin.read()
-
     assert known is not None
     assert known.volumes == KNOWN.volumes
     assert known.unknown == (
@@ -165,14 +129,6 @@ def hangs(server: FakePrometheus) -> None:
     server.answer = answer
 
 
-def test_read_does_not_wait_for_a_server_that_hangs(source: Make, server: FakePrometheus) -> None:
-    hangs(server)
-    plugin = source()
-    plugin.read()
-    eventually(lambda: server.asked, what="the query that hangs")
-    assert plugin.read() is None
-
-
 # ---- log -----------------------------------------------------------------------------------------
 
 
@@ -191,19 +147,22 @@ def test_a_failure_is_logged_once_until_it_heals(
         "prometheus 127.0.0.1 gives no answer; the last holds for validity: the server says bad_data: unknown query"
     )
     assert lines(caplog) == [failed]
-
     server.serve(SIZE, FREE)
     answered(plugin)
     healed = "prometheus 127.0.0.1 knows all volumes again"
     eventually(lambda: lines(caplog) == [failed, healed])
 
 
-def test_what_is_unknown_is_logged_once(source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_unknown_is_reported_and_logged_once(
+    source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture
+) -> None:
     server.serve(SIZE, {("kafka-1", "/data"): 25})
-    answered(source())
+    known = answered(source(expected="kafka-1, kafka-3"))
+    lacks = "broker 'kafka-2', volume '/data' has capacity, but no available"
+    assert known.unknown == (lacks, "expected broker 'kafka-3' has no volume")
     asks_more(server, 6)
     assert len(lines(caplog)) == 1
-    assert "broker 'kafka-2', volume '/data' has capacity, but no available" in lines(caplog)[0]
+    assert lacks in lines(caplog)[0]
 
 
 def test_no_secret_is_logged_or_reported(
@@ -225,11 +184,12 @@ def threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name == "quotahost-prometheus"]
 
 
-def test_close_waits_for_no_server_that_hangs(source: Make, server: FakePrometheus) -> None:
+def test_neither_read_nor_close_waits_for_a_server_that_hangs(source: Make, server: FakePrometheus) -> None:
     hangs(server)
     plugin = source(timeout="1m")
     plugin.read()
     eventually(lambda: server.asked, what="the query that hangs")
+    assert plugin.read() is None
     assert threads()
     plugin.close()
     server.ended.set()
@@ -268,6 +228,8 @@ def test_a_live_change_of_its_properties_asks_anew(server: FakePrometheus) -> No
     properties = {f"plugin.prometheus.{key}": text for key, text in own.items()}
     with FakeHost(Role.FACTOR_SOURCE, Prometheus, properties) as host:
         assert host.plugin.read() is None
+        asks_more(server)
+        assert host.plugin.read() is None, "a server that never answered"
         host.reconfigure(properties | {"plugin.prometheus.capacity": "size"})
         assert answered(host.plugin) == KNOWN
 
@@ -324,12 +286,6 @@ def test_an_error_about_a_secret_does_not_show_it(section: dict[str, str]) -> No
         section_of(section)
     assert "hunter2" not in str(error.value)
     assert "scraper" not in str(error.value)
-
-
-def test_the_unset_properties_have_their_defaults() -> None:
-    own = section_of({})
-    assert (own.broker_label, own.volume_label) == ("instance", "mountpoint")
-    assert (own.interval.total_seconds(), own.timeout.total_seconds()) == (10, 5)
 
 
 def test_an_interval_that_validity_does_not_cover_is_refused(source: Make) -> None:

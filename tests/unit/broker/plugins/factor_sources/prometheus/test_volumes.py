@@ -27,11 +27,8 @@ def test_available_bytes_are_left_and_consumed_bytes_are_not() -> None:
     expected = ClusterVolumes((Volume("1", "/data", 100, 30),))
     assert volumes([("1", "/data", 100.0)], [("1", "/data", 70.0)]) == expected
     assert volumes([("1", "/data", 100.0)], [("1", "/data", 30.0)], available=False) == expected
-
-
-def test_a_volume_may_be_fuller_than_its_capacity() -> None:
-    result = volumes([("1", "/", 100.0)], [("1", "/", 101.0)], available=False)
-    assert result == ClusterVolumes((Volume("1", "/", 100, 101),))
+    fuller = volumes([("1", "/", 100.0)], [("1", "/", 101.0)], available=False)
+    assert fuller == ClusterVolumes((Volume("1", "/", 100, 101),)), "a volume may be fuller than its capacity"
 
 
 FINE: Rows = [("1", "/", 100.0)]
@@ -61,13 +58,10 @@ def test_what_is_not_sound_is_unknown_and_no_volume(capacity: Rows, available: R
     assert result.volumes == (Volume("1", "/", 100, 0),)
 
 
-def test_nothing_at_all_is_not_healthy() -> None:
-    assert volumes([], []).unknown == ("the queries find no series",)
-
-
-def test_a_warning_of_the_server_is_unknown() -> None:
+def test_a_warning_of_the_server_or_nothing_at_all_is_unknown() -> None:
     result = of(answer(FINE), answer(FINE, "a shard is down"), available=True)
     assert result.unknown == ("the available query came with a warning: a shard is down",)
+    assert volumes([], []).unknown == ("the queries find no series",)
 
 
 def test_an_expected_broker_without_a_sound_volume_is_unknown() -> None:
