@@ -137,7 +137,7 @@ def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) 
     counted = {key[1]: n for key, n in world.broker.shown.items() if key[0] == "Refused"}
     assert counted == {"json": 1, "schema": 1, "stranger": 101, "size": 1, "late": 1, "cluster": 1}
     assert {key[1] for key in world.broker.shown if key[0] == "Snapshot"} == {"2"}
-    assert world.source._budgets is None, "without budgets=on they are not read"
+    assert world.source._budgets._follower is None, "without budgets=on they are not read"
     world.record(b"2", None)
     assert world.read().volumes == (OWN,)
 
