@@ -369,7 +369,7 @@ public final class QuotaTable {
         if (slowed && !factorInForce.slows()) marks.sweep(any -> false, this::markEnded);
         else if (before != factorInForce.affected()) endMarks();
         // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
-        factorInForce.hold(next, now - marks.changedAt <= next.windows().backBeats() + 1);
+        factorInForce.hold(next, now - marks.changedAt <= next.backBeats() + 1);
     }
 
     private void endMarks() {

@@ -41,6 +41,11 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
         static final Course NONE = new Course(1, 1, true, 0);
     }
 
+    /** How far Kafka looks back, at most, in beats of the table's clock. */
+    int backBeats() {
+        return (int) (windows.kafkaMs() / QuotaTable.BEAT_MS) + 1;
+    }
+
     boolean factors(int type) {
         return all[type] != Course.NONE;
     }

@@ -67,7 +67,7 @@ final class StandIns {
     }
 
     private boolean measure(Scope scope, Rule rule, int now) {
-        int back = Math.max(BEATS_PER_SECOND, rule.windows().backBeats());
+        int back = Math.max(BEATS_PER_SECOND, rule.backBeats());
         int used = scope.inUse(now, back);
         boolean wasThere = used >= now - beganAt;
         if (!wasThere && used < back) return false;

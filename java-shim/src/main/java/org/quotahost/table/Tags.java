@@ -109,7 +109,7 @@ final class Tags extends AbstractMap<String, String> {
     private void renew(long before, int now, Rule rule) {
         int since = (int) (before >>> 32);
         boolean wasLeft = left - (int) before >= 0;
-        if (wasLeft || now - (int) before >= rule.windows().backBeats()) since = now - byUse(before, now, rule);
+        if (wasLeft || now - (int) before >= rule.backBeats()) since = now - byUse(before, now, rule);
         TIMES.compareAndSet(this, before, pack(since, now)); // if not, another thread has noted the same
     }
 
@@ -125,7 +125,7 @@ final class Tags extends AbstractMap<String, String> {
     void comeBack(int now, Rule rule) {
         long before = times;
         int seen = (int) before;
-        int back = rule.windows().backBeats();
+        int back = rule.backBeats();
         if (now - backAt >= back) TIMES.compareAndSet(this, before, pack(seen - back, seen));
         left = seen;
         backAt = now;
@@ -150,7 +150,7 @@ final class Tags extends AbstractMap<String, String> {
     int fill(Rule rule) {
         long at = times;
         int now = Math.max(0, rule.now() - (int) at) + (int) at; // a use may be noted later than the rule was made
-        int back = rule.windows().backBeats();
+        int back = rule.backBeats();
         if (group != null) return byUse(at, now, rule);
         return now - backAt >= back ? back : Math.max(byUse(at, now, rule), now - backAt);
     }
@@ -158,7 +158,7 @@ final class Tags extends AbstractMap<String, String> {
     private int byUse(long at, int now, Rule rule) {
         int since = (int) (at >>> 32);
         int seen = (int) at;
-        int back = rule.windows().backBeats();
+        int back = rule.backBeats();
         int away = now - seen;
         if (away >= back) return 0;
         if (left - seen < 0) return now - since;

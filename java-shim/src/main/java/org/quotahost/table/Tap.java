@@ -57,11 +57,6 @@ final class Tap {
             return (number + 1) * ms;
         }
 
-        /** The same in beats of the table's clock, rounded up. */
-        int backBeats() {
-            return (int) (kafkaMs() / QuotaTable.BEAT_MS) + 1;
-        }
-
         /**
          * How far back Kafka looks in ms, in the mean, where the windows were empty: half a window less than all of them.
          * Rate.windowSize then is from (windows - 1) to windows.

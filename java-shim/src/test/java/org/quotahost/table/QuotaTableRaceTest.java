@@ -95,7 +95,11 @@ class QuotaTableRaceTest {
             return looks;
         });
 
-        for (int i = 0; i < VERSIONS; i++) Tables.publishWhole(table, "u0", "c", i % 2 == 0 ? Scopes.USER : Scopes.CLIENT, 1_000);
+        for (int i = 1; i <= VERSIONS / 4; i++) {
+            Tables.publishWhole(table, "u0", "c", Scopes.USER, 1_000);
+            Tables.publishWhole(table, "u0", "c", Scopes.CLIENT, 1_000);
+            table.beat(10_000L * i); // what all had before is theirs for some seconds only
+        }
 
         finish(reads);
     }
