@@ -71,9 +71,7 @@ class DiskMonitor:
                 # Until the first look the age counts from here, not from the host's start.
                 self._newest = (self._clock(), None)
                 start = partial(start_daemon, at_end=self._end)
-                self._thread = Periodic(
-                    "disks", self._try, lambda: self._settings().volumes_period.total_seconds(), start
-                )
+                self._thread = Periodic("disks", self._try, self._period, start)
                 self._looked.wait(_FIRST_LOOK_WITHIN)
         return self
 
@@ -133,6 +131,9 @@ class DiskMonitor:
     def close(self) -> None:
         if self._thread:
             self._thread.close()
+
+    def _period(self) -> float:
+        return self._settings().volumes_period.total_seconds()
 
     def _end(self) -> None:
         try:
