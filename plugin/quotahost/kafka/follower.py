@@ -16,7 +16,6 @@ from confluent_kafka import (
     Consumer,
     KafkaError,
     KafkaException,
-    Message,
     TopicPartition,
 )
 
@@ -151,16 +150,21 @@ class Follower:
             if self._again.is_set():
                 return
             for message in consumer.consume(_BATCH, _POLL):
-                error = message.error()
+                error: Any = message.error()
                 if error is None:
                     last_record_at = time.monotonic()
                     self._connection.works()
-                    self._reader.record(message.key(), message.value(), live, _written_ms(message))
+                    kind, at = message.timestamp()
+                    # A timestamp of another kind is the clock of whoever wrote the record.
+                    written_ms = at if kind == TIMESTAMP_LOG_APPEND_TIME else None
+                    self._reader.record(message.key(), message.value(), live, written_ms)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition() or 0)
-                # After any other error librdkafka goes on by itself.
-                elif self._place_lost(message):
-                    return
+                else:
+                    self._connection.fails(error.str())
+                    # After any other error librdkafka goes on by itself.
+                    if error.code() in _PLACE_LOST:
+                        return
             if not unread and not live:
                 live = True
                 self._reader.caught_up()
@@ -174,17 +178,6 @@ class Follower:
         except KafkaException:  # reading goes on, and shows by itself whether the topic or the cluster is gone
             return False
 
-    def _place_lost(self, message: Message) -> bool:
-        error: Any = message.error()
-        self._connection.fails(error.str())
-        return error.code() in _PLACE_LOST
-
     def _partitions(self, consumer: Consumer) -> set[int]:
         found = set(partitions(consumer, self._topic, wait=2.0))
         return {self._partition_of(len(found))} if self._partition_of else found
-
-
-def _written_ms(message: Message) -> int | None:
-    """Kafka's own time of a record. A timestamp of another kind is the clock of whoever wrote it."""
-    kind, at = message.timestamp()
-    return at if kind == TIMESTAMP_LOG_APPEND_TIME else None

@@ -1,10 +1,10 @@
 r"""Lists of names with a rate each, in the form of KIP-13: ``clientA:4M,clientB:10M``.
 
-Types for the sections of plugins that give rates by name: ``Rates`` by user, client-id or whatever the property is
-about, ``ClientRates`` by user and client-id (``alice/app:4M``). ``unlimited`` is None, an empty text is an empty
-list. A backslash takes the next character as it is: ``\:``, ``\,`` and ``\/`` are part of a name, and so are ``\\``
-and a blank at its ends after one. Quotation marks around the whole list, as KIP-13 shows it, are dropped. Each error
-names the entry and what to write.
+``Rates`` is the type for the sections of plugins that give rates by name, of users, client-ids or whatever the
+property is about; :func:`parse_client_rates` reads rates by user and client-id (``alice/app:4M``). ``unlimited`` is
+None, an empty text is an empty list. A backslash takes the next character as it is: ``\:``, ``\,`` and ``\/`` are
+part of a name, and so are ``\\`` and a blank at its ends after one. Quotation marks around the whole list, as KIP-13
+shows it, are dropped. Each error names the entry and what to write.
 """
 
 import re
@@ -103,4 +103,3 @@ def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
 
 
 Rates = Annotated[dict[str, float | None], BeforeValidator(parse_rates)]
-ClientRates = Annotated[dict[tuple[str, str], float | None], BeforeValidator(parse_client_rates)]

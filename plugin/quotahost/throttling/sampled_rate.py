@@ -110,7 +110,8 @@ class SampledRate:
         if rate <= bound:
             return 0
         long = to_long(divide(rate - bound, bound) * size_ms)
-        return _to_int(long) if cast else long
+        # Java's ``(int)`` of a long takes the low 32 bits, so that a number that is too large may become negative.
+        return (long + 2**31) % 2**32 - 2**31 if cast else long
 
     def _total(self, now_ms: int) -> tuple[float, int]:
         """``purgeObsoleteSamples``, then the sum of the samples and ``windowSize``, in one walk: runs take millions."""
@@ -160,8 +161,3 @@ def to_long(x: float) -> int:
     # Not by round(), which takes halves to the even neighbour.
     floor = math.floor(x)
     return floor + (x - floor >= 0.5)
-
-
-def _to_int(x: int) -> int:
-    """``(int)`` of a long: the low 32 bits, so that a number that is too large may become negative."""
-    return (x + 2**31) % 2**32 - 2**31

@@ -80,23 +80,21 @@ class DiskMonitor:
         return self._clock() - looked_at, disks
 
     def known(self) -> ClusterVolumes:
-        known = self._as_known()
+        age, disks = self.latest()
+        if disks is None:
+            known = ClusterVolumes((), waiting=f"broker {self._node}: its disks have not answered yet")
+        else:
+            unknown = tuple(f"broker {self._node}, log dir {lost}" for lost in disks.offline)
+            validity = self._settings().validity.total_seconds()
+            if age > validity:
+                # Without the age: the host compares these sentences, and would see a new one every second.
+                silent = f"its disks have not answered for more than validity ({validity:g} s)"
+                unknown += (f"broker {self._node}: {silent}",)
+            known = ClusterVolumes(disks.volumes, unknown)
         # The same object while nothing has changed: the host compares by `is` and then doesn't ask the policy again.
         if known != self._known:
             self._known = known
         return self._known or known
-
-    def _as_known(self) -> ClusterVolumes:
-        age, disks = self.latest()
-        if disks is None:
-            return ClusterVolumes((), waiting=f"broker {self._node}: its disks have not answered yet")
-        unknown = tuple(f"broker {self._node}, log dir {lost}" for lost in disks.offline)
-        validity = self._settings().validity.total_seconds()
-        if age > validity:
-            # Without the age: the host compares these sentences, and would see a new one every second.
-            silent = f"its disks have not answered for more than validity ({validity:g} s)"
-            unknown += (f"broker {self._node}: {silent}",)
-        return ClusterVolumes(disks.volumes, unknown)
 
     def look(self) -> None:
         disks, looked_at = self._read(), self._clock()

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from quotahost.api import (
     Broker,
@@ -51,12 +51,12 @@ _UNKNOWN: Final = timedelta(minutes=1)  # the period of a task that was right wh
 # ---- a call of a plugin ----------------------------------------------------------------------------------------
 
 
-class Failed(Generic[T]):
+class Failed:
     """The answer of a guarded call if the plugin failed."""
 
 
 #: Not None, which is an answer: a supplier has no quota for the client, or a factor source knows nothing.
-FAILED: Failed[object] = Failed()
+FAILED: Final = Failed()
 
 
 class Guard:
@@ -74,7 +74,7 @@ class Guard:
         #: By plugin and method, what limits the new types of errors, and each type that was logged.
         self._methods: dict[tuple[str, str], tuple[LineLimit, dict[type[BaseException], LoggedOnce]]] = {}
 
-    def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T]) -> T | Failed[object]:
+    def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T]) -> T | Failed:
         """The plugin's answer, or FAILED. Success heals it: its next failure is logged again."""
         try:
             answer = function()

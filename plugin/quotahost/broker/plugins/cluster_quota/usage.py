@@ -61,7 +61,10 @@ class Demands:
         """
         uses = {key_of(usage): usage for usage in used}
         self._seen = {key: self._see(self._seen.get(key), usage, now) for key, usage in uses.items()}
-        self.silent = frozenset(key for key, usage in uses.items() if self._is_silent(key, usage, now))
+        # A muted client is idle because Kafka told it to wait; as silent it would lose its share to other brokers.
+        self.silent = frozenset(
+            key for key, usage in uses.items() if usage.idle > _SILENCE and now > self._seen[key].waits_until + _SILENCE
+        )
         return {key: self._demand(key, usage, now) for key, usage in uses.items()}
 
     def _see(self, before: _Seen | None, used: ClientUsage, now: float) -> _Seen:
@@ -73,25 +76,15 @@ class Demands:
         waits_until = before.waits_until
         # A smaller difference is the clock's coarseness and no new request.
         if asked_at > before.asked_at + _BEAT:
-            wait = self._wait(used)
-            # Without a wait it is free to ask since its last request; it does not wait until this look.
-            waits_until = now + wait if wait else asked_at
+            # Kafka makes it wait for (rate - limit) / limit x window (``QuotaUtils.throttleTime``), by the limit at the
+            # time when it asked; a later limit doesn't change the wait.
+            if used.limit and used.rate > used.limit:
+                waits_until = now + (used.rate / used.limit - 1) * self._window
+            else:  # it is free to ask since its last request; it does not wait until this look
+                waits_until = asked_at
         # A mean that falls to 0 shows only that Kafka has forgotten the last delay.
         moved = used.delay != before.delay and used.delay > 0
         return _Seen(max(asked_at, before.asked_at), waits_until, used.delay, now if moved else before.delayed_at)
-
-    def _wait(self, used: ClientUsage) -> float:
-        """Seconds that Kafka makes it wait from now on: (rate - limit) / limit x window (``QuotaUtils.throttleTime``).
-
-        The limit is the one at the time when the client asked; a later limit doesn't change the wait.
-        """
-        if used.limit is None or used.rate <= used.limit:
-            return 0.0
-        return (used.rate / used.limit - 1) * self._window
-
-    def _is_silent(self, key: ClientKey, used: ClientUsage, now: float) -> bool:
-        # A muted client is idle because Kafka told it to wait; as silent it would lose its share to other brokers.
-        return used.idle > _SILENCE and now > self._seen[key].waits_until + _SILENCE
 
     def _demand(self, key: ClientKey, used: ClientUsage, now: float) -> float | None:
         if key in self.silent:

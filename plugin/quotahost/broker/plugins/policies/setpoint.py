@@ -34,11 +34,6 @@ _GUARD_ALL: Final = 0.1  # where the ramp is at most this, the factor is no larg
 _GUARD_NONE: Final = 0.2  # where the ramp is at least this, it doesn't restrict the factor
 
 
-def _position(ramp: float) -> float:
-    """1 half way between the limits, 2 at soft and 0 at hard; flat in the middle (Linux: ``pos_ratio_polynom``)."""
-    return 1 + (2 * ramp - 1) ** 3
-
-
 def _largest_allowed(ramp: float) -> float:
     """The ramp itself in its last tenth; in the tenth before that it rises from there to 1, without a jump."""
     if ramp <= _GUARD_ALL:
@@ -92,7 +87,9 @@ class _History:
         spare = max(0.0, ramp - _REST) * band / _SPARE
         # A volume that hardly fills needs no throttling, however full it is.
         slowest = spare / demand if demand > spare else 1.0
-        return min(1.0, max(self._balance(demand, band) * _position(ramp), slowest))
+        # 1 half way between the limits, 2 at soft and 0 at hard; flat in the middle (Linux: ``pos_ratio_polynom``).
+        position = 1 + (2 * ramp - 1) ** 3
+        return min(1.0, max(self._balance(demand, band) * position, slowest))
 
     def _balance(self, demand: float, band: int) -> float:
         """The factor at which the volume would stay as full as it is.

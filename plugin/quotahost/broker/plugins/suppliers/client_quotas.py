@@ -98,7 +98,8 @@ class ClientQuotas:
         quotas = self._quotas[change.quota_type]
         user, client_id = change.entity.user, change.entity.client_id
         key = (_keyed(user), _keyed(client_id))
-        new = None if change.rate is None else Quota(self._rate(change), _scope(user, client_id))
+        scope = Scope.CLIENT_ID if user is None else Scope.USER if client_id is None else Scope.CLIENT
+        new = None if change.rate is None else Quota(self._rate(change), scope)
         # For a change without effect the host needn't ask again about every client that it may concern.
         if new == quotas.get(key):
             return
@@ -163,12 +164,6 @@ def _by_tags(quotas: _Quotas, client: Client, matched: Quota) -> Quota | None:
 
 def _keyed(name: _Name) -> object:
     return _DEFAULT if name is DEFAULT else name
-
-
-def _scope(user: _Name, client_id: _Name) -> Scope:
-    if user is None:
-        return Scope.CLIENT_ID
-    return Scope.USER if client_id is None else Scope.CLIENT
 
 
 def _narrow(name: _Name) -> str | None:
