@@ -226,7 +226,9 @@ class _Acts:
         if len(self._recording.samples) % EVERY == 0:
             rates = ", ".join(f"{user} {mega(rate)}" for user, rate in sample.rates.items())
             used = f"{sample.consumed / 1e6:,.0f} MB used, factor {sample.factor:.2f} ({sample.state})"
-            self._console.print(f"  {used}, {sample.rejections:,.0f} requests turned back, producers: {rates}")
+            self._console.print(
+                f"  {used}, {sample.rejections:,.0f} requests turned back, producers: {rates}", soft_wrap=True
+            )
 
     def _sample(self) -> Sample:
         table = Jmx(self._node).query("quotahost:type=QuotaTable")["quotahost:type=QuotaTable"]

@@ -184,7 +184,7 @@ def _play(phase: Phase, node: KafkaNode, windows: int, all_clients: list[Client]
             for client in all_clients
             for quota, supplier in [phase.quotas[client.user]]
         )
-        console.print("  " + ", ".join(lines))
+        console.print("  " + ", ".join(lines), soft_wrap=True)
     for client in all_clients:
         yield Result(phase.title, client, phase.quotas[client.user][0], client.load.meter.rate(begin, end))
 

@@ -181,10 +181,10 @@ def usage(
         work.begin("Summing the month")
         made = bill(spark, history, chosen, tuple(clusters or ()), labels)
     if csv is not None:
-        rows = (
+        rows: list[tuple[str | int, ...]] = [
             (cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(round, amounts))
             for cluster, label, amounts in made.amounts()
-        )
+        ]
         with writing(csv):
             csv.write_text(csv_text(_CSV, rows), encoding="utf-8")
     _show_bill(made)
