@@ -91,17 +91,10 @@ def test_a_volumes_free_space_is_never_negative(consumed: int, free: int) -> Non
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"broker": 1},
-        {"name": None},
-        {"capacity": -1},
-        {"capacity": 1.0},
-        {"consumed": True},
-        {"consumed": "1"},
-        {"consumed": -1},
-        {"soft": 5},
-        {"hard": "5%"},
+        {"broker": 1}, {"name": None}, {"capacity": -1}, {"capacity": 1.0}, {"consumed": True}, {"consumed": "1"},
+        {"consumed": -1}, {"soft": 5}, {"hard": "5%"},
     ],
-)
+)  # fmt: skip
 def test_a_volume_refuses_what_is_no_text_size_or_limit(wrong: dict[str, Any]) -> None:
     good: dict[str, Any] = {"broker": "1", "name": "/data", "capacity": 1, "consumed": 1}
     with pytest.raises(ValueError, match=next(iter(wrong))):

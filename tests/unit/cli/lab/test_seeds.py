@@ -193,41 +193,23 @@ def pipeline_forgets_silent_brokers(patch: pytest.MonkeyPatch) -> None:
 
 
 MUTANTS: dict[Patch, set[str]] = {
-    never_lets_go: {"release"},
-    lets_go_at_once: {"hold"},
-    up_at_once: {"burst"},
-    step_without_max_mute: {"mute"},
-    tap_never_arrives: {"open"},
-    pause_ignored_while_another_is_unknown: {"hard"},
-    largest_factor: {"hard"},
-    lost_snapshot_is_empty: {"unknown"},
-    full_disk_is_no_news: {"hard"},
-    small_change_of_state_is_swallowed: {"open", "hard"},
-    ramp_never_ends: {"hard"},
-    setpoint_without_hard_limit: {"hard"},
-    unknown_stays_as_it_was: {"unknown"},
-    lease_never_ends: {"lease"},
-    every_topic_is_affected: {"bystander"},
-    no_topic_is_held: {"hard"},
-    marks_never_end: {"bystander"},
-    empty_windows_at_once: {"burst"},
-    old_record_answers_for_ever: {"release"},
+    never_lets_go: {"release"}, lets_go_at_once: {"hold"}, up_at_once: {"burst"}, step_without_max_mute: {"mute"},
+    tap_never_arrives: {"open"}, pause_ignored_while_another_is_unknown: {"hard"}, largest_factor: {"hard"},
+    lost_snapshot_is_empty: {"unknown"}, full_disk_is_no_news: {"hard"},
+    small_change_of_state_is_swallowed: {"open", "hard"}, ramp_never_ends: {"hard"},
+    setpoint_without_hard_limit: {"hard"}, unknown_stays_as_it_was: {"unknown"}, lease_never_ends: {"lease"},
+    every_topic_is_affected: {"bystander"}, no_topic_is_held: {"hard"}, marks_never_end: {"bystander"},
+    empty_windows_at_once: {"burst"}, old_record_answers_for_ever: {"release"},
     pipeline_forgets_silent_brokers: {"unknown"},
-}
+}  # fmt: skip
 
 
 # These show only among several brokers, which every sixth seed has.
 OF_SEVERAL = (
-    pause_ignored_while_another_is_unknown,
-    largest_factor,
-    lost_snapshot_is_empty,
-    full_disk_is_no_news,
-    unknown_stays_as_it_was,
-    every_topic_is_affected,
-    marks_never_end,
-    old_record_answers_for_ever,
+    pause_ignored_while_another_is_unknown, largest_factor, lost_snapshot_is_empty, full_disk_is_no_news,
+    unknown_stays_as_it_was, every_topic_is_affected, marks_never_end, old_record_answers_for_ever,
     pipeline_forgets_silent_brokers,
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
