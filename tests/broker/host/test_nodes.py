@@ -117,9 +117,7 @@ def test_one_interpreter_serves_all_callbacks_of_a_node(cluster: Cluster) -> Non
 def test_the_controller_refuses_new_topics_while_a_disk_of_a_broker_is_full(cluster: Cluster) -> None:
     (broker,) = cluster.brokers
     controller = next(node for node in cluster.nodes if "controller" in node.roles)
-    admin = AdminClient(
-        cluster.client_config(client_id="another")
-    )  # the creator owes tokens for 49 s
+    admin = AdminClient(cluster.client_config(client_id="another"))  # the creator owes tokens for 49 s
 
     def refused(topic: str) -> bool:
         try:
