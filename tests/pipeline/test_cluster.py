@@ -1,5 +1,6 @@
 """Spark's roll-up against the same in plain Python, and what it says of silent, removed and late brokers."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -16,7 +17,7 @@ from quotahost.model import LimitType
 from quotahost.model.volumes import byte_limits
 from quotahost.pipeline import cluster as aggregate
 from quotahost.pipeline import snapshots as records
-from quotahost.pipeline.cluster import Rules
+from quotahost.pipeline.cluster import Rules, used_budgets
 from quotahost.pipeline.cluster import record as from_row
 from quotahost.records import snapshot as snapshots
 from quotahost.records.budgets import MAX_BUDGETS
@@ -377,26 +378,24 @@ def test_of_budgets_brokers_in_service_and_the_others_are_added_up_apart(spark: 
     assert in_spark(spark, made)["home"].budgets == (("logs", 1, 0), ("orders", 25, 2**63 - 1)), (
         "no sum is out of range"
     )
-    # Until the cluster has answered, those that report count as in service.
-    unknown = replace(RULES, registered=())
-    assert in_spark(spark, made[:2], unknown)["home"].budgets == (("logs", 1, 0), ("orders", 12, 0))
+
+
+def test_until_the_cluster_has_answered_brokers_that_report_count_as_in_service() -> None:
+    told = [("1", True, '[["orders", 5]]'), ("2", False, '[["orders", 7]]')]
+    assert used_budgets(told, ()) == (("orders", 5, 7),)
 
 
 def test_a_wrong_list_of_budgets_leaves_the_rest_of_the_snapshot(spark: SparkSession) -> None:
-    for odd in WRONG_BUDGETS:
-        found = in_spark(spark, [record(0, "1", snapshot("1", ago(1), [volume("a", 9, 1)], budgets=odd), ago(1))])[
-            "home"
-        ]
-        assert (found.consumed, found.budgets) == (1, ()), odd
-
-
-def test_a_stranger_s_thousands_of_budgets_leave_those_that_brokers_in_service_have(spark: SparkSession) -> None:
-    own = record(0, "1", snapshot("1", ago(1), [], budgets=[["orders", 1]]), ago(1))
-    strangers = [
-        record(n, f"x{n}", snapshot(f"x{n}", ago(1), [], budgets=[[f"a{n}-{m}", 9] for m in range(1000)]), ago(1))
-        for n in (1, 2)
+    made = [
+        record(n, str(n), snapshot(str(n), ago(1), [volume("a", 9, 1)], budgets=odd), ago(1))
+        for n, odd in enumerate(WRONG_BUDGETS)
     ]
-    found = in_spark(spark, [own, *strangers])["home"]
-    assert len(found.budgets or ()) == MAX_BUDGETS
-    assert ("orders", 1, 0) in (found.budgets or ())
-    assert decode(b"home", encode(found)) == found
+    found = in_spark(spark, made)["home"]
+    assert (found.consumed, found.budgets) == (len(WRONG_BUDGETS), ())
+
+
+def test_a_strangers_thousands_of_budgets_leave_those_that_brokers_in_service_have() -> None:
+    strangers = [(f"x{n}", True, json.dumps([[f"a{n}-{m}", 9] for m in range(1000)])) for n in (1, 2)]
+    found = used_budgets([("1", True, '[["orders", 1]]'), *strangers], ("1",))
+    assert len(found) == MAX_BUDGETS
+    assert ("orders", 1, 0) in found

@@ -23,7 +23,8 @@ VALIDITY = "4s"  # shorter than the time for which the plugins hold the interpre
 QUOTA, LEFT = 20_000_000.0, 0.75  # bytes/s, and the factor that is in force while everything works
 ERRORS = {"raise": "RuntimeError", "exit": "SystemExit", "interrupt": "KeyboardInterrupt", "nonsense": ""}
 METHODS = {"source": "read()", "policy": "quota_factor()", "task": "run()"}
-ASKED = ("source", "policy")  # those that the host's own thread asks
+ASKED = ("source", "policy")  # those that the host's own thread asks, one as the other
+POLICY = pytest.param("policy", marks=pytest.mark.long)
 LATE = """
     from quotahost.model import Quota
 
@@ -150,7 +151,7 @@ def test_a_cause_that_java_could_not_take_is_escaped_and_ends_nothing(world: Wor
 
 
 @pytest.mark.proves("proposal-035.fallback")
-@pytest.mark.parametrize("plugin", METHODS)
+@pytest.mark.parametrize("plugin", ["source", POLICY, "task"])
 @pytest.mark.proves("faults.plugin-error")
 def test_each_failure_is_counted_logged_once_and_ends_in_the_stated_fallback(world: World, plugin: str) -> None:
     start = world.node.log.end()
@@ -181,7 +182,7 @@ def test_each_failure_is_counted_logged_once_and_ends_in_the_stated_fallback(wor
     eventually(lambda: has_own_quota(world.node, ANYONE, f"new-while-{plugin}-fails"))
 
 
-@pytest.mark.parametrize("plugin", ASKED)
+@pytest.mark.parametrize("plugin", ["source", POLICY])
 def test_one_that_hangs_lets_the_lease_expire_and_stops_neither_clients_nor_tasks(world: World, plugin: str) -> None:
     applied = world.fallbacks()
     world.tell(plugin, "hang")

@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from bench.jvm import class_path
 from tests.unit.docs.test_claims import PROJECT, spans
 from tests.unit.docs.test_documents import DOCUMENTS, ROOT, name_of
 
@@ -51,3 +52,7 @@ def test_every_test_that_make_test_leaves_out_is_run_by_a_target() -> None:
     drivers = [path for path in ROOT.glob("tests/**/*.py") if "mark.driver" in path.read_text(encoding="utf-8")]
     assert drivers
     assert all(path.is_relative_to(ROOT / "tests/pipeline") for path in drivers if path.name != Path(__file__).name)
+
+
+def test_the_benches_java_programs_are_of_this_jar() -> None:
+    assert (Path(class_path().partition(":")[0]) / "org/quotahost/CallbackBenchmark.class").exists()

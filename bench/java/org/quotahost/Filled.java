@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.Set;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
-import org.quotahost.inbox.Batch;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.QuotaTable;
 
 /** A quota table with clients, and quotahost's callback on it, without a host. */

@@ -26,7 +26,7 @@ from quotahost.model import Factor, Volume
 from quotahost.model.volumes import Affected, ByteLimits
 from quotahost.throttling import Tap
 
-SEEDS = 1_000  # what two cores play within 20 seconds
+SEEDS = 500  # each mutant below is found within these
 MORE = 10_000
 
 
@@ -35,7 +35,7 @@ def found_in(seeds: range) -> None:
     assert not lines, "\n".join(lines)
 
 
-def test_in_a_thousand_scenes_nothing_goes_wrong() -> None:
+def test_in_five_hundred_scenes_nothing_goes_wrong() -> None:
     found_in(range(SEEDS))
 
 
