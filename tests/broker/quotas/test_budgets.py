@@ -9,15 +9,19 @@ from typing import Final
 import pytest
 
 from harness.clients.load import QUICK_QUOTAS
-from harness.clients.producer import ProducerLoad
+from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.jmx import Jmx
 from harness.kafka.admin import create_topic, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE
 from harness.system.waiting import eventually
+from quotahost.kafka.commands import CompactedTopic
+from quotahost.model.budgets import Budget
+from quotahost.records.budgets import encode, key_of
 from tests.broker.support.commands import connect_as, explain_client, quotahost
-from tests.broker.support.node import OPEN, callback_node, gauge, state, wait_for_rate
+from tests.broker.support.node import OPEN, callback_node, cluster_with_fence, gauge, state, wait_for_rate
 from tests.broker.support.numbers import attempt, end_offset
+from tests.broker.support.quotas import QUOTAS
 
 pytestmark = pytest.mark.broker
 
@@ -107,3 +111,28 @@ def test_its_writers_alone_are_slowed_stopped_and_let_go_on_when_topics_are_dele
     file.write_text("budgets: []\nprune: true\n")
     assert "remove" in quotahost("quotas", "apply", "--yes", file, *client).output
     eventually(lambda: not is_shown(node))
+
+
+@pytest.mark.long
+def test_no_byte_counts_twice_when_a_broker_dies_and_others_lead_what_it_led(tmp_path: Path) -> None:
+    size, settings = 3_000_000, {"factor.source": "snapshots", "fence.authorizer": "none", "budgets": "on"}
+    with cluster_with_fence(tmp_path, settings) as cluster:
+        create_topic(cluster.brokers[0], "orders", partitions=6, replicas=3)
+        fill_topic(cluster.client_config(), "orders", size)
+        quotas = CompactedTopic(cluster.client_config(), QUOTAS, "quotahost-quotas")
+        assert quotas.write({key_of(BUDGET): encode(Budget(BUDGET, (BUDGET,), 2 * size))}) == {}
+        left = cluster.brokers[:2]
+
+        told: list[float] = []
+
+        def used() -> float:
+            """The least that a broker knows; the most is kept."""
+            both = [gauge(node, f"Budget,name={BUDGET}", "Used") for node in left]
+            told.append(max(both))
+            return min(both)
+
+        eventually(lambda: is_shown(left[0]) and is_shown(left[1]) and used() >= size)
+        cluster.brokers[2].kill()
+        eventually(lambda: used() < size)  # it is out of service, and its part counts ten seconds later with others
+        eventually(lambda: used() >= size)
+        assert max(told) < size * 1.1
