@@ -47,9 +47,8 @@ class Acl:
 class Rights:
     """What a cluster says of some topics."""
 
-    own: Mapping[
-        str, frozenset[str]
-    ]  # by topic that exists or is denied, what the asking client may do, as ACLs name it
+    #: By topic that exists or is denied, what the asking client may do, as ACLs name it.
+    own: Mapping[str, frozenset[str]]
     cluster: frozenset[str]  # what it may do on the cluster itself; without an authorizer that is everything
     acls: tuple[Acl, ...] | None  # that allow anybody something on these topics; None if it may not look at ACLs
     missing: Mapping[str, bool] = field(default_factory=dict)  # topics that don't exist; whether it may create them

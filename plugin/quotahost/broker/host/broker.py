@@ -64,7 +64,7 @@ class HostBroker:
         if given != self._given:
             self._given = given
             self._properties = {name: given[name] for name in _PLUGINS_GET if name in given}
-            self.principals = broker_principals(given, self._shim.keystores)  # of the cluster's brokers
+            self.principals = broker_principals(given, self._shim.keystores)
         # Where a controller alone finds the brokers only its operator can say.
         alone = Listeners(given).controller_alone
         self._shim.connect(self._admin() if alone else Listeners(given).client())

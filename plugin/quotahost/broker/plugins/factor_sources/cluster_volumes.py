@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 from quotahost.api import Context, Metrics
 from quotahost.background import LoggedOnce
-from quotahost.broker.plugins.factor_sources.budgets import Budgets
+from quotahost.broker.plugins.factor_sources.budgets import Budgets, Used
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, ClusterView, RecordReader
 from quotahost.broker.plugins.factor_sources.liveness import show_brokers
 from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
@@ -261,9 +261,13 @@ class ClusterVolumesSource:
             self._without_sums.report("budgets slow nobody: the pipeline is older and doesn't sum them; renew it")
         else:
             self._without_sums.healed()
-        serving = [(name, used) for name, used, _ in sums or ()]
-        others = [(name, used) for name, _, used in sums or ()]
-        return self._budgets.volumes([(serving, True), (others, False)])
+
+        def told() -> list[Used]:
+            serving = [(name, used) for name, used, _ in sums or ()]
+            others = [(name, used) for name, _, used in sums or ()]
+            return [(serving, True), (others, False)]
+
+        return self._budgets.volumes(told)
 
     def _as_full_as_now(self, listed: Volume, own: Iterable[Volume]) -> Volume:
         """A volume of this broker that the record lists for all of its kind, with what its disk holds now.
