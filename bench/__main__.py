@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, jvm, names, pipeline, policies, refusal, soak
+from bench import broker, jvm, load, names, pipeline, policies, refusal, soak
 from bench.disks import latency, recovery, scope, stop, tap
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
@@ -22,6 +22,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "recovery": lambda args: recovery.main(args.runs),
     "tap": lambda args: tap.main(args.runs),
     "scope": lambda args: scope.main(),
+    "load": lambda args: load.main(),
     "policies": lambda args: policies.main(),
     "pipeline": lambda args: pipeline.main(),
     "soak": lambda args: soak.main(args.minutes),

@@ -2,8 +2,9 @@
 
 In each tick of 10 ms every client that isn't muted asks for as many seconds of the handlers' time as it would like to.
 What the handlers have is divided among them in proportion. Kafka's own rate and delay (``SampledRate``) then mute the
-clients whose quotas are used up. Once a second the law hears how long the handlers were idle, as from the source, and
-LATE_MS after that the tap begins to lead the limits to its factor.
+clients whose quotas are used up. At the first read of the source after a second has passed, which may come LATE_MS
+later, the law hears how long the handlers were idle; up to LATE_MS after that the tap begins to lead the limits to its
+factor.
 """
 
 import random
@@ -52,7 +53,8 @@ def play(clients: Sequence[Modelled], seconds: int, windows: QuotaWindows, law: 
     """Let the clients send for so long. What one wants differs from tick to tick, by a tenth at most."""
     chance, outcome = random.Random(seed), Outcome()
     rates = [SampledRate(windows.number, windows.size * 1000) for _ in clients]
-    tap, factor, (coming, from_ms), idle = Tap(windows.number, windows.size * 1000), 1.0, (1.0, 0), 0.0
+    tap, factor, (coming, from_ms) = Tap(windows.number, windows.size * 1000), 1.0, (1.0, 0)
+    idle, heard_idle, heard_ms, due_ms = 0.0, 0.0, 0, 1000
     capacity = HANDLERS * TICK_MS / 1000
 
     def held() -> bool:
@@ -69,7 +71,8 @@ def play(clients: Sequence[Modelled], seconds: int, windows: QuotaWindows, law: 
             for client in clients
         ]
         share = min(1.0, capacity / (sum(wanted) or capacity))
-        idle += (1 - min(1.0, sum(wanted) / capacity)) * TICK_MS / 1000
+        idle_now = (1 - min(1.0, sum(wanted) / capacity)) * TICK_MS / 1000
+        idle, heard_idle = idle + idle_now, heard_idle + idle_now
         if now_ms % BEAT_MS == 0:
             factor = coming if now_ms >= from_ms else factor
             tap.step(factor, False, now_ms)
@@ -77,10 +80,14 @@ def play(clients: Sequence[Modelled], seconds: int, windows: QuotaWindows, law: 
             if want:
                 rate.record(want * share, now_ms)
                 client.muted_until_ms = now_ms + rate.throttle_ms(client.quota * tap.value, now_ms)
-        if (now_ms + TICK_MS) % 1000 == 0:
+        if (end_ms := now_ms + TICK_MS) >= due_ms:
+            elapsed = (end_ms - heard_ms) / 1000
+            coming = law.step((1 - heard_idle / elapsed) / (1 - TARGET), elapsed, now_ms, held)
+            from_ms, heard_idle, heard_ms = now_ms + LATE_MS, 0.0, end_ms
+            due_ms = end_ms + 1000 + chance.randrange(LATE_MS)
+        if end_ms % 1000 == 0:
             outcome.factors.append(factor)
             outcome.limits.append(tap.value)
             outcome.idle.append(idle)
-            coming, from_ms = law.step((1 - idle) / (1 - TARGET), 1.0, now_ms, held), now_ms + LATE_MS
             idle = 0.0
     return outcome

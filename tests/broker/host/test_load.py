@@ -27,7 +27,7 @@ COSTLY: Final = {"compression.type": "gzip", "compression.gzip.level": "9"}
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    properties = {"num.io.threads": "1"} | FENCE
+    properties = {"num.io.threads": "1", "quota.window.num": "2"} | FENCE  # two windows, as docs/quotas.md advises
     with callback_node(
         tmp_path_factory.mktemp("node"), {"factor.source": "load", "fence.authorizer": "none"}, properties=properties
     ) as node:

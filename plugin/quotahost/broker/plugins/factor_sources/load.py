@@ -60,6 +60,7 @@ class Law:
         self._window, self._least = (windows.number + 1) * windows.size, least
         self.factor = 1.0  # what it was last
         self._past: deque[tuple[float, float]] = deque()  # pressure and seconds of intervals since the overload began
+        self._standing = 0  # intervals since then
         self._below = 0  # intervals in a row with a pressure below 1
         self._free = 0  # those of them, but for the first, at whose ends nobody was held back
 
@@ -74,12 +75,14 @@ class Law:
         self._free = self._free + 1 if self.factor < 1 and self._below > 1 and not held() else 0
         if self._free >= FREE or (self.factor == 1 and self._below):
             self._past.clear()
-            self.factor = 1.0
+            self._standing, self.factor = 0, 1.0
             return 1.0
         self._past.append((pressure, seconds))
-        while len(self._past) > 1 and sum(length for _, length in self._past) > self._window:
+        self._standing += 1
+        # Intervals are some ms longer than set, so three of a second never fit into the 3 s of two windows.
+        while sum(length for _, length in self._past) - self._past[0][1] >= self._window:
             self._past.popleft()
-        if limit < 1 or self.factor < 1 or len(self._past) >= STANDING:
+        if limit < 1 or self.factor < 1 or self._standing >= STANDING:
             mean = sum(p * length for p, length in self._past) / sum(length for _, length in self._past)
             self.factor = min(1.0, max(self._least, limit * max(mean, _SOME) ** -POWER))
         return self.factor

@@ -1,0 +1,108 @@
+"""Measures what the factor source ``load`` does for a small client on a broker that greedy ones keep busy.
+
+1. The broker has one request handler, and a topic that it compresses anew, which takes that handler's time.
+2. Four greedy clients send as fast as the broker answers. Later a small one comes with a hundred records a second.
+3. A stock broker without quotas tells how much the greedy ones get: FULL is a quarter of that.
+4. The same load then meets static quotas for each client, as shares of FULL, and ``load`` with a quota above FULL.
+
+The best static quota is the one with the most bytes for its p99 (Kleinrock's power of a queue: throughput by delay).
+"""
+
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.markdown import machine_line, table
+from bench.names import USERS, OtherClient
+from harness.clients.raw import RawClient, record_batch
+from harness.kafka.admin import DEFAULT, create_topic, set_quota
+from harness.kafka.node import KafkaNode
+from harness.plugin import JAR, plugin_properties
+
+GREEDY: Final = 4
+CONNECTIONS: Final = 2  # of each greedy client, with one request at a time
+BATCH: Final = 200_000  # bytes
+COSTLY: Final = {"compression.type": "gzip", "compression.gzip.level": "9"}
+GRID: Final = (0.25, 0.5, 0.7, 0.85, 1.0)  # of FULL
+GENEROUS: Final = 2.0  # of FULL: the quota that `load` multiplies
+BUSY: Final = {"num.io.threads": "1", "quota.window.num": "2"}  # docs/quotas.md advises two windows for `load`
+WARM_UP: Final = 30.0  # seconds: the factor settles within 20 s, by ADR 0029
+WATCHED: Final = 20.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one run gave: bytes/s of the greedy clients together, and the small client's p99 in ms."""
+
+    rate: float
+    p99: float
+
+
+class Greedy:
+    """One connection that sends one batch upon the other; a broker that throttles it mutes it."""
+
+    def __init__(self, node: KafkaNode, client_id: str) -> None:
+        self.sent = 0
+        self._client, self._batch, self._ends = RawClient(node, client_id), record_batch(BATCH), threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        with self._client:
+            while not self._ends.is_set():
+                self._client.produce("t", self._batch)
+                self.sent += BATCH
+
+    def __enter__(self) -> "Greedy":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._ends.set()
+        self._thread.join()
+
+
+@contextmanager
+def running(quota: float | None, load: bool) -> Iterator[KafkaNode]:
+    """A broker whose clients have this quota: Kafka's own, or with ``load`` quotahost's."""
+    settings = {"supplier": "static", "static.produce": f"{quota or 0:.0f}", "static.scope": "client"}
+    properties = plugin_properties(settings | {"factor.source": "load"}) if load else {}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        KafkaNode(Path(folder), classpath=[JAR], properties=properties | BUSY, users=USERS) as node,
+    ):
+        create_topic(node, "t", config=COSTLY)
+        if quota and not load:
+            set_quota(node, {"producer_byte_rate": round(quota)}, DEFAULT, DEFAULT)
+        yield node
+
+
+def measure(quota: float | None, load: bool = False) -> Figures:
+    """One run with all clients."""
+    names = [f"greedy-{number}" for number in range(GREEDY)] * CONNECTIONS
+    with running(quota, load) as node, ExitStack() as clients:
+        greedy = [clients.enter_context(Greedy(node, name)) for name in names]
+        time.sleep(WARM_UP)
+        small, began, before = OtherClient(node), time.monotonic(), sum(client.sent for client in greedy)
+        time.sleep(WATCHED)
+        rate = (sum(client.sent for client in greedy) - before) / (time.monotonic() - began)
+        return Figures(rate, small.p99())
+
+
+def main() -> str:
+    """The figures as Markdown."""
+    stock = measure(None)
+    full = stock.rate / GREEDY
+    static = {f"a static quota of {share:g} FULL": measure(share * full) for share in GRID}
+    best = max(static.values(), key=lambda figures: figures.rate / figures.p99)
+    runs = {"stock, no quotas": stock, **static, "load": measure(GENEROUS * full, load=True)}
+    rows = [
+        [name, f"{run.rate / 1e6:.1f}", f"{run.p99:.1f}", f"{run.rate / best.rate:.2f}", f"{run.p99 / best.p99:.2f}"]
+        for name, run in runs.items()
+    ]
+    heads = ["clients' quotas", "MB/s in all", "small client's p99, ms", "MB/s / best static", "p99 / best static"]
+    return f"FULL is {full / 1e6:.1f} MB/s.\n\n{table(heads, rows)}\n\n{machine_line()}"
