@@ -2,7 +2,8 @@
 
 ``pairs`` compares a broker with the callback and one without it; ``child`` Python in the broker's own process and in a
 child, which also idles and is killed under load. Runs alternate in their order, so that a machine that slows down in
-the meantime disturbs neither. ``flood`` watches the memory while ever new clients come to a broker with a small table.
+the meantime disturbs neither. For the throughput both brokers run at once, and one producer goes from one to the other
+every few seconds. ``flood`` watches the memory while ever new clients come to a broker with a small table.
 """
 
 import os
@@ -11,7 +12,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +28,9 @@ from harness.system.process import cpu_seconds
 from harness.system.waiting import eventually
 
 WARM_UP: Final = 5.0  # seconds before a measurement
-MEASURED: Final = 10.0  # seconds
+MEASURED: Final = 3.0  # seconds of each slice of the throughput
+SLICES: Final = 12  # of each broker
+IDLE: Final = 20.0  # seconds
 STOCK: Final = "stock"
 Figures = Iterator[tuple[str, float]]
 
@@ -40,9 +43,7 @@ def pairs(count: int) -> str:
         for name, by_form in runs.items()
     }
     rows = [[name, f"{difference:+.2f}"] for name, difference in differences.items()]
-    (throughput,) = [by_form for name, by_form in runs.items() if "MB/s" in name]
-    ratio = statistics.median(a / b for a, b in zip(throughput["broker"], throughput[STOCK], strict=True))
-    rows.append(["produced, ratio", f"{ratio:.3f}"])
+    rows.append(["produced, ratio", f"{_throughput(('broker', STOCK)):.3f}"])
     return table([f"with the callback less without, median of {count} pairs", ""], rows)
 
 
@@ -59,6 +60,7 @@ def child(count: int) -> str:
         [name, *(f"{statistics.median(by_form[form]):.2f}" if form in by_form else "" for form in forms)]
         for name, by_form in runs.items()
     ]
+    rows.append(["produced, ratio", "1", f"{_throughput(('child', 'broker')):.3f}"])
     return table([f"median of {count}; ms where nothing else stands there", *forms], rows)
 
 
@@ -102,25 +104,40 @@ def _measure(form: str, **settings: str) -> Figures:
     with _node(form, **settings) as node:
         yield "broker start, s", time.monotonic() - began
         yield "resident memory after the start, all processes, MB", sum(map(_rss, [node.pid, *_children(node)]))
+        if form != "child":
+            return
         create_topic(node, "t")
         with ProducerLoad(node.client_config(client_id="p"), "t", record_size=1_000) as load:
             time.sleep(WARM_UP)
-            begin = time.monotonic()
-            time.sleep(MEASURED)
-            yield "produced, MB/s", load.meter.rate(begin, time.monotonic()) / 1e6
-            if form == "child":
-                os.kill(_children(node)[0], signal.SIGKILL)
-                began = time.monotonic()
-                introduce_clients(node, ["new"])
-                eventually(lambda: not quota_now(node, "ANONYMOUS", "new", "PRODUCE").newcomer, poll=0.01)
-                yield "kill -9 under load: a new client has its quota after, s", time.monotonic() - began
-                yield "kill -9 under load: failed records", float(len(load.errors))
-        if form == "child":
-            time.sleep(WARM_UP)
-            (pid,) = _children(node)
-            before = cpu_seconds(pid)
-            time.sleep(2 * MEASURED)
-            yield "idle CPU of the child, percent of a core", (cpu_seconds(pid) - before) / (2 * MEASURED) * 100
+            os.kill(_children(node)[0], signal.SIGKILL)
+            began = time.monotonic()
+            introduce_clients(node, ["new"])
+            eventually(lambda: not quota_now(node, "ANONYMOUS", "new", "PRODUCE").newcomer, poll=0.01)
+            yield "kill -9 under load: a new client has its quota after, s", time.monotonic() - began
+            yield "kill -9 under load: failed records", float(len(load.errors))
+        time.sleep(WARM_UP)
+        (pid,) = _children(node)
+        before = cpu_seconds(pid)
+        time.sleep(IDLE)
+        yield "idle CPU of the child, percent of a core", (cpu_seconds(pid) - before) / IDLE * 100
+
+
+def _throughput(forms: tuple[str, str]) -> float:
+    """What a producer gets from a broker of the first form, as a share of what it gets from one of the second."""
+    rates: dict[str, list[float]] = {form: [] for form in forms}
+    settings = {"static__scope": "client", "static__produce": "1G"}
+    with ExitStack() as brokers:
+        nodes = {form: brokers.enter_context(_node(form, **settings)) for form in forms}
+        for node in nodes.values():
+            create_topic(node, "t", config={"segment.bytes": str(64 << 20), "retention.bytes": str(256 << 20)})
+        for number in range(SLICES):
+            for form in forms if number % 2 else reversed(forms):
+                with ProducerLoad(nodes[form].client_config(client_id="p"), "t", record_size=1_000) as load:
+                    time.sleep(MEASURED / 2)
+                    begin = time.monotonic()
+                    time.sleep(MEASURED)
+                    rates[form].append(load.meter.rate(begin, time.monotonic()))
+    return statistics.median(a / b for a, b in zip(rates[forms[0]], rates[forms[1]], strict=True))
 
 
 def _children(node: KafkaNode) -> list[int]:
