@@ -1,4 +1,7 @@
-"""The three forms of KIP-599 in the long run: how many mutations pass, and when the next one is admitted."""
+"""Mutations in the long run: how many pass by the three forms of KIP-599, and when the next one is admitted.
+
+And why no bill can have them: what the sum of Kafka's ``mutation-rate`` over time makes of them.
+"""
 
 import itertools
 import math
@@ -9,7 +12,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from quotahost.throttling import RevisionDiffRate, SpreadRate, TokenBucket, Version15Rate
+from quotahost.throttling import RevisionDiffRate, SampledRate, SpreadRate, TokenBucket, Version15Rate
 
 NOW = 1_700_000_000_000
 MUTATIONS = st.lists(st.tuples(st.integers(1, 400) | st.sampled_from([1, 5000]), st.integers(0, 30_000)), max_size=80)
@@ -206,3 +209,17 @@ def test_after_all_windows_have_passed_a_rate_is_0(
     admitted(rate, mutations)
     end = NOW + sum(step for _, step in mutations)
     assert rate.measure(end + samples * 1000) == 0
+
+
+@pytest.mark.parametrize(("every_s", "too_large"), [(10, 0.08), (120, 0.38)])
+def test_the_sum_of_mutation_rate_over_time_is_no_count_of_mutations(every_s: int, too_large: float) -> None:
+    """It divides by less time than it remembers a mutation for."""
+    rate = SampledRate(2, 30_000)  # the windows of Kafka's metrics, as tests/broker/quotas/test_kip599.py finds them
+    recorded, summed, step_s = 0, 0.0, 0.5
+    for look in range(round(2 * HOUR / 1000 / step_s)):
+        at = NOW + round(look * step_s * 1000)
+        if look * step_s % every_s == 0 and at < NOW + 1.5 * HOUR:
+            rate.record(100, at)
+            recorded += 100
+        summed += rate.measure(at + round(step_s * 1000)) * step_s
+    assert summed / recorded - 1 == pytest.approx(too_large, abs=0.01)

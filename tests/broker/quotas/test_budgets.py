@@ -54,7 +54,7 @@ def client(node: KafkaNode, tmp_path_factory: pytest.TempPathFactory) -> list[st
 
 
 def apply(client: list[str], file: Path, size: str) -> None:
-    file.write_text(f"budgets:\n- name: {BUDGET}\n  topics: [orders.*]\n  bytes: {size}\n")
+    file.write_text(f"topic-labels: {{team: [orders.*]}}\nbudgets:\n- {{name: {BUDGET}, label: team, bytes: {size}}}\n")
     result = quotahost("quotas", "apply", "--yes", file, *client)
     assert result.exit_code == 0, result.output
 

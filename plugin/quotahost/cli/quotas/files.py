@@ -4,6 +4,7 @@
    as one.
 2. The models below are the form of a document, checked by pydantic; the parsers of their fields say what to write.
    Every problem of all files is told at once, with file, line, path, value and remedy.
+   A budget without topics gets those that ``topic-labels`` has of its label, in whichever file they stand.
 3. :func:`read_properties` reads what an earlier version kept in brokers' properties.
 4. :func:`in_yaml` writes quotas as such a file.
 """
@@ -211,22 +212,27 @@ class _ClusterEntry(_Entry):
         return self
 
 
+_Topics = Annotated[list[Annotated[str, AfterValidator(_topics)]], Field(min_length=1, max_length=MAX_PATTERNS)]
+
+
 class _BudgetEntry(_Entry):
-    """A budget of storage."""
+    """A budget of storage; without ``topics`` it is for those of its label."""
 
     name: str | None = None
-    topics: Annotated[list[Annotated[str, AfterValidator(_topics)]], Field(min_length=1, max_length=MAX_PATTERNS)]
+    topics: _Topics = Field(default_factory=list)
     size: Annotated[int | None, BeforeValidator(_bytes)] = Field(alias="bytes")
     of: Of = "leaders"
 
     def entity(self) -> Entity:
-        return Entity(budget=self.topics[0] if self.name is None else self.name)
+        return Entity(budget=self.name if self.name is not None else self.topics[0] if self.topics else self.label)
 
     def quotas(self) -> dict[str, Amount]:
-        return {"topics": ", ".join(sorted(set(self.topics))), "bytes": self.size, "of": self.of}
+        return {"topics": _joined(self.topics), "bytes": self.size, "of": self.of}
 
     @model_validator(mode="after")
     def _named(self) -> Self:
+        if not self.topics and self.label is None:
+            raise ValueError("names no topics; write topics: [orders.*], or a label of topic-labels")
         if self.name is None and len(self.topics) > 1:
             raise ValueError("has several topics and no name; write one, by which errors and metrics call it")
         if NAME.fullmatch(str(self.entity().budget)) is None:
@@ -234,10 +240,18 @@ class _BudgetEntry(_Entry):
         return self
 
 
+def _joined(topics: Iterable[str]) -> str:
+    """As a budget's topics stand in a plan."""
+    return ", ".join(sorted(set(topics)))
+
+
 class _OwnDocument(_Form):
     """The whole of a document of quotahost's own."""
 
     prune: bool = False
+    topic_labels: dict[Annotated[str, BeforeValidator(_label)], _Topics] = Field(
+        default_factory=dict, alias="topic-labels"
+    )
     client_quotas: list[_ClientEntry] | None = Field(None, alias="quotas")
     cluster_quotas: list[_ClusterEntry] | None = Field(None, alias="cluster-quotas")
     budgets: list[_BudgetEntry] | None = None
@@ -302,6 +316,7 @@ def read_declared(files: Iterable[Path]) -> Declared:
     for file in files:
         for document in documents(file):
             reading.document(document)
+    reading.topics_by_label()
     if reading.problems:
         more = len(reading.problems) - _MOST_PROBLEMS
         last = [f"... and {more} more problems"] if more > 0 else []
@@ -316,6 +331,8 @@ class _Reading:
         self.declared = Declared()
         self.problems: list[str] = []
         self._places: dict[Entity, str] = {}
+        self._topics: dict[str, list[str]] = {}  # by label, of all documents
+        self._by_label: list[tuple[Document, Way, Entity, str]] = []  # the budgets without topics, and their labels
 
     def document(self, document: Document) -> None:
         if not isinstance(document.content, dict):
@@ -324,6 +341,8 @@ class _Reading:
             self._resource(document, (), document.content)
         elif own := self._checked(document, (), document.content, _OwnDocument):
             self.declared.prune |= own.prune
+            for label, topics in own.topic_labels.items():
+                self._topics.setdefault(label, []).extend(topics)
             sections: tuple[tuple[Sequence[_Entry] | None, str], ...]
             sections = ((own.client_quotas, CLIENTS), (own.cluster_quotas, CLUSTER), (own.budgets, BUDGETS))
             for entries, section in sections:
@@ -334,6 +353,23 @@ class _Reading:
                     self._add(document, (section, number), entry.entity(), entry.quotas())
                     if entry.label is not None:
                         self.declared.labels[entry.entity()] = entry.label
+                    if isinstance(entry, _BudgetEntry) and not entry.topics and entry.label is not None:
+                        self._by_label.append((document, (section, number), entry.entity(), entry.label))
+
+    def topics_by_label(self) -> None:
+        """Give each budget without topics those of its label; to be called after the last document."""
+        for document, way, entity, label in self._by_label:
+            topics = set(self._topics.get(label, ()))
+            if not topics:
+                like = nearest(label, self._topics)
+                example = f"write topics here, or topic-labels: {{{printable(label)}: [orders.*]}}"
+                remedy = f"did you mean {like}?" if like else example
+                self._problem(document, (*way, "label"), printable(label), f"has no topics; {remedy}")
+            elif len(topics) > MAX_PATTERNS:
+                remedy = "write beginnings of names with a * at the end, or several labels"
+                words = f"has {len(topics)} topics, and a budget has at most {MAX_PATTERNS}; {remedy}"
+                self._problem(document, (*way, "label"), printable(label), words)
+            self.declared.quotas[entity]["topics"] = _joined(topics)
 
     def _resource(self, document: Document, way: Way, resource: Any) -> None:
         """A resource of Kubernetes, or a list of them as ``kubectl get -o yaml`` prints it."""
@@ -365,7 +401,8 @@ class _Reading:
             return model.model_validate(content)
         except ValidationError as error:
             for details in error.errors(include_url=False, include_context=False):
-                self._problem(document, (*way, *details["loc"]), *_words(details, keys))
+                within = [part for part in details["loc"] if part != "[key]"]  # pydantic's mark of a key that is wrong
+                self._problem(document, (*way, *within), *_words(details, keys))
             return None
 
     def _problem(self, document: Document, way: Way, *words: str) -> None:

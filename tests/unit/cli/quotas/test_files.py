@@ -323,6 +323,62 @@ def test_a_mistake_in_a_budget_is_told(tmp_path: Path, entry: str, words: str) -
         read(tmp_path / "budgets.yaml", f"budgets:\n- {entry}\n")
 
 
+def test_a_budget_may_be_for_the_topics_of_a_label_that_any_file_gives(tmp_path: Path) -> None:
+    files = {
+        "budgets.yaml": """
+            budgets:
+              - {label: team-a, bytes: 500G}
+              - {label: team-a, name: all-of-a, bytes: 2T, of: replicas}
+              - {label: team-a, topics: [logs], bytes: 1G}
+            """,
+        "orders.yaml": "topic-labels: {team-a: [orders.*, audit], team-b: [logs]}",
+        "audit.yaml": "topic-labels: {team-a: [audit, audit.*]}",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    declared = read_declared(tmp_path / name for name in files)
+    topics = {entity.budget: quotas["topics"] for entity, quotas in declared.quotas.items()}
+    assert topics == {"team-a": "audit, audit.*, orders.*", "all-of-a": "audit, audit.*, orders.*", "logs": "logs"}
+    assert set(declared.labels.values()) == {"team-a"}
+    assert declared.sections == {"budgets"}
+    assert read(tmp_path / "written.yaml", in_yaml(declared.quotas)).quotas == declared.quotas
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "budgets:\n- {bytes: 1G}",
+            "FILE:2: budgets[0]: names no topics; write topics: [orders.*], or a label of topic-",
+        ),
+        (
+            "budgets:\n- {label: team, bytes: 1G}",
+            "FILE:2: budgets[0].label: team has no topics; write topics here, or topic-labels: {team: [orders.*]}",
+        ),
+        (
+            "budgets: [{label: taem-a, bytes: 1G}]\ntopic-labels: {team-a: [a]}",
+            "FILE:1: budgets[0].label: taem-a has no topics; did you mean team-a?",
+        ),
+        ("budgets: [{label: team a, bytes: 1G}]\ntopic-labels: {team a: [a]}", "needs a name of 1 to 64 letters"),
+        ("budgets: [{label: a, topics: , bytes: 1G}]", "budgets[0].topics: nothing Input should be a valid list"),
+        ("topic-labels:\n  a: [orders*eu]", "FILE:2: topic-labels.a[0]: orders*eu names no topics; write the name"),
+        ("topic-labels:\n  a: orders", "FILE:2: topic-labels.a: orders Input should be a valid list"),
+        ("topic-labels:\n  a: []", "FILE:2: topic-labels.a: List should have at least 1 item"),
+        ("topic-labels:\n  ' ': [orders]", "FILE:2: topic-labels. : ' ' is no label; write a text of 1 to 200"),
+        ("topic-labels: [orders]", "FILE:1: topic-labels: Input should be a valid dict"),
+    ],
+)
+def test_a_mistake_in_the_topics_of_a_label_is_told(file: Path, text: str, told: str) -> None:
+    assert told in problem(file, text)
+
+
+def test_a_label_with_more_topics_than_a_budget_may_have_is_told(file: Path) -> None:
+    topics = ", ".join(f"t{number}" for number in range(101))
+    told = problem(file, f"topic-labels: {{a: [{topics[:-6]}]}}\n---\ntopic-labels: {{a: [t99, t100]}}\n---\n"
+                         "budgets: [{label: a, bytes: 1G}]")  # fmt: skip
+    assert "FILE:5: budgets[0].label: a has 101 topics, and a budget has at most 100; write beginnings of" in told
+
+
 def test_a_label_changes_no_quota(file: Path) -> None:
     declared = read(
         file,
