@@ -360,6 +360,7 @@ BAD: list[tuple[Record, str]] = [
             ({"rate": None}, "schema"),
             ({"rate": "much"}, "json"),
             ({"demand": -1}, "schema"),
+            ({"bytes": -1}, "schema"),
             ({"quota": 0}, "schema"),
             ({"quota": float("inf")}, "schema"),
             ({"user": None}, "schema"),

@@ -44,9 +44,6 @@ BYTES_COLUMNS: Final = (
 BUDGETS_COLUMNS: Final = "cluster STRING, broker STRING, budget STRING, at TIMESTAMP, bytes DOUBLE, day DATE"
 MINUTE: Final = timedelta(minutes=1)
 PART: Final = timedelta(minutes=10)
-# Seconds. A broker writes a record of usage whenever rates change, and at the latest every 5 s. So a mean over a
-# minute's records would count the lively seconds for more than they are; in each slot there is a record.
-_SLOT: Final = 10
 #: A record that comes later than that is left out: until then a minute is kept in memory.
 _LATE: Final = "5 minutes"
 
@@ -84,14 +81,11 @@ def uses(usage: DataFrame, cluster: str) -> DataFrame:
 def transfers(usage: DataFrame, cluster: str) -> DataFrame:
     """Rows of BYTES_COLUMNS; the arguments are those of :func:`uses`.
 
-    A minute's bytes are the sum over its slots of the mean rate times the slot's length. A client that a broker doesn't
-    list in a slot moved nothing there.
+    A minute's bytes are those of its records, each of which tells what was moved in the 5 s before it at most.
     """
 
     def moved(quota_type: str) -> str:
-        slots = range(int(MINUTE.total_seconds()) // _SLOT)
-        rate = f"c.quotaType = '{quota_type}' AND unix_micros(ts) div {_SLOT}000000 % {len(slots)}"
-        return f"{_SLOT} * ({' + '.join(f'coalesce(avg(IF({rate} = {slot}, c.rate, NULL)), 0D)' for slot in slots)})"
+        return f"coalesce(sum(IF(c.quotaType = '{quota_type}', c.bytes, NULL)), 0D)"
 
     moves = F.expr(f"{moved('PRODUCE')} AS written"), F.expr(f"{moved('FETCH')} AS read")
     return _minutes(_clients(usage, cluster)).agg(*moves).selectExpr(

@@ -37,7 +37,8 @@ MAX_CLIENT: Final = 2048
 REFRESH: Final = timedelta(seconds=5)
 
 _CLIENTS: Final = (
-    "ARRAY<STRUCT<user: STRING, clientId: STRING, quotaType: STRING, rate: DOUBLE, demand: DOUBLE, quota: DOUBLE>>"
+    "ARRAY<STRUCT<user: STRING, clientId: STRING, quotaType: STRING, rate: DOUBLE, demand: DOUBLE, quota: DOUBLE,"
+    " bytes: DOUBLE>>"
 )
 # A DOUBLE takes 1.0 for the version 1, as brokers do.
 _USAGE: Final = (

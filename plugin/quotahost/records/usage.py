@@ -7,9 +7,9 @@ declares the list, which is bounded so that it fits a record.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from operator import itemgetter
-from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol, TypeVar, get_type_hints
+from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, Protocol, TypeVar, get_type_hints
 
 from pydantic import Field, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
@@ -70,15 +70,17 @@ def clients_of(entry: type[Any]) -> As:
     """Annotates the list of a record's clients.
 
     Args:
-        entry: a dataclass of a ``key`` and numbers. In JSON its fields stand beside those of the key.
+        entry: a dataclass of a ``key`` and numbers. In JSON its fields stand beside those of the key; one with a
+            default, which is None, may be missing.
     """
     numbers = get_type_hints(entry, include_extras=True)
     del numbers["key"]
-    form: Any = TypedDict(f"{entry.__name__}Json", _KEY | numbers)  # type: ignore[misc]  # made at run time
-    key_of, numbers_of = itemgetter(*_KEY), itemgetter(*numbers)
+    optional = {each.name: NotRequired[numbers[each.name]] for each in fields(entry) if each.default is not MISSING}
+    form: Any = TypedDict(f"{entry.__name__}Json", _KEY | numbers | optional)  # type: ignore[misc]  # made at run time
+    key_of = itemgetter(*_KEY)
 
     def read(listed: list[dict[str, Any]], _: object) -> tuple[Any, ...]:
-        clients = tuple(entry(ClientKey(*key_of(given)), *numbers_of(given)) for given in listed)
+        clients = tuple(entry(ClientKey(*key_of(given)), *map(given.get, numbers)) for given in listed)
         keys = [client.key for client in clients]
         if len(keys) > MAX_CLIENTS or sum(key.octets for key in keys) > MAX_NAMES:
             raise Refused("size", f"more than {MAX_CLIENTS} clients, or names of more than {MAX_NAMES:,} bytes")
@@ -101,12 +103,14 @@ class Used:
         rate: bytes/s as measured on that broker.
         demand: bytes/s that the client would use there; None if it would use whatever it gets.
         quota: bytes/s that it may use in the whole cluster.
+        bytes: how many it moved on that broker since the broker's record before; None in records that don't tell.
     """
 
     key: ClientKey
     rate: Rate
     demand: Rate | None
     quota: Quota
+    bytes: Rate | None = None
 
 
 @with_config(RECORD)

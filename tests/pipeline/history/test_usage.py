@@ -37,7 +37,8 @@ budgets:
 
 
 def used(rate: float, user: str = "alice", client: str = "app", kind: QuotaType = WRITE) -> Used:
-    return Used(ClientKey(user, client, kind), rate, None, 1e6)
+    """In a record that comes 10 s after the one before."""
+    return Used(ClientKey(user, client, kind), rate, None, 1e6, 10 * rate)
 
 
 def usage(spark: SparkSession, *records: tuple[float, str, Sequence[Used]]) -> DataFrame:
@@ -66,17 +67,18 @@ def moved(frame: DataFrame) -> list[tuple[Any, ...]]:
     return sorted((user, broker, at.minute, written, read) for user, broker, at, written, read in rows)
 
 
-def test_a_minutes_bytes_are_those_of_the_time_and_not_of_the_records(spark: SparkSession) -> None:
-    # In its first ten seconds the rate changes with each record, and then it is silent: 10 s of 100 bytes/s.
-    lively = [(i / 2, "1", [used(100.0)]) for i in range(20)]
-    silent = [(float(at), "1", [used(7.0, "bob", kind=READ)]) for at in range(10, 60, 5)]
-    assert moved(transfers(usage(spark, *lively, *silent), "c")) == [
+def test_a_minutes_bytes_are_those_that_its_records_tell_whatever_the_rates(spark: SparkSession) -> None:
+    alice, bob = ClientKey("alice", "app", WRITE), ClientKey("bob", "app", READ)
+    lively = [(i / 2, "1", [Used(alice, 1e6, None, 1e6, 50.0)]) for i in range(20)]
+    silent = [(float(at), "1", [Used(bob, 7.0, None, 1e6, 35.0)]) for at in range(10, 60, 5)]
+    older = (55.0, "1", [Used(alice, 1e6, None, 1e6)])  # a broker that doesn't tell
+    assert moved(transfers(usage(spark, *lively, *silent, older), "c")) == [
         ("alice", "1", 0, 1000.0, 0.0), ("bob", "1", 0, 0.0, 350.0),
     ]  # fmt: skip
 
 
 def test_writes_and_reads_of_a_client_stand_side_by_side(spark: SparkSession) -> None:
-    told = [(float(at), "1", [used(10.0), used(30.0, kind=READ)]) for at in range(0, 60, 5)]
+    told = [(float(at), "1", [used(10.0), used(30.0, kind=READ)]) for at in range(0, 60, 10)]
     assert moved(transfers(usage(spark, *told), "c")) == [("alice", "1", 0, 600.0, 1800.0)]
 
 

@@ -24,7 +24,7 @@ names = st.text(st.characters(codec="utf-8"), max_size=20)
 rates = st.floats(0, allow_infinity=False)
 quotas = st.floats(0, exclude_min=True, allow_infinity=False)
 keys = st.builds(ClientKey, names, names, st.sampled_from([QuotaType.PRODUCE, QuotaType.FETCH]))
-used = st.builds(Used, keys, rates, st.none() | rates, quotas)
+used = st.builds(Used, keys, rates, st.none() | rates, quotas, st.none() | rates)
 share = st.builds(Share, keys, rates, quotas)
 times = st.datetimes(datetime(1000, 1, 1), timezones=st.just(UTC)).map(
     lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000)
@@ -43,7 +43,7 @@ several_shares = st.builds(Shares, names, numbers, numbers, times, several(share
 def example(kind: str, **fields: Any) -> dict[str, Any]:
     content = copy.deepcopy(EXAMPLES[kind])
     for name, value in fields.items():
-        target = content["clients"][0] if name in content["clients"][0] else content
+        target = content["clients"][0] if name in {*content["clients"][0], "bytes"} else content
         target[name] = value
     return {name: value for name, value in content.items() if value is not ...}
 
@@ -92,7 +92,8 @@ def test_what_is_no_record_of_its_kind_is_refused_with_its_reason(
     ("kind", "fields"),
     [
         *(("usage", {name: value}) for name, value in (
-            ("rate", -1), ("demand", -0.1), ("demand", "all"), ("usageAt", "1649336400"), ("usageAt", 5))),
+            ("rate", -1), ("demand", -0.1), ("demand", "all"), ("bytes", -1), ("bytes", "1"),
+            ("usageAt", "1649336400"), ("usageAt", 5))),
         *(("shares", {name: value}) for name, value in (
             ("share", -1), ("share", None), ("run", -1), ("sequence", 1.5), ("run", "7"))),
     ],

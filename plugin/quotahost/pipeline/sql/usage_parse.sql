@@ -31,7 +31,8 @@ SELECT nullif(u.clusterId, '') AS clusterId, k AS brokerId, {seen_at} AS ts, val
     WHEN exists(u.clients, c -> NOT coalesce(
         c.user IS NOT NULL AND c.clientId IS NOT NULL AND c.quotaType IN ('PRODUCE', 'FETCH')
         AND c.rate >= 0 AND c.rate < double('Infinity') AND c.quota > 0 AND c.quota < double('Infinity')
-        AND (c.demand IS NULL OR c.demand >= 0 AND c.demand < double('Infinity')), false))
+        AND (c.demand IS NULL OR c.demand >= 0 AND c.demand < double('Infinity'))
+        AND (c.bytes IS NULL OR c.bytes >= 0 AND c.bytes < double('Infinity')), false))
       THEN 'schema: a client lacks a name or type, or has a wrong number'
     WHEN size(array_distinct(transform(u.clients, c -> struct(c.user, c.clientId, c.quotaType)))) <> size(u.clients)
       THEN 'schema: a client is listed more than once'

@@ -2,10 +2,11 @@
 
 Twice a second the task asks the broker what Kafka measures for each client. Kafka measures only what a client was
 allowed to do, so :class:`Demands` estimates what each would use. The task publishes both for the busiest clients, as a
-``quotahost.records.usage.Usage``: at once where it changes, and all of it every 5 s. The pipeline divides each quota
-among the brokers by these records, and the supplier ``cluster-quota`` (``shares``) reads the shares; it finds out by
-``Demands``, too, which clients are silent. While somebody watches, the task publishes the whole broker besides, for
-``quotahost top`` (``broker.plugins.tasks.broker_status``).
+``quotahost.records.usage.Usage``: at once where it changes, and all of it every 5 s, with the bytes that each moved
+since the record before, for a bill. The pipeline divides each quota among the brokers by these records, and the
+supplier ``cluster-quota`` (``shares``) reads the shares; it finds out by ``Demands``, too, which clients are silent.
+While somebody watches, the task publishes the whole broker besides, for ``quotahost top``
+(``broker.plugins.tasks.broker_status``).
 """
 
 import time
@@ -122,7 +123,7 @@ class PublishUsage:
     topic, too.
     """
 
-    #: Kafka then measures clients without a quota, too (quotahost.broker.host.measured).
+    #: Kafka then measures clients without a quota, too (quotahost.broker.host.new_clients).
     needs_usage: ClassVar = True
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
@@ -133,6 +134,8 @@ class PublishUsage:
         self._publisher: ChangePublisher[_Clients] = ChangePublisher(context, topic, "usage", has_changed, clock, more)
         self._demands = Demands(quota_window(context.broker.properties()))
         self._cluster = ""
+        self._looked_at: float | None = None
+        self._moved: dict[ClientKey, float] = {}  # bytes since the last record, of those who would stand in the next
         self._quotas = ClusterQuotas(context, self._publisher.make_topics)
         self._status = StatusPublisher(context, clock)
 
@@ -156,21 +159,26 @@ class PublishUsage:
         """The busiest clients that have a cluster-wide quota and still use or want some of it."""
         busiest = self._context.broker.usage(_ASK_FOR * MOST)
         demands = self._demands.look(busiest, now)
+        elapsed, self._looked_at = now - (now if self._looked_at is None else self._looked_at), now
         clients: _Clients = {}
         for usage in busiest:
             key, quota = key_of(usage), self._quotas.limited(key_of(usage))
-            # A silent client, whose demand is 0, stays in the records until its rate has run out.
-            gone = key in self._demands.silent and usage.rate < 1
+            # Kafka counts no bytes of a client; they are the sum of its rate over time.
+            moved = self._moved.get(key, 0.0) + usage.rate * elapsed
+            # A silent client, whose demand is 0, stays in the records until its rate has run out and all is told.
+            gone = key in self._demands.silent and usage.rate < 1 and moved < 1
             # The broker lists the busiest clients first, so those beyond MOST are the least busy.
             if quota is not None and not gone and len(clients) < MOST:
-                clients[key] = Used(key, usage.rate, demands[key], quota)
+                clients[key] = Used(key, usage.rate, demands[key], quota, moved)
+        self._moved = {key: used.bytes or 0.0 for key, used in clients.items()}
         return clients
 
     def _encoded(self, clients: _Clients) -> bytes:
         # Read here and not from context.disks: without disks to watch, no broker needs their monitor for an id.
         self._cluster = self._cluster or cluster_id(log_dirs(self._context.broker.properties()))
-        now = datetime.now(UTC)
-        return encode(Usage(str(self._context.node_id), now, tuple(clients.values()), self._cluster))
+        usage = Usage(str(self._context.node_id), datetime.now(UTC), tuple(clients.values()), self._cluster)
+        self._moved = {}
+        return encode(usage)
 
 
 def has_changed(before: _Clients, now: _Clients) -> bool:

@@ -14,6 +14,7 @@ from quotahost.kafka import publisher as module
 from quotahost.model import ClientUsage, QuotaType
 from quotahost.records.usage import ClientKey, Usage, decode
 from quotahost.testing.broker import FakeBroker
+from quotahost.throttling import SampledRate
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.plugin_context import Clock, context
 from tests.fakes.quotas import Idle, change, quota, set_quotas
@@ -160,3 +161,21 @@ def test_a_topic_of_quotas_that_somebody_deleted_is_made_again(world: World) -> 
     world.task._publisher.make_topics()
     world.run(use(), seconds=5.5)
     assert "__quotahost_quotas" in [each[0] for each in world.kafka.made]
+
+
+@pytest.mark.parametrize(("windows", "every", "at_most"), [(2, 0.5, 1.1), (2, 60, 1.3), (11, 0.5, 1.05), (11, 60, 1.1)])
+def test_what_records_tell_adds_up_to_what_clients_moved(
+    world: World, windows: int, every: float, at_most: float
+) -> None:
+    rate, moved = SampledRate(windows, 1000), 0
+    for half in range(1200):
+        now_ms = half * 500
+        if half % (2 * every) == 0:
+            rate.record(1e5, now_ms)
+            moved += 100_000
+        idle = half / 2 % every
+        world.run(use(rate=rate.measure(now_ms + 499), idle=idle))
+    world.run(use(rate=0, idle=60), seconds=30)
+    told = sum(client.bytes or 0 for usage in world.kafka.sent for client in usage.clients)
+    assert 0.95 <= told / moved <= at_most
+    assert world.kafka.sent[-1].clients == (), "it leaves the records once all is told"
