@@ -305,12 +305,8 @@ class Source(OwnDisk):
 
     def _by_snapshots(self) -> ClusterVolumes:
         """What ``snapshots`` says, which also stands by for ``cluster-volumes``; the same object without a change."""
-        others = [broker for broker in self._roster.known(self._settings) if broker.broker != self.broker]
-        answer = ClusterVolumes(
-            self.known.volumes + tuple(v for broker in others if broker.snapshot for v in broker.snapshot.volumes),
-            tuple(broker.problem for broker in others if broker.problem and not broker.awaited),
-            next((broker.problem for broker in others if broker.awaited and broker.age is not None), ""),
-        )
+        view = self._roster.view(self.broker, self._settings)
+        answer = ClusterVolumes(self.known.volumes + view.volumes, view.unknown, view.waiting)
         if answer != self._last:
             self._last = answer
         return self._last or answer

@@ -24,8 +24,8 @@ from typing import Final, NamedTuple
 from quotahost.api import Context, Metrics
 from quotahost.background import LoggedOnce
 from quotahost.broker.plugins.factor_sources.budgets import Budgets, Used
-from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, ClusterView, RecordReader
-from quotahost.broker.plugins.factor_sources.liveness import show_brokers
+from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, RecordReader
+from quotahost.broker.plugins.factor_sources.liveness import View
 from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.model import ClusterVolumes, Volume
@@ -245,7 +245,7 @@ class ClusterVolumesSource:
         gauge("FactorSource", self._context.name, "Answers", float(not self._by_standby))
         gauge("FactorSource", _NAME, "Answers", float(self._by_standby))
 
-    def _by_record(self, record: ClusterRecord | None, view: ClusterView, waiting: str = "") -> ClusterVolumes:
+    def _by_record(self, record: ClusterRecord | None, view: View, waiting: str = "") -> ClusterVolumes:
         """This broker's own disks, and what the view says of the others'."""
         own = self._disks.known()
         waiting = waiting or self._waits_for() or view.waiting or own.waiting
@@ -288,7 +288,7 @@ class ClusterVolumesSource:
             return waits_for
         return "" if self._registered_brokers.answered else "the cluster has not listed its brokers yet"
 
-    def _show(self, record: ClusterRecord | None, age: float, view: ClusterView | None) -> None:
+    def _show(self, record: ClusterRecord | None, age: float, view: View | None) -> None:
         """Show the record once a second, and if it answers, the numbers of stale and missing brokers of its view."""
         if self._clock() < self._show_at:
             return
@@ -301,4 +301,4 @@ class ClusterVolumesSource:
             for attribute, value in (("Age", age), ("Run", record.run), ("Sequence", record.sequence)):
                 metrics.gauge("ClusterRecord", "", attribute, value)
         if view is not None:
-            show_brokers(metrics, view.stale, view.missing, view.last_known)
+            view.show(metrics)
