@@ -49,7 +49,7 @@ class RecordReader:
         """Begin to read, as soon as the cluster's id is known."""
         if self._follower is None and cluster_id:
             self._key = cluster_id.encode()
-            self._follower = Follower(self._context, self._topic, self, _SILENCE, self.absent)
+            self._follower = Follower(self._context, self._topic, self.record, _SILENCE, self.caught_up, self.absent)
 
     def known(self) -> tuple[ClusterRecord | None, float]:
         """The newest record and its age in seconds; see ``LatestRecord.known``."""
@@ -71,7 +71,6 @@ class RecordReader:
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        """See quotahost.kafka.follower.Reader."""
         if key != self._key:
             return
         if value is None:
@@ -86,7 +85,6 @@ class RecordReader:
             self._context.metrics.count("Refused", reason, "Records")
 
     def caught_up(self) -> None:
-        """See quotahost.kafka.follower.Reader."""
         if not self.topic_read:
             self._context.log.info("topic %s is read", self._topic)
         self.topic_read = True

@@ -48,7 +48,7 @@ class Roster:
         return broker in (self._expected.brokers or {})
 
     def take(self, snapshot: Snapshot, live: bool, validity: float, written_ms: int | None = None) -> str:
-        """Keep a snapshot if it is its broker's newest; ``validity`` in seconds, others as for ``follower.Reader``.
+        """Keep a snapshot if it is its broker's newest; ``validity`` in seconds, others as for ``OnRecord``.
 
         Returns:
             "" if it is kept, else the reason why it is refused: ``late``, or ``stranger`` if its broker isn't
@@ -118,6 +118,9 @@ class Snapshots:
 
     This broker's own volumes come from its disks and not from the topic. So they are known from the first request on,
     whatever becomes of the topic.
+
+    Attributes:
+        answers: whether the numbers of stale and missing brokers are its own to show; another source sets it.
     """
 
     def __init__(
@@ -126,6 +129,7 @@ class Snapshots:
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
         budgets: Budgets | None = None,
+        counts_old: bool = True,
     ) -> None:
         """Begin to ask for the brokers.
 
@@ -134,9 +138,11 @@ class Snapshots:
             wall: in seconds since the epoch.
             clock: in seconds, monotonic.
             budgets: those of a source that this one stands by for, which closes them; else this one has its own.
+            counts_old: whether to count the refused records that were in the topic before it is read.
         """
         self._context, self._node = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
+        self.answers, self._counts_old = True, counts_old
         self._topic_read = False
         self._last: ClusterVolumes | None = None
         self._shown = Shown(context.metrics, "Snapshot")
@@ -152,7 +158,8 @@ class Snapshots:
         if self._follower is None and self._registered_brokers.answered and self._disks.cluster_id:
             # All brokers publish every period, so a topic in which nobody does for three periods is read again.
             silence = 3 * self._context.settings.snapshots_period.total_seconds() + 10
-            self._follower = Follower(self._context, self._context.settings.snapshots_topic, self, silence)
+            topic = self._context.settings.snapshots_topic
+            self._follower = Follower(self._context, topic, self.record, silence, self.caught_up)
 
     def _register(self, brokers: Mapping[str, bool]) -> None:
         new = self._roster.register(brokers)
@@ -163,12 +170,11 @@ class Snapshots:
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        """See quotahost.kafka.follower.Reader."""
         # Anybody's bytes may be a key; a name that no broker has takes and removes nothing.
         broker = (key or b"").decode(errors="replace")
         if value is None:
             self._roster.remove(broker)
-        elif reason := self._refusal(broker, key, value, live, written_ms):
+        elif (reason := self._refusal(broker, key, value, live, written_ms)) and (live or self._counts_old):
             self._context.metrics.count("Refused", reason, "Records")
 
     def _refusal(self, broker: str, key: bytes | None, value: bytes, live: bool, written_ms: int | None) -> str:
@@ -187,7 +193,6 @@ class Snapshots:
         return self._roster.take(snapshot, live, self._context.settings.validity.total_seconds(), written_ms)
 
     def caught_up(self) -> None:
-        """See quotahost.kafka.follower.Reader."""
         if not self._topic_read:
             self._context.log.info("the snapshots of the cluster are read")
         self._topic_read = True
@@ -207,6 +212,12 @@ class Snapshots:
         if answer != self._last:
             self._last = answer
         return self._last or answer
+
+    def hide(self) -> None:
+        """Leave no number in the metrics once it is closed; it is not read again."""
+        self._shown.show({})
+        if self._follower:
+            self._follower.hide()
 
     def close(self) -> None:
         """End the threads and the client."""
@@ -237,4 +248,5 @@ class Snapshots:
         self._show_at = now + 1
         # All at once, so that the age of a broker that was unregistered doesn't stand still in the metrics for ever.
         self._shown.show({broker: {"Age": age} for broker, age in self._roster.ages(self._node).items()})
-        view.show(self._context.metrics)
+        if self.answers:
+            view.show(self._context.metrics)

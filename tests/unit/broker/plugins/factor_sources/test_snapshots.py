@@ -186,6 +186,20 @@ def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:
     world.read()
     assert number("Snapshot", "Age", "2") is None
     assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (0, 0)
+    world.source.answers = False
+    world.knows("1", "3", "4")
+    world.read()
+    assert number("Brokers", "Missing") == 0, "it stands by for another source"
+    world.source.hide()
+    assert number("Snapshot", "Age", "3") is None
+
+
+def test_a_standby_that_is_built_again_counts_no_record_that_another_has_counted(world: World) -> None:
+    again = Snapshots(world.context, world.wall, world.clock, counts_old=False)
+    for live in (False, True):
+        again.record(b"9", b"{", live)
+    assert world.broker.number("Refused", "Records", "stranger") == 1
+    again.close()
 
 
 ORDERS = Budget("orders", ("orders.*",), 100)
