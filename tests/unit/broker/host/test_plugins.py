@@ -134,7 +134,6 @@ def test_it_has_no_volume_and_knows_its_cluster(tmp_path: Path) -> None:
     disks = NoDisks({"log.dirs": str(tmp_path)})
     assert disks.cluster_id == "c-1"
     assert disks.known() == ClusterVolumes(())
-    assert disks.known() is disks.known(), "nothing has changed, so the host needs to judge nothing anew"
 
 
 MANY = 10_000

@@ -114,7 +114,6 @@ class ClusterVolumesSource:
         self._disks = context.disks
         self._registered_brokers = parts.brokers(self._state.register)
         self._show_at = clock()
-        self._last: ClusterVolumes | None = None
         self._by_standby = False
         for name in (context.name, _NAME):
             context.metrics.count("FactorSource", name, "Switches", 0)
@@ -122,22 +121,8 @@ class ClusterVolumesSource:
         self._reader.follow(self._disks.cluster_id)
 
     def read(self) -> ClusterVolumes:
-        """The volumes and unknowns of the cluster; the same object as long as nothing has changed."""
+        """The volumes and unknowns of the cluster."""
         self._reader.follow(self._disks.cluster_id)  # the id may be unknown until the disks have answered
-        answer = self._answer()
-        # The host judges all volumes again only for another object.
-        if answer != self._last:
-            self._last = answer
-        return self._last or answer
-
-    def close(self) -> None:
-        """End the threads and the clients, those of the standby, too."""
-        self._reader.close()
-        self._registered_brokers.close()
-        self._standby.close()
-        self._budgets.close()
-
-    def _answer(self) -> ClusterVolumes:
         settings = self._context.settings
         validity = settings.validity.total_seconds()
         record, age = self._reader.known()
@@ -160,6 +145,13 @@ class ClusterVolumesSource:
             return answer
         # Until the standby knows enough, the last record holds, so that no full disk is forgotten in between.
         return self._by_record(record, replace(view, unknown=view.unknown + answer.unknown), answer.waiting)
+
+    def close(self) -> None:
+        """End the threads and the clients, those of the standby, too."""
+        self._reader.close()
+        self._registered_brokers.close()
+        self._standby.close()
+        self._budgets.close()
 
     def _is_silent(self, age: float, seconds: float) -> bool:
         """Whether no record has come for so long. While the topic is still read, the time runs from the start."""
