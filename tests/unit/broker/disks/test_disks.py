@@ -1,4 +1,4 @@
-"""This broker's file stores, and the monitor that looks at them: volumes, unknown directories, a disk that hangs."""
+"""This broker's file stores, and the monitor that looks at them: volumes, the cluster's id, a disk that hangs."""
 
 import errno
 import logging
@@ -13,7 +13,7 @@ import pytest
 from quotahost.api import DiskState
 from quotahost.broker.disks import file_stores as disks
 from quotahost.broker.disks import monitor as disk_monitor
-from quotahost.broker.disks.file_stores import log_dirs, read_disks
+from quotahost.broker.disks.file_stores import cluster_id, log_dirs, read_disks
 from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.plugins.factor_sources.direct import Local
 from quotahost.model import Volume
@@ -91,6 +91,24 @@ def test_a_volume_has_its_devices_name_or_its_mount_point(tmp_path: Path, monkey
 def test_without_mounts_a_volume_has_its_directorys_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disks, "_MOUNTS", tmp_path / "none")
     assert [volume.name for volume in read_disks("1", [str(tmp_path)]).volumes] == [str(tmp_path)]
+
+
+def formatted(directory: Path, text: str) -> str:
+    directory.mkdir()
+    (directory / "meta.properties").write_text(text)
+    return str(directory)
+
+
+def test_the_first_directory_that_has_an_id_decides(tmp_path: Path) -> None:
+    old = formatted(tmp_path / "old", "version=0\nbroker.id=1\n")
+    one = formatted(tmp_path / "one", "#\n#Sat Nov 21\ncluster.id=4L6g3nShT-eMCtK--X86sw\nversion=1\nnode.id=1\n")
+    other = formatted(tmp_path / "other", "cluster.id=another\n")
+    assert cluster_id([str(tmp_path / "gone"), old, one, other]) == "4L6g3nShT-eMCtK--X86sw"
+
+
+@pytest.mark.parametrize("text", ["", "cluster.id=\n", "cluster.id=\\uZZZZ\n", "\0\xff"])
+def test_a_directory_without_an_id_is_passed_over(tmp_path: Path, text: str) -> None:
+    assert cluster_id([formatted(tmp_path / "without", text), "\0"]) == ""
 
 
 class Disk:
