@@ -48,7 +48,7 @@ class Standby:
         self._of_source = replace(context, name=_NAME, section=None, log=logging.getLogger(f"quotahost.plugin.{_NAME}"))
         self._is_first = True
         self._source: Snapshots | None = None
-        self._closing: list[threading.Thread] = []
+        self._closing: threading.Thread | None = None  # of the last one that was needed
         self.ready = False
 
     def keep(self, needed: bool) -> None:
@@ -59,9 +59,7 @@ class Standby:
         elif not needed and self._source is not None:
             source, self._source, self.ready = self._source, None, False
             source.hide()
-            # Those that have ended are dropped, so that going back and forth for months doesn't let the list grow.
-            self._closing = [thread for thread in self._closing if thread.is_alive()]
-            self._closing.append(self._context.start_thread(f"{self._context.name}-standby", source.close))
+            self._closing = self._context.start_thread(f"{self._context.name}-standby", source.close)
 
     def read(self, answers: bool) -> ClusterVolumes:
         """What it knows; ``answers`` if the standby answers now, and not the record. ``keep`` has built it."""
@@ -76,8 +74,8 @@ class Standby:
     def close(self) -> None:
         """Close the source and wait for that for up to two seconds; one that hangs is left behind."""
         self.keep(False)
-        for thread in self._closing:
-            thread.join(_CLOSE_WITHIN)
+        if self._closing:
+            self._closing.join(_CLOSE_WITHIN)
 
 
 class Parts(NamedTuple):
