@@ -26,7 +26,6 @@ from quotahost.settings.broker import Settings
 _SILENCE: Final = 30.0  # seconds without any record after which the topic is read again; one is due every few seconds
 #: Texts to remember: they name runs, whose numbers come from the topic and must fill neither memory nor log.
 _MOST_LOGGED: Final = 100
-_HIDDEN: Final = ""  # the key of the gap that is about no broker in particular
 
 
 class RecordReader:
@@ -143,7 +142,8 @@ class ClusterState:
         """``node`` is this broker's id; ``clock`` monotonic, in seconds."""
         self._node, self._clock = node, clock
         self._expected = ExpectedBrokers(clock)
-        self._since: dict[str, float] = {}
+        self._since: dict[str, float] = {}  # when a silent broker was first missed
+        self._hidden_since: float | None = None
         self._complete = View()
 
     def register(self, brokers: Mapping[str, bool]) -> None:
@@ -160,17 +160,12 @@ class ClusterState:
             return View(tuple(v for v in record.volumes if v.broker != self._node), complete=False)
         others = registered.keys() - {self._node}
         silent = _silent(record)
-        self._remember(silent.keys() & registered.keys())
+        # Who is no longer silent is forgotten, and waited for again later.
+        now = self._clock()
+        self._since = {broker: self._since.get(broker, now) for broker in silent.keys() & registered.keys()}
         view = self._expected.view(self._heard(record, silent, others), settings, "its newest snapshot is stale")
         view = replace(view, volumes=(*_volumes(record, others), *view.volumes))
         return self._completed(self._with_hidden(view, record, silent, settings))
-
-    def _remember(self, keys: set[str]) -> None:
-        """Keep since when each gap has been there; one that has closed is forgotten, and waited for again later."""
-        now, hidden = self._clock(), self._since.get(_HIDDEN)
-        self._since = {key: self._since.get(key, now) for key in keys}
-        if hidden is not None:
-            self._since[_HIDDEN] = hidden
 
     def _heard(self, record: ClusterRecord, silent: Mapping[str, Freshness], others: set[str]) -> Iterator[Heard]:
         """What the record says of other brokers: it names no healthy one but for its directories."""
@@ -195,10 +190,11 @@ class ClusterState:
         in_service = self._expected.in_service()
         hidden = len(in_service) - record.reporting - sum(broker in silent for broker in in_service)
         if hidden <= 0:
-            self._since.pop(_HIDDEN, None)
+            self._hidden_since = None
             return view
-        waited, missing = self._clock() - self._since.setdefault(_HIDDEN, self._clock()), view.missing + hidden
-        if waited <= settings.startup_grace.total_seconds():
+        now, missing = self._clock(), view.missing + hidden
+        self._hidden_since = now if self._hidden_since is None else self._hidden_since
+        if now - self._hidden_since <= settings.startup_grace.total_seconds():
             return replace(view, missing=missing, complete=False)
         text = f"{hidden} brokers run, of which the pipeline has no snapshot"
         return replace(view, missing=missing, unknown=(*view.unknown, text))
