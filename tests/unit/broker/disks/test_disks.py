@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.system.waiting import eventually
 from quotahost.api import DiskState
 from quotahost.broker.disks import file_stores as disks
 from quotahost.broker.disks import monitor as disk_monitor
@@ -18,7 +19,7 @@ from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.plugins.factor_sources.direct import Local
 from quotahost.model import Volume
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, context, eventually, monitor, settings
+from tests.fakes.plugin_context import Clock, context, monitor, settings
 
 
 @pytest.mark.parametrize(

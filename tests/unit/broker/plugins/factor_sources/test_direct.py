@@ -9,11 +9,12 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from harness.system.waiting import eventually
 from quotahost.broker.plugins.factor_sources.direct import Fixed, LogDirs
 from quotahost.model import ClusterVolumes, LogDir, State, Volume
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source
-from tests.fakes.plugin_context import Clock, context, eventually, settings
+from tests.fakes.plugin_context import Clock, context, settings
 
 DIR_1 = LogDir(1, "/d", 100, 40, "")
 DIR_2 = LogDir(2, "/d", 100, 0, "")

@@ -4,8 +4,9 @@ import logging
 
 import pytest
 
+from harness.system.waiting import eventually
 from quotahost.model import ClusterVolumes, Volume
-from tests.fakes.plugin_context import eventually, settings
+from tests.fakes.plugin_context import settings
 from tests.unit.broker.plugins.factor_sources.cluster_volumes.world import EMPTY, FULL, GIVEN, OWN, World
 
 
