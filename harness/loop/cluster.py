@@ -276,7 +276,6 @@ class Source(OwnDisk):
 
     def start(self) -> None:
         """Look at the disk, and read the topic."""
-        self._last: ClusterVolumes | None = None
         self._published: tuple[Snapshot, int] | None = None
         self._roster = Roster(self._events.clock, self._wall)
         self._cluster = self._cluster_volumes() if self._topic.pipeline else None
@@ -304,16 +303,9 @@ class Source(OwnDisk):
         self._records.take(record, live, self._validity, _wall_ms(written))
 
     def _by_snapshots(self) -> ClusterVolumes:
-        """What ``snapshots`` says, which also stands by for ``cluster-volumes``; the same object without a change."""
-        others = [broker for broker in self._roster.known(self._settings) if broker.broker != self.broker]
-        answer = ClusterVolumes(
-            self.known.volumes + tuple(v for broker in others if broker.snapshot for v in broker.snapshot.volumes),
-            tuple(broker.problem for broker in others if broker.problem and not broker.awaited),
-            next((broker.problem for broker in others if broker.awaited and broker.age is not None), ""),
-        )
-        if answer != self._last:
-            self._last = answer
-        return self._last or answer
+        """What ``snapshots`` says, which also stands by for ``cluster-volumes``."""
+        view = self._roster.view(self.broker, self._settings)
+        return ClusterVolumes(self.known.volumes + view.volumes, view.unknown, view.waiting)
 
     def _cluster_volumes(self) -> ClusterVolumesSource:
         """The real source; for its reader, its standby and the registered brokers stand the topic's own ways."""

@@ -1,10 +1,9 @@
-"""For tests of plugins: a clock that is set by hand, a plugin's context on a fake broker, and waiting."""
+"""For tests of plugins: a clock that is set by hand, and a plugin's context on a fake broker."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -49,14 +48,6 @@ def monitor(context: Context) -> DiskMonitor:
     disks = context.disks
     assert isinstance(disks, DiskMonitor)
     return disks
-
-
-def eventually(condition: Callable[[], object]) -> None:
-    """Wait until the condition is true."""
-    end = time.monotonic() + WITHIN
-    while not condition():
-        assert time.monotonic() < end, "the condition never became true"
-        time.sleep(0.005)
 
 
 @cache

@@ -1,20 +1,9 @@
-"""For tests of cluster-wide quotas: their records, and a follower that reads nothing by itself."""
+"""For tests of cluster-wide quotas: their records."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.records.quotas import ClusterQuota, Entity, encode, key_of
-
-
-class Idle:
-    """Stands for the follower: nothing is read but what the test hands over."""
-
-    def __init__(self, *given: Any, **more: Any) -> None:
-        pass
-
-    def close(self) -> None: ...
 
 
 def quota(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,24 +45,22 @@ class FakeShim(Shim):
         node: the broker's own properties.
         script: batches, and functions that a test runs between them on the host thread.
         table: for each client and quota type the scope code, the rate and the group, as published last.
-        published: every client that was published, in order.
         sources: who answered, for each client and quota type.
         distinct: for each client, the client-ids of its principal whose answers differ, or messages.EACH or ALONE.
         measured: the types for which clients without a quota are measured.
-        factors, causes: every factor and every cause that the host has set.
+        factors: every factor that the host has set.
         full: what the host has set last.
         budgets: those with factors of their own, as they were set each time.
         of_types: the factors of single quota types, as they were set each time.
-        loads: what ``load()`` answers, the next one first.
         exempted: the arguments of every ``exempt``.
         verdicts: for each ticket why the properties are refused, None if they are not.
         failed: the plugin of every counted failure.
+        lines: of the log, and each thread that has detached itself.
         shown: every gauge and counter by type, name and attribute.
         numbers: what the question ``gauges`` is answered with.
         answers: what other questions are answered with, by their first word.
         questions: the words of every question.
         answered: the host's answers to questions of Java's, by ticket.
-        held_text: what the host says of rules in shadow.
         client: how the cluster is asked.
     """
 
@@ -69,13 +68,11 @@ class FakeShim(Shim):
     node: dict[str, str] = field(default_factory=lambda: node_of(1))
     script: deque[Batch | Callable[[], None]] = field(default_factory=deque)
     table: dict[Client, list[tuple[int, float, str]]] = field(default_factory=dict)
-    published: list[Client] = field(default_factory=list)
     live: Sequence[str] = ()
     refused: str | None = None
     factors: list[float] = field(default_factory=list)
     spared: list[str] = field(default_factory=list)
     exempted: list[tuple[list[str], list[str], str]] = field(default_factory=list)
-    causes: list[str] = field(default_factory=list)
     affected: list[Affected | None] = field(default_factory=list)
     sources: dict[Client, list[str]] = field(default_factory=dict)
     verdicts: dict[str, str | None] = field(default_factory=dict)
@@ -91,13 +88,11 @@ class FakeShim(Shim):
     full: bool = False
     budgets: list[tuple[SlowedBudget, ...]] = field(default_factory=list)
     of_types: list[dict[QuotaType, Factor]] = field(default_factory=list)
-    loads: list[Load] = field(default_factory=list)
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
     again: list[Client] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=lambda: {"state": dump.state(), "uses": dump.uses(), "marks": []})
     questions: list[tuple[str, ...]] = field(default_factory=list)
     answered: dict[str, str] = field(default_factory=dict)
-    held_text: str = ""
     numbers: list[Gauge] = field(default_factory=list)
     client: dict[str, str] = field(default_factory=dict)
 
@@ -170,7 +165,6 @@ class FakeShim(Shim):
             self.distinct[client] = distinct if distinct < 0 else answers.distinct_ids[distinct]
             codes, rates = answers.codes[i * width :][:width], answers.rates[i * width :][:width]
             groups = [answers.groups[code - 16] if code >= 16 else "" for code in codes]
-            self.published.append(client)
             self.table[client] = list(zip(codes, rates, groups, strict=True))
             sources = answers.sources[i * width :][:width]
             self.sources[client] = [answers.suppliers[at] if at >= 0 else "" for at in sources]
@@ -203,8 +197,7 @@ class FakeShim(Shim):
     def answer(self, ticket: str, text: str) -> None:
         self.answered[ticket] = text
 
-    def held(self, text: str) -> None:
-        self.held_text = text
+    def held(self, text: str) -> None: ...
 
     def ask(self, *words: str) -> Any:
         self.questions.append(words)
@@ -235,7 +228,7 @@ class FakeShim(Shim):
         self.of_types.append(dict(factors))
 
     def load(self) -> Load:
-        return self.loads.pop(0) if self.loads else Load(-1, -1, {}, -1)
+        return Load(-1, -1, {}, -1)
 
     def set_factor(
         self,
@@ -248,8 +241,6 @@ class FakeShim(Shim):
         self.budgets.append(tuple(budgets))
         self.affected.append(affected)
         self.full = full
-        if cause != (self.causes or [""])[-1]:
-            self.causes.append(cause)
         if value != self.last_factor.value:
             self.factors.append(value)
         self.last_factor = Factor(value, cause)
@@ -269,7 +260,8 @@ class FakeShim(Shim):
     def log(self, logger: str, level: int, message: str) -> None:
         self.lines.append(message)
 
-    def detach(self) -> None: ...
+    def detach(self) -> None:
+        self.lines.append(f"detached {threading.current_thread().name}")
 
     # ---- what tests read ----
 

@@ -187,7 +187,7 @@ class Disks(Protocol):
         ...
 
     def known(self) -> ClusterVolumes:
-        """The newest look as a factor source answers it; the same object as long as nothing has changed.
+        """The newest look as a factor source answers it.
 
         Offline log directories are unknown. Once the look is older than ``validity``, the last volumes stay and all
         disks are unknown.

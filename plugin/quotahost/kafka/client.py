@@ -69,6 +69,9 @@ class Connection:
             self._connected = False
             self._show()
 
+    def hide(self) -> None:
+        self._context.metrics.forget("Connection", self._name)
+
     def _show(self) -> None:
         self._context.metrics.gauge("Connection", self._name, "Connected", float(bool(self._connected)))
 

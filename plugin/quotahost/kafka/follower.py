@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -41,24 +41,13 @@ _PLACE_LOST: Final = {
 }
 
 
-class Reader(Protocol):
-    """Takes what a follower reads, on the follower's thread."""
+#: Takes a record on the follower's thread: its key; its value, None for a tombstone; whether it is *live*, that is
+#: written after the follower had read all that was in the topic before; and when Kafka appended it, in ms since 1970 by
+#: its leader's clock, None in a topic that keeps the time of the writer's clock instead (``message.timestamp.type``).
+OnRecord: TypeAlias = Callable[[bytes | None, bytes | None, bool, int | None], None]
 
-    def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        """A record was read.
 
-        Args:
-            key: its key.
-            value: None for a tombstone.
-            live: whether it was written after the follower had read all that was in the topic before.
-            written_ms: when Kafka appended it, in ms since 1970 by its leader's clock; None in a topic that keeps the
-                time of the writer's clock instead (``message.timestamp.type``).
-        """
-        ...
-
-    def caught_up(self) -> None:
-        """All that was in the topic has been read; called again whenever the topic is read again."""
-        ...
+def _nothing() -> None: ...
 
 
 class Follower:
@@ -68,21 +57,22 @@ class Follower:
     """
 
     def __init__(
-        self, context: Context[object], topic: str, reader: Reader, silence: float = 60.0,
-        absent: Callable[[], None] = lambda: None, partition_of: Callable[[int], int] | None = None,
-        connection: str = "",
+        self, context: Context[object], topic: str, record: OnRecord, silence: float = 60.0,
+        caught_up: Callable[[], None] = _nothing, absent: Callable[[], None] = _nothing,
+        partition_of: Callable[[int], int] | None = None, connection: str = "",
     ) -> None:  # fmt: skip
         """Start the thread, which calls ``absent`` whenever the topic doesn't exist.
 
+        It calls ``caught_up`` when all that was in the topic has been read, and again when that was read again.
         After ``silence`` seconds without any record the topic is read again: somebody should have written by then, so
         the client may have lost its place without an error. With ``partition_of`` one partition alone is read: the one
         that this function returns for the number of partitions. ``connection`` is the name of its metric, the plugin's
         if it is "".
         """
-        self._context, self._topic, self._reader, self._silence = context, topic, reader, silence
-        self._absent, self._partition_of = absent, partition_of
+        self._context, self._topic, self._record, self._silence = context, topic, record, silence
+        self._caught_up, self._absent, self._partition_of = caught_up, absent, partition_of
         self._connection = Connection(context, connection)
-        self._again = threading.Event()
+        self._again, self._hides = threading.Event(), False
         self._fault = LoggedOnce(context.log, logging.ERROR)
         self._stop = threading.Event()  # no Periodic: _read runs until it is stopped
         self._thread = context.start_thread(f"{context.name}-follower", self._run)
@@ -90,11 +80,20 @@ class Follower:
     def read_again(self) -> None:
         self._again.set()
 
+    def hide(self) -> None:
+        """Leave no metric behind once it is closed."""
+        self._hides = True
+
     def close(self) -> None:
         self._stop.set()
         self._thread.join(_CLOSE_WITHIN)
 
     def _run(self) -> None:
+        self._try_until_closed()
+        if self._hides:  # on this thread, the last one that may show it
+            self._connection.hide()
+
+    def _try_until_closed(self) -> None:
         while not self._stop.is_set():
             try:
                 self._follow()
@@ -104,7 +103,7 @@ class Follower:
                 self._connection.fails(error)
                 if error.code() in _ABSENT:
                     self._absent()
-            except Exception:  # of the reader, for example; the thread must outlive it
+            except Exception:  # of who reads, for example; the thread must outlive it
                 text = "following %s failed; it is read again from its beginning, again and again"
                 self._fault.report(text, self._topic, exc_info=True)
             # After a lost place, too: a topic that is absent or unreadable must not be asked for without a pause.
@@ -157,7 +156,7 @@ class Follower:
                     kind, at = message.timestamp()
                     # A timestamp of another kind is the clock of whoever wrote the record.
                     written_ms = at if kind == TIMESTAMP_LOG_APPEND_TIME else None
-                    self._reader.record(message.key(), message.value(), live, written_ms)
+                    self._record(message.key(), message.value(), live, written_ms)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition() or 0)
                 else:
@@ -167,7 +166,7 @@ class Follower:
                         return
             if not unread and not live:
                 live = True
-                self._reader.caught_up()
+                self._caught_up()
                 self._fault.healed()
 
     def _grown(self, consumer: Consumer, assigned: set[int]) -> bool:

@@ -46,7 +46,7 @@ class ArrivalClock:
         """The arrival of a record that was just read and that replaces ``before``; ``validity`` in seconds.
 
         ``captured_at`` is the record's own time, ``age_ms`` the delay from capture to writing that it states, if it
-        states one; the others as for ``follower.Reader``. A ``live`` record arrives now. One that was in the topic
+        states one; the others as for ``follower.OnRecord``. A ``live`` record arrives now. One that was in the topic
         before arrived when it was written: by Kafka's clock, as far as live records have shown it, else by this
         machine's.
         """
@@ -94,7 +94,7 @@ class LatestRecord(Generic[P]):
         self._outlived: int | None = None  # the newer run that a record of an older run has replaced
 
     def take(self, record: P, live: bool, validity: float, written_ms: int | None = None) -> str:
-        """Keep the record if it is newer; ``validity`` in seconds, the others as for ``follower.Reader``.
+        """Keep the record if it is newer; ``validity`` in seconds, the others as for ``follower.OnRecord``.
 
         It returns "", or why the record is refused: ``late``; ``other-pipeline`` if a pipeline of a newer run publishes
         at the same time; ``ahead`` if it claims a run of the future.

@@ -152,7 +152,7 @@ class ClientUse:
 
 
 #: Begins the name of a VolumeUse that stands for a budget of storage; volumes are named by devices and paths.
-BUDGET: Final = "budget "
+BUDGET_PREFIX: Final = "budget "
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class VolumeUse:
     """How full one volume of a broker is; or a budget of storage, as if it were a volume whose capacity are its bytes.
 
     Attributes:
-        name: its name on that broker; of a budget BUDGET and its name.
+        name: its name on that broker; of a budget BUDGET_PREFIX and its name.
         capacity: bytes.
         consumed: bytes.
         soft: the bytes consumed above which the policy may lower the factor; None if it tells no limits.
@@ -178,7 +178,7 @@ class VolumeUse:
     @property
     def budget(self) -> str:
         """The budget's name; "" if it is a volume."""
-        return self.name.removeprefix(BUDGET) if self.name.startswith(BUDGET) else ""
+        return self.name.removeprefix(BUDGET_PREFIX) if self.name.startswith(BUDGET_PREFIX) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,9 @@ class Reading:
 @pytest.fixture
 def reading(node: KafkaNode, topic: str) -> Iterator[Reading]:
     made = Reading()
-    follower = Follower(context(FakeBroker(client=node.client_config(client_id="f"))), topic, made)
+    follower = Follower(
+        context(FakeBroker(client=node.client_config(client_id="f"))), topic, made.record, caught_up=made.caught_up
+    )
     eventually(lambda: made.caught_up_times == 1)
     yield made
     follower.close()

@@ -90,28 +90,6 @@ def test_a_run_that_was_outlived_does_not_come_back_when_the_topic_is_read_again
     assert world.kept == (2, 2), "but it does when its pipeline publishes again"
 
 
-def test_a_record_that_was_there_at_the_start_is_as_old_as_its_own_time_says(world: World) -> None:
-    world.newest.take(record(1, 1, WALL - 50), False, VALIDITY)
-    assert world.age == 50
-    world.newest.take(record(1, 2, WALL + HOUR), False, VALIDITY)
-    assert world.age == 0
-
-
-@pytest.mark.parametrize("jump", [HOUR, -HOUR])
-def test_a_jump_of_this_brokers_clock_changes_no_age(world: World, jump: float) -> None:
-    world.arrives(1, 1)
-    world.wall.now += jump
-    world.passes(5)
-    assert world.age == 5
-    world.arrives(1, 2)
-    assert world.age == 0
-    world.passes(5)
-    assert world.arrives(1, 2, live=False) == ""
-    assert world.age == 5, "read again it is as old as before"
-    world.arrives(1, 3, live=False)
-    assert world.age <= 5, "and the record after it is not older"
-
-
 def test_after_a_tombstone_the_record_is_stale_and_the_next_replaces_it(world: World) -> None:
     world.arrives(2, 5)
     world.newest.remove()

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from harness.system.waiting import eventually
 from quotahost.kafka import registered_brokers as module
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import context, eventually
+from tests.fakes.plugin_context import context
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.system.waiting import eventually
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.plugins.factor_sources.direct import Local
@@ -13,7 +14,7 @@ from quotahost.settings.broker import Settings, describe
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.storage import Override, match
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import context, eventually, monitor, settings
+from tests.fakes.plugin_context import context, monitor, settings
 from tests.unit.broker.plugins.policies.test_limits import policy, used
 
 NAME = PREFIX + "static.storage.overrides"

@@ -20,14 +20,16 @@ import time
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from quotahost.api import Broker
 from quotahost.background import LoggedOnce
 from quotahost.broker.disks.topics import MAX_ENTRIES, topic_of
 from quotahost.model.budgets import Budget, Part, Replica, Topics, sums
 
 log = logging.getLogger("quotahost.disks")
+
+#: Of each of these replicas its bytes, and whether it leads; None where Kafka doesn't know it.
+Replicas: TypeAlias = Callable[[Sequence[tuple[str, int]]], Sequence[tuple[int, bool] | None]]
 
 _EVERY: Final = 1.0  # seconds
 _SHARE: Final = 100  # of the time, one part is spent on looks
@@ -45,7 +47,8 @@ class _Reading(NamedTuple):
     Attributes:
         at: when, in seconds by the monotonic clock.
         names: topic and partition of each replica.
-        sizes: their bytes, -1 for one that Kafka doesn't know; ``leads`` is 1 for those that count as leaders.
+        sizes: their bytes, -1 for one that Kafka doesn't know; ``leads`` is 1 for those of the others that count as
+            leaders.
     """
 
     at: float
@@ -67,16 +70,19 @@ class BudgetSizes:
         parts: by name what was found last; only budgets with a replica here.
     """
 
-    def __init__(self, broker: Broker, directories: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` in seconds, monotonic."""
-        self._broker, self._directories, self._clock = broker, directories, clock
+    def __init__(
+        self, replicas: Replicas, directories: Sequence[str], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """``replicas`` tells the bytes (``Broker.replicas``); ``clock`` in seconds, monotonic."""
+        self._replicas, self._directories, self._clock = replicas, directories, clock
         self.wanted: Mapping[str, Budget] = {}
         self.parts: Mapping[str, Part] = {}
         self._seen: Mapping[str, Budget] = {}
         self._read = _Reading(-math.inf, [], array("q"), b"")
         self._kept: list[_Reading] = []  # for the growth: they are up to 5 and 10 minutes old
         self._due = -math.inf
-        self._followed: dict[tuple[str, int], float] = {}  # when a replica was last seen to follow
+        #: The replicas that follow, or have in the last seconds: when that was seen last.
+        self._followed: dict[tuple[str, int], float] = {}
         self._fault = LoggedOnce(log)
 
     def look(self, offline: frozenset[str] = frozenset()) -> None:
@@ -138,22 +144,12 @@ class BudgetSizes:
 
     def _sizes(self, at: float, names: list[tuple[str, int]]) -> _Reading:
         """Ask Java for the sizes. Raises ConnectionError if it tells none."""
-        told = self._broker.replicas(names) if names else []
+        told = self._replicas(names) if names else []
         if names and not any(told):
             raise ConnectionError("Kafka shows the size of none of its logs (kafka.log:type=Log,name=Size)")
-        known = {name: replica for name, replica in zip(names, told, strict=True) if replica is not None}
-        self._followed = {
-            name: self._followed.get(name, -math.inf) if leads else at for name, (_, leads) in known.items()
-        }
+        lately = {name: seen for name, seen in self._followed.items() if at - seen < _HANDED_OVER}
+        follow = {name: at for name, replica in zip(names, told, strict=True) if replica is not None and not replica[1]}
+        self._followed = lately | follow
         sizes = array("q", (-1 if replica is None else replica[0] for replica in told))
-        leads = bytes(name in known and known[name][1] and at - self._followed[name] >= _HANDED_OVER for name in names)
+        leads = bytes(name not in self._followed for name in names)
         return _Reading(at, names, sizes, leads)
-
-
-class NoBudgets:
-    """The same of a node that has no replicas; attributes as of BudgetSizes."""
-
-    def __init__(self) -> None:
-        """Nothing is ever found."""
-        self.wanted: Mapping[str, Budget] = {}
-        self.parts: Mapping[str, Part] = {}

@@ -17,7 +17,7 @@ from typing import Final, Self
 from quotahost.api import Broker, DiskState, Metrics
 from quotahost.api.broker import Shown
 from quotahost.background import LoggedOnce, Periodic, start_daemon
-from quotahost.broker.disks.budgets import BudgetSizes, NoBudgets
+from quotahost.broker.disks.budgets import BudgetSizes
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs, out_of_inodes, read_disks, unreadable
 from quotahost.broker.disks.topics import TopicsByVolume
 from quotahost.model import ClusterVolumes
@@ -55,10 +55,9 @@ class DiskMonitor:
         self._looked = threading.Event()
         # Time and state in one tuple that is replaced as a whole, so that readers take no lock and wait for no disk.
         self._newest: tuple[float, DiskState | None] = (clock(), None)
-        self._known: ClusterVolumes | None = None
         self._read_at, self._unreadable = -math.inf, dict[str, str]()  # log directories whose disk fails, and why
         self._topics = TopicsByVolume(clock)
-        self.budgets = BudgetSizes(broker, self._directories, clock)
+        self.budgets = BudgetSizes(broker.replicas, self._directories, clock)
         self._failure = LoggedOnce(log, logging.ERROR)
         self._inodes = LoggedOnce(log)
         self._logged = set[str]()
@@ -82,19 +81,14 @@ class DiskMonitor:
     def known(self) -> ClusterVolumes:
         age, disks = self.latest()
         if disks is None:
-            known = ClusterVolumes((), waiting=f"broker {self._node}: its disks have not answered yet")
-        else:
-            unknown = tuple(f"broker {self._node}, log dir {lost}" for lost in disks.offline)
-            validity = self._settings().validity.total_seconds()
-            if age > validity:
-                # Without the age: the host compares these sentences, and would see a new one every second.
-                silent = f"its disks have not answered for more than validity ({validity:g} s)"
-                unknown += (f"broker {self._node}: {silent}",)
-            known = ClusterVolumes(disks.volumes, unknown)
-        # The same object while nothing has changed: the host compares by `is` and then doesn't ask the policy again.
-        if known != self._known:
-            self._known = known
-        return self._known or known
+            return ClusterVolumes((), waiting=f"broker {self._node}: its disks have not answered yet")
+        unknown = tuple(f"broker {self._node}, log dir {lost}" for lost in disks.offline)
+        validity = self._settings().validity.total_seconds()
+        if age > validity:
+            # Without the age: the host compares these sentences, and would see a new one every second.
+            silent = f"its disks have not answered for more than validity ({validity:g} s)"
+            unknown += (f"broker {self._node}: {silent}",)
+        return ClusterVolumes(disks.volumes, unknown)
 
     def look(self) -> None:
         disks, looked_at = self._read(), self._clock()
@@ -189,9 +183,6 @@ class DiskMonitor:
         self._metrics.gauge("LogDirs", "", "Offline", len(disks.offline))
 
 
-_NONE: Final = ClusterVolumes(())
-
-
 class NoDisks:
     """``quotahost.api.Disks`` of a node that is no broker: none that clients fill, and no thread.
 
@@ -202,10 +193,10 @@ class NoDisks:
     def __init__(self, properties: Mapping[str, str]) -> None:
         """``properties`` are the node's own, with ``log.dirs``."""
         self.cluster_id = cluster_id(log_dirs(properties))  # once: the storage is formatted before the node starts
-        self.budgets = NoBudgets()
+        self.budgets = BudgetSizes(lambda _replicas: [], [])  # no thread of this node looks for any
 
     def latest(self) -> tuple[float, DiskState | None]:
         return 0.0, DiskState(())
 
     def known(self) -> ClusterVolumes:
-        return _NONE
+        return ClusterVolumes(())

@@ -16,7 +16,7 @@ from quotahost.background import start_daemon
 from quotahost.broker.host.dump import Ask, BrokerState, Row, of_this_version, quota_of, state_of, whose
 from quotahost.broker.host.messages import Gauge, would_be
 from quotahost.model import Client, ClientUsage, QuotaType, VolumeUse
-from quotahost.model.use import BUDGET, ClientUse, Look
+from quotahost.model.use import BUDGET_PREFIX, ClientUse, Look
 
 if TYPE_CHECKING:  # `explain` imports this module, and the shim's settings take long to import
     from quotahost.broker.host.protocol import Shim
@@ -180,7 +180,7 @@ def budgets_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
         if gauge.type == "Budget":
             budgets[gauge.name][gauge.attribute] = gauge.value
     uses = [
-        VolumeUse(BUDGET + name, numbers["Bytes"], numbers["Used"], None, numbers["Bytes"], numbers["Factor"])
+        VolumeUse(BUDGET_PREFIX + name, numbers["Bytes"], numbers["Used"], None, numbers["Bytes"], numbers["Factor"])
         for name, numbers in sorted(budgets.items())
         if {"Bytes", "Used", "Factor"} <= numbers.keys()
     ]

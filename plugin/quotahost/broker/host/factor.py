@@ -209,6 +209,10 @@ def _is_step(last: float, new: float) -> bool:
     return Factor(new).state is not Factor(last).state or not (change < STEP and (change == 0 or change < SHARE * last))
 
 
+def _stepped(last: float, new: float) -> float:
+    return new if _is_step(last, new) else last
+
+
 # ---- factors of single quota types -----------------------------------------------------------------------------
 
 
@@ -298,19 +302,14 @@ class FactorInForce:
 
         Else at most its cause, the topics whose writers it is for, and whether a volume is known to be full.
         """
-        last = self._factor
-        transition = new.factor.state is not last.state
-        if not _is_step(last.value, new.factor.value):
-            # Another volume may be the cause now, which explain and the metrics have to show.
-            new = replace(new, factor=Factor(last.value, new.factor.cause))
+        transition = new.factor.state is not self._factor.state
         before = {budget.name: budget.factor for budget in self._last.budgets} if self._last else {}
-        stepped = (
-            replace(budget, factor=before[budget.name])
-            if budget.name in before and not _is_step(before[budget.name], budget.factor)
-            else budget
-            for budget in new.budgets
+        new = replace(
+            new,
+            # Another volume may be the cause now, which explain and the metrics have to show.
+            factor=Factor(_stepped(self._factor.value, new.factor.value), new.factor.cause),
+            budgets=tuple(replace(b, factor=_stepped(before.get(b.name, b.factor), b.factor)) for b in new.budgets),
         )
-        new = replace(new, budgets=tuple(stepped))
         # The first one always: nobody else would take back what is in the table from before.
         if new == self._last:
             self._log_state()

@@ -19,7 +19,7 @@ class World:
             (directory / name).mkdir()
         self.directory, self.broker, self.clock = directory, FakeBroker(), Clock()
         self.broker.sizes = {("orders.eu", 0): (10, True), ("orders.eu", 1): (7, False), ("logs", 0): (5, True)}
-        self.sizes = BudgetSizes(self.broker, [str(directory)], self.clock)
+        self.sizes = BudgetSizes(lambda replicas: self.broker.replicas(replicas), [str(directory)], self.clock)
         self.sizes.wanted = ORDERS
 
     def look(self, seconds: float = 1.0) -> dict[str, Part]:

@@ -1,4 +1,4 @@
-"""This broker's file stores, and the monitor that looks at them: volumes, unknown directories, a disk that hangs."""
+"""This broker's file stores, and the monitor that looks at them: volumes, the cluster's id, a disk that hangs."""
 
 import errno
 import logging
@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
+from harness.system.waiting import eventually
 from quotahost.api import DiskState
 from quotahost.broker.disks import file_stores as disks
 from quotahost.broker.disks import monitor as disk_monitor
-from quotahost.broker.disks.file_stores import log_dirs, read_disks
+from quotahost.broker.disks.file_stores import cluster_id, log_dirs, read_disks
 from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.plugins.factor_sources.direct import Local
 from quotahost.model import Volume
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, context, eventually, monitor, settings
+from tests.fakes.plugin_context import Clock, context, monitor, settings
 
 
 @pytest.mark.parametrize(
@@ -93,6 +94,24 @@ def test_without_mounts_a_volume_has_its_directorys_name(tmp_path: Path, monkeyp
     assert [volume.name for volume in read_disks("1", [str(tmp_path)]).volumes] == [str(tmp_path)]
 
 
+def formatted(directory: Path, text: str) -> str:
+    directory.mkdir()
+    (directory / "meta.properties").write_text(text)
+    return str(directory)
+
+
+def test_the_first_directory_that_has_an_id_decides(tmp_path: Path) -> None:
+    old = formatted(tmp_path / "old", "version=0\nbroker.id=1\n")
+    one = formatted(tmp_path / "one", "#\n#Sat Nov 21\ncluster.id=4L6g3nShT-eMCtK--X86sw\nversion=1\nnode.id=1\n")
+    other = formatted(tmp_path / "other", "cluster.id=another\n")
+    assert cluster_id([str(tmp_path / "gone"), old, one, other]) == "4L6g3nShT-eMCtK--X86sw"
+
+
+@pytest.mark.parametrize("text", ["", "cluster.id=\n", "cluster.id=\\uZZZZ\n", "\0\xff"])
+def test_a_directory_without_an_id_is_passed_over(tmp_path: Path, text: str) -> None:
+    assert cluster_id([formatted(tmp_path / "without", text), "\0"]) == ""
+
+
 class Disk:
     """Stands for the disks: what a look answers, and how often they were looked at."""
 
@@ -146,11 +165,9 @@ def local(disk: Disk) -> Iterator[Make]:
         each.close()
 
 
-def test_local_reports_the_disks_and_the_same_object_while_nothing_changes(disk: Disk, local: Make) -> None:
+def test_local_reports_the_disks(disk: Disk, local: Make) -> None:
     source = local()
-    found = source.read()
-    assert found.volumes == (Volume("1", "/d", 100, 10),)
-    assert source.read() is found
+    assert source.read().volumes == (Volume("1", "/d", 100, 10),)
     disk.answer = DiskState((Volume("1", "/d", 100, 11),))
     disk.looked_again()
     assert source.read().volumes[0].consumed == 11
@@ -190,7 +207,7 @@ def test_plugins_share_one_look_and_nothing_looks_before_the_first_of_them_asks(
     given = context(volumes__period="1h")
     assert disk.looks == 0
     first, other = Local(given), Local(given)
-    assert first.read() is other.read()
+    assert first.read() == other.read()
     assert disk.looks == 1
     monitor(given).close()
 

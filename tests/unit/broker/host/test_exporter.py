@@ -12,12 +12,12 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from harness.system.waiting import eventually
 from quotahost.broker.host import exporter
 from quotahost.broker.host.exporter import CLIENTS_INTERVAL, ClientSeries, Exporter, series
 from quotahost.broker.host.messages import Gauge
 from quotahost.model.use import ClientUse, LimitedBy
 from tests.fakes.client_use import use
-from tests.fakes.plugin_context import eventually
 
 HALF_SENT = b"GET /metrics HTTP/1.1\r\nHost: broker\r\nX-More:"
 LARGE = 25_000  # volumes, whose page is larger than 10 MB

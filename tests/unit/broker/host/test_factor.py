@@ -342,11 +342,11 @@ def test_a_sources_text_stays_one_line_of_bounded_length_in_the_cause() -> None:
 
 
 def test_the_policy_is_asked_again_only_when_the_volumes_changed_or_it_depends_on_time() -> None:
-    world, volumes = World(), cluster(EMPTY, HALF)
-    world.step(volumes, 5)
+    world = World()
+    world.step(lambda: cluster(EMPTY, HALF), 5)
     assert world.policy.asked == 2
     world.policy.depends_on_time = True  # type: ignore[attr-defined]  # an optional attribute
-    world.step(volumes, 5)
+    world.step(seconds=5)
     assert world.policy.asked == 12
 
 

@@ -5,18 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 
+from harness.system.waiting import eventually
 from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, QUEUE_MAX, Logs, RateLimit
-from tests.fakes.plugin_context import Clock, eventually
+from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim
 
 MANY = 10_000
-
-
-class Detached(FakeShim):
-    """Remembers which threads detached themselves."""
-
-    def detach(self) -> None:
-        self.lines.append(f"detached {threading.current_thread().name}")
 
 
 def test_what_a_plugin_logs_for_each_client_is_held_back_and_counted() -> None:
@@ -35,7 +29,7 @@ def test_what_a_plugin_logs_for_each_client_is_held_back_and_counted() -> None:
 
 
 def test_log_lines_reach_the_broker_by_one_thread_and_one_logger_can_not_flood_it() -> None:
-    shim = Detached()
+    shim = FakeShim()
     with Logs(shim):
         for line in range(10_000):
             logging.getLogger("chatty").info("client %d", line)

@@ -200,6 +200,7 @@ def test_each_answer_says_which_supplier_gave_it_or_why_the_client_is_exempt(sta
     ("given", "has_fence", "times"),
     [
         ({"factor.source": "fixed"}, False, 1),
+        ({"factor.source": "fixed", "factor.scope": "topics"}, False, 1),
         ({"factor.source": "fixed"}, True, 0),
         ({"factor.source": "fixed", "shadow": "all"}, False, 0),
         ({"factor.source": "fixed", "shadow": "factor"}, False, 0),
@@ -216,7 +217,8 @@ def test_a_pause_that_no_fence_can_hold_is_warned_of_once_soon_after_the_start(
     shim.script.append(lambda: setattr(shim, "has_fence", has_fence))
     shim.idle(20)
     run(shim, clock)
-    assert sum("QuotaFence" in record.getMessage() for record in caplog.records) == times
+    assert caplog.text.count("QuotaFence") == times
+    assert caplog.text.count("factor.scope=topics needs the fence") == ("factor.scope" in given)
 
 
 def test_the_plugins_share_one_monitor_of_the_disks_that_ends_after_them(state: dict[str, Any], tmp_path: Path) -> None:
@@ -285,15 +287,6 @@ def test_a_faulthandler_that_is_enabled_later_is_disabled_again_with_one_line(
     run(shim, clock)
     assert enabled == [False] * 3
     assert caplog.text.count("a plugin has enabled Python's faulthandler, which is disabled again") == 1
-
-
-def test_without_a_fence_the_scope_topics_is_said_to_be_the_cluster_once(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
-    shim = FakeShim({"factor.source": "fixed", "factor.scope": "topics"})
-    shim.on_take = lambda: setattr(clock, "now", clock.now + 3)
-    shim.idle(5)
-    Host(shim, clock).run()
-    assert sum("factor.scope=topics needs the fence" in line for line in caplog.messages) == 1
 
 
 @pytest.mark.usefixtures("state")

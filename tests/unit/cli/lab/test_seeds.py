@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -15,9 +16,8 @@ from harness.loop.seeds import scene_of_seed
 from quotahost.broker.host import factor, volume_evaluation
 from quotahost.broker.host.factor import FactorInForce, FactorLoop
 from quotahost.broker.host.volume_evaluation import Pauses, Scoped
-from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, Gap
+from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
 from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource
-from quotahost.broker.plugins.factor_sources.liveness import Liveness
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.cli.lab.broker import Broker
@@ -66,7 +66,7 @@ def test_the_same_seed_always_ends_the_same_whoever_looks() -> None:
 
 
 Patch = Callable[[pytest.MonkeyPatch], None]
-_replace, _decide, _known = FactorInForce.replace, FactorLoop._decide, Roster.known
+_replace, _decide, _view = FactorInForce.replace, FactorLoop._decide, Roster.view
 _judged, _step, _ramp = volume_evaluation.evaluated, Tap.step, ByteLimits.ramp
 _affected, _affect = volume_evaluation.affected, Slowing.affect
 
@@ -123,7 +123,7 @@ def largest_factor(patch: pytest.MonkeyPatch) -> None:
 
 
 def lost_snapshot_is_empty(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Roster, "known", lambda self, patience: [e for e in _known(self, patience) if not e.problem])
+    patch.setattr(Roster, "view", lambda self, *of: replace(_view(self, *of), unknown=(), waiting=""))
 
 
 def full_disk_is_no_news(patch: pytest.MonkeyPatch) -> None:
@@ -131,11 +131,11 @@ def full_disk_is_no_news(patch: pytest.MonkeyPatch) -> None:
 
 
 def small_change_of_state_is_swallowed(patch: pytest.MonkeyPatch) -> None:
-    def replace(self: FactorInForce, new: Scoped) -> None:
+    def put(self: FactorInForce, new: Scoped) -> None:
         if self._last is None or abs(new.factor.value - self.value) >= factor.STEP:
             _replace(self, new)
 
-    patch.setattr(FactorInForce, "replace", replace)
+    patch.setattr(FactorInForce, "replace", put)
 
 
 def ramp_never_ends(patch: pytest.MonkeyPatch) -> None:
@@ -189,7 +189,7 @@ def old_record_answers_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 
 def pipeline_forgets_silent_brokers(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ClusterState, "_gap", lambda self, *arguments: Gap("", Liveness.IGNORED))
+    patch.setattr(ClusterState, "_heard", lambda self, *arguments: ())
 
 
 MUTANTS: dict[Patch, set[str]] = {

@@ -67,7 +67,8 @@ class ClusterQuotas:
         self._distinct: dict[str | None, frozenset[str]] = {}
         self._named: dict[str | None, set[str]] = {}  # client-ids by user, None for those of any user
         self._topic = context.settings.quotas_topic
-        self._follower = Follower(context, self._topic, self, _SILENCE, absent, connection=f"{context.name}-quotas")
+        name = f"{context.name}-quotas"
+        self._follower = Follower(context, self._topic, self.record, _SILENCE, self.caught_up, absent, connection=name)
 
     def close(self) -> None:
         self._follower.close()
@@ -135,7 +136,7 @@ class ClusterQuotas:
             text = "topic %s can't be read so far: no client has a cluster-wide quota on this broker"
             self._unread.report(text, self._topic)
 
-    # ---- the follower's thread: quotahost.kafka.follower.Reader ----
+    # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
         if live:

@@ -71,7 +71,7 @@ class GivenRates:
         self.brokers = 1  # that are registered; the supplier sets it
 
     def take(self, shares: Shares, live: bool, validity: float, written_ms: int | None = None) -> bool:
-        """A record was read; whether it is the newest now. The last and ``live`` as for ``follower.Reader``."""
+        """A record was read; whether it is the newest now. The last and ``live`` as for a follower."""
         self._newest.take(shares, live, validity, written_ms)
         # `is`: after a late record, or one that is read again, the kept record is another object.
         if self._newest.known()[0] is not shares:
@@ -202,7 +202,7 @@ class ClusterQuota:
         # All other brokers' shares would come along otherwise: with a thousand of them tens of megabytes a second.
         own_partition = partial(partition_of, str(context.node_id))
         self._quotas = ClusterQuotas(context)
-        self._follower = Follower(context, settings.shares_topic, self, silence, partition_of=own_partition)
+        self._follower = Follower(context, settings.shares_topic, self.record, silence, partition_of=own_partition)
         self._registered_brokers = RegisteredBrokers(context, self._on_registered_brokers)
         self._looks = Periodic(f"{context.name}-steps", self._try_to_look, lambda: self._pause, context.start_thread)
 
@@ -255,9 +255,6 @@ class ClusterQuota:
         else:
             self._take(key, value, live, written_ms)
         self._wake()
-
-    def caught_up(self) -> None:
-        """See quotahost.kafka.follower.Reader."""
 
     def _take(self, key: bytes, value: bytes, live: bool, written_ms: int | None) -> None:
         try:

@@ -70,7 +70,9 @@ class Budgets:
             return ()
         if self._follower is None:
             name = f"{self._context.name}-budgets"
-            self._follower = Follower(self._context, self._topic, self, _SILENCE, connection=name)
+            self._follower = Follower(
+                self._context, self._topic, self.record, _SILENCE, self.caught_up, connection=name
+            )
         look, budgets, share = self._context.disks.budgets, self.by_name, settings.budget_soft_share
         parts = look.parts
         if look.wanted is not budgets:
@@ -87,7 +89,6 @@ class Budgets:
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        """See quotahost.kafka.follower.Reader."""
         if not is_key(key):
             return
         if not live:
@@ -103,7 +104,7 @@ class Budgets:
             self._put()
 
     def caught_up(self) -> None:
-        """See quotahost.kafka.follower.Reader: from now on the budgets are those that were read."""
+        """From now on the budgets are those that were read."""
         self._latest, self._reading = self._reading or LatestBudgets(), None
         self._put()
 

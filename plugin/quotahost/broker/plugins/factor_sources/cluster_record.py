@@ -2,31 +2,30 @@
 
 1. ``RecordReader`` follows the topic of the clusters' volumes on a thread of its own and keeps the newest record of
    this broker's cluster. The pipeline writes one record for each cluster, with the cluster's id as its key.
-2. ``ClusterState`` turns that record into a ``ClusterView``: the volumes that matter to this broker, and what is
-   unknown. The record is the same for all brokers. This broker knows better which brokers are registered and fenced
-   (``liveness`` has the rule), which disks are its own, and for how long something has been unknown.
+2. ``ClusterState`` turns that record into a ``View``: the volumes that matter to this broker, and what is unknown. The
+   record is the same for all brokers. This broker knows better which brokers are registered and fenced (``liveness``
+   has the rule), which disks are its own, and for how long something has been unknown.
 
 The factor source ``cluster-volumes`` asks both at each read, on the host thread.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Liveness
+from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Heard, View
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import Volume
 from quotahost.records.cluster_volumes import ClusterRecord, decode
 from quotahost.records.codec import Refused
 from quotahost.settings.broker import Settings
-from quotahost.text import printable
 
 _SILENCE: Final = 30.0  # seconds without any record after which the topic is read again; one is due every few seconds
 #: Texts to remember: they name runs, whose numbers come from the topic and must fill neither memory nor log.
 _MOST_LOGGED: Final = 100
-_HIDDEN: Final = ""  # the key of the gap that is about no broker in particular
 
 
 class RecordReader:
@@ -49,7 +48,7 @@ class RecordReader:
         """Begin to read, as soon as the cluster's id is known."""
         if self._follower is None and cluster_id:
             self._key = cluster_id.encode()
-            self._follower = Follower(self._context, self._topic, self, _SILENCE, self.absent)
+            self._follower = Follower(self._context, self._topic, self.record, _SILENCE, self.caught_up, self.absent)
 
     def known(self) -> tuple[ClusterRecord | None, float]:
         """The newest record and its age in seconds; see ``LatestRecord.known``."""
@@ -71,7 +70,6 @@ class RecordReader:
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        """See quotahost.kafka.follower.Reader."""
         if key != self._key:
             return
         if value is None:
@@ -86,7 +84,6 @@ class RecordReader:
             self._context.metrics.count("Refused", reason, "Records")
 
     def caught_up(self) -> None:
-        """See quotahost.kafka.follower.Reader."""
         if not self.topic_read:
             self._context.log.info("topic %s is read", self._topic)
         self.topic_read = True
@@ -133,29 +130,6 @@ def _behind(record: ClusterRecord) -> float:
     return (record.computed_at - record.newest_snapshot_at).total_seconds()
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterView:
-    """The cluster without this broker's own disks."""
-
-    volumes: tuple[Volume, ...] = ()
-    unknown: tuple[str, ...] = ()  # a sentence for each thing that is unknown
-    waiting: str = ""  # what is waited for since this broker started, "" for nothing
-    complete: bool = True  # False while a broker is missing that is still waited for, and so isn't unknown yet
-    stale: int = 0  # other brokers in service whose newest snapshot is older than validity
-    missing: int = 0  # other brokers in service without a snapshot
-    last_known: int = 0  # other brokers whose last known volumes count
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Something that the record doesn't know, and what follows."""
-
-    text: str
-    liveness: Liveness
-    newest: Freshness = Freshness.FRESH
-    brokers: int = 1  # how many the gap is about
-
-
 class ClusterState:
     """Holds which brokers are registered, since when each gap has been there, and the last complete view.
 
@@ -168,56 +142,47 @@ class ClusterState:
         """``node`` is this broker's id; ``clock`` monotonic, in seconds."""
         self._node, self._clock = node, clock
         self._expected = ExpectedBrokers(clock)
-        self._since: dict[str, float] = {}
-        self._complete = ClusterView()
+        self._since: dict[str, float] = {}  # when a silent broker was first missed
+        self._hidden_since: float | None = None
+        self._complete = View()
 
     def register(self, brokers: Mapping[str, bool]) -> None:
         """These are the registered brokers now, and whether each is fenced. Any thread may call."""
         self._expected.register(brokers)
 
-    def view(self, record: ClusterRecord | None, settings: Settings) -> ClusterView:
+    def view(self, record: ClusterRecord | None, settings: Settings) -> View:
         """The view of the newest record, empty without one."""
         if record is None:
-            return ClusterView()
+            return View()
         registered = self._expected.brokers
         if registered is None:
             # Who is missing is not known yet; a volume that is known must not wait for that.
-            return ClusterView(tuple(v for v in record.volumes if v.broker != self._node), complete=False)
-        silent = _silent(record)
-        self._remember(silent.keys() & registered.keys())
+            return View(tuple(v for v in record.volumes if v.broker != self._node), complete=False)
         others = registered.keys() - {self._node}
-        silent_gaps = {broker: self._gap(broker, silent[broker], settings) for broker in silent if broker in others}
-        gaps = [*silent_gaps.values(), *_offline(record, others), *self._hidden(record, silent, settings)]
-        unknown = [gap for gap in gaps if gap.liveness is Liveness.UNKNOWN]
-        awaited = [gap for gap in gaps if gap.liveness is Liveness.AWAITED]
-        counting = {b for b, gap in silent_gaps.items() if gap.liveness in (Liveness.COUNTS, Liveness.AWAITED)}
-        # What silent brokers last reported counts of fenced ones, and of those just back.
-        last_known = (filling.volume for filling in record.silent if filling.volume.broker in counting)
-        view = ClusterView(
-            volumes=(*_volumes(record, others), *last_known),
-            unknown=tuple(gap.text for gap in unknown),
-            waiting=next((gap.text for gap in awaited if gap.newest is Freshness.STALE), ""),
-            complete=all(gap.newest is Freshness.STALE for gap in awaited),
-            stale=sum(gap.newest is Freshness.STALE for gap in unknown + awaited),
-            missing=sum(gap.brokers for gap in unknown + awaited if gap.newest is Freshness.NONE),
-            last_known=sum(gap.liveness is Liveness.COUNTS for gap in silent_gaps.values()),
-        )
-        return self._completed(view)
+        silent = _silent(record)
+        # Who is no longer silent is forgotten, and waited for again later.
+        now = self._clock()
+        self._since = {broker: self._since.get(broker, now) for broker in silent.keys() & registered.keys()}
+        view = self._expected.view(self._heard(record, silent, others), settings, "its newest snapshot is stale")
+        view = replace(view, volumes=(*_volumes(record, others), *view.volumes))
+        return self._completed(self._with_hidden(view, record, silent, settings))
 
-    def _remember(self, keys: set[str]) -> None:
-        """Keep since when each gap has been there; one that has closed is forgotten, and waited for again later."""
-        now, hidden = self._clock(), self._since.get(_HIDDEN)
-        self._since = {key: self._since.get(key, now) for key in keys}
-        if hidden is not None:
-            self._since[_HIDDEN] = hidden
+    def _heard(self, record: ClusterRecord, silent: Mapping[str, Freshness], others: set[str]) -> Iterator[Heard]:
+        """What the record says of other brokers: it names no healthy one but for its directories."""
+        last: dict[str, list[Volume]] = defaultdict(list)
+        for filling in record.silent:
+            last[filling.volume.broker].append(filling.volume)
+        for broker in (broker for broker in silent if broker in others):
+            yield Heard(broker, silent[broker], tuple(last[broker]), since=self._since[broker])
+        for lost in record.offline_dirs:
+            if lost.broker in others:
+                # Not awaited: a directory is listed only because its broker has reported it as offline.
+                yield Heard(lost.broker, Freshness.FRESH, offline=(lost.log_dir,))
 
-    def _gap(self, broker: str, newest: Freshness, settings: Settings) -> Gap:
-        liveness = self._expected.liveness(broker, newest, settings, self._since[broker])
-        what = "its newest snapshot is stale" if newest is Freshness.STALE else "no snapshot"
-        return Gap(f"broker {printable(broker)}: {what}", liveness, newest)
-
-    def _hidden(self, record: ClusterRecord, silent: Mapping[str, Freshness], settings: Settings) -> Iterator[Gap]:
-        """Brokers that are in service, and of which the record says nothing: it names no healthy broker.
+    def _with_hidden(
+        self, view: View, record: ClusterRecord, silent: Mapping[str, Freshness], settings: Settings
+    ) -> View:
+        """With the brokers that are in service, and of which the record says nothing: it names no healthy broker.
 
         So its size doesn't grow with the cluster, and only numbers can be compared. Brokers that aren't in service are
         in none of them, so that none can stand for one that should report.
@@ -225,13 +190,16 @@ class ClusterState:
         in_service = self._expected.in_service()
         hidden = len(in_service) - record.reporting - sum(broker in silent for broker in in_service)
         if hidden <= 0:
-            self._since.pop(_HIDDEN, None)
-            return
-        waited = self._clock() - self._since.setdefault(_HIDDEN, self._clock())
-        liveness = Liveness.AWAITED if waited <= settings.startup_grace.total_seconds() else Liveness.UNKNOWN
-        yield Gap(f"{hidden} brokers run, of which the pipeline has no snapshot", liveness, Freshness.NONE, hidden)
+            self._hidden_since = None
+            return view
+        now, missing = self._clock(), view.missing + hidden
+        self._hidden_since = now if self._hidden_since is None else self._hidden_since
+        if now - self._hidden_since <= settings.startup_grace.total_seconds():
+            return replace(view, missing=missing, complete=False)
+        text = f"{hidden} brokers run, of which the pipeline has no snapshot"
+        return replace(view, missing=missing, unknown=(*view.unknown, text))
 
-    def _completed(self, view: ClusterView) -> ClusterView:
+    def _completed(self, view: View) -> View:
         """While brokers are left out of which a snapshot is still awaited, their last volumes hold."""
         if view.complete:
             self._complete = view
@@ -257,10 +225,3 @@ def _volumes(record: ClusterRecord, others: set[str]) -> Iterator[Volume]:
     # In a truncated list a volume of this broker or a stranger stays: it may have taken the place of others that
     # are not fuller, and so it stands for them.
     return (volume for volume in listed if not whole or volume.broker in others)
-
-
-def _offline(record: ClusterRecord, others: set[str]) -> Iterator[Gap]:
-    for lost in record.offline_dirs:
-        if lost.broker in others:
-            # Not awaited: a directory is listed only because its broker has reported it as offline.
-            yield Gap(f"broker {printable(lost.broker)}, log dir {printable(lost.log_dir)}", Liveness.UNKNOWN)

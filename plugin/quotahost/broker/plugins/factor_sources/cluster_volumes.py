@@ -21,11 +21,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
-from quotahost.api import Context, Metrics
+from quotahost.api import Context
 from quotahost.background import LoggedOnce
 from quotahost.broker.plugins.factor_sources.budgets import Budgets, Used
-from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, ClusterView, RecordReader
-from quotahost.broker.plugins.factor_sources.liveness import show_brokers
+from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, RecordReader
+from quotahost.broker.plugins.factor_sources.liveness import View
 from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.model import ClusterVolumes, Volume
@@ -33,68 +33,6 @@ from quotahost.records.cluster_volumes import ClusterRecord
 
 _NAME: Final = "snapshots"  # of the standby, in logs and metrics
 _CLOSE_WITHIN: Final = 2.0  # seconds
-_OF_THE_ANSWERER: Final = "Brokers"  # numbers that both sources show: those of the one that answers are shown
-
-#: Counters by type, name and attribute, and the largest value to which any standby has counted them.
-Counted = dict[tuple[str, str, str], float]
-
-
-class StandbyMetrics:
-    """``quotahost.api.Metrics`` for one standby, so that no number is shown or counted twice.
-
-    The standby shows numbers that ``cluster-volumes`` shows, too, and one that is built again reads its topic again,
-    with the same refused records. After ``withdraw`` it passes nothing on.
-
-    Attributes:
-        answers: whether the standby answers now, so that its numbers of the cluster are the ones to show.
-    """
-
-    def __init__(self, metrics: Metrics, counted: Counted) -> None:
-        """``metrics`` are the broker's; ``counted`` outlives the standby."""
-        self._metrics, self._most = metrics, counted
-        # Held while a number is passed on: after withdraw() a late thread must show none that nobody would forget.
-        self._lock = threading.Lock()
-        self._counted: Counted = {}
-        self._shown: set[tuple[str, str]] = set()
-        self._withdrawn = False
-        self.answers = False
-
-    def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        """See ``quotahost.api.Metrics``."""
-        with self._lock:
-            if self._withdrawn or (type == _OF_THE_ANSWERER and not self.answers):
-                return
-            # Those of the answerer stay when the standby ends: cluster-volumes shows them on.
-            if type != _OF_THE_ANSWERER:
-                self._shown.add((type, name))
-            self._metrics.gauge(type, name, attribute, value)
-
-    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        """See ``quotahost.api.Metrics``; adds only what goes beyond the count of any earlier standby."""
-        key = type, name, attribute
-        with self._lock:
-            if self._withdrawn:
-                return
-            self._counted[key] = now = self._counted.get(key, 0.0) + by
-            beyond = now - self._most.get(key, 0.0)
-            # Adding 0 shows a counter.
-            if beyond > 0 or not by:
-                self._most[key] = max(now, self._most.get(key, 0.0))
-                self._metrics.count(*key, max(0.0, beyond) if by else 0.0)
-
-    def forget(self, type: str, name: str) -> None:
-        """See ``quotahost.api.Metrics``."""
-        with self._lock:
-            if not self._withdrawn and (type, name) in self._shown:
-                self._shown.discard((type, name))
-                self._metrics.forget(type, name)
-
-    def withdraw(self) -> None:
-        """Forget what the standby shows; it ends, but a thread of it may still show numbers."""
-        with self._lock:
-            self._withdrawn = True
-            for type, name in self._shown:
-                self._metrics.forget(type, name)
 
 
 class Standby:
@@ -104,34 +42,31 @@ class Standby:
         ready: whether it has answered without waiting for anything since it was built.
     """
 
-    def __init__(self, context: Context, build: Callable[[Context], Snapshots]) -> None:
+    def __init__(self, context: Context, build: Callable[..., Snapshots]) -> None:
         """Nothing is built yet; ``context`` is that of ``cluster-volumes``."""
         self._context, self._build = context, build
-        self._counted: Counted = {}
+        self._of_source = replace(context, name=_NAME, section=None, log=logging.getLogger(f"quotahost.plugin.{_NAME}"))
+        self._is_first = True
         self._source: Snapshots | None = None
-        self._closing: list[threading.Thread] = []
+        self._closing: threading.Thread | None = None  # of the last one that was needed
         self.ready = False
 
     def keep(self, needed: bool) -> None:
         """Build the source if it is needed and isn't there, else close it."""
         if needed and self._source is None:
-            log = logging.getLogger(f"quotahost.plugin.{_NAME}")
-            self._metrics = StandbyMetrics(self._context.metrics, self._counted)
-            self._standby_context = replace(self._context, name=_NAME, section=None, log=log, metrics=self._metrics)
-            self._source = self._build(self._standby_context)
+            # Each one reads the topic from its beginning; no refused record is to be counted by several of them.
+            self._source, self._is_first = self._build(self._of_source, counts_old=self._is_first), False
         elif not needed and self._source is not None:
             source, self._source, self.ready = self._source, None, False
-            self._metrics.withdraw()
-            # Those that have ended are dropped, so that going back and forth for months doesn't let the list grow.
-            self._closing = [thread for thread in self._closing if thread.is_alive()]
-            self._closing.append(self._context.start_thread(f"{self._context.name}-standby", source.close))
+            source.hide()
+            self._closing = self._context.start_thread(f"{self._context.name}-standby", source.close)
 
     def read(self, answers: bool) -> ClusterVolumes:
         """What it knows; ``answers`` if the standby answers now, and not the record. ``keep`` has built it."""
         assert self._source is not None
-        self._metrics.answers = answers
+        self._source.answers = answers
         # The host hands a live change to its own plugins only, and the standby is none of them.
-        self._standby_context.settings = self._context.settings
+        self._of_source.settings = self._context.settings
         answer = self._source.read()
         self.ready = self.ready or not answer.waiting
         return answer
@@ -139,8 +74,8 @@ class Standby:
     def close(self) -> None:
         """Close the source and wait for that for up to two seconds; one that hangs is left behind."""
         self.keep(False)
-        for thread in self._closing:
-            thread.join(_CLOSE_WITHIN)
+        if self._closing:
+            self._closing.join(_CLOSE_WITHIN)
 
 
 class Parts(NamedTuple):
@@ -177,7 +112,6 @@ class ClusterVolumesSource:
         self._disks = context.disks
         self._registered_brokers = parts.brokers(self._state.register)
         self._show_at = clock()
-        self._last: ClusterVolumes | None = None
         self._by_standby = False
         for name in (context.name, _NAME):
             context.metrics.count("FactorSource", name, "Switches", 0)
@@ -185,22 +119,8 @@ class ClusterVolumesSource:
         self._reader.follow(self._disks.cluster_id)
 
     def read(self) -> ClusterVolumes:
-        """The volumes and unknowns of the cluster; the same object as long as nothing has changed."""
+        """The volumes and unknowns of the cluster."""
         self._reader.follow(self._disks.cluster_id)  # the id may be unknown until the disks have answered
-        answer = self._answer()
-        # The host judges all volumes again only for another object.
-        if answer != self._last:
-            self._last = answer
-        return self._last or answer
-
-    def close(self) -> None:
-        """End the threads and the clients, those of the standby, too."""
-        self._reader.close()
-        self._registered_brokers.close()
-        self._standby.close()
-        self._budgets.close()
-
-    def _answer(self) -> ClusterVolumes:
         settings = self._context.settings
         validity = settings.validity.total_seconds()
         record, age = self._reader.known()
@@ -224,6 +144,13 @@ class ClusterVolumesSource:
         # Until the standby knows enough, the last record holds, so that no full disk is forgotten in between.
         return self._by_record(record, replace(view, unknown=view.unknown + answer.unknown), answer.waiting)
 
+    def close(self) -> None:
+        """End the threads and the clients, those of the standby, too."""
+        self._reader.close()
+        self._registered_brokers.close()
+        self._standby.close()
+        self._budgets.close()
+
     def _is_silent(self, age: float, seconds: float) -> bool:
         """Whether no record has come for so long. While the topic is still read, the time runs from the start."""
         # Without a record the age is infinite; a topic that was not read yet may still hold a fresh one.
@@ -245,7 +172,7 @@ class ClusterVolumesSource:
         gauge("FactorSource", self._context.name, "Answers", float(not self._by_standby))
         gauge("FactorSource", _NAME, "Answers", float(self._by_standby))
 
-    def _by_record(self, record: ClusterRecord | None, view: ClusterView, waiting: str = "") -> ClusterVolumes:
+    def _by_record(self, record: ClusterRecord | None, view: View, waiting: str = "") -> ClusterVolumes:
         """This broker's own disks, and what the view says of the others'."""
         own = self._disks.known()
         waiting = waiting or self._waits_for() or view.waiting or own.waiting
@@ -288,7 +215,7 @@ class ClusterVolumesSource:
             return waits_for
         return "" if self._registered_brokers.answered else "the cluster has not listed its brokers yet"
 
-    def _show(self, record: ClusterRecord | None, age: float, view: ClusterView | None) -> None:
+    def _show(self, record: ClusterRecord | None, age: float, view: View | None) -> None:
         """Show the record once a second, and if it answers, the numbers of stale and missing brokers of its view."""
         if self._clock() < self._show_at:
             return
@@ -301,4 +228,4 @@ class ClusterVolumesSource:
             for attribute, value in (("Age", age), ("Run", record.run), ("Sequence", record.sequence)):
                 metrics.gauge("ClusterRecord", "", attribute, value)
         if view is not None:
-            show_brokers(metrics, view.stale, view.missing, view.last_known)
+            view.show(metrics)

@@ -30,7 +30,7 @@ class Local:
         self._disks = context.disks
 
     def read(self) -> ClusterVolumes:
-        """The newest look at the disks; the same object as long as nothing has changed."""
+        """The newest look at the disks."""
         return self._disks.known()
 
 

@@ -1,19 +1,25 @@
-"""Which brokers count as alive, and how far: the one rule of ``snapshots`` and ``cluster-volumes``.
+"""What is known of the other brokers, and which of them count: the one rule of ``snapshots`` and ``cluster-volumes``.
 
 Only a broker that runs can fill a disk. So a broker is unknown if it runs and is silent, and not if it is fenced
 (Kafka's term for a registered broker that is not in service): then its last known volumes count, and a disk that was
 full when its broker died stays full until the broker is back or unregistered. A broker that isn't registered never
 counts. With ``fenced.brokers=unknown`` a fenced broker is unknown like a silent one (the strict form).
 
-Both sources ask :meth:`ExpectedBrokers.liveness` at each read; memory only, no thread, no Kafka.
+At each read both sources say what they have heard of each broker (:class:`Heard`), and :meth:`ExpectedBrokers.view`
+makes a :class:`View` of it; memory only, no thread, no Kafka.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from quotahost.api import Metrics
+from quotahost.model import Volume
 from quotahost.settings.broker import Settings
+from quotahost.text import printable
 
 
 class Freshness(Enum):
@@ -35,6 +41,33 @@ class Liveness(Enum):
     AWAITED = "awaited"
     UNKNOWN = "unknown"
     IGNORED = "ignored"
+
+
+class Heard(NamedTuple):
+    """What a source has heard of one broker."""
+
+    broker: str
+    newest: Freshness  # of its snapshot
+    volumes: tuple[Volume, ...] = ()  # of that snapshot
+    offline: tuple[str, ...] = ()  # the log directories that it names as offline
+    since: float = -math.inf  # when a snapshot was first missed, in monotonic seconds
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The cluster without this broker's own disks."""
+
+    volumes: tuple[Volume, ...] = ()
+    unknown: tuple[str, ...] = ()  # a sentence for each thing that is unknown
+    waiting: str = ""  # what is waited for since this broker started, "" for nothing
+    complete: bool = True  # False while a broker is missing that is still waited for, and so isn't unknown yet
+    stale: int = 0  # brokers in service whose newest snapshot is older than validity
+    missing: int = 0  # brokers in service without a snapshot
+    last_known: int = 0  # brokers whose last known volumes count
+
+    def show(self, metrics: Metrics) -> None:
+        for attribute, number in (("Stale", self.stale), ("Missing", self.missing), ("LastKnown", self.last_known)):
+            metrics.gauge("Brokers", "", attribute, number)
 
 
 class ExpectedBrokers:
@@ -61,12 +94,41 @@ class ExpectedBrokers:
     def in_service(self) -> list[str]:
         return [broker for broker, fenced in (self.brokers or {}).items() if not fenced]
 
-    def liveness(self, broker: str, newest: Freshness, settings: Settings, since: float = -math.inf) -> Liveness:
-        """What follows for a broker from what is known of its newest snapshot.
+    def view(self, heard: Iterable[Heard], settings: Settings, stale: str) -> View:
+        """What follows from what was heard of the brokers.
 
-        ``since`` is when the snapshot was first missed, monotonic. Of the settings ``startup.grace`` and
+        ``stale`` is what to say of a broker whose newest snapshot is. Of the settings ``startup.grace`` and
         ``fenced.brokers`` matter.
         """
+        volumes: list[Volume] = []
+        unknown: list[str] = []
+        waiting: list[str] = []
+        count = Counter[tuple[Liveness, Freshness]]()
+        for broker, newest, last, offline, since in heard:
+            liveness = self._liveness(broker, newest, settings, since)
+            count[liveness, newest] += 1
+            name = f"broker {printable(broker)}"
+            silent = f"{name}: {'no snapshot' if newest is Freshness.NONE else stale}"
+            if liveness in (Liveness.COUNTS, Liveness.AWAITED):
+                volumes += last
+            if liveness is Liveness.UNKNOWN:
+                unknown.append(silent)
+            elif liveness is Liveness.AWAITED and newest is Freshness.STALE:
+                waiting.append(silent)
+            elif newest is Freshness.FRESH and liveness is Liveness.COUNTS:
+                # Of another one nobody knows which directories it will find when it starts again.
+                unknown += (f"{name}, log dir {printable(directory)}" for directory in offline)
+        awaited_without = count[Liveness.AWAITED, Freshness.NONE]
+        return View(
+            tuple(volumes), tuple(unknown),
+            # A broker that never had a snapshot may have no quotahost yet, so that nothing waits for it.
+            next(iter(waiting), ""), not awaited_without,
+            stale=len(waiting) + count[Liveness.UNKNOWN, Freshness.STALE],
+            missing=awaited_without + count[Liveness.UNKNOWN, Freshness.NONE],
+            last_known=count[Liveness.COUNTS, Freshness.STALE],
+        )  # fmt: skip
+
+    def _liveness(self, broker: str, newest: Freshness, settings: Settings, since: float) -> Liveness:
         fenced = (self.brokers or {}).get(broker)
         if fenced is None:
             return Liveness.IGNORED
@@ -89,9 +151,3 @@ class ExpectedBrokers:
         # Of a broker that was seen to come back the last volumes are exact: it took no writes meanwhile. When this
         # reader itself has just started, nobody knows for how long the broker has been running.
         return Liveness.COUNTS if began > self._listed_at else Liveness.AWAITED
-
-
-def show_brokers(metrics: Metrics, stale: int, missing: int, last_known: int) -> None:
-    """Show of how many other brokers the newest snapshot is stale or missing, and of how many the last one counts."""
-    for attribute, number in (("Stale", stale), ("Missing", missing), ("LastKnown", last_known)):
-        metrics.gauge("Brokers", "", attribute, number)

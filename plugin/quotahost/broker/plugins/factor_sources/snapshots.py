@@ -3,18 +3,18 @@
 Every broker publishes its volumes there (task ``publish-volumes``) and reads those of all others (proposal 035, "The
 data sink"). As soon as the cluster has listed its brokers, a follower reads the topic on a thread of its own and hands
 each record to the ``Roster``, which keeps the newest snapshot of each registered broker and refuses all others. On the
-host thread ``read`` asks the roster which of them count, are awaited or unknown (``liveness`` has the rule), puts them
-together with this broker's own disks, and the policy turns each volume into a factor.
+host thread ``read`` asks the roster for its view of the other brokers (``liveness`` has the rule), puts that together
+with this broker's own disks, and the policy turns each volume into a factor.
 """
 
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from quotahost.api import Context
+from quotahost.api.broker import Shown
 from quotahost.broker.plugins.factor_sources.budgets import Budgets, Used
-from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Liveness, show_brokers
+from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Heard, View
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import Arrival, ArrivalClock
 from quotahost.kafka.registered_brokers import RegisteredBrokers
@@ -22,25 +22,6 @@ from quotahost.model import ClusterVolumes
 from quotahost.records.codec import Refused
 from quotahost.records.snapshot import Snapshot, decode
 from quotahost.settings.broker import Settings
-from quotahost.text import printable
-
-
-@dataclass(frozen=True, slots=True)
-class KnownBroker:
-    """One expected broker, as far as it is known."""
-
-    broker: str
-    snapshot: Snapshot | None  # the newest one, if it counts
-    age: float | None  # of the newest snapshot in seconds, None without one
-    problem: str = ""  # why there is no fresh snapshot, unless the broker is fenced or has just come back
-    awaited: bool = False  # the broker isn't unknown yet
-
-    def unknown(self) -> list[str]:
-        """Why its volumes are not all known: it has no fresh snapshot, or log directories of it are offline."""
-        if self.problem and not self.awaited:
-            return [self.problem]
-        offline = self.snapshot.offline if self.snapshot else ()
-        return [f"broker {printable(self.broker)}, log dir {printable(name)}" for name in offline]
 
 
 class Roster:
@@ -67,7 +48,7 @@ class Roster:
         return broker in (self._expected.brokers or {})
 
     def take(self, snapshot: Snapshot, live: bool, validity: float, written_ms: int | None = None) -> str:
-        """Keep a snapshot if it is its broker's newest; ``validity`` in seconds, others as for ``follower.Reader``.
+        """Keep a snapshot if it is its broker's newest; ``validity`` in seconds, others as for ``OnRecord``.
 
         Returns:
             "" if it is kept, else the reason why it is refused: ``late``, or ``stranger`` if its broker isn't
@@ -95,11 +76,18 @@ class Roster:
             self._newest = {broker: kept for broker, kept in self._newest.items() if broker in brokers}
             return new
 
-    def known(self, settings: Settings) -> list[KnownBroker]:
-        """Every registered broker that counts; none until the cluster has listed its brokers."""
+    def view(self, but: str, settings: Settings) -> View:
+        """The registered brokers but one; nothing is known of them until the cluster has listed its brokers."""
+        validity = settings.validity.total_seconds()
+        # The sentence names no age: the cause of the factor would be a new one every second.
+        stale = f"its newest snapshot is older than validity ({validity:g} s)"
         with self._lock:
-            # A list, because a generator would run after the lock was released.
-            return list(self._known(settings))
+            return self._expected.view(self._heard(but, validity), settings, stale)
+
+    def ages(self, but: str) -> dict[str, float]:
+        """By registered broker but one the age of its newest snapshot, in seconds."""
+        with self._lock:
+            return {broker: self._clock.age(kept) for broker, kept in self._newest.items() if broker != but}
 
     def latest(self, but: str) -> list[tuple[Snapshot, bool]]:
         """Of each registered broker but one the newest snapshot, however old it is, and whether it is in service."""
@@ -107,22 +95,15 @@ class Roster:
             serving = set(self._expected.in_service())
             return [(kept.record, broker in serving) for broker, kept in self._newest.items() if broker != but]
 
-    def _known(self, settings: Settings) -> Iterator[KnownBroker]:
-        validity = settings.validity.total_seconds()
+    def _heard(self, but: str, validity: float) -> Iterator[Heard]:
         for broker in self._expected.brokers or ():
-            kept = self._newest.get(broker)
-            age = self._clock.age(kept) if kept else None
-            newest = Freshness.NONE if age is None else Freshness.FRESH if age <= validity else Freshness.STALE
-            liveness = self._expected.liveness(broker, newest, settings)
-            if liveness is Liveness.IGNORED:
+            if broker == but:
                 continue
-            if kept is None:
-                awaited = liveness is Liveness.AWAITED
-                yield KnownBroker(broker, None, None, f"broker {printable(broker)}: no snapshot", awaited)
-            elif newest is Freshness.FRESH:
-                yield KnownBroker(broker, kept.record, age)
+            if kept := self._newest.get(broker):
+                newest = Freshness.FRESH if self._clock.age(kept) <= validity else Freshness.STALE
+                yield Heard(broker, newest, kept.record.volumes, kept.record.offline)
             else:
-                yield _silent(broker, kept.record, age, liveness, validity)
+                yield Heard(broker, Freshness.NONE)
 
     def _replaces(self, snapshot: Snapshot, before: Arrival[Snapshot], live: bool, validity: float) -> bool:
         older_by = (before.record.captured_at - snapshot.captured_at).total_seconds()
@@ -132,22 +113,14 @@ class Roster:
         return live and (older_by > validity / 2 or self._clock.age(before) > validity)
 
 
-def _silent(broker: str, record: Snapshot, age: float | None, liveness: Liveness, validity: float) -> KnownBroker:
-    # Nobody knows which directories a broker will find when it starts again.
-    last = replace(record, offline=())
-    if liveness is Liveness.COUNTS:
-        return KnownBroker(broker, last, age)
-    # The sentence names no age: the cause of the factor would be a new one every second.
-    problem = f"broker {printable(broker)}: its newest snapshot is older than validity ({validity:g} s)"
-    awaited = liveness is Liveness.AWAITED
-    return KnownBroker(broker, last if awaited else None, age, problem, awaited)
-
-
 class Snapshots:
     """Reads the whole topic as soon as the cluster has listed its brokers, and then follows it.
 
     This broker's own volumes come from its disks and not from the topic. So they are known from the first request on,
     whatever becomes of the topic.
+
+    Attributes:
+        answers: whether the numbers of stale and missing brokers are its own to show; another source sets it.
     """
 
     def __init__(
@@ -156,6 +129,7 @@ class Snapshots:
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
         budgets: Budgets | None = None,
+        counts_old: bool = True,
     ) -> None:
         """Begin to ask for the brokers.
 
@@ -164,12 +138,13 @@ class Snapshots:
             wall: in seconds since the epoch.
             clock: in seconds, monotonic.
             budgets: those of a source that this one stands by for, which closes them; else this one has its own.
+            counts_old: whether to count the refused records that were in the topic before it is read.
         """
         self._context, self._node = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
+        self.answers, self._counts_old = True, counts_old
         self._topic_read = False
-        self._last: ClusterVolumes | None = None
-        self._shown: set[str] = set()
+        self._shown = Shown(context.metrics, "Snapshot")
         self._show_at = 0.0
         self._disks = context.disks
         self._follower: Follower | None = None
@@ -182,7 +157,8 @@ class Snapshots:
         if self._follower is None and self._registered_brokers.answered and self._disks.cluster_id:
             # All brokers publish every period, so a topic in which nobody does for three periods is read again.
             silence = 3 * self._context.settings.snapshots_period.total_seconds() + 10
-            self._follower = Follower(self._context, self._context.settings.snapshots_topic, self, silence)
+            topic = self._context.settings.snapshots_topic
+            self._follower = Follower(self._context, topic, self.record, silence, self.caught_up)
 
     def _register(self, brokers: Mapping[str, bool]) -> None:
         new = self._roster.register(brokers)
@@ -193,12 +169,11 @@ class Snapshots:
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        """See quotahost.kafka.follower.Reader."""
         # Anybody's bytes may be a key; a name that no broker has takes and removes nothing.
         broker = (key or b"").decode(errors="replace")
         if value is None:
             self._roster.remove(broker)
-        elif reason := self._refusal(broker, key, value, live, written_ms):
+        elif (reason := self._refusal(broker, key, value, live, written_ms)) and (live or self._counts_old):
             self._context.metrics.count("Refused", reason, "Records")
 
     def _refusal(self, broker: str, key: bytes | None, value: bytes, live: bool, written_ms: int | None) -> str:
@@ -217,7 +192,6 @@ class Snapshots:
         return self._roster.take(snapshot, live, self._context.settings.validity.total_seconds(), written_ms)
 
     def caught_up(self) -> None:
-        """See quotahost.kafka.follower.Reader."""
         if not self._topic_read:
             self._context.log.info("the snapshots of the cluster are read")
         self._topic_read = True
@@ -225,22 +199,20 @@ class Snapshots:
     # ---- the host thread ----
 
     def read(self) -> ClusterVolumes:
-        """The volumes and unknowns of the cluster; the same object as long as nothing has changed."""
+        """The volumes and unknowns of the cluster."""
         self._follow()
-        known = self._roster.known(self._context.settings)
-        others = [other for other in known if other.broker != self._node]
-        own = self._disks.known()
-        answer = ClusterVolumes(
-            own.volumes + tuple(volume for other in others if other.snapshot for volume in other.snapshot.volumes),
-            own.unknown + tuple(text for other in others for text in other.unknown()),
-            self._waits_for(others) or own.waiting,
-            self._budgets.volumes(self._of_budgets),
-        )
-        self._show(others)
-        # The host judges all volumes again only for another object; with 20,000 volumes the policy takes 44 ms.
-        if answer != self._last:
-            self._last = answer
-        return self._last or answer
+        view, own = self._roster.view(self._node, self._context.settings), self._disks.known()
+        self._show(view)
+        return ClusterVolumes(
+            own.volumes + view.volumes, own.unknown + view.unknown,
+            self._waits_for() or view.waiting or own.waiting, self._budgets.volumes(self._of_budgets),
+        )  # fmt: skip
+
+    def hide(self) -> None:
+        """Leave no number in the metrics once it is closed; it is not read again."""
+        self._shown.show({})
+        if self._follower:
+            self._follower.hide()
 
     def close(self) -> None:
         """End the threads and the client."""
@@ -256,32 +228,20 @@ class Snapshots:
         others = [(snapshot.budgets or (), serves) for snapshot, serves in self._roster.latest(self._node)]
         return [(self._budgets.here(), True), *others]
 
-    def _waits_for(self, others: list[KnownBroker]) -> str:
+    def _waits_for(self) -> str:
         if not self._registered_brokers.answered:
             return "the cluster has not listed its brokers yet"
         if not self._disks.cluster_id:
             return "the cluster's id is not read from the log directories yet"
-        if not self._topic_read:
-            return f"topic {self._context.settings.snapshots_topic} is not read yet"
-        # A broker that never had a snapshot may have no quotahost yet, so that nothing waits for it.
-        return next((other.problem for other in others if other.awaited and other.age is not None), "")
+        return "" if self._topic_read else f"topic {self._context.settings.snapshots_topic} is not read yet"
 
-    def _show(self, others: list[KnownBroker]) -> None:
+    def _show(self, view: View) -> None:
         """Show the age of each snapshot, and the numbers of brokers that are stale and missing, once a second."""
         now = self._clock()
         if now < self._show_at:
             return
         self._show_at = now + 1
-        metrics = self._context.metrics
-        ages = {other.broker: other.age for other in others if other.age is not None}
-        # Otherwise the age of a broker that was unregistered would stand still in the metrics for ever.
-        for gone in self._shown - ages.keys():
-            metrics.forget("Snapshot", gone)
-        for name, age in ages.items():
-            metrics.gauge("Snapshot", name, "Age", age)
-        self._shown = set(ages)
-        with_problem = [other for other in others if other.problem]
-        stale = sum(other.age is not None for other in with_problem)
-        validity = self._context.settings.validity.total_seconds()
-        last_known = sum(not other.problem and (other.age or 0) > validity for other in others)
-        show_brokers(metrics, stale, len(with_problem) - stale, last_known)
+        # All at once, so that the age of a broker that was unregistered doesn't stand still in the metrics for ever.
+        self._shown.show({broker: {"Age": age} for broker, age in self._roster.ages(self._node).items()})
+        if self.answers:
+            view.show(self._context.metrics)

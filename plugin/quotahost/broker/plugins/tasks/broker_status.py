@@ -53,7 +53,12 @@ class StatusPublisher:
         self._rest = clock()  # no question is answered before
         self._cluster, self._asked = "", False
         self._follower = Follower(
-            context, settings.watch_topic, self._watchers, _SILENCE, self._watch_is_absent, connection=f"{name}-watch"
+            context,
+            settings.watch_topic,
+            self._watchers.record,
+            _SILENCE,
+            absent=self._watch_is_absent,
+            connection=f"{name}-watch",
         )
 
     def run(self) -> None:
@@ -121,7 +126,7 @@ class Watchers:
         self._asked = False
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        """See quotahost.kafka.follower.Reader. The writer of an old record may be gone, and writes again otherwise."""
+        """A record was read. The writer of an old one may be gone, and writes again otherwise."""
         if value is None or not live:
             return
         try:
@@ -129,9 +134,6 @@ class Watchers:
         except Refused as problem:
             self._context.metrics.count("Refused", problem.reason, "Records")
             self._context.log.debug("refused a record: %s", problem)
-
-    def caught_up(self) -> None:
-        """See Reader."""
 
     def _take(self, watch: Watch) -> None:
         now = self._clock()

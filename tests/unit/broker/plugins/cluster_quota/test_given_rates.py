@@ -10,8 +10,9 @@ from quotahost.broker.plugins.cluster_quota.shares import GivenRates
 from quotahost.model import ClientUsage, QuotaType
 from quotahost.records.shares import Share, Shares
 from quotahost.records.usage import ClientKey
+from tests.fakes.kafka import FakeThread
 from tests.fakes.plugin_context import Clock, context, settings
-from tests.fakes.quotas import Idle, quota, remove, set_quotas
+from tests.fakes.quotas import quota, remove, set_quotas
 
 KEY = ClientKey("alice", "app", QuotaType.PRODUCE)
 QUOTA = 3e6
@@ -55,7 +56,7 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(quotas_module, "Follower", Idle)
+    monkeypatch.setattr(quotas_module, "Follower", FakeThread)
     return World()
 
 

@@ -15,9 +15,9 @@ from quotahost.model import ClientUsage, QuotaType
 from quotahost.records.usage import ClientKey, Usage, decode
 from quotahost.testing.broker import FakeBroker
 from quotahost.throttling import SampledRate
-from tests.fakes.kafka import FakeKafka
+from tests.fakes.kafka import FakeKafka, FakeThread
 from tests.fakes.plugin_context import Clock, context
-from tests.fakes.quotas import Idle, change, quota, set_quotas
+from tests.fakes.quotas import change, quota, set_quotas
 
 LOST = KafkaError(KafkaError._MSG_TIMED_OUT)
 OWN = {"supplier": "cluster-quota"}
@@ -54,7 +54,7 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
-    monkeypatch.setattr(quotas_module, "Follower", Idle)
+    monkeypatch.setattr(quotas_module, "Follower", FakeThread)
     monkeypatch.setattr(usage_module, "StatusPublisher", NoStatus)
     made = World(tmp_path)
     monkeypatch.setattr(module, "ensure_compacted", made.kafka.ensure)

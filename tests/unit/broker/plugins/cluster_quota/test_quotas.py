@@ -14,15 +14,16 @@ from quotahost.records import quotas as records
 from quotahost.records.quotas import DEFAULT, ClusterQuota, Entity
 from quotahost.records.usage import ClientKey
 from quotahost.testing.broker import FakeBroker
+from tests.fakes.kafka import FakeThread
 from tests.fakes.plugin_context import context
-from tests.fakes.quotas import Idle, change, quota, remove, set_quotas
+from tests.fakes.quotas import change, quota, remove, set_quotas
 
 BROKEN = b'{"version":1,"produce":-3}'
 
 
 @pytest.fixture(autouse=True)
 def _no_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Follower", Idle)
+    monkeypatch.setattr(module, "Follower", FakeThread)
 
 
 @pytest.fixture

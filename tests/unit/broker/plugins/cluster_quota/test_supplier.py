@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from harness.system.waiting import eventually
 from quotahost.api import Role
 from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
 from quotahost.broker.plugins.cluster_quota import shares as module
@@ -18,8 +19,8 @@ from quotahost.settings.declaration import SettingsError
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.host import FakeHost
 from quotahost.throttling import SampledRate
-from tests.fakes.plugin_context import eventually
-from tests.fakes.quotas import Idle, change, quota, remove, set_quotas
+from tests.fakes.kafka import FakeThread
+from tests.fakes.quotas import change, quota, remove, set_quotas
 
 PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
 SUPPLIER = {"supplier": "cluster-quota"}
@@ -62,7 +63,7 @@ class World:
 @pytest.fixture(autouse=True)
 def _no_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     for each in (module, quotas_module):
-        monkeypatch.setattr(each, "Follower", Idle)
+        monkeypatch.setattr(each, "Follower", FakeThread)
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, ClusterView
-from quotahost.broker.plugins.factor_sources.snapshots import KnownBroker, Roster
+from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
+from quotahost.broker.plugins.factor_sources.liveness import View
+from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.model import Volume
 from quotahost.records.cluster_volumes import ClusterRecord, Filling
 from quotahost.records.snapshot import Snapshot
@@ -68,9 +69,12 @@ class World:
             volume_count=len(listed), fullest=listed, silent=fillings(stale),
         )  # fmt: skip
 
-    def views(self) -> tuple[list[KnownBroker], ClusterView]:
-        known = [each for each in self.roster.known(self.settings) if each.broker != OWN]
-        return known, self.state.view(self.record(), self.settings)
+    def views(self) -> tuple[View, View]:
+        return self.roster.view(OWN, self.settings), self.state.view(self.record(), self.settings)
+
+
+def lost(view: View) -> set[str]:
+    return {text.split()[1].rstrip(":") for text in view.unknown}
 
 
 EVENTS = st.tuples(
@@ -88,10 +92,8 @@ def test_the_same_volumes_count_and_are_unknown(events: list[tuple[str, str, int
         world.views()  # both are read all the time
         world.passes(pause)
         known, view = world.views()
-        unknown = {each.broker for each in known if each.problem and not each.awaited}
-        assert {text.split()[1].rstrip(":") for text in view.unknown} == unknown
-        counted = {volume for each in known if each.snapshot for volume in each.snapshot.volumes}
-        assert set(view.volumes) == counted or not view.complete
-        assert counted <= set(view.volumes)
+        assert lost(view) == lost(known)
+        assert set(view.volumes) == set(known.volumes) or not view.complete
+        assert set(known.volumes) <= set(view.volumes)
         running = {b for b, fenced in world.brokers.items() if not fenced}
-        assert strict or unknown <= running, "only a broker that runs is unknown"
+        assert strict or lost(known) <= running, "only a broker that runs is unknown"

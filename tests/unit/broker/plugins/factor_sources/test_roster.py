@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.plugins.factor_sources.snapshots import KnownBroker, Roster
+from quotahost.broker.plugins.factor_sources.liveness import View
+from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.model import Volume
 from quotahost.records.snapshot import Snapshot
 from tests.fakes.plugin_context import Clock, patience
@@ -43,15 +44,17 @@ class World:
         true = WALL + self.clock.now - 1000.0
         return self.roster.take(snapshot(broker, true + ahead, consumed), live, VALIDITY)
 
-    def known(self) -> dict[str, KnownBroker]:
-        return {each.broker: each for each in self.roster.known(self.settings)}
+    @property
+    def view(self) -> View:
+        return self.roster.view("", self.settings)
 
-    def of(self, broker: str) -> KnownBroker:
-        return self.known()[broker]
+    def consumed(self, broker: str = "1") -> int | None:
+        """What counts of a broker's one volume; None if nothing does."""
+        return next((volume.consumed for volume in self.view.volumes if volume.broker == broker), None)
 
-    def consumed(self, broker: str) -> int | None:
-        kept = self.of(broker).snapshot
-        return None if kept is None else kept.volumes[0].consumed
+
+def stale(broker: str = "1") -> str:
+    return f"broker {broker}: its newest snapshot is older than validity (60 s)"
 
 
 @pytest.mark.proves("proposal-035.freshness")
@@ -59,44 +62,42 @@ def test_a_snapshot_is_fresh_until_it_is_older_than_validity() -> None:
     world = World("1")
     assert world.publishes("1", 7) == ""
     world.passes(VALIDITY)
-    assert world.consumed("1") == 7
-    assert world.of("1").age == VALIDITY
+    assert world.consumed() == 7
+    assert world.roster.ages("") == {"1": VALIDITY}
     world.passes(1)
-    assert world.of("1").snapshot is None
-    assert world.of("1").problem == "broker 1: its newest snapshot is older than validity (60 s)"
-    assert not world.of("1").awaited
+    assert world.view == View(unknown=(stale(),), stale=1)
 
 
 def test_a_registered_broker_without_a_snapshot_is_waited_for_and_then_missing() -> None:
     world = World("1", "2")
-    assert world.of("1") == KnownBroker("1", None, None, "broker 1: no snapshot", awaited=True)
+    assert world.view == View(complete=False, missing=2)
     world.publishes("2")
     world.passes(GRACE + 1)
     world.register("1", "2", "3")
-    assert [world.of(broker).awaited for broker in "13"] == [False, True], "from when it is registered"
+    assert (world.view.unknown, world.view.missing) == (("broker 1: no snapshot",), 2), "from when it is registered"
     world.roster.remove("2")
     world.roster.remove("nobody")
-    assert (world.of("2").problem, world.of("2").awaited) == ("broker 2: no snapshot", False), "by a tombstone"
+    assert world.view.unknown == ("broker 1: no snapshot", "broker 2: no snapshot"), "by a tombstone"
     world.register("1", "2", "3", fenced="1")
     world.passes(DAY)
-    assert set(world.known()) == {"2", "3"}, "fenced it does not count while nothing was ever known of it"
+    lost = ("broker 2: no snapshot", "broker 3: no snapshot")
+    assert world.view.unknown == lost, "fenced it does not count while nothing was ever known of it"
     world.register("1", "2", "3")
-    assert world.of("1").awaited
+    assert (world.view.unknown, world.view.complete) == (lost, False)
 
 
 @pytest.mark.proves("proposal-035.active-brokers")
 def test_an_unregistered_broker_is_no_longer_expected_and_a_stranger_never_is() -> None:
     world = World()
-    assert (world.publishes("1"), world.known()) == ("stranger", {}), "until the cluster has listed its brokers"
+    assert (world.publishes("1"), world.view) == ("stranger", View()), "until the cluster has listed its brokers"
     world.register("1", "2")
     assert [world.publishes(broker) for broker in ("1", "2")] == ["", ""]
     assert {world.publishes(f"ghost-{number}") for number in range(1000)} == {"stranger"}
     assert len(world.roster._newest) == 2, "a flood of them costs no memory"
-    assert set(world.known()) == {"1", "2"}
+    assert {volume.broker for volume in world.view.volumes} == {"1", "2"}
     world.register("1")
-    assert set(world.known()) == {"1"}
     assert world.roster.register({"1": False, "2": False}) == {"2"}
-    assert world.of("2").snapshot is None, "what was known of it is forgotten"
+    assert (world.consumed("2"), world.view.missing) == (None, 1), "what was known of it is forgotten"
 
 
 def test_of_a_fenced_broker_the_last_volumes_count_until_it_is_back_or_unregistered() -> None:
@@ -105,9 +106,9 @@ def test_of_a_fenced_broker_the_last_volumes_count_until_it_is_back_or_unregiste
     world.register("1", fenced="1")
     for _ in range(3):
         world.passes(DAY)
-        assert (world.consumed("1"), world.of("1").problem) == (7, "")
+        assert (world.consumed(), world.view.last_known, world.view.unknown) == (7, 1, ())
     world.register()
-    assert world.known() == {}
+    assert world.view == View()
 
 
 def test_a_broker_that_comes_back_has_grace_for_its_first_snapshot_while_its_last_volumes_count() -> None:
@@ -118,24 +119,21 @@ def test_a_broker_that_comes_back_has_grace_for_its_first_snapshot_while_its_las
     world.passes(10 * VALIDITY)
     world.register("1")
     world.passes(GRACE)
-    assert (world.consumed("1"), world.of("1").problem) == (7, "")
+    assert (world.consumed(), world.view.unknown) == (7, ())
     world.passes(1)
-    assert world.of("1").problem.startswith("broker 1: its newest snapshot is older")
-    assert world.consumed("1") is None
+    assert world.view == View(unknown=(stale(),), stale=1)
     world.publishes("1", 8)
-    assert world.consumed("1") == 8
+    assert world.consumed() == 8
 
 
 def test_log_dirs_that_were_offline_when_a_broker_died_are_not_unknown_while_it_is_fenced() -> None:
     world = World("1")
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=WALL)
     world.roster.take(Snapshot("1", at, (), offline=("/e",)), True, VALIDITY)
-    assert world.of("1").snapshot is not None
+    assert world.view.unknown == ("broker 1, log dir /e",)
     world.register("1", fenced="1")
     world.passes(VALIDITY + 1)
-    kept = world.of("1").snapshot
-    assert kept is not None
-    assert kept.offline == ()
+    assert world.view == View(last_known=1)
 
 
 @pytest.mark.proves("proposal-035.fallback")
@@ -144,15 +142,15 @@ def test_in_the_strict_form_a_fenced_broker_is_unknown_after_validity_until_it_i
     world.publishes("1", 7)
     world.register("1", fenced="1")
     world.passes(VALIDITY)
-    assert world.consumed("1") == 7
+    assert world.consumed() == 7
     world.passes(DAY)
-    assert world.of("1").problem
+    assert world.view.unknown == (stale(),)
     world.register()
-    assert world.known() == {}
+    assert world.view == View()
     world.register("1")
     world.publishes("1", 7)
     world.passes(VALIDITY + 1)
-    assert world.of("1").problem, "a broker in service is expected however long it is silent"
+    assert world.view.unknown == (stale(),), "a broker in service is expected however long it is silent"
 
 
 def test_a_duplicate_or_an_older_snapshot_is_late_and_makes_nothing_fresh() -> None:
@@ -162,32 +160,30 @@ def test_a_duplicate_or_an_older_snapshot_is_late_and_makes_nothing_fresh() -> N
     world.passes(VALIDITY - 1)
     assert world.roster.take(new, True, VALIDITY) == "late"
     assert world.roster.take(old, True, VALIDITY) == "late"
-    assert world.consumed("1") == 2
+    assert world.consumed() == 2
     world.passes(2)
-    assert world.of("1").snapshot is None
+    assert world.consumed() is None
     # Limits may change while a disk hangs: of one look the record that was published last is kept.
     first, later = replace(new, age_ms=0), replace(new, age_ms=5000, offline=("/e",))
     assert [world.roster.take(each, True, VALIDITY) for each in (later, first, later)] == ["", "late", "late"]
-    assert world.of("1").snapshot == later
+    assert world.view.unknown == ("broker 1, log dir /e",)
 
 
 def test_what_was_in_the_topic_before_is_as_old_as_its_own_time_says() -> None:
     world = World("1", "2")
     world.roster.take(snapshot("1", WALL - 50), False, VALIDITY)
     world.roster.take(snapshot("2", WALL - HOUR), False, VALIDITY)
-    assert world.of("1").age == 50
-    assert world.of("2").age == HOUR
-    assert world.of("2").awaited, "its broker may have started with this one"
+    assert world.roster.ages("") == {"1": 50, "2": HOUR}
+    assert (world.view.waiting, world.view.unknown) == (stale("2"), ()), "its broker may have started with this one"
     world.passes(GRACE + 1)
-    assert world.of("2").snapshot is None
-    assert not world.of("2").awaited
+    assert (world.view.waiting, world.view.unknown) == ("", (stale("1"), stale("2")))
 
 
 def test_a_snapshot_from_the_future_in_the_topic_is_replaced_by_the_next_that_arrives() -> None:
     world = World("1")
     world.roster.take(snapshot("1", WALL + HOUR, 1), False, VALIDITY)
     assert world.publishes("1", 2) == ""
-    assert world.consumed("1") == 2
+    assert world.consumed() == 2
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR, 40.0, -40.0, 20.0, -20.0])
@@ -199,8 +195,8 @@ def test_a_jump_of_this_brokers_clock_makes_nothing_stale_or_healthy(jump: float
     for second in range(0, 120, 5):
         world.passes(5)
         assert world.publishes("1", second) == "", "each of them is taken at once"
-        assert world.consumed("1") == second
-    assert world.of("2").snapshot is None, "it was silent for longer than validity"
+        assert world.consumed() == second
+    assert world.consumed("2") is None, "it was silent for longer than validity"
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR, 40.0, -40.0, 20.0, -20.0])
@@ -209,8 +205,8 @@ def test_a_jump_of_the_publishers_clock_makes_nothing_stale_and_after_it_snapsho
     counted: dict[int, int | None] = {}
     for second in range(0, 360, 5):
         world.publishes("1", second, ahead=jump if 120 <= second < 240 else 0.0)
-        assert world.of("1").snapshot is not None, second
-        counted[second] = world.consumed("1")
+        assert world.view.unknown == (), second
+        counted[second] = world.consumed()
         world.passes(5)
     for second, consumed in counted.items():
         assert consumed is not None
@@ -224,7 +220,7 @@ def test_what_is_read_again_after_a_jump_of_this_clock_is_as_fresh_as_what_it_fo
     world.wall.now += HOUR
     world.passes(5)
     assert world.publishes("1", 2, live=False) == ""
-    assert world.consumed("1") == 2
+    assert world.consumed() == 2
 
 
 BROKERS = st.sampled_from(["1", "2", "3"])
@@ -255,4 +251,4 @@ def test_whatever_the_clocks_do_a_broker_is_fresh_for_validity_only(steps: list[
             world.publishes("1", ahead=ahead)
             last = world.clock.now
         if world.clock.now - last > VALIDITY:
-            assert world.of("1").snapshot is None
+            assert world.consumed() is None

@@ -52,17 +52,12 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
-    monkeypatch.setattr(module, "Follower", FakeFollower)
+    monkeypatch.setattr(module, "Follower", FakeThread)
     made = World(tmp_path)
     monkeypatch.setattr(publisher, "ensure_compacted", made.kafka.ensure)
     monkeypatch.setattr(publisher, "Producer", made.kafka.producer)
     yield made
     made.looks.close()
-
-
-class FakeFollower(FakeThread):
-    def __init__(self, *arguments: object, connection: str) -> None:
-        super().__init__(*arguments)
 
 
 def test_while_somebody_watches_it_publishes_every_two_seconds_and_then_one_look_without_clients(world: World) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.model import ClusterVolumes, Limit, LimitType
+from quotahost.model.budgets import Budget
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
 from tests.fakes.plugin_context import monitor
 from tests.unit.broker.plugins.factor_sources.cluster_volumes.world import EMPTY, FULL, OWN, World
@@ -42,12 +43,12 @@ def test_other_clusters_and_refused_records_change_nothing(begun: World, caplog:
     assert not [key for key in begun.broker.shown if key[0] == "Refused"]
     for value in (b"{", b'{"version": 1}', b'{"version": 2}', b'{"version": 2}'):
         take(b"c-1", value, True)
-    assert begun.read() is before
+    assert begun.read() == before
     begun.sequence -= 1
     begun.publishes(EMPTY)  # of the same run and number
     begun.sequence -= 2
     begun.publishes(EMPTY)  # late
-    assert begun.read() is before
+    assert begun.read() == before
     counted = {key[1]: n for key, n in begun.broker.shown.items() if key[0] == "Refused"}
     assert counted == {"json": 1, "schema": 1, "version": 2, "late": 1}
     (line,) = [r.getMessage() for r in caplog.records if "version: Input should" in r.getMessage()]
@@ -79,14 +80,6 @@ def test_records_of_a_pipeline_that_is_behind_are_refused(begun: World, caplog: 
     assert begun.read().unknown == ("broker 2: its newest snapshot is stale",), "unless nobody reports any more"
     begun.publishes(EMPTY, run=2, newest_snapshot_at=now - timedelta(seconds=28))
     assert begun.read() == ClusterVolumes((OWN, EMPTY))
-
-
-def test_it_is_the_same_object_as_long_as_nothing_changes(begun: World) -> None:
-    before = begun.read()
-    begun.publishes(FULL)
-    assert begun.read() is before
-    begun.publishes(EMPTY)
-    assert begun.read() is not before
 
 
 def test_what_the_record_does_not_know_is_unknown(begun: World) -> None:
@@ -127,3 +120,42 @@ def test_this_brokers_volume_in_a_list_for_all_of_its_kind_is_as_full_as_its_dis
     for listed, expected in ((emptier, OWN), (fuller, fuller), (other_kind, other_kind)):
         begun.publishes(listed, volume_count=2)
         assert begun.read().volumes == (OWN, expected)
+
+
+# ---- budgets, by the pipeline's sums ----
+
+BY_NAME = {"orders": Budget("orders", ("orders.*",), 100), "all": Budget("all", ("*",), 100, replicas=True)}
+
+
+@pytest.fixture
+def budgeted(make: Callable[..., World]) -> World:
+    world = make(budgets="on")
+    world.started()
+    followed: Any = world.source._budgets
+    followed.by_name = BY_NAME
+    return world
+
+
+def used(budgeted: World) -> dict[str, int]:
+    return {volume.name: volume.consumed for volume in budgeted.read().budgets}
+
+
+def test_the_record_s_sums_count_of_brokers_out_of_service_those_of_replicas_alone(budgeted: World) -> None:
+    assert used(budgeted) == {"orders": 0, "all": 0}, "nothing is known yet"
+    budgeted.publishes(EMPTY, budgets=(("orders", 40, 7), ("all", 50, 8), ("gone", 1, 0)))
+    assert used(budgeted) == {"orders": 40, "all": 58}
+
+
+def test_an_older_pipeline_is_told_once_and_slows_nobody(budgeted: World, caplog: pytest.LogCaptureFixture) -> None:
+    budgeted.publishes(EMPTY)
+    assert used(budgeted) == used(budgeted) == {"orders": 0, "all": 0}
+    assert caplog.text.count("the pipeline is older and doesn't sum them") == 1
+
+
+def test_while_the_standby_answers_its_sums_count(budgeted: World) -> None:
+    budgeted.publishes(EMPTY, budgets=(("orders", 40, 0),))
+    budgeted.passes(31)
+    assert used(budgeted)["orders"] == 40
+    budgeted.standby.answer = budgeted.read().__class__((), budgets=())
+    budgeted.passes(30)
+    assert used(budgeted) == {}

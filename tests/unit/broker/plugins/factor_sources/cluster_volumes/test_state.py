@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, ClusterView
+from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
+from quotahost.broker.plugins.factor_sources.liveness import View
 from quotahost.model import LimitType, Volume
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
 from tests.fakes.plugin_context import Clock, patience
@@ -29,12 +30,12 @@ class World:
     def register(self, *brokers: str, fenced: str = "") -> None:
         self.state.register({broker: broker == fenced for broker in brokers})
 
-    def view(self, *fullest: Volume, count: int | None = None, **fields: Any) -> ClusterView:
+    def view(self, *fullest: Volume, count: int | None = None, **fields: Any) -> View:
         fields = {"reporting": 3, "volume_count": len(fullest) if count is None else count} | fields
         listed = tuple(map(Filling, fullest))
         return self.state.view(ClusterRecord("c", 1, 1, NOW, fullest=listed, **fields), patience(self.strict))
 
-    def silent(self, broker: str, *volumes: Volume) -> ClusterView:
+    def silent(self, broker: str, *volumes: Volume) -> View:
         """A record in which this broker is stale, and had these volumes."""
         last = tuple(map(Filling, volumes))
         return self.view(reporting=2, stale=1, stale_brokers=(broker,), silent=last)
@@ -48,7 +49,7 @@ def world() -> World:
 def test_the_fullest_and_the_worst_volumes_are_taken_once_each_without_this_brokers_own(world: World) -> None:
     worst = {LimitType.MIN_FREE_BYTES: (Filling(disk("2", 90)), Filling(disk("3")))}
     view = world.view(disk("2", 90), disk("1", 95), worst=worst, count=3)
-    assert view == ClusterView((disk("2", 90), disk("3")))
+    assert view == View((disk("2", 90), disk("3")))
 
 
 def test_in_a_truncated_list_this_brokers_and_a_strangers_volumes_stand_for_those_left_out(world: World) -> None:
@@ -75,9 +76,9 @@ def test_brokers_that_are_not_registered_never_count_whatever_their_number(world
     world.clock.now += GRACE + 1
     gone = tuple(f"gone-{n}" for n in range(64))
     view = world.view(stale=10_000, stale_brokers=gone, offline=100, offline_dirs=(OfflineDir("9", "/e"),))
-    assert view == ClusterView()
+    assert view == View()
     world.clock.now += HOUR
-    assert world.view(stale=10_000, stale_brokers=gone) == ClusterView()
+    assert world.view(stale=10_000, stale_brokers=gone) == View()
 
 
 def test_brokers_that_run_and_are_omitted_from_truncated_lists_are_unknown_after_a_while(world: World) -> None:

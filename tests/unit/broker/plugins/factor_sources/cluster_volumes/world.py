@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from quotahost.api import Context, Metrics
+from quotahost.api import Context
 from quotahost.broker.plugins.factor_sources.cluster_record import RecordReader
 from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Parts, Standby
 from quotahost.model import ClusterVolumes, Volume
@@ -28,15 +28,17 @@ class StandbySource:
     """A standby that answers what the test sets."""
 
     context: Context
+    counts_old: bool
     answer: ClusterVolumes = READS
     closed: bool = False
-
-    @property
-    def metrics(self) -> Metrics:
-        return self.context.metrics
+    hidden: bool = False
+    answers: bool = True
 
     def read(self) -> ClusterVolumes:
         return self.answer
+
+    def hide(self) -> None:
+        self.hidden = True
 
     def close(self) -> None:
         self.closed = True
@@ -56,8 +58,8 @@ class World:
         self.source = ClusterVolumesSource(self.context, self.wall, self.clock, parts)
         self.sequence = 0
 
-    def build(self, context: Context) -> StandbySource:
-        self.built.append(StandbySource(context))
+    def build(self, context: Context, counts_old: bool) -> StandbySource:
+        self.built.append(StandbySource(context, counts_old))
         return self.built[-1]
 
     @property
