@@ -20,7 +20,7 @@ from quotahost.pipeline.publisher import Publisher, Sending
 from quotahost.pipeline.session import checkpoint_files
 from quotahost.records.cluster_volumes import MAX_BYTES, ClusterRecord, decode, encode
 from quotahost.records.fields import MAX_NAME
-from tests.pipeline.support.records import NOW, NOW_MS, frame, record, snapshot, volume
+from tests.pipeline.support.records import NOW, NOW_MS, Planned, record, snapshot, volume
 from tests.reference.volumes import Record
 
 RULES = Rules("home", timedelta(seconds=60), timedelta(days=1), ("1",))
@@ -68,9 +68,16 @@ def batch(spark: SparkSession, age: float = 0, topics: tuple[str, ...] = ("snaps
     return volumes(spark, given, at)
 
 
+def state(given: DataFrame) -> DataFrame:
+    good = records.parse(given, CLUSTERS).where("error IS NULL")
+    return aggregate.state(good, timedelta(minutes=1)).drop("now")
+
+
+STATE = Planned(state)
+
+
 def volumes(spark: SparkSession, given: list[Record], at: datetime) -> DataFrame:
-    good = records.parse(frame(spark, given), CLUSTERS).where("error IS NULL")
-    return aggregate.state(good, timedelta(minutes=1)).withColumn("now", lit(at))
+    return STATE.frame(spark, given).withColumn("now", lit(at))
 
 
 def test_a_batch_becomes_a_record_of_its_time(spark: SparkSession) -> None:

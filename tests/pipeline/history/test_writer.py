@@ -18,8 +18,9 @@ from quotahost.model.volumes import byte_limits
 from quotahost.pipeline import shares
 from quotahost.pipeline.history import COLUMNS, USAGE_COLUMNS, readings, start_history, start_usage, usage_place, uses
 from quotahost.records.usage import ClientKey, Usage, Used, encode
+from tests.pipeline.support import records
+from tests.pipeline.support.records import as_records
 from tests.pipeline.support.rows import NOON, SNAPSHOT, frame, lines, reading, snapshot, written
-from tests.pipeline.test_shares import raw
 
 
 def read_back(spark: SparkSession, *snapshots: dict[str, Any]) -> list[dict[str, Any]]:
@@ -123,11 +124,10 @@ def used(rate: float, demand: float | None, user: str = "alice", kind: QuotaType
     return Used(ClientKey(user, "app", kind), rate, demand, 1000.0)
 
 
-def parsed(spark: SparkSession, *records: tuple[int, str, tuple[Used, ...]]) -> DataFrame:
+def parsed(spark: SparkSession, *told: tuple[int, str, tuple[Used, ...]]) -> DataFrame:
     """Records of (seconds after NOON, broker, clients)."""
-    made = [Usage(broker, NOON + timedelta(seconds=at), clients) for at, broker, clients in records]
-    given = raw(spark, [(each.broker.encode(), encode(each)) for each in made], each_at=[e.captured_at for e in made])
-    return shares.parse(given, "c")
+    made = [Usage(broker, NOON + timedelta(seconds=at), clients) for at, broker, clients in told]
+    return shares.parse(records.frame(spark, as_records(made, encode)), "c")
 
 
 def rows(frame: DataFrame) -> list[dict[str, Any]]:
