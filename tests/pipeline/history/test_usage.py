@@ -89,13 +89,15 @@ def test_a_wrong_list_of_budgets_counts_as_none(spark: SparkSession) -> None:
 def _stream(spark: SparkSession, source: Path, rows: DataFrame, start: Callable[[DataFrame], StreamingQuery]) -> None:
     """What the pipeline's query makes of these rows."""
     # The rows that come last are read once more: a batch writes the parts that had passed before it.
-    for batch in (rows, rows.orderBy("offset", ascending=False).limit(1)):
-        batch.coalesce(1).write.mode("append").parquet(str(source))
-        query = start(spark.readStream.schema(rows.schema).parquet(str(source)))
-        try:
-            query.processAllAvailable()
-        finally:
-            query.stop()
+    last = rows.orderBy("offset", ascending=False).limit(1)
+    rows.coalesce(1).write.parquet(str(source))
+    query = start(spark.readStream.schema(rows.schema).parquet(str(source)))
+    try:
+        query.processAllAvailable()
+        last.write.mode("append").parquet(str(source))
+        query.processAllAvailable()
+    finally:
+        query.stop()
 
 
 @pytest.fixture(scope="module")
