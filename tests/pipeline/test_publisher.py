@@ -147,13 +147,6 @@ def test_a_broker_that_expires_needs_a_batch_too(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("when", ["send", "finish"])
-def test_what_could_not_be_written_is_made_anew_by_a_batch(spark: SparkSession, when: str) -> None:
-    sent = Sent(failing="away", when=when)
-    sent.publisher(batch(spark, topics=("snapshots", "mirrored")), 7)
-    assert not sent.publisher.again(lambda _: True)
-
-
-@pytest.mark.parametrize("when", ["send", "finish"])
 def test_a_record_that_cannot_be_written_is_counted_and_the_other_clusters_go_on(
     spark: SparkSession, when: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -161,6 +154,7 @@ def test_a_record_that_cannot_be_written_is_counted_and_the_other_clusters_go_on
     for number in range(2):
         sent.publisher(batch(spark, topics=("snapshots", "mirrored")), number)
     assert [each.cluster for each in sent.records] == ["away", "away"]
+    assert not sent.publisher.again(lambda _: True), "a batch makes it anew"
     assert sent.unpublished("home", "failed") == 2
     assert [each.levelno for each in caplog.records] == [logging.ERROR]
 
