@@ -161,7 +161,7 @@ def test_a_hostile_record_takes_no_more_than_its_broker_may_claim_and_costs_one_
         [alice | {"user": f"x{n}"} for n in range(10_000)],
     ]
     # Each case is a cluster of its own below: Spark's planning is what takes the time.
-    records = []
+    records: list[Record] = []
     for case, hostile in enumerate([*claims, *refused]):
         for broker, clients in (("1", [alice | {"demand": 1e3}]), ("2", [alice]), ("3", hostile)):
             key = f"{case}:{broker}"
