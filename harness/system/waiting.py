@@ -6,13 +6,14 @@ timeout.
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from confluent_kafka import KafkaException
 
 from harness.java.helper import HelperError
 
 T = TypeVar("T")
+_RAREST: Final = 0.25  # seconds between two looks at what takes long: each costs a broker and a helper JVM some ms
 
 
 def eventually(
@@ -20,7 +21,7 @@ def eventually(
     timeout: float = 120,
     what: str = "",
     *,
-    poll: float = 0.05,
+    poll: float | None = None,
     on_timeout: Callable[[], str] = lambda: "",
 ) -> T:
     """Calls condition until it returns something true, and returns that.
@@ -30,13 +31,13 @@ def eventually(
             "not yet".
         timeout: seconds. It may be generous, because only a failure takes so long.
         what: describes the condition in the error.
-        poll: seconds between two calls.
+        poll: seconds between two calls; if None, 0.05 at first and later a twentieth of the time that has passed.
         on_timeout: returns more text for the error.
 
     Raises:
         TimeoutError: the condition did not come true; the message has ``what`` and the last result or error.
     """
-    deadline = time.monotonic() + timeout
+    begin = time.monotonic()
     while True:
         last: object
         try:
@@ -46,6 +47,7 @@ def eventually(
             last = repr(result)
         except (AssertionError, KafkaException, HelperError) as not_yet:
             last = not_yet
-        if time.monotonic() >= deadline:
+        passed = time.monotonic() - begin
+        if passed >= timeout:
             raise TimeoutError(f"not within {timeout} s: {what or condition}; last: {last}\n{on_timeout()}")
-        time.sleep(poll)
+        time.sleep(min(max(0.05, passed / 20), _RAREST) if poll is None else poll)

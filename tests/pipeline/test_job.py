@@ -35,6 +35,7 @@ from tests.pipeline.support.topics import (
 
 pytestmark = pytest.mark.broker
 PATIENCE = 240.0  # seconds: a cold Spark on a busy machine
+PERIOD = 2.0  # seconds between two snapshots of a broker; each costs a batch
 TICKS = "__quotahost_ticks"
 FORGED = 2**63 - 1
 
@@ -98,7 +99,7 @@ def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: R
         # Broker 1 is the node itself; a broker that the cluster doesn't list is none that reports.
         return _with(running, reporting=1, volume_count=2)
 
-    found = eventually(report, PATIENCE, poll=1)
+    found = eventually(report, PATIENCE, poll=PERIOD)
     assert (found.consumed, found.capacity, found.volume_count) == (1050, 2000, 2)
     assert found.smallest_factor == 0.0
     assert [each.log_dir for each in found.offline_dirs] == ["/b"]
@@ -110,7 +111,7 @@ def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: R
         found = _with(running, reporting=0, stale=1)
         return found is not None and found.stale_brokers == ("1",)
 
-    eventually(silent, PATIENCE, poll=1)
+    eventually(silent, PATIENCE, poll=PERIOD)
     brokers.remove("1")
     brokers.flush()
     eventually(lambda: _with(running, stale=0), PATIENCE)
@@ -152,7 +153,7 @@ def test_a_refused_record_becomes_a_dead_letter_and_the_stream_goes_on(running: 
         brokers.flush()
         return any(each.capacity == 77 for each in published(running.bootstrap))
 
-    eventually(goes_on, PATIENCE, poll=1)
+    eventually(goes_on, PATIENCE, poll=PERIOD)
     eventually(lambda: running.metric("refused_total") == 2, PATIENCE)
 
 
@@ -177,7 +178,7 @@ def test_whoever_may_write_to_the_topics_stops_no_pipeline_and_speaks_for_no_oth
         records = [each for each in published(running.bootstrap) if each.run == own.run]
         return records[-1].capacity in (55, 88)
 
-    eventually(goes_on, PATIENCE, poll=1)
+    eventually(goes_on, PATIENCE, poll=PERIOD)
     assert {each.cluster for each in published(running.bootstrap)} == {own.cluster}
     assert running.metric("refused_runs_total", reason="ahead") == 1
     assert running.metric("standing_by") == 0
@@ -192,10 +193,10 @@ def test_whoever_may_write_to_the_topics_stops_no_pipeline_and_speaks_for_no_oth
 def test_usage_becomes_shares_batch_after_batch(running: Running) -> None:
     own = newest(running.bootstrap)
     assert own is not None
-    for user in ("alice", "bob", "carol"):
+    for user in ("alice", "bob"):
         used = Used(ClientKey(user, "app", QuotaType.PRODUCE), 1.0, None, 1e6)
         # Again and again, as brokers do; 1 is the node itself.
-        eventually(lambda used=used: running.shares_of(own.cluster, used) == [(used.key, 1e6)], PATIENCE, poll=0.5)
+        eventually(lambda used=used: running.shares_of(own.cluster, used) == [(used.key, 1e6)], PATIENCE, poll=PERIOD)
 
 
 def test_the_parts_of_the_history_are_written_side_by_side(running: Running) -> None:
@@ -222,7 +223,7 @@ def test_time_goes_on_when_somebody_deletes_the_topic_of_ticks(running: Running)
         brokers.flush()
         return _with(running, reporting=1, capacity=66)
 
-    eventually(reports, PATIENCE, poll=1)
+    eventually(reports, PATIENCE, poll=PERIOD)
     delete_topics(running.node, TICKS)
     eventually(lambda: _with(running, reporting=0), PATIENCE)
     assert _config(running, TICKS)["retention.ms"] == "600000"
@@ -250,4 +251,4 @@ def test_records_go_on_without_batches_while_nothing_comes(running: Running) -> 
 
     eventually(lambda: newest(running.bootstrap), PATIENCE)
     before = beyond_batches()
-    eventually(lambda: beyond_batches() >= before + 5, PATIENCE)
+    eventually(lambda: beyond_batches() >= before + 3, PATIENCE)

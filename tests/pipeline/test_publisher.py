@@ -20,7 +20,7 @@ from quotahost.pipeline.publisher import Publisher, Sending
 from quotahost.pipeline.session import checkpoint_files
 from quotahost.records.cluster_volumes import MAX_BYTES, ClusterRecord, decode, encode
 from quotahost.records.fields import MAX_NAME
-from tests.pipeline.support.records import NOW, NOW_MS, frame, record, snapshot, volume
+from tests.pipeline.support.records import NOW, NOW_MS, Planned, record, snapshot, volume
 from tests.reference.volumes import Record
 
 RULES = Rules("home", timedelta(seconds=60), timedelta(days=1), ("1",))
@@ -68,9 +68,16 @@ def batch(spark: SparkSession, age: float = 0, topics: tuple[str, ...] = ("snaps
     return volumes(spark, given, at)
 
 
+def state(given: DataFrame) -> DataFrame:
+    good = records.parse(given, CLUSTERS).where("error IS NULL")
+    return aggregate.state(good, timedelta(minutes=1)).drop("now")
+
+
+STATE = Planned(state)
+
+
 def volumes(spark: SparkSession, given: list[Record], at: datetime) -> DataFrame:
-    good = records.parse(frame(spark, given), CLUSTERS).where("error IS NULL")
-    return aggregate.state(good, timedelta(minutes=1)).withColumn("now", lit(at))
+    return STATE.frame(spark, given).withColumn("now", lit(at))
 
 
 def test_a_batch_becomes_a_record_of_its_time(spark: SparkSession) -> None:
@@ -140,13 +147,6 @@ def test_a_broker_that_expires_needs_a_batch_too(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("when", ["send", "finish"])
-def test_what_could_not_be_written_is_made_anew_by_a_batch(spark: SparkSession, when: str) -> None:
-    sent = Sent(failing="away", when=when)
-    sent.publisher(batch(spark, topics=("snapshots", "mirrored")), 7)
-    assert not sent.publisher.again(lambda _: True)
-
-
-@pytest.mark.parametrize("when", ["send", "finish"])
 def test_a_record_that_cannot_be_written_is_counted_and_the_other_clusters_go_on(
     spark: SparkSession, when: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -154,6 +154,7 @@ def test_a_record_that_cannot_be_written_is_counted_and_the_other_clusters_go_on
     for number in range(2):
         sent.publisher(batch(spark, topics=("snapshots", "mirrored")), number)
     assert [each.cluster for each in sent.records] == ["away", "away"]
+    assert not sent.publisher.again(lambda _: True), "a batch makes it anew"
     assert sent.unpublished("home", "failed") == 2
     assert [each.levelno for each in caplog.records] == [logging.ERROR]
 

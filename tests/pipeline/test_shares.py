@@ -1,8 +1,7 @@
 """Shares in Spark's functions: equal to the plain model, and every record taken or refused as brokers do."""
 
 import json
-from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Row, SparkSession
 
 from quotahost.model import QuotaType
 from quotahost.pipeline import shares as pipeline
@@ -22,7 +21,9 @@ from quotahost.records.codec import Refused
 from quotahost.records.fields import time_json
 from quotahost.records.shares import Shares
 from quotahost.records.usage import MAX_CLIENTS, MAX_NAMES, ClientKey, Usage, Used
+from tests.pipeline.support.records import Planned, as_records, record
 from tests.reference import max_min
+from tests.reference.volumes import Record
 from tests.unit.records import test_times as times
 
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
@@ -30,33 +31,23 @@ MS = int(NOW.timestamp() * 1000)
 VALIDITY = 15_000
 FEW = settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 
-Record = tuple[bytes | None, bytes | None]
 
-
-def raw(
-    spark: SparkSession, records: Sequence[Record], at: datetime = NOW, each_at: Sequence[datetime] = ()
-) -> DataFrame:
-    """As Kafka's source gives them, written at one time or each at its own."""
-    times = [int(time.timestamp() * 1000) for time in each_at or [at] * len(records)]
-    coded = [[None if part is None else b64encode(part).decode() for part in record] for record in records]
-    return spark.sql(
-        "SELECT unbase64(r[0]) AS key, unbase64(r[1]) AS value, 'u' AS topic, 0 AS partition, bigint(pos) AS offset, "
-        "timestamp_millis(from_json(:times, 'ARRAY<BIGINT>')[pos]) AS timestamp "
-        "FROM (SELECT posexplode(from_json(:rows, 'ARRAY<ARRAY<STRING>>')) AS (pos, r))",
-        args={"rows": json.dumps(coded), "times": json.dumps(times)},
+PARSED = Planned(lambda given: pipeline.parse(given, "c").orderBy("offset"))
+SHARES = Planned(
+    lambda given, known, partitions: pipeline.shares(
+        pipeline.parse(given, "c"), MS, timedelta(milliseconds=VALIDITY), 7, 42, known=known, partitions=partitions
     )
+)  # fmt: skip
 
 
 def all_computed(
     spark: SparkSession, usages: Sequence[Usage], removed: Sequence[str] = ()
 ) -> dict[tuple[str, str], Shares]:
     """By cluster and broker; by way of the records themselves, in both directions."""
-    records: list[Record] = [(u.broker.encode(), usage_records.encode(u)) for u in usages]
-    times = [*(u.captured_at for u in usages), *(NOW for _ in removed)]
-    given = raw(spark, [*records, *((broker.encode(), None) for broker in removed)], each_at=times)
-    parsed = pipeline.parse(given, "c")
-    assert [row.error for row in parsed.where("error NOT LIKE 'cluster:%'").collect()] == []
-    found = pipeline.shares(parsed, MS, timedelta(milliseconds=VALIDITY), 7, 42).collect()
+    given = as_records(usages, usage_records.encode)
+    given += [record(len(given) + n, broker, None, NOW) for n, broker in enumerate(removed)]
+    assert {(row.error or "cluster:").split(":")[0] for row in PARSED(spark, given)} <= {"cluster"}
+    found = SHARES(spark, given, None, 1)
     decoded = [share_records.decode(row.key.encode(), row.value.encode()) for row in found]
     by_broker = {(each.cluster, each.broker): each for each in decoded}
     assert len(by_broker) == len(decoded)
@@ -144,12 +135,9 @@ def test_usage_of_brokers_that_the_cluster_never_listed_and_of_expired_ones_coun
     honest = [usage("1", ("alice", 1e6, None)), usage("2", ("alice", 1e6, None))]
     invented = [usage(str(n), ("alice", 1e308, None)) for n in range(100, 400)]
     late = [replace(usage("3", ("alice", 1.0, None)), captured_at=NOW - timedelta(days=2))]
-    usages = honest + invented + late
-    records = [(u.broker.encode(), usage_records.encode(u)) for u in usages]
-    parsed = pipeline.parse(raw(spark, records, each_at=[u.captured_at for u in usages]), "c")
-    args = (MS, timedelta(milliseconds=VALIDITY), 7, 42)
-    found = {row.key: row.value for row in pipeline.shares(parsed, *args, known=["1", "2", "3"]).collect()}
-    expected = {row.key: row.value for row in pipeline.shares(parsed.where("brokerId IN ('1', '2')"), *args).collect()}
+    usages = as_records([*honest, *invented, *late], usage_records.encode)
+    found = {row.key: row.value for row in SHARES(spark, usages, ("1", "2", "3"), 1)}
+    expected = {row.key: row.value for row in SHARES(spark, usages[:2], None, 1)}
     assert found == expected
     assert found.keys() == {"1", "2"}
 
@@ -177,8 +165,9 @@ def test_a_hostile_record_takes_no_more_than_its_broker_may_claim_and_costs_one_
     for case, hostile in enumerate([*claims, *refused]):
         for broker, clients in (("1", [alice | {"demand": 1e3}]), ("2", [alice]), ("3", hostile)):
             key = f"{case}:{broker}"
-            records.append((key.encode(), json.dumps(GOOD | {"brokerId": key, "clients": clients}).encode()))
-    parsed = pipeline.parse(raw(spark, records), "c")
+            value = json.dumps(GOOD | {"brokerId": key, "clients": clients}).encode()
+            records.append(record(len(records), key, value, NOW))
+    parsed = PARSED.frame(spark, records)
     bad = [row.brokerId for row in parsed.where("error IS NOT NULL").collect()]
     assert sorted(bad) == [f"{case}:3" for case in range(len(claims), len(claims) + len(refused))]
     apart = parsed.where("error IS NULL").selectExpr(
@@ -201,9 +190,8 @@ def test_a_hostile_record_takes_no_more_than_its_broker_may_claim_and_costs_one_
 
 def test_a_record_is_in_the_partition_where_its_broker_looks_for_it(spark: SparkSession) -> None:
     usages = [usage(broker) for broker in ("0", "1", "7", "1000", "2147483647", "x")]
-    parsed = pipeline.parse(raw(spark, [(u.broker.encode(), usage_records.encode(u)) for u in usages]), "c")
-    for partitions in (1, 7, 31):
-        rows = pipeline.shares(parsed, MS, timedelta(seconds=9), 7, 42, partitions=partitions).collect()
+    for partitions in (1, 31):
+        rows = SHARES(spark, as_records(usages, usage_records.encode), None, partitions)
         assert len(rows) == len(usages)
         assert all(row.partition == share_records.partition_of(row.key, partitions) for row in rows)
 
@@ -223,8 +211,8 @@ class Leader:
 class World:
     """A publisher whose records are kept instead of written, and its clocks."""
 
-    def __init__(self, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.spark, self.leader, self.partitions, self.seconds = spark, Leader(), 1, 0.0
+    def __init__(self, spark: SparkSession, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.spark, self.directory, self.leader, self.partitions, self.seconds = spark, directory, Leader(), 1, 0.0
         self.batch, self.fails = 0, False
         monkeypatch.setattr(pipeline, "kafka_sink", lambda writer, *_: Sink(self, writer))
         leader: Any = self.leader
@@ -238,8 +226,7 @@ class World:
     def publish(self, *usages: Usage) -> set[str]:
         """The brokers whose records are written."""
         self.written, self.batch = {}, self.batch + 1
-        records = [(u.broker.encode(), usage_records.encode(u)) for u in usages]
-        self.publisher(pipeline.parse(raw(self.spark, records), "c"), self.batch)
+        self.publisher(PARSED.frame(self.spark, as_records(usages, usage_records.encode)), self.batch)
         return set(self.written)
 
 
@@ -252,16 +239,16 @@ class Sink:
     def save(self) -> None:
         if self._world.fails:
             raise ConnectionError("Kafka is down")
-        self._writer.mode("overwrite").saveAsTable("written")
-        for row in self._world.spark.table("written").collect():
-            assert row.partition == share_records.partition_of(row.key, self._world.partitions)
-            self._world.written[row.key] = share_records.decode(row.key.encode(), row.value.encode())
+        self._writer.mode("overwrite").json(str(self._world.directory))
+        for line in "".join(file.read_text() for file in self._world.directory.glob("*.json")).splitlines():
+            row = json.loads(line)
+            assert row["partition"] == share_records.partition_of(row["key"], self._world.partitions)
+            self._world.written[row["key"]] = share_records.decode(row["key"].encode(), row["value"].encode())
 
 
 @pytest.fixture
-def world(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    yield World(spark, monkeypatch)
-    spark.sql("DROP TABLE IF EXISTS written")
+def world(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(spark, tmp_path / "written", monkeypatch)
 
 
 def test_shares_that_are_unchanged_are_not_written_again_but_every_few_seconds(world: World) -> None:
@@ -322,7 +309,7 @@ def test_the_shares_go_by_kafkas_clock(world: World) -> None:
 
 GOOD: dict[str, Any] = json.loads(usage_records.encode(usage("1", ("alice", 1e6, None))))
 CLIENT: dict[str, Any] = GOOD["clients"][0]
-BAD: list[tuple[Record, str]] = [
+BAD: list[tuple[tuple[bytes | None, bytes], str]] = [
     ((None, b"{}"), "key"),
     ((b"2", json.dumps(GOOD).encode()), "key"),
     ((b"1", b"not json"), "json"),
@@ -370,21 +357,26 @@ BAD: list[tuple[Record, str]] = [
 ]
 
 
+def parsed(spark: SparkSession, *pairs: tuple[bytes | None, bytes | None]) -> list[Row]:
+    """The pipeline's rows of these keys and values, in their order."""
+    return PARSED(spark, [Record("u", 0, n, NOW, *pair) for n, pair in enumerate(pairs)])
+
+
 def test_a_refused_record_has_its_reason_and_brokers_refuse_it_too(spark: SparkSession) -> None:
-    rows = pipeline.parse(raw(spark, [record for record, _ in BAD]), "c").orderBy("offset").collect()
+    rows = parsed(spark, *(pair for pair, _ in BAD))
     assert [(n, (row.error or "taken").split(":")[0]) for n, row in enumerate(rows)] == [
         (n, reason) for n, (_, reason) in enumerate(BAD)
     ]
     for (key, value), _ in BAD:
         with pytest.raises(Refused):
-            usage_records.decode(key, value or b"")
+            usage_records.decode(key, value)
 
 
 def test_a_version_with_a_fraction_of_zeros_is_that_version_as_for_the_brokers(spark: SparkSession) -> None:
     taken, refused = ["1", "1.0", "1e0"], ["1.5", "2.0"]
     text = json.dumps(GOOD)
     given = [(b"1", text.replace('"version": 1', f'"version": {each}').encode()) for each in taken + refused]
-    rows = pipeline.parse(raw(spark, given), "c").orderBy("offset").collect()
+    rows = parsed(spark, *given)
     assert [row.error is None for row in rows] == [True] * len(taken) + [False] * len(refused)
     assert len({usage_records.decode(*each) for each in given[: len(taken)]}) == 1
 
@@ -392,7 +384,7 @@ def test_a_version_with_a_fraction_of_zeros_is_that_version_as_for_the_brokers(s
 def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> None:
     texts = [*times.TAKEN, *times.REFUSED]
     records = [(b"1", json.dumps(GOOD | {"usageAt": text}).encode()) for text in texts]
-    rows = pipeline.parse(raw(spark, records), "c").orderBy("offset").collect()
+    rows = parsed(spark, *records)
     assert {text for text, row in zip(texts, rows, strict=True) if not row.error} == set(times.TAKEN)
 
 
@@ -402,14 +394,13 @@ def test_usage_is_as_old_as_kafka_says_however_the_brokers_clock_goes(
 ) -> None:
     """A clock that is behind makes it older, by half of ``validity`` at most; one that is ahead makes it no younger."""
     at = time_json(NOW + timedelta(seconds=clock))
-    record = (b"1", json.dumps(GOOD | {"usageAt": at}).encode())
-    (row,) = pipeline.parse(raw(spark, [record]), "c", timedelta(minutes=1)).collect()
+    (row,) = parsed(spark, (b"1", json.dumps(GOOD | {"usageAt": at}).encode()))  # of a validity of a minute
     assert row.error is None
     assert row.ts.replace(tzinfo=UTC) == NOW - timedelta(seconds=age)
 
 
 def test_the_fields_of_a_record_and_where_it_came_from_are_columns(spark: SparkSession) -> None:
-    (row,) = pipeline.parse(raw(spark, [(b"1", json.dumps(GOOD | {"more": 1}).encode())]), "c").collect()
+    (row,) = parsed(spark, (b"1", json.dumps(GOOD | {"more": 1}).encode()))
     assert (row.clusterId, row.brokerId, row.removed, row.error) == ("c", "1", False, None)
     assert row.ts.replace(tzinfo=UTC) == NOW
     assert row.clients[0].asDict() == CLIENT
@@ -417,7 +408,7 @@ def test_the_fields_of_a_record_and_where_it_came_from_are_columns(spark: SparkS
 
 
 def test_a_tombstone_removes_its_broker(spark: SparkSession) -> None:
-    (row,) = pipeline.parse(raw(spark, [(b"1", None)]), "c").collect()
+    (row,) = parsed(spark, (b"1", None))
     assert (row.brokerId, row.removed, row.clients, row.error) == ("1", True, [], None)
 
 

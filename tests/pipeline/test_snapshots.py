@@ -1,5 +1,6 @@
 """The pipeline refuses records of the snapshots topic as brokers do, for the same reasons."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -18,13 +19,14 @@ from quotahost.pipeline.history import readings
 from quotahost.records.cluster_volumes import MAX_LISTED
 from quotahost.records.fields import MAX_DELAY_MS, delay_ms
 from quotahost.records.snapshot import MAX_BYTES, decode
-from tests.pipeline.support.records import NOW, ago, frame, limit, record, snapshot, volume
+from tests.pipeline.support.records import NOW, Planned, ago, frame, limit, record, snapshot, volume
 from tests.reference import volumes as model
 from tests.reference.volumes import Record
 from tests.unit.records import test_times as times
 
 GOOD = [volume("a", 100, 40)]
 CLUSTERS = {"snapshots": "home", "mirrored": "away"}
+PARSED = Planned(lambda given, of_clusters: records.parse(given, CLUSTERS if of_clusters else None).orderBy("offset"))
 REFUSED = {
     "no JSON": (b"{nonsense", "json"),
     "no text": (b"\xff\xfe", "json"),
@@ -71,12 +73,15 @@ REFUSED = {
 }
 
 
+def parsed(spark: SparkSession, given: Sequence[Record], of_clusters: bool = False) -> list[Row]:
+    """The pipeline's rows, in the order of the records."""
+    return PARSED(spark, given, of_clusters)
+
+
 def test_a_record_is_refused_for_the_same_reason_by_pipeline_and_brokers(spark: SparkSession) -> None:
     given = [record(n, "1", value) for n, (value, _) in enumerate(REFUSED.values())]
-    errors = {row["offset"]: row["error"] for row in records.parse(frame(spark, given), CLUSTERS).collect()}
-    assert dict(zip(REFUSED, (errors[n] for n in range(len(given))), strict=True)) == {
-        name: reason for name, (_, reason) in REFUSED.items()
-    }
+    errors = [row["error"] for row in parsed(spark, given, of_clusters=True)]
+    assert dict(zip(REFUSED, errors, strict=True)) == {name: reason for name, (_, reason) in REFUSED.items()}
     assert {name: model.refusal(each, CLUSTERS) for name, each in zip(REFUSED, given, strict=True)} == {
         name: reason for name, (_, reason) in REFUSED.items()
     }
@@ -114,7 +119,7 @@ def test_an_integer_of_json_is_one_in_all_its_forms_for_pipeline_and_brokers(spa
         record(n, "1", with_number(place, number))
         for n, (place, number) in enumerate((place, number) for place in PLACES for number in NUMBERS)
     ]
-    rows = records.parse(frame(spark, given)).orderBy("offset").collect()
+    rows = parsed(spark, given)
     refused = [each.value for each, row in zip(given, rows, strict=True) if row["error"]]
     assert refused == [each.value for each in given if model.refusal(each)]
     for each, row in zip(given, rows, strict=True):
@@ -133,12 +138,7 @@ def test_an_integer_of_json_is_one_in_all_its_forms_for_pipeline_and_brokers(spa
 def test_a_text_that_is_never_closed_is_refused_and_looked_through_once(spark: SparkSession) -> None:
     """If each of its quotes began a search to the end, the largest record would take minutes."""
     given = record(0, "1", b"{" + b'\\"' * ((MAX_BYTES - 1) // 2))
-    assert [row["error"] for row in records.parse(frame(spark, [given])).collect()] == [model.refusal(given)]
-
-
-def parsed(spark: SparkSession, given: Record) -> Row:
-    (row,) = records.parse(frame(spark, [given])).collect()
-    return row
+    assert [row["error"] for row in parsed(spark, [given])] == [model.refusal(given)]
 
 
 #: What may stand in the place of a text; @ stands for any of the others.
@@ -177,7 +177,7 @@ def test_what_is_no_text_is_taken_for_none_as_by_the_brokers(spark: SparkSession
         record(n, "7", with_other(name, place, value))
         for n, (name, place, value) in enumerate((*place, value) for place in TEXTS for value in OTHERS)
     ]
-    rows = records.parse(frame(spark, given)).orderBy("offset").collect()
+    rows = parsed(spark, given)
     found = {each.value: row["error"] for each, row in zip(given, rows, strict=True)}
     expected = {each.value: model.refusal(each) for each in given}
     assert {value: reason is None for value, reason in found.items()} == {
@@ -198,7 +198,7 @@ def test_any_topics_are_taken_or_refused_as_by_the_brokers(spark: SparkSession, 
     """Many records at once: what takes the time is Spark's planning."""
     volumes = [[volume("a", 1, 1, topics=first), volume("b", 1, 1, topics=second)] for first, second in drawn]
     made = [record(n, "1", snapshot("1", NOW, each)) for n, each in enumerate(volumes)]
-    rows = records.parse(frame(spark, made)).orderBy("offset").collect()
+    rows = parsed(spark, made)
     assert [(each.value, row["error"]) for each, row in zip(made, rows, strict=True)] == [
         (each.value, model.refusal(each)) for each in made
     ]
@@ -291,7 +291,7 @@ odd_records = st.builds(
 def differently(spark: SparkSession, values: list[bytes]) -> list[tuple[bytes, str | None, str | None]]:
     """The values that the pipeline takes and brokers refuse, or the other way round, with both reasons."""
     given = [record(n, "1", value) for n, value in enumerate(values)]
-    rows = records.parse(frame(spark, given)).orderBy("offset").collect()
+    rows = parsed(spark, given)
     both = [(each.value or b"", model.refusal(each), row["error"]) for each, row in zip(given, rows, strict=True)]
     return [found for found in both if (found[1] is None) != (found[2] is None)]
 
@@ -310,7 +310,7 @@ def test_any_odd_json_is_taken_or_refused_as_by_the_brokers(spark: SparkSession,
 
 def test_a_record_without_a_key_is_refused_tombstone_or_not(spark: SparkSession) -> None:
     given = [record(0, None, None), record(1, None, snapshot("1", NOW, GOOD))]
-    assert [row["error"] for row in records.parse(frame(spark, given)).collect()] == ["key", "key"]
+    assert [row["error"] for row in parsed(spark, given)] == ["key", "key"]
 
 
 def test_a_topic_speaks_for_its_own_cluster_alone(spark: SparkSession) -> None:
@@ -320,7 +320,7 @@ def test_a_topic_speaks_for_its_own_cluster_alone(spark: SparkSession) -> None:
         record(n, "1", snapshot("1", NOW, GOOD, clusterId=cluster), topic=topic)
         for n, (topic, cluster) in enumerate(named)
     ]
-    rows = records.parse(frame(spark, given), CLUSTERS).orderBy("offset").collect()
+    rows = parsed(spark, given, of_clusters=True)
     assert [row["error"] for row in rows] == [None, "cluster", None, "cluster", None]
     assert [row["cluster"] for row in rows if not row["error"]] == ["home", "away", "away"]
     assert [model.refusal(each, CLUSTERS) for each in given] == [row["error"] for row in rows]
@@ -329,7 +329,7 @@ def test_a_topic_speaks_for_its_own_cluster_alone(spark: SparkSession) -> None:
 def test_the_key_of_a_tombstone_is_bounded_since_it_stays_in_the_state(spark: SparkSession) -> None:
     keys = [b"1", b"k" * 1024, b"k" * 1025, b"k" * 1_000_000, b"\xff\xfe"]
     given = [replace(record(n, "", None), key=key) for n, key in enumerate(keys)]
-    errors = [row["error"] for row in records.parse(frame(spark, given)).orderBy("offset").collect()]
+    errors = [row["error"] for row in parsed(spark, given)]
     assert errors == [None, None, "key", "key", "key"]
     assert [model.refusal(each) for each in given] == errors
 
@@ -358,7 +358,7 @@ def test_a_broker_whose_clock_is_hours_ahead_is_taken_as_by_the_brokers_and_date
 def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> None:
     texts = [*times.TAKEN, *times.REFUSED]
     given = [record(n, "1", snapshot("1", NOW, GOOD, snapshotAt=text)) for n, text in enumerate(texts)]
-    rows = records.parse(frame(spark, given)).orderBy("offset").collect()
+    rows = parsed(spark, given)
     taken = {text: row["at"].replace(tzinfo=UTC) for text, row in zip(texts, rows, strict=True) if not row["error"]}
     assert taken == times.TAKEN
 
@@ -369,12 +369,12 @@ def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> N
 def test_a_rare_but_good_snapshot_is_not_refused(spark: SparkSession, volumes: list[dict[str, object]]) -> None:
     given = record(0, "1", snapshot("1", NOW, volumes))
     assert model.refusal(given) is None
-    assert parsed(spark, given)["error"] is None
+    assert [row["error"] for row in parsed(spark, [given])] == [None]
 
 
 def test_unknown_fields_are_harmless(spark: SparkSession) -> None:
     given = record(0, "1", snapshot("1", ago(1), [volume("a", 1, 0, colour="red")], nested={"deep": [{}]}))
-    assert parsed(spark, given)["error"] is None
+    assert [row["error"] for row in parsed(spark, [given])] == [None]
 
 
 def test_of_a_broker_that_the_cluster_does_not_list_little_of_a_large_snapshot_is_remembered(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer
@@ -20,8 +20,6 @@ from tests.broker.support.node import OPEN, PAUSE, callback_node, callback_prope
 from tests.broker.support.numbers import attempt, end_offset
 
 pytestmark = pytest.mark.broker
-
-MIB: Final = 1024 * 1024
 
 
 class FirstRequests:

@@ -77,7 +77,7 @@ class VolumeWatch(Background):
         return max(sample.used[volume] for sample in self.samples)
 
     def _run(self) -> None:
-        while not self._stop.wait(0.05):
+        while not self._stop.wait(0.1):
             self.samples.append(self._sample())
 
     def _sample(self) -> Sample:

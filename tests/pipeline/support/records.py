@@ -1,17 +1,25 @@
-"""Records of the snapshots topic, for tests."""
+"""Records of Kafka for tests of Spark's queries, and queries that are planned once for many tests."""
 
+import io
 import json
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import redirect_stdout
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeVar
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
+from quotahost.records.snapshot import Snapshot
+from quotahost.records.usage import Usage
 from tests.reference.volumes import Record
 
 NOW: Final = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NOW_MS: Final = int(NOW.timestamp() * 1000)
 TOPIC: Final = "snapshots"
+_Told = TypeVar("_Told", Snapshot, Usage)
 _SCHEMA: Final = "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY"
 
 
@@ -42,6 +50,55 @@ def record(offset: int, key: str | None, value: bytes | None, at: datetime = NOW
     return Record(topic, 0, offset, at, None if key is None else key.encode(), value)
 
 
+def as_records(made: Iterable[_Told], encode: Callable[[_Told], bytes]) -> list[Record]:
+    """What brokers tell, each written when it was captured."""
+    return [record(n, told.broker, encode(told), told.captured_at) for n, told in enumerate(made)]
+
+
 def frame(spark: SparkSession, records: Sequence[Record]) -> DataFrame:
     rows = [(r.topic, r.partition, r.offset, r.timestamp, r.key, r.value) for r in records]
     return spark.createDataFrame(rows, _SCHEMA)
+
+
+class Planned:
+    """A query over records, which Spark plans once: a plan takes seconds of a core, a handful of records a fraction.
+
+    Spark finds the records in a file that each call writes anew. The plan knows the file's length, so blanks fill it up
+    to a power of two. All is one partition: what Spark shuffles it would keep for the next call.
+    """
+
+    def __init__(self, build: Callable[..., DataFrame]) -> None:
+        """``build`` makes the query of a frame of records and of the arguments of a call."""
+        self._build, self._queries = build, dict[tuple[Hashable, ...], tuple[DataFrame, Path]]()
+        self._directory = TemporaryDirectory()
+
+    def __call__(self, spark: SparkSession, records: Sequence[Record], *arguments: Hashable) -> list[Row]:
+        return self._query(spark, records, arguments).collect()
+
+    def frame(self, spark: SparkSession, records: Sequence[Record], *arguments: Hashable) -> DataFrame:
+        """The query's rows without the query, as ``foreachBatch`` gets the rows of a stream."""
+        query = self._query(spark, records, arguments)
+        return spark.createDataFrame(query.collect(), query.schema)
+
+    def _query(self, spark: SparkSession, records: Sequence[Record], arguments: tuple[Hashable, ...]) -> DataFrame:
+        text = "".join(map(_line, records))
+        length = 1 << max(16, len(text).bit_length())
+        key = (spark, length, *arguments)
+        if key not in self._queries:
+            file = Path(self._directory.name, f"{len(self._queries)}.json")
+            file.write_text(" " * length)
+            query = self._build(spark.read.schema(_SCHEMA).json(str(file)).coalesce(1), *arguments)
+            with redirect_stdout(io.StringIO()) as plan:
+                query.explain()
+            assert "Exchange" not in plan.getvalue()
+            self._queries[key] = query, file
+        query, file = self._queries[key]
+        file.write_text(text.ljust(length))
+        return query
+
+
+def _line(record: Record) -> str:
+    fields = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+    bytes_of = {"key": record.key, "value": record.value}
+    coded = {name: b64encode(part).decode() for name, part in bytes_of.items() if part is not None}
+    return json.dumps(fields | {"timestamp": record.timestamp.isoformat()} | coded) + "\n"
