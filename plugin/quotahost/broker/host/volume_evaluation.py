@@ -66,7 +66,8 @@ class VolumeEvaluation:
         ``show`` takes the policy and the factors of the volumes of ``broker``, or of all volumes if that is None.
         """
         self._guard, self._broker, self._show = guard, broker, show
-        self._pauses, self._show_budgets = Pauses(guard, clock), show_budgets
+        self._pauses, self._pauses_of_budgets = Pauses(guard, clock), Pauses(guard, clock)
+        self._show_budgets = show_budgets
         self._last: tuple[ClusterVolumes, Scoped] | None = None
 
     def forget(self) -> None:
@@ -95,17 +96,26 @@ class VolumeEvaluation:
             self._guard.call(name, "factor_in_force()", "it decides without that", lambda: tell(in_force))
         # To ask the policy about 20,000 volumes took 44 ms, and this runs every factor.interval. To compare them takes
         # much less, as sources keep the volumes of which nothing new was heard.
-        if self._last and answer == self._last[0] and not self._depends_on_time(name, plugin):
+        last = self._last if self._last and not self._depends_on_time(name, plugin) else None
+        if last and answer == last[0]:
             self._pauses.as_before()
-            return self._last[1], ""
+            self._pauses_of_budgets.as_before()
+            return last[1], ""
         self._pauses.begin()
         hold = partial(self._pauses.held, policy, share)
         factor, failure, own, lowered = evaluated(plugin, answer.volumes, self._broker, hold)
-        _, of_budgets, budgets, _ = evaluated(plugin, answer.budgets, None, hold)
-        failure = failure or of_budgets
-        scoped = Scoped(factor, affected(lowered), factor.value == 0, slowed_budgets(budgets))
         self._show(policy, own)
-        self._show_budgets(budgets)
+        # There may be 1,000 budgets, and this broker's disk changes with each look.
+        if last and answer.budgets == last[0].budgets:
+            self._pauses_of_budgets.as_before()
+            slowed = last[1].budgets
+        else:
+            self._pauses_of_budgets.begin()
+            hold = partial(self._pauses_of_budgets.held, policy, share)
+            _, of_budgets, budgets, _ = evaluated(plugin, answer.budgets, None, hold)
+            failure, slowed = failure or of_budgets, slowed_budgets(budgets)
+            self._show_budgets(budgets)
+        scoped = Scoped(factor, affected(lowered), factor.value == 0, slowed)
         if failure is None:
             # evaluated() calls the policy without the guard, so the guard has to hear of the success here.
             self._guard.heal(name, "quota_factor()")

@@ -350,6 +350,17 @@ def test_the_policy_is_asked_again_only_when_the_volumes_changed_or_it_depends_o
     assert world.policy.asked == 12
 
 
+def test_budgets_are_judged_again_only_when_one_of_them_changed() -> None:
+    world = World()
+    budgets = (FULL, HALF)
+    world.step(replace(cluster(EMPTY), budgets=budgets))
+    assert world.policy.asked == 3
+    world.step(replace(cluster(HALF), budgets=budgets))
+    assert world.policy.asked == 4
+    world.step(replace(cluster(HALF), budgets=(EMPTY, HALF)))
+    assert world.policy.asked == 7
+
+
 # ---- steps and edges ----
 
 
