@@ -67,10 +67,12 @@ class Greedy:
 
 
 @contextmanager
-def running(quota: float | None, load: bool) -> Iterator[KafkaNode]:
-    """A broker whose clients have this quota: Kafka's own, or with ``load`` quotahost's."""
+def running(quota: float | None, load: int) -> Iterator[KafkaNode]:
+    """A broker whose clients have this quota: Kafka's own, or quotahost's with a target of ``load`` percent idle."""
     settings = {"supplier": "static", "static.produce": f"{quota or 0:.0f}", "static.scope": "client"}
-    properties = plugin_properties(settings | {"factor.source": "load"}) if load else {}
+    properties = (
+        plugin_properties(settings | {"factor.source": "load", "plugin.load.handlers-idle": str(load)}) if load else {}
+    )
     with (
         tempfile.TemporaryDirectory() as folder,
         KafkaNode(Path(folder), classpath=[JAR], properties=properties | BUSY, users=USERS) as node,
@@ -81,7 +83,7 @@ def running(quota: float | None, load: bool) -> Iterator[KafkaNode]:
         yield node
 
 
-def measure(quota: float | None, load: bool = False) -> Figures:
+def measure(quota: float | None, load: int = 0) -> Figures:
     """One run with all clients."""
     names = [f"greedy-{number}" for number in range(GREEDY)] * CONNECTIONS
     with running(quota, load) as node, ExitStack() as clients:
@@ -99,7 +101,8 @@ def main() -> str:
     full = stock.rate / GREEDY
     static = {f"a static quota of {share:g} FULL": measure(share * full) for share in GRID}
     best = max(static.values(), key=lambda figures: figures.rate / figures.p99)
-    runs = {"stock, no quotas": stock, **static, "load": measure(GENEROUS * full, load=True)}
+    by_load = {f"load, target {idle} % idle": measure(GENEROUS * full, load=idle) for idle in (30, 20)}
+    runs = {"stock, no quotas": stock, **static, **by_load}
     rows = [
         [name, f"{run.rate / 1e6:.1f}", f"{run.p99:.1f}", f"{run.rate / best.rate:.2f}", f"{run.p99 / best.p99:.2f}"]
         for name, run in runs.items()

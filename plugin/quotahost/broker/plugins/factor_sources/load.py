@@ -16,9 +16,11 @@ pressure over W, p, is proportional to l, and follows it within a moment. So l /
 **The law** is x = l / p^2, an interval: beyond that limit by as much as l lacks, since the mean lags. In logarithms,
 with l* where p = 1: x = 2 l* - l, and l is the mean A of x over W. So the loop is l = A (2 l* - l), and its gain |A| is
 below 1 for every frequency but 0, where it is -1: by the small-gain theorem it is stable with any windows, and however
-late p is shown. Clients that the factor doesn't slow make p answer less than proportionally, which lowers the gain.
-Busy threads can't be busier than always, so p doesn't tell how large an overload is: x is then about half of l, and l
-falls by that until p answers. Since x goes by l, nothing winds up while l is on its way.
+late p is shown. Where W is short, as with two windows, p is the mean over 10 s, since a broker's work for the same
+bytes differs from second to second; l is then the mean of the limits that made that p, and the gain is smaller still.
+Clients that the factor doesn't slow make p answer less than proportionally, which lowers the gain. Busy threads can't
+be busier than always, so p doesn't tell how large an overload is: x is then about half of l, and l falls by that until
+p answers. Since x goes by l, nothing winds up while l is on its way.
 
 **The beginning** (the idea of CoDel, RFC 8289: a standing queue, not a burst). From factor 1 the law begins once the
 pressure has been above 1 for three intervals in a row. The mean begins with these: what was before is no overload.
@@ -31,6 +33,8 @@ more, and is 1 at once. ``harness/loop/load.py`` plays all that against Kafka's 
 from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
+from operator import mul
+from statistics import fmean
 from typing import ClassVar, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -46,6 +50,7 @@ STANDING: Final = 3  # intervals with a pressure above 1, before the law begins
 FREE: Final = 2  # intervals at whose ends nobody is held back, before it ends
 _LOOKED_AT: Final = 50  # scopes of clients; those that are held back come first
 _NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since Kafka measures in samples
+_CALM: Final = 10.0  # seconds over which the pressure is averaged at least
 _SOME: Final = 1e-3  # a mean pressure of 0 can't be divided by
 _START: Final = 120  # seconds for which Kafka may have no counters yet: it makes them after its callback
 _MS, _NS = 1000, 1_000_000_000  # in a second
@@ -57,9 +62,13 @@ class Law:
     def __init__(self, windows: QuotaWindows, max_mute_ms: int, least: float) -> None:
         """``least`` is the smallest factor, above 0; the others are as for the tap, which is played here, too."""
         self._tap = Tap(windows.number, windows.size * _MS, max_mute_ms)
-        self._window, self._least = (windows.number + 1) * windows.size, least
+        kafkas = (windows.number + 1) * windows.size
+        self._window, self._least = max(kafkas, _CALM), least
+        #: What of the past has limits that the mean pressure answers to: each answers to a limit over Kafka's windows.
+        self._share = 1 - kafkas / self._window
         self.factor = 1.0  # what it was last
-        self._past: deque[tuple[float, float]] = deque()  # pressure and seconds of intervals since the overload began
+        #: Pressure, limit at the end, and seconds of the intervals since the overload began.
+        self._past: deque[tuple[float, float, float]] = deque()
         self._standing = 0  # intervals since then
         self._below = 0  # intervals in a row with a pressure below 1
         self._free = 0  # those of them, but for the first, at whose ends nobody was held back
@@ -77,14 +86,16 @@ class Law:
             self._past.clear()
             self._standing, self.factor = 0, 1.0
             return 1.0
-        self._past.append((pressure, seconds))
+        self._past.append((pressure, limit, seconds))
         self._standing += 1
         # Intervals are some ms longer than set, so three of a second never fit into the 3 s of two windows.
-        while sum(length for _, length in self._past) - self._past[0][1] >= self._window:
+        while sum(length for *_, length in self._past) - self._past[0][2] >= self._window:
             self._past.popleft()
         if limit < 1 or self.factor < 1 or self._standing >= STANDING:
-            mean = sum(p * length for p, length in self._past) / sum(length for _, length in self._past)
-            self.factor = min(1.0, max(self._least, limit * max(mean, _SOME) ** -POWER))
+            pressures, limits, lengths = zip(*self._past, strict=True)
+            pressure = sum(map(mul, pressures, lengths)) / sum(lengths)
+            recent = limits[-max(1, round(self._share * len(limits))) :]
+            self.factor = min(1.0, max(self._least, fmean(recent) * max(pressure, _SOME) ** -POWER))
         return self.factor
 
 
