@@ -79,7 +79,7 @@ def newclients(*properties: str) -> dict[str, float]:
 
     ``properties`` are further ones, ``name=value``.
     """
-    settings = ["static.produce=1M", "clients.max=100000", *properties]
+    settings = ["static.produce=1M", "clients.max=1000000", *properties]
     lines = _run("NewClients", sys.executable, str(NEW_CLIENTS), *settings)
     figures = (line.split() for line in lines if line.endswith(" ms"))
     return {name: float(value) for name, value, _ in figures}

@@ -1,18 +1,24 @@
 """Measures what the factor source ``load`` does for a small client on a broker that greedy ones keep busy.
 
-1. The broker has one request handler, and a topic that it compresses anew, which takes that handler's time.
+1. The broker has one request handler, and a topic that it compresses anew, which takes that handler's time: some ms
+   for a batch of 200 kB that can't be compressed. So the handler is what is short, on any machine.
 2. Four greedy clients send as fast as the broker answers. Later a small one comes with a hundred records a second.
 3. A stock broker without quotas tells how much the greedy ones get: FULL is a quarter of that.
 4. The same load then meets static quotas for each client, as shares of FULL, and ``load`` with a quota above FULL.
 
+Batches differ in size. Clients with batches of one size fall into step with each other, and whether they then send at
+once or in turn decides over the small client's p99: under static quotas it would be luck.
+
 The best static quota is the one with the most bytes for its p99 (Kleinrock's power of a queue: throughput by delay).
 """
 
+import random
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +32,8 @@ from harness.plugin import JAR, plugin_properties
 
 GREEDY: Final = 4
 CONNECTIONS: Final = 2  # of each greedy client, with one request at a time
-BATCH: Final = 200_000  # bytes
+SIZES: Final = range(100_000, 300_001)  # bytes of a batch
+BATCHES: Final = 32  # that each connection has
 COSTLY: Final = {"compression.type": "gzip", "compression.gzip.level": "9"}
 GRID: Final = (0.25, 0.5, 0.7, 0.85, 1.0)  # of FULL
 GENEROUS: Final = 2.0  # of FULL: the quota that `load` multiplies
@@ -46,18 +53,22 @@ class Figures:
 class Greedy(Load):
     """One connection that sends one batch upon the other; a broker that throttles it mutes it."""
 
-    def __init__(self, node: KafkaNode, client_id: str) -> None:
+    def __init__(self, node: KafkaNode, client_id: str, seed: int) -> None:
         super().__init__("t")
-        self._client, self._batch = RawClient(node, client_id), record_batch(BATCH)
+        chance = random.Random(seed)
+        self._client = RawClient(node, client_id)
+        self._batches = [record_batch(chance.randbytes(chance.choice(SIZES))) for _ in range(BATCHES)]
 
     def _connect(self) -> Callable[[], None]:
         return self._send
 
     def _send(self) -> None:
         with self._client:
-            while not self._stopping.is_set():
-                self._client.produce(self.topic, self._batch)
-                self.meter.add(BATCH)
+            for batch in cycle(self._batches):
+                if self._stopping.is_set():
+                    return
+                self._client.produce(self.topic, batch)
+                self.meter.add(len(batch))
 
 
 @contextmanager
@@ -80,7 +91,7 @@ def measure(quota: float | None, load: int = 0) -> Figures:
     """One run with all clients."""
     names = [f"greedy-{number}" for number in range(GREEDY)] * CONNECTIONS
     with running(quota, load) as node, ExitStack() as clients:
-        greedy = [clients.enter_context(Greedy(node, name)) for name in names]
+        greedy = [clients.enter_context(Greedy(node, name, seed)) for seed, name in enumerate(names)]
         time.sleep(WARM_UP)
         small, began = OtherClient(node), time.monotonic()
         time.sleep(WATCHED)

@@ -20,8 +20,6 @@ settings.register_profile("same", UNHURRIED, derandomize=True)
 settings.load_profile("same")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        group = "spark" if item.path.is_relative_to(PIPELINE) else item.path.stem
-        item.add_marker(pytest.mark.xdist_group(group))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    group = "spark" if item.path.is_relative_to(PIPELINE) else item.path.stem
+    item.add_marker(pytest.mark.xdist_group(group))

@@ -4,6 +4,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.PythonQuotaCallback;
@@ -16,7 +17,10 @@ import org.quotahost.PythonQuotaCallback;
  */
 public final class NewClients {
     private static final String NEWCOMERS = "<newcomers";
-    private static final int WARM = 3;
+    /** Bursts before the JVM has compiled what they need, and those that are measured after that. */
+    private static final int WARM_UP = 10, MEASURED = 20;
+    /** Request threads ask for a client now and then. One that asked without a pause would take a core from those that answer. */
+    private static final long POLL_NANOS = 20_000;
 
     public static void main(String[] args) throws Exception {
         Map<String, Object> configs = new HashMap<>();
@@ -30,24 +34,43 @@ public final class NewClients {
         try (var callback = new PythonQuotaCallback()) {
             callback.configure(configs);
             print("start", (System.nanoTime() - started) / 1e6, "ms");
-            burst(callback, Integer.parseInt(args[1]), "cold");
-            for (int i = 1; i <= WARM; i++) burst(callback, Integer.parseInt(args[1]), "warm-" + i);
+            int count = Integer.parseInt(args[1]);
+            bursts(callback, count, "first", 1);
+            bursts(callback, count, "early", WARM_UP);
+            bursts(callback, count, "warm", MEASURED);
             oneByOne(callback, 2_000);
         }
     }
 
-    private static void burst(PythonQuotaCallback callback, int count, String run) throws InterruptedException {
+    /** Prints medians of so many bursts, one after the other: what passes until the last client is known, and the host's CPU. */
+    private static void bursts(PythonQuotaCallback callback, int count, String run, int times) throws InterruptedException {
+        double[] millis = new double[times], cpus = new double[times];
+        for (int i = 0; i < times; i++) {
+            long cpu = hostCpuNanos();
+            millis[i] = burst(callback, count, run + "-" + i);
+            cpus[i] = (hostCpuNanos() - cpu) / 1e6;
+        }
+        print("burst-" + run, median(millis), "ms");
+        print("burst-" + run + "-longest", Arrays.stream(millis).max().orElseThrow(), "ms");
+        print("burst-" + run + "-host-cpu", median(cpus), "ms");
+    }
+
+    private static double burst(PythonQuotaCallback callback, int count, String run) throws InterruptedException {
         List<KafkaPrincipal> unseen = new ArrayList<>();
         for (int i = 0; i < count; i++) unseen.add(new KafkaPrincipal("User", run + "-" + i));
-        long cpu = hostCpuNanos();
         long started = System.nanoTime();
         unseen.forEach(principal -> known(callback, principal));
         while (!unseen.isEmpty()) {
             unseen.removeIf(principal -> known(callback, principal));
             Thread.sleep(1);
         }
-        print("burst-" + run + "-" + count, (System.nanoTime() - started) / 1e6, "ms");
-        print("burst-" + run + "-host-cpu", (hostCpuNanos() - cpu) / 1e6, "ms");
+        return (System.nanoTime() - started) / 1e6;
+    }
+
+    private static double median(double[] values) {
+        double[] sorted = values.clone();
+        Arrays.sort(sorted);
+        return sorted[sorted.length / 2];
     }
 
     /** What the host's thread has used of the CPU: other work on the machine changes it less than the time that passes. */
@@ -63,7 +86,7 @@ public final class NewClients {
         for (int i = 0; i < count; i++) {
             KafkaPrincipal principal = new KafkaPrincipal("User", "solo-" + i);
             long started = System.nanoTime();
-            while (!known(callback, principal)) Thread.onSpinWait();
+            while (!known(callback, principal)) LockSupport.parkNanos(POLL_NANOS);
             micros[i] = (System.nanoTime() - started) / 1e3;
             Thread.sleep(1);
         }

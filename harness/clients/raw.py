@@ -218,9 +218,10 @@ def produce_body(topic: str, batch: bytes) -> bytes:
     return bytes(request.encode(version=PRODUCE[1]))
 
 
-def record_batch(value_size: int) -> bytes:
-    """A batch of Kafka's message format 2 with one record, whose value is so many zeros and which has no key."""
-    builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=value_size + 1000)
-    builder.append(timestamp=now_ms(), key=None, value=bytes(value_size))
+def record_batch(value: int | bytes) -> bytes:
+    """A batch of Kafka's message format 2 with one record, which has this value, or so many zeros, and no key."""
+    content = bytes(value)
+    builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=len(content) + 1000)
+    builder.append(timestamp=now_ms(), key=None, value=content)
     builder.close()
     return bytes(builder.buffer())
