@@ -14,8 +14,8 @@ from typing import Final
 
 import pytest
 
-from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
+from harness.clients.raw import introduce_clients
 from harness.java.helper import HelperError
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from harness.clients.load import QUICK_QUOTAS
-from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
+from harness.clients.raw import introduce_clients
 from harness.java.helper import HelperError
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota

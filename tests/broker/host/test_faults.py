@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.clients.consumer import ConsumerLoad
-from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad, fill_topic
+from harness.clients.raw import introduce_clients
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import IN_CHILD, PREFIX

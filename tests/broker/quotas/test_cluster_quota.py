@@ -16,8 +16,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from harness.clients.load import QUICK_QUOTAS
-from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
+from harness.clients.raw import introduce_clients
 from harness.kafka.admin import set_quota
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode

@@ -18,8 +18,7 @@ from typing import Any, Final
 
 import pytest
 
-from harness.clients.many_clients import introduce_clients
-from harness.clients.raw import RawClient, RoundTrip, now_ms, record_batch
+from harness.clients.raw import RawClient, RoundTrip, introduce_clients, now_ms, record_batch
 from harness.java.helper import HelperError, helper
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs, set_quota

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from harness.clients.load import QUICK_QUOTAS
-from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
-from harness.clients.raw import RawClient, record_batch
+from harness.clients.raw import RawClient, introduce_clients, record_batch
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from typer.testing import CliRunner, Result
 
 from harness.clients.load import QUICK_QUOTAS
-from harness.clients.many_clients import introduce_clients
+from harness.clients.raw import introduce_clients
 from harness.kafka.admin import DEFAULT, alter_broker_config, describe_quotas, set_quota
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX, ROOT

@@ -46,7 +46,7 @@ def test_a_producer_gets_the_static_rate_and_sees_throttle_times(node: KafkaNode
 @pytest.mark.proves("kip-13.throttle-time-field")
 def test_a_consumer_is_held_to_the_static_rate(node: KafkaNode) -> None:
     with ConsumerLoad(node.client_config("bob", "c"), "t") as load:
-        # With windows this short a consumer gets less than its quota; see settled_rate.
+        # With windows this short a consumer gets less than its quota; see wait_for_rate.
         wait_for_rate(pytest.approx(0.8 * 3e6, rel=0.35), load)
     assert load.max_throttle() > 0
 
