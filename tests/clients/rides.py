@@ -25,9 +25,9 @@ from rich.table import Table
 
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, PREFIX
+from harness.plugin import FENCE
 from harness.system.waiting import eventually
-from tests.broker.support.node import callback_node, gauge
+from tests.broker.support.node import FACTOR, FIXED, callback_node, gauge
 from tests.broker.support.numbers import records
 from tests.clients.libraries import (
     AIOKAFKA,
@@ -48,14 +48,6 @@ from tests.clients.libraries import (
 )
 from tests.skips import COULD_NOT_RUN
 
-FACTOR: Final = PREFIX + "plugin.fixed.factor"
-_SETTINGS: Final = {
-    "factor.source": "fixed",
-    "plugin.fixed.factor": "1",
-    "factor.interval": "100ms",
-    "fence.authorizer": "none",
-    "static.produce": "50M",
-}
 #: An awaited send, or a small batch, is acknowledged within milliseconds; the rest is the machine.
 _WARM: Final = 200
 
@@ -152,11 +144,11 @@ class Outcome:
 
 
 @contextmanager
-def broker(directory: Path, users: Sequence[str], settings: dict[str, str] | None = None) -> Iterator[KafkaNode]:
+def broker(directory: Path, users: Sequence[str]) -> Iterator[KafkaNode]:
     """A broker whose factor tests set by hand; each user's password is its name, and each has a topic."""
     properties = FENCE | {"quota.window.num": "2"}
     logins = {user: user for user in users}
-    with callback_node(directory, _SETTINGS | (settings or {}), users=logins, properties=properties) as node:
+    with callback_node(directory, FIXED | {"static.produce": "50M"}, users=logins, properties=properties) as node:
         for user in users:
             create_topic(node, user)
         yield node

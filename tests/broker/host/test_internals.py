@@ -16,9 +16,10 @@ from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, PREFIX, ROOT
+from harness.kafka.quotas import enforced_quotas
+from harness.plugin import FENCE, ROOT
 from harness.system.waiting import eventually
-from tests.broker.support.node import callback_node, gauge, wait_for_rate
+from tests.broker.support.node import FACTOR, FIXED, callback_node, gauge
 from tests.broker.support.numbers import attempt
 
 pytestmark = pytest.mark.broker
@@ -26,14 +27,7 @@ pytestmark = pytest.mark.broker
 SOURCE: Final = ROOT / "java-shim/src/main/java/org/quotahost/internals/Internals.java"
 NAMES: Final = re.findall(r'new Internal<>\(\s*"(\w+)"', SOURCE.read_text())
 RATE: Final = 500_000  # bytes/s
-SETTINGS: Final = {
-    "factor.source": "fixed",
-    "plugin.fixed.factor": "1",
-    "factor.interval": "100ms",
-    "fence.authorizer": "none",
-    "static.produce": str(RATE),
-    "topics.total.bytes.in.per.sec.threshold": "1G",
-}
+SETTINGS: Final = FIXED | {"static.produce": str(RATE), "topics.total.bytes.in.per.sec.threshold": "1G"}
 
 
 def missing(node: KafkaNode) -> set[str]:
@@ -63,10 +57,10 @@ def check_broker(tmp_path: Path, without: set[str]) -> None:
         create_topic(node, "t")
         client = node.client_config(client_id="app")
         with ProducerLoad(client, "t") as load:
-            wait_for_rate(pytest.approx(RATE, rel=0.1), load)
-        assert load.max_throttle() > 0
+            eventually(lambda: load.max_throttle() > 0 and load.meter.rate_over(3) < 1.2 * RATE)
+            assert [quota.bound for quota in enforced_quotas(node, "PRODUCE", client_id="app")] == [RATE]
         assert load.errors == []
-        alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "0"})
+        alter_broker_config(node, {FACTOR: "0"})
         eventually(lambda: attempt(client, "t") == "NOT_ENOUGH_REPLICAS")
         assert gauge(node, "Fence", "Rejections") > 0
         assert missing(node) == without

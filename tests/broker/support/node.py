@@ -12,16 +12,24 @@ import pytest
 
 from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW, Load
 from harness.java.jmx import Jmx
-from harness.kafka.admin import create_topic
+from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.admin_socket import quota_now
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.plugin import CALLBACK, FENCE, JAR, plugin_properties
+from harness.plugin import CALLBACK, FENCE, JAR, PREFIX, plugin_properties
 from harness.system.waiting import eventually
 
 PLUGINS: Final = Path(__file__).parents[1] / "plugins"
 ANYONE: Final = "ANONYMOUS"
 OPEN, THROTTLE, PAUSE = 0, 1, 2  # values of the gauge State
+FACTOR: Final = PREFIX + "plugin.fixed.factor"
+#: Settings of a broker with a fence whose factor tests set by hand.
+FIXED: Final = {
+    "factor.source": "fixed",
+    "factor.interval": "100ms",
+    "plugin.fixed.factor": "1",
+    "fence.authorizer": "none",
+}
 
 
 def callback_properties(settings: dict[str, str] | None = None, name: str = CALLBACK) -> dict[str, str]:
@@ -103,6 +111,13 @@ def wait_for_rate(expected: object, *loads: Load, window: float = QUICK_WINDOW, 
         return True
 
     eventually(rate_is_met, 120 + 4 * window, poll=0.2)
+
+
+def set_factor(node: KafkaNode, factor: float) -> None:
+    """Sets the factor of a broker with FIXED settings, and waits until host and fence go by it."""
+    alter_broker_config(node, {FACTOR: f"{factor:g}"})
+    eventually(lambda: gauge(node, "QuotaTable", "Factor") == factor)
+    eventually(lambda: gauge(node, "Fence", "Closed") == (factor == 0))
 
 
 def has_own_quota(node: KafkaNode, principal: str, client_id: str) -> bool:
