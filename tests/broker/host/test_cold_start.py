@@ -55,6 +55,7 @@ class FirstRequests:
 @pytest.mark.proves("faults.cold-start")
 def test_topics_and_records_of_the_first_moment_are_taken_as_by_a_stock_cluster(tmp_path: Path, source: str) -> None:
     settings = {"factor.source": source, "fence.authorizer": "none", "static.storage.hard.min-free-bytes": "1"}
+    settings["validity"] = "20s"  # of a record that never comes; then the standby answers
     properties = callback_properties(settings) | FENCE
     cluster = Cluster(tmp_path, brokers=3, classpath=[JAR], properties=properties)
     with FirstRequests(cluster.client_config(client_id="first")) as first, cluster:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.clients.consumer import ConsumerLoad
+from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.clients.raw import introduce_clients
 from harness.kafka.admin import alter_broker_config, create_topic
@@ -41,7 +42,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, fault: Path) -> Iterator[Kafk
         "max.mute": "30d",  # the factor falls in one step
     }
     env = {"PYTHONPATH": str(PLUGINS), "FAULT": str(fault)}
-    with callback_node(tmp_path_factory.mktemp("node"), settings, env=env) as node:
+    with callback_node(tmp_path_factory.mktemp("node"), settings, env=env, properties=dict(QUICK_QUOTAS)) as node:
         create_topic(node, "t")
         fill_topic(node.client_config(client_id="filler"), "t", 5_000_000)
         yield node
@@ -77,29 +78,22 @@ def change(node: KafkaNode, name: str, value: str | None) -> None:
     node.wait_for_log("reconfigured", start=start)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.proves("faults.plugin-error")
-def test_a_failing_supplier_leaves_its_client_among_the_newcomers(node: KafkaNode, fault: Path, mode: str) -> None:
-    fault.write_text(mode)
-    before = gauge(node, "Plugin,name=faulty", "Errors")
-    check_produce_and_fetch(node, f"faulty-{mode}")
-    eventually(lambda: gauge(node, "Plugin,name=faulty", "Errors") > before)
-    assert table_row(node, ANYONE, f"faulty-{mode}")["state"] == "newcomer"
-    node.wait_for_log(r"plugin faulty failed in quota\(\)")
-
-
 @pytest.mark.proves("proposal-035.supplier")
 @pytest.mark.proves("faults.plugin-error")
-def test_after_every_failure_the_supplier_is_asked_again_and_its_answer_applies(node: KafkaNode, fault: Path) -> None:
+def test_each_failure_leaves_its_client_among_the_newcomers_until_the_supplier_is_asked_again_and_answers(
+    node: KafkaNode, fault: Path
+) -> None:
     for mode in MODES:
         fault.write_text(mode)
         before = gauge(node, "Plugin,name=faulty", "Errors")
-        introduce_clients(node, [f"faulty-again-{mode}"])
+        introduce_clients(node, [f"faulty-{mode}"])
         eventually(lambda b=before: gauge(node, "Plugin,name=faulty", "Errors") > b, what=mode)
-        assert table_row(node, ANYONE, f"faulty-again-{mode}")["state"] == "newcomer"
+        assert table_row(node, ANYONE, f"faulty-{mode}")["state"] == "newcomer"
+    node.wait_for_log(r"plugin faulty failed in quota\(\)")
+    check_produce_and_fetch(node, f"faulty-{MODES[0]}")
     fault.write_text("fine")
     for mode in MODES:
-        eventually(lambda m=mode: table_row(node, ANYONE, f"faulty-again-{m}")["limit"] == "5000000.0", what=mode)
+        eventually(lambda m=mode: table_row(node, ANYONE, f"faulty-{m}")["limit"] == "5000000.0", what=mode)
 
 
 def test_a_supplier_without_an_answer_has_not_failed(node: KafkaNode, fault: Path) -> None:

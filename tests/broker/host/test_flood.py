@@ -55,7 +55,7 @@ def produce_as_each(node: KafkaNode) -> None:
 def test_a_factor_that_goes_down_and_up_costs_less_than_200_lines(node: KafkaNode, factor: Path) -> None:
     begin = node.log.end()
     with RawClient(node, "client-0") as client:
-        for tenths in (7, 4, 1, 5, 10):  # each changes the limits of all clients
+        for tenths in (5, 1, 10):  # each changes the limits of all clients
             move(factor, tenths / 10)
             eventually(
                 lambda at=tenths / 10: gauge(node, "QuotaTable", "LimitFactor") == pytest.approx(at), what="the limits"

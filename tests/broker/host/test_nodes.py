@@ -30,7 +30,6 @@ from tests.broker.support.node import (
     has_own_quota,
     state,
     table_row,
-    wait_for_rate,
 )
 
 pytestmark = pytest.mark.broker
@@ -48,13 +47,17 @@ def test_other_brokers_throttle_by_quotahost_and_stop_cleanly(tmp_path: Path, ve
     with callback_node(tmp_path, {"static.produce": "2M"}, version=version, properties=properties) as node:
         create_topic(node, "t")
         with ProducerLoad(node.client_config(client_id="p"), "t") as load:
-            wait_for_rate(pytest.approx(2e6, rel=0.1), load)
+            eventually(lambda: 2e6 in bounds(node) and load.max_throttle() > 0)
             set_quota(node, {"producer_byte_rate": 4e6}, client_id="p")
-            eventually(lambda: 4e6 in {q.bound for q in enforced_quotas(node, "PRODUCE", client_id="p")})
+            eventually(lambda: 4e6 in bounds(node))
         with pytest.raises(HelperError, match=r"static\.produce=fast"):
             alter_broker_config(node, {PREFIX + "static.produce": "fast"})
         assert node.stop() == 143
         assert (node.data_dirs[0] / ".kafka_cleanshutdown").exists()
+
+
+def bounds(node: KafkaNode) -> set[float | None]:
+    return {quota.bound for quota in enforced_quotas(node, "PRODUCE", client_id="p")}
 
 
 def test_every_metric_of_the_catalogue_is_shown_and_no_other_by_the_monitored_callback_among_kafkas_own_too(

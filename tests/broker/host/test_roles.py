@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.clients.consumer import ConsumerLoad
+from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic
@@ -23,7 +24,7 @@ VALIDITY = "4s"  # shorter than the time for which the plugins hold the interpre
 QUOTA, LEFT = 20_000_000.0, 0.75  # bytes/s, and the factor that is in force while everything works
 ERRORS = {"raise": "RuntimeError", "exit": "SystemExit", "interrupt": "KeyboardInterrupt", "nonsense": ""}
 METHODS = {"source": "read()", "policy": "quota_factor()", "task": "run()"}
-ASKED = ("source", "policy")  # those that the host's own thread asks, one as the other
+ASKED = ("source", "policy")  # those that the host's own thread asks, one as the other, and as a supplier
 POLICY = pytest.param("policy", marks=pytest.mark.long)
 LATE = """
     from quotahost.model import Quota
@@ -99,7 +100,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     }
     (folder / "consumed").write_text("250")
     env = {"PYTHONPATH": f"{PLUGINS}:{folder}", "ROLES": str(folder)}
-    with callback_node(tmp_path_factory.mktemp("node"), settings, env=env, properties=FENCE) as node:
+    with callback_node(tmp_path_factory.mktemp("node"), settings, env=env, properties=QUICK_QUOTAS | FENCE) as node:
         create_topic(node, "t")
         fill_topic(node.client_config(client_id="filler"), "t", 5_000_000)
         yield node
@@ -216,18 +217,16 @@ def test_a_task_that_hangs_delays_neither_the_host_nor_another_task(world: World
     eventually(lambda: world.runs("Outsider") > stuck)
 
 
-@pytest.mark.parametrize("plugin", METHODS)
 @pytest.mark.proves("faults.hang")
-def test_one_that_holds_the_interpreters_lock_lets_the_lease_expire_and_stops_no_request(
-    world: World, plugin: str
-) -> None:
+def test_a_task_that_holds_the_interpreters_lock_lets_the_lease_expire_and_stops_no_request(world: World) -> None:
+    """On its own thread; a supplier holds the lock on the host's in test_faults.py."""
     applied = world.fallbacks()
-    world.tell(plugin, "gil")
+    world.tell("task", "gil")
     eventually(lambda: world.fallbacks() == applied + 1, what="Java notices without Python")
     world.check_serves("known")
-    world.check_serves(f"new-while-{plugin}-holds-the-lock")
+    world.check_serves("new-while-the-lock-is-held")
     eventually(lambda: gauge(world.node, "Lease", "Expired") == 0)
-    eventually(lambda: has_own_quota(world.node, ANYONE, f"new-while-{plugin}-holds-the-lock"))
+    eventually(lambda: has_own_quota(world.node, ANYONE, "new-while-the-lock-is-held"))
     eventually(lambda: world.factor() == LEFT)
 
 

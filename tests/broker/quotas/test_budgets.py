@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -81,12 +82,12 @@ def test_its_writers_alone_are_slowed_stopped_and_let_go_on_when_topics_are_dele
     there = ProducerLoad(node.client_config("alice", "there"), "orders.eu")
     beside = ProducerLoad(node.client_config("alice", "beside"), "other")  # shares alice's quota
     elsewhere = ProducerLoad(node.client_config("bob", "elsewhere"), "other")
+    begin = time.monotonic()
     with there, beside, elsewhere:
-        wait_for_rate(FULL_RATE, elsewhere)
         eventually(lambda: 0 < factor(node) < 0.7, timeout=60)
         assert state(node) == OPEN  # that of the volumes
         eventually(lambda: f"uses the budget {BUDGET} of 20,000,000 bytes" in explained(node))
-        wait_for_rate(FULL_RATE, elsewhere)
+        wait_for_rate(FULL_RATE, elsewhere, since=begin)
 
         apply(client, file, "2M")  # less than there is already
         eventually(lambda: factor(node) == 0)
