@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -30,7 +29,12 @@ class Exporter:
         names = ("node_filesystem_size_bytes", "node_filesystem_avail_bytes")
         self._gauges = [Gauge(name, "bytes", LABELS, registry=self._registry) for name in names]
         self.port = free_port()
-        self._server, self._thread = start_http_server(self.port, "127.0.0.1", self._registry)
+        start_http_server(self.port, "127.0.0.1", self._registry)
+
+    def show_all(self) -> None:
+        """Two brokers, the first nearly full and the second empty."""
+        self.show("kafka-1", 2 * TB, 0.5 * TB)
+        self.show("kafka-2", 4 * TB, 4 * TB)
 
     def show(self, broker: str, size: float, available: float) -> None:
         for gauge, value in zip(self._gauges, (size, available), strict=True):
@@ -40,30 +44,23 @@ class Exporter:
         for gauge in self._gauges:
             gauge.remove(broker, "/data")
 
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+
+@pytest.fixture(scope="module")
+def exporter() -> Exporter:
+    return Exporter()
 
 
-@pytest.fixture
-def exporter() -> Iterator[Exporter]:
-    made = Exporter()
-    made.show("kafka-1", 2 * TB, 0.5 * TB)
-    made.show("kafka-2", 4 * TB, 4 * TB)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def server(tmp_path: Path, exporter: Exporter) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, exporter: Exporter) -> Iterator[Server]:
     # honor_labels: the exporter stands for those of three brokers.
-    with prometheus(tmp_path, {"scrape_configs": [job(exporter.port, honor_labels=True)]}) as server:
+    config = {"scrape_configs": [job(exporter.port, honor_labels=True)]}
+    with prometheus(tmp_path_factory.mktemp("prometheus"), config) as server:
         yield server
 
 
 @pytest.fixture
-def source(server: Server) -> Iterator[FakeHost]:
+def source(server: Server, exporter: Exporter) -> Iterator[FakeHost]:
+    exporter.show_all()
     with FakeHost(Role.FACTOR_SOURCE, Prometheus, properties(server)) as host:
         yield host
 
@@ -108,7 +105,7 @@ def test_a_broker_whose_series_vanish_is_unknown_until_they_are_back(source: Fak
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.forget("kafka-2")
     wait_for_unknown(source, "expected broker 'kafka-2' has no volume", VOLUME_1)
-    exporter.show("kafka-2", 4 * TB, 4 * TB)
+    exporter.show_all()
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
 
 
@@ -137,5 +134,6 @@ def test_the_servers_message_about_a_wrong_query_is_logged(server: Server, caplo
         assert "parse error" in caplog.text
 
 
-def test_it_keeps_the_contract(server: Server) -> None:
+def test_it_keeps_the_contract(server: Server, exporter: Exporter) -> None:
+    exporter.show_all()
     check_factor_source(Prometheus, properties(server))

@@ -33,8 +33,9 @@ from tests.broker.support.volumes import (
 pytestmark = pytest.mark.broker
 
 LARGE, SMALL = 1000 * MEGA, 80 * MEGA  # bytes of the volumes of brokers 1 and 2
-SOFT, HARD = 50 * MEGA, 20 * MEGA  # bytes free, on either
+SOFT, HARD = 36 * MEGA, 20 * MEGA  # bytes free, on either
 OLD: Final = 10 * MEGA  # bytes of the topic that is deleted in the end
+BALLAST: Final = 25 * MEGA  # what another program has on the small one
 QUOTA: Final = 6 * MEGA  # bytes/s of each client on each broker
 SETTINGS: Final = {
     "factor.source": "snapshots",
@@ -56,6 +57,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         made = Cluster(tmp_path, brokers=2, classpath=[JAR], properties=properties, probe=True)
         for node, size in zip(made.brokers, (LARGE, SMALL), strict=True):
             stack.enter_context(small_volume(node.data_dirs[0], size))
+        (made.brokers[1].data_dirs[0] / "ballast").write_bytes(bytes(BALLAST))
         stack.enter_context(made)
         wait_for_state(made, OPEN)
         yield made

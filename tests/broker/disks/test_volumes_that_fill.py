@@ -37,6 +37,7 @@ pytestmark = pytest.mark.broker
 
 VOLUME: Final = 100 * MEGA  # bytes of each
 SOFT, HARD = 28 * MEGA, 60 * MEGA  # bytes used
+LATE: Final = 46 * MEGA  # a soft limit near the hard one, so that the volume is full soon
 QUOTA: Final = 6 * MEGA  # bytes/s of each client
 KEPT: Final = 44 * MEGA  # bytes to which retention holds a topic: half of the way
 SETTINGS: Final = {
@@ -135,6 +136,9 @@ def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_that_write
     node: KafkaNode,
 ) -> None:
     to_full, to_empty = topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic, config=SEGMENTS))
+    ballast = node.data_dirs[0] / "ballast"
+    ballast.write_bytes(bytes(SOFT))  # another program's
+    alter_broker_config(node, {PREFIX + "static.storage.soft": str(LATE)})
     with (
         VolumeWatch(node, node.data_dirs) as watch,
         ProducerLoad(node.client_config(client_id="careful"), to_empty, rate=500_000) as careful,
@@ -152,11 +156,13 @@ def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_that_write
         assert careful.max_throttle() > 0, "all are, also who writes to the empty volume"
         assert never_ran_out_of_space(node)
         delete_topics(node, to_full)
+        ballast.unlink()
         eventually(lambda: state(node) == OPEN, what="space is back")
         eventually(lambda: end_offset(node, to_empty) > ends[1], what="producers are let go")
         assert careful.drain() == 0
     assert careful.errors == filler.errors == []
     assert end_offset(node, to_empty) >= careful.meter.messages, "what was acknowledged is there"
+    alter_broker_config(node, {PREFIX + "static.storage.soft": None})
 
 
 # ---- for minutes --------------------------------------------------------------------------------------------------
