@@ -16,17 +16,7 @@ from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.background import Background
 from tests.broker.support.commands import explain_client
-from tests.broker.support.disks import DiskLimits, published, wait_for_factor
-from tests.broker.support.node import (
-    ANYONE,
-    OPEN,
-    PAUSE,
-    THROTTLE,
-    cluster_with_fence,
-    gauge,
-    restart_stopped,
-    wait_for_state,
-)
+from tests.broker.support.node import ANYONE, OPEN, PAUSE, cluster_with_fence, gauge, restart_stopped, wait_for_state
 from tests.broker.support.numbers import appended, attempt, settled_ends
 from tests.broker.support.pipeline import TOPIC, FakePipeline
 
@@ -34,7 +24,6 @@ pytestmark = pytest.mark.broker
 
 VALIDITY: Final = 4.0  # seconds
 HARD: Final = PREFIX + "static.storage.hard"
-SOFT: Final = PREFIX + "static.storage.soft"
 SETTINGS: Final = {
     "factor.source": "cluster-volumes",
     "fence.authorizer": "none",
@@ -59,7 +48,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def _open_and_empty(cluster: Cluster) -> Iterator[None]:
     yield
     restart_stopped(cluster)
-    alter_broker_config(cluster.brokers[0], {HARD: None, SOFT: None}, broker=1)
+    hard_limit_of_broker_1(cluster, None)
     wait_for_source(cluster, SNAPSHOT_SOURCE)
     wait_for_state(cluster, OPEN)
 
@@ -94,23 +83,14 @@ def wait_for_source(cluster: Cluster, source: str, timeout: float = 120) -> None
     )
 
 
-def limits_of_broker_1(cluster: Cluster, hard: str | None, soft: str | None = None) -> None:
-    """Sets limits of broker 1. For the others, a limit below what is used is a full disk."""
-    alter_broker_config(cluster.brokers[0], {HARD: hard, SOFT: soft}, broker=1)
+def hard_limit_of_broker_1(cluster: Cluster, hard: str | None) -> None:
+    """For the others, a limit below what is used is a full disk."""
+    alter_broker_config(cluster.brokers[0], {HARD: hard}, broker=1)
 
 
 def transitions(cluster: Cluster) -> list[float]:
     """How often each broker has changed its state."""
     return [gauge(node, "Factor", "Transitions") for node in cluster.brokers]
-
-
-def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster, pipeline: FakePipeline) -> None:
-    first = cluster.brokers[0]
-    limits = DiskLimits.around(published(first))
-    limits_of_broker_1(cluster, soft=str(limits.soft), hard=str(limits.hard))
-    wait_for_state(cluster, THROTTLE)
-    for node in cluster.brokers:
-        wait_for_factor(node, first, limits)
 
 
 @pytest.mark.long
@@ -144,7 +124,7 @@ def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_by_the_sta
         with ExitStack() as watching:
             with FakePipeline(cluster, VALIDITY):
                 wait_for_source(cluster, RECORD_SOURCE)
-                limits_of_broker_1(cluster, hard="1")
+                hard_limit_of_broker_1(cluster, "1")
                 wait_for_state(cluster, PAUSE)
                 before, transitions_before = settled_ends(cluster), transitions(cluster)
                 watching.enter_context(highest := HighestFactor(cluster))
@@ -161,7 +141,7 @@ def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_by_the_sta
         assert appended(cluster) == before
         for partition in range(3):
             assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
-        limits_of_broker_1(cluster, hard=None)
+        hard_limit_of_broker_1(cluster, None)
         eventually(lambda: all(now > was for now, was in zip(appended(cluster), before, strict=True)))
         assert load.drain() == 0
     assert load.errors == [], "nothing is lost"
@@ -181,10 +161,10 @@ def keep_reading(cluster: Cluster, source: str) -> None:
 
 
 def test_without_records_the_standby_protects_and_explain_names_it(cluster: Cluster) -> None:
-    limits_of_broker_1(cluster, hard="1")
+    hard_limit_of_broker_1(cluster, "1")
     wait_for_state(cluster, PAUSE)
     node = cluster.brokers[1]
     output = explain_client(node, ANYONE, "p")[1]
     assert f"{SNAPSHOT_SOURCE} answers as the standby, since no record reaches {RECORD_SOURCE}" in output
-    limits_of_broker_1(cluster, hard=None)
+    hard_limit_of_broker_1(cluster, None)
     wait_for_state(cluster, OPEN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,33 +15,25 @@ from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR
 from harness.system.waiting import eventually
+from tests.broker.support.background import Background
 from tests.broker.support.node import OPEN, PAUSE, callback_node, callback_properties, gauge, state
 from tests.broker.support.numbers import attempt, end_offset
 
 pytestmark = pytest.mark.broker
 
 
-class FirstRequests:
+class FirstRequests(Background):
     """Creates topics and writes to them from before the brokers listen until each broker has taken some."""
 
     def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__()
         self._config = config | {"log_level": 0, "reconnect.backoff.max.ms": 100}
         self.refusals: list[str] = []
         self.created = 0
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> FirstRequests:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
 
     def _run(self) -> None:
         tries = 0
-        while not self._end.is_set():
+        while not self._stop.is_set():
             topic, tries = f"first-{tries}", tries + 1
             if creates(self._config, topic, 3, 1, self.refusals):
                 self.created += 1

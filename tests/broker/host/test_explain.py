@@ -22,7 +22,7 @@ from harness.system.waiting import eventually
 from quotahost.cli.explain.broker_socket import running
 from tests.broker.support.commands import Terminal, explain, explain_client, field, quotahost, top
 from tests.broker.support.commands import last_line as last_line_of
-from tests.broker.support.node import ANYONE, callback_node, gauge, has_own_quota
+from tests.broker.support.node import ANYONE, callback_node, gauge, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 
@@ -186,13 +186,15 @@ def test_the_factor_in_shadow_turns_nothing_back_and_the_quota_stays_in_force(no
     eventually(lambda: field(explain_client(node, "alice", "app")[1], "state") == "OPEN")
 
 
-@pytest.mark.parametrize("client_id", ["", "a:b", "tab\there", "back\\slash\\u0041", "ümlaut ☃ 𝄞", "a/b", "\x1e"])
-def test_client_ids_with_special_characters_are_found(node: KafkaNode, client_id: str) -> None:
-    introduce_clients(node, [client_id])
-    eventually(lambda: has_own_quota(node, ANYONE, client_id))
-    code, text = explain_client(node, ANYONE, client_id)
-    assert code == 0, text
-    assert field(text, "from") == "supplier static"
+def test_client_ids_of_every_kind_get_their_own_quota_and_are_found(node: KafkaNode) -> None:
+    names = ["", "a:b", "::", "a/b", "tab\there", 'q"uote', "back\\slash\\u0041", "ümlaut ☃ 𝄞", "nul\0byte", "\x1e"]
+    names += ["<newcomers>", "x" * 200]
+    introduce_clients(node, names)
+    for name in names:
+        eventually(lambda n=name: has_own_quota(node, ANYONE, n), what=repr(name))
+        code, text = explain_client(node, ANYONE, name)
+        assert (code, field(text, "from")) == (0, "supplier static"), text
+    assert len({table_row(node, ANYONE, name)["client_id"] for name in names}) == len(names)
 
 
 def test_in_a_pause_the_fence_limits_all_clients_but_the_exempt(node: KafkaNode) -> None:

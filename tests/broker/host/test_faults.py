@@ -166,14 +166,6 @@ def test_changes_under_load_disturb_no_client(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "newcomers.fetch": None})
 
 
-def test_names_of_every_kind_get_their_own_quota(node: KafkaNode) -> None:
-    names = ["", "a:b", "::", "ümlaut ☃ 𝄞", 'q"uote', "tab\there", "<newcomers>", "x" * 200, "nul\0byte", "\x1e"]
-    introduce_clients(node, names)
-    for name in names:
-        eventually(lambda n=name: has_own_quota(node, ANYONE, n), what=repr(name))
-    assert len({table_row(node, ANYONE, n)["client_id"] for n in names}) == len(names)
-
-
 @pytest.mark.proves("faults.names")
 def test_a_flood_of_names_fills_the_table_and_no_more(node: KafkaNode) -> None:
     settle(node)

@@ -130,6 +130,7 @@ def wait_for_topic_rates(node: KafkaNode, expected: dict[str, int]) -> None:
     eventually(rates_are_met, LONG, poll=0.5)
 
 
+@pytest.mark.long
 @pytest.mark.proves("v1.where")
 def test_a_topic_within_its_share_keeps_its_rate_though_kafkas_producer_packs_it_with_a_greedy_one(
     node: KafkaNode,
