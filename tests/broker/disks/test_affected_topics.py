@@ -25,6 +25,7 @@ from tests.broker.support.node import (
     limit_of,
     state,
     table_row,
+    tell,
     wait_for_rate,
 )
 from tests.broker.support.numbers import attempt, end_offset
@@ -58,9 +59,7 @@ class Disk:
 
     def fill(self, consumed: int, expected: int, *topics: str) -> None:
         """Puts so many bytes on it, of these topics, and waits for the state and them; the limits are 100 and 200."""
-        new = self._file.with_suffix(".new")
-        new.write_text(f"/dev/sdb {consumed} {' '.join(topics)}\n")
-        new.replace(self._file)
+        tell(self._file, f"/dev/sdb {consumed} {' '.join(topics)}\n")
         eventually(lambda: state(self._node) == expected)
         eventually(lambda: gauge(self._node, "QuotaTable", "AffectedTopics") == len(topics))
         eventually(lambda: gauge(self._node, "Fence", "Closed") == (expected == PAUSE))

@@ -16,7 +16,16 @@ from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.background import Background
 from tests.broker.support.commands import explain_client
-from tests.broker.support.node import ANYONE, OPEN, PAUSE, cluster_with_fence, gauge, restart_stopped, wait_for_state
+from tests.broker.support.node import (
+    ANYONE,
+    OPEN,
+    PAUSE,
+    cluster_with_fence,
+    gauge,
+    restart_stopped,
+    transitions,
+    wait_for_state,
+)
 from tests.broker.support.numbers import appended, attempt, settled_ends
 from tests.broker.support.pipeline import TOPIC, FakePipeline
 
@@ -88,21 +97,16 @@ def hard_limit_of_broker_1(cluster: Cluster, hard: str | None) -> None:
     alter_broker_config(cluster.brokers[0], {HARD: hard}, broker=1)
 
 
-def transitions(cluster: Cluster) -> list[float]:
-    """How often each broker has changed its state."""
-    return [gauge(node, "Factor", "Transitions") for node in cluster.brokers]
-
-
 @pytest.mark.long
 def test_a_broker_that_is_down_stops_nobody_and_its_full_disk_counts_by_the_record(
     cluster: Cluster, pipeline: FakePipeline
 ) -> None:
     first, second, third = cluster.brokers
-    before = [gauge(node, "Factor", "Transitions") for node in (first, second)]
+    before = transitions(first, second)
     third.stop()
     eventually(lambda: gauge(first, "Brokers", "LastKnown") == 1)
     assert gauge(first, "Brokers", "Stale") == 0
-    assert [gauge(node, "Factor", "Transitions") for node in (first, second)] == before
+    assert transitions(first, second) == before
     third.start()
     eventually(lambda: gauge(first, "Brokers", "LastKnown") == 0)
     alter_broker_config(first, {HARD: "1"}, broker=3)
@@ -126,7 +130,7 @@ def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_by_the_sta
                 wait_for_source(cluster, RECORD_SOURCE)
                 hard_limit_of_broker_1(cluster, "1")
                 wait_for_state(cluster, PAUSE)
-                before, transitions_before = settled_ends(cluster), transitions(cluster)
+                ends, before = settled_ends(cluster), transitions(*cluster.brokers)
                 watching.enter_context(highest := HighestFactor(cluster))
             wait_for_source(cluster, SNAPSHOT_SOURCE)
             keep_reading(cluster, SNAPSHOT_SOURCE)
@@ -137,12 +141,12 @@ def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_by_the_sta
                 assert all(gauge(node, "ClusterRecord", "Age") < VALIDITY for node in cluster.brokers)
                 watching.close()
         assert highest.factor == 0
-        assert transitions(cluster) == transitions_before, "the state did not change between two samples either"
-        assert appended(cluster) == before
+        assert transitions(*cluster.brokers) == before, "the state did not change between two samples either"
+        assert appended(cluster) == ends
         for partition in range(3):
             assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
         hard_limit_of_broker_1(cluster, None)
-        eventually(lambda: all(now > was for now, was in zip(appended(cluster), before, strict=True)))
+        eventually(lambda: all(now > was for now, was in zip(appended(cluster), ends, strict=True)))
         assert load.drain() == 0
     assert load.errors == [], "nothing is lost"
     silent = f"no record of this cluster in {TOPIC} within validity (4 s): factor source {SNAPSHOT_SOURCE} answers"

@@ -34,10 +34,13 @@ from tests.broker.support.node import (
     OPEN,
     PAUSE,
     THROTTLE,
+    causes,
     cluster_with_fence,
     gauge,
     restart_stopped,
+    silent_for,
     state,
+    transitions,
     wait_for_state,
 )
 from tests.broker.support.numbers import appended, attempt, end_offset, records, settled_ends
@@ -182,24 +185,9 @@ def test_snapshots_are_records_of_the_proposals_schema_in_a_compacted_topic_of_t
     assert admin.describe_configs([resource])[resource].result(30)["cleanup.policy"].value == "compact"
 
 
-def transitions(*nodes: KafkaNode) -> list[float]:
-    """How often each of the brokers has changed its state."""
-    return [gauge(node, "Factor", "Transitions") for node in nodes]
-
-
-def causes(node: KafkaNode) -> str:
-    """Why the broker's factor is below 1, in its gauges' words."""
-    return str(Jmx(node).query("quotahost:type=Cause,*"))
-
-
 def affected(node: KafkaNode) -> float:
     """How many topics a broker takes for affected."""
     return gauge(node, "QuotaTable", "AffectedTopics")
-
-
-def silent_for(node: KafkaNode, broker: KafkaNode, seconds: float) -> None:
-    """Waits until a broker's newest snapshot, as another broker knows it, is so old."""
-    eventually(lambda: gauge(node, f"Snapshot,name={broker.node_id}", "Age") > seconds)
 
 
 @pytest.mark.proves(

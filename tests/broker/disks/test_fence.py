@@ -10,7 +10,6 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import (
-    AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
@@ -31,6 +30,7 @@ from harness.system.waiting import eventually
 from quotahost.cli.console import Level
 from quotahost.cli.doctor.topics import check_cluster
 from quotahost.records.topics import TIERING
+from tests.broker.support.acls import acl, give
 from tests.broker.support.commands import connect_as, quotahost, top
 from tests.broker.support.node import (
     ANYONE,
@@ -247,16 +247,10 @@ def test_in_shadow_everything_is_appended_and_counted(node: KafkaNode, topic: st
 
 def test_without_an_inner_authorizer_acls_are_disabled_as_in_kafka(node: KafkaNode) -> None:
     admin = AdminClient(node.client_config("alice", "acls"))
-    (created,) = admin.create_acls([acl("alice", "t", AclOperation.WRITE)]).values()
     with pytest.raises(KafkaException, match="SECURITY_DISABLED"):
-        created.result(120)
+        give(admin, acl("alice", "t", AclOperation.WRITE))
     findings = [each for each in check_cluster(node.bootstrap, {}, None) if each.level is Level.WEAK]
     assert ["everybody who can connect may write to __quotahost_snapshots" in each.text for each in findings] == [True]
-
-
-def acl(user: str, topic: str, operation: AclOperation) -> AclBinding:
-    pattern, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
-    return AclBinding(ResourceType.TOPIC, topic, pattern, f"User:{user}", "*", operation, allow)
 
 
 @pytest.mark.parametrize("version", ["4.3.1", pytest.param("4.0.1", marks=pytest.mark.long)])
@@ -266,9 +260,7 @@ def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, 
     with callback_node(tmp_path, settings, users=USERS, properties=properties, version=version) as node:
         create_topic(node, "t")
         admin = AdminClient(node.client_config("root", "acls"))
-        write, see = acl("alice", "t", AclOperation.WRITE), acl("bob", "t", AclOperation.DESCRIBE)
-        for created in admin.create_acls([write, see]).values():
-            created.result(120)
+        give(admin, acl("alice", "t", AclOperation.WRITE), acl("bob", "t", AclOperation.DESCRIBE))
 
         def outcomes() -> dict[str, str | None]:
             return {user: attempt(node.client_config(user, "p"), "t") for user in USERS}

@@ -8,10 +8,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
-from urllib.request import urlopen
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
@@ -34,6 +32,7 @@ from tests.broker.support.node import (
     callback_node,
     gauge,
     has_own_quota,
+    scrape,
     state,
     table_row,
     topic_name,
@@ -119,15 +118,8 @@ def shown(node: KafkaNode) -> dict[str, float]:
 
 def scraped(node: KafkaNode) -> dict[str, float]:
     """What the Prometheus endpoint shows of the same volume, by metric without ``quotahost_volume_``."""
-    name = volume(node).name
-    with urlopen(f"http://127.0.0.1:{node.properties[PREFIX + 'metrics.port']}/metrics") as page:
-        families = list(text_string_to_metric_families(page.read().decode()))
-    return {
-        each.name.removeprefix("quotahost_volume_"): each.value
-        for family in families
-        for each in family.samples
-        if each.labels == {"volume": name}
-    }
+    labels = {"volume": volume(node).name}
+    return {each.name.removeprefix("quotahost_volume_"): each.value for each in scrape(node) if each.labels == labels}
 
 
 @pytest.mark.proves("proposal-035.policy-limits", "proposal-035.metric-volumes")

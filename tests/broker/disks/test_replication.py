@@ -11,14 +11,13 @@ from typing import Final
 import pytest
 
 from harness.clients.producer import ProducerLoad, fill_topic
-from harness.java.jmx import Jmx
 from harness.kafka.admin import delete_topics, place_topics
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR
 from harness.system.waiting import eventually
 from tests.broker.support.disks import published
-from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_properties, gauge, wait_for_state
+from tests.broker.support.node import OPEN, PAUSE, THROTTLE, bytes_in, callback_properties, gauge, wait_for_state
 from tests.broker.support.numbers import end_offset
 from tests.broker.support.volumes import (
     MEGA,
@@ -70,12 +69,6 @@ def log_of(node: KafkaNode, topic: str) -> tuple[int, str]:
     return len(content), hashlib.sha256(content).hexdigest()
 
 
-def bytes_from_clients(node: KafkaNode, topic: str) -> int:
-    """Bytes of a topic that clients, not replication, have brought to a broker; Kafka has no meter before the first."""
-    meters = Jmx(node).query(f"kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic={topic}")
-    return sum(int(meter["Count"]) for meter in meters.values())
-
-
 @pytest.mark.proves(
     "proposal-035.replication", "proposal-035.pause", "proposal-035.states", "proposal-035.properties-new"
 )
@@ -98,8 +91,8 @@ def test_a_followers_disk_that_replication_fills_stops_the_producers_of_the_lead
         assert end_offset(leader, "t") == end
         assert SMALL - HARD <= watch.most_used(1) < SMALL - HARD + MEGA, "the follower's disk stops at its limit"
         assert LARGE - watch.most_used(0) > SOFT, "the leader's own disk gives no reason to slow anybody"
-        assert all(bytes_from_clients(leader, topic) > 0 for topic in ("old", "t"))
-        assert all(bytes_from_clients(follower, topic) == 0 for topic in ("old", "t")), "replication alone fills it"
+        assert all(bytes_in(leader, topic) > 0 for topic in ("old", "t"))
+        assert all(bytes_in(follower, topic) == 0 for topic in ("old", "t")), "replication alone fills it"
         assert gauge(follower, "Fence", "Rejections") == 0
         leader.wait_for_log("-> PAUSE: .*broker 2, volume")
         for node in cluster.brokers:

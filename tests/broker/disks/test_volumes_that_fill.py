@@ -12,12 +12,11 @@ import pytest
 
 from harness.clients.load import KAFKA_WINDOW
 from harness.clients.producer import ProducerLoad
-from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_node, gauge, state
+from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_node, causes, gauge, state
 from tests.broker.support.numbers import end_offset
 from tests.broker.support.volumes import (
     MEGA,
@@ -67,7 +66,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 def is_for(node: KafkaNode, topics: str) -> None:
     """Waits until the cause of the factor says that it is for the writers of so many topics."""
     cause = f"; for writers of {topics}"
-    eventually(lambda: cause in str(Jmx(node).query("quotahost:type=Cause,*")), what=cause)
+    eventually(lambda: cause in causes(node), what=cause)
 
 
 def test_topics_that_come_and_go_on_a_volume_above_its_soft_limit_are_affected_from_then_on(node: KafkaNode) -> None:

@@ -16,7 +16,7 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR
 from harness.system.waiting import eventually
 from tests.broker.support.background import Background
-from tests.broker.support.node import OPEN, PAUSE, callback_node, callback_properties, gauge, state
+from tests.broker.support.node import OPEN, PAUSE, callback_node, callback_properties, gauge, state, transitions
 from tests.broker.support.numbers import attempt, end_offset
 
 pytestmark = pytest.mark.broker
@@ -52,7 +52,7 @@ def test_topics_and_records_of_the_first_moment_are_taken_as_by_a_stock_cluster(
     with FirstRequests(cluster.client_config(client_id="first")) as first, cluster:
         eventually(lambda: first.created > 10)
         assert first.refusals == []
-        assert [gauge(node, "Factor", "Transitions") for node in cluster.brokers] == [0, 0, 0]
+        assert transitions(*cluster.brokers) == [0, 0, 0]
         eventually(lambda: [gauge(node, "Factor", "Unknown") for node in cluster.brokers] == [0, 0, 0])
         assert first.refusals == []
         for node in cluster.brokers:

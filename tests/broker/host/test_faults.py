@@ -16,7 +16,7 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import IN_CHILD, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.commands import explain_client
-from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has_own_quota, table_row
+from tests.broker.support.node import ANYONE, PLUGINS, callback_node, check_serves, gauge, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 
@@ -56,18 +56,9 @@ def _heal(node: KafkaNode, fault: Path) -> Iterator[None]:
         eventually(lambda: gauge(node, "Lease", "Expired") == 0)
 
 
-def check_produce_and_fetch(node: KafkaNode, client_id: str) -> None:
-    """Checks that a client with this client-id produces and consumes, faster than a muted client could."""
-    config = node.client_config(client_id=client_id)
-    with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
-        eventually(lambda: producer.meter.bytes > 2_000_000, what="produced")
-        eventually(lambda: consumer.meter.bytes > 2_000_000, what="consumed")
-    assert producer.errors == consumer.errors == []
-
-
 def settle(node: KafkaNode) -> None:
     """Has the client ``settled`` produce and fetch, and waits until its quota is known."""
-    check_produce_and_fetch(node, "settled")
+    check_serves(node, "settled")
     eventually(lambda: has_own_quota(node, ANYONE, "settled"))
 
 
@@ -90,7 +81,7 @@ def test_each_failure_leaves_its_client_among_the_newcomers_until_the_supplier_i
         eventually(lambda b=before: gauge(node, "Plugin,name=faulty", "Errors") > b, what=mode)
         assert table_row(node, ANYONE, f"faulty-{mode}")["state"] == "newcomer"
     node.wait_for_log(r"plugin faulty failed in quota\(\)")
-    check_produce_and_fetch(node, f"faulty-{MODES[0]}")
+    check_serves(node, f"faulty-{MODES[0]}")
     fault.write_text("fine")
     for mode in MODES:
         eventually(lambda m=mode: table_row(node, ANYONE, f"faulty-{m}")["limit"] == "5000000.0", what=mode)
@@ -99,7 +90,7 @@ def test_each_failure_leaves_its_client_among_the_newcomers_until_the_supplier_i
 def test_a_supplier_without_an_answer_has_not_failed(node: KafkaNode, fault: Path) -> None:
     fault.write_text("none")
     before = gauge(node, "Plugin,name=faulty", "Errors")
-    check_produce_and_fetch(node, "faulty-none")
+    check_serves(node, "faulty-none")
     eventually(lambda: has_own_quota(node, ANYONE, "faulty-none"))
     assert table_row(node, ANYONE, "faulty-none")["limit"] == "null"
     assert gauge(node, "Plugin,name=faulty", "Errors") == before
@@ -112,10 +103,10 @@ def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(node
     fault.write_text("sleep")
     start = node.log.end()
     applied = gauge(node, "Lease", "FallbackApplied")
-    check_produce_and_fetch(node, "faulty-sleep")
+    check_serves(node, "faulty-sleep")
     eventually(lambda: (gauge(node, "Lease", "Expired"), gauge(node, "Lease", "FallbackApplied")) == (1, applied + 1))
-    check_produce_and_fetch(node, "settled")
-    check_produce_and_fetch(node, "never-seen-before")
+    check_serves(node, "settled")
+    check_serves(node, "never-seen-before")
     assert table_row(node, ANYONE, "settled")["limit"] == "5000000.0"
     node.wait_for_log("fallback.action=OPEN holds", start=start)
     code, text = explain_client(node, ANYONE, "settled")  # Java alone answers
@@ -142,7 +133,7 @@ def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until
     eventually(lambda: table_row(node, ANYONE, "settled")["limit"] == "5000000.0")
     eventually(lambda: gauge(node, "Factor", "LackOfData") == 0)
     change(node, "fallback.action", None)
-    check_produce_and_fetch(node, "settled")
+    check_serves(node, "settled")
 
 
 @KILLED
@@ -150,7 +141,7 @@ def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until
 def test_a_plugin_that_holds_the_gil_stops_no_request(node: KafkaNode, fault: Path) -> None:
     fault.write_text("gil")
     introduce_clients(node, ["faulty-gil"])
-    check_produce_and_fetch(node, "another")
+    check_serves(node, "another")
     eventually(lambda: has_own_quota(node, ANYONE, "faulty-gil"))
 
 
@@ -173,8 +164,8 @@ def test_a_flood_of_names_fills_the_table_and_no_more(node: KafkaNode) -> None:
     assert gauge(node, "QuotaTable", "Clients") <= 1000
     assert gauge(node, "QuotaTable", "Unadmitted") > 0
     assert has_own_quota(node, ANYONE, "settled")
-    check_produce_and_fetch(node, "settled")
-    check_produce_and_fetch(node, "one-too-many")
+    check_serves(node, "settled")
+    check_serves(node, "one-too-many")
     assert table_row(node, ANYONE, "one-too-many")["state"] == "newcomer"
     node.wait_for_log(f"The quota table is full .{PREFIX}clients.max=1000")
 

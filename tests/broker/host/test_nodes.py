@@ -26,6 +26,7 @@ from tests.broker.support.node import (
     PAUSE,
     callback_node,
     callback_properties,
+    causes,
     gauge,
     has_own_quota,
     state,
@@ -134,7 +135,7 @@ def test_the_controller_refuses_new_topics_while_a_disk_of_a_broker_is_full(clus
     assert not refused("before")
     alter_broker_config(broker, {PREFIX + "static.storage.hard": "1"}, broker=broker.node_id)
     eventually(lambda: state(controller) == PAUSE, what="the controller knows that a disk is full")
-    eventually(lambda: "broker 1, volume" in str(Jmx(controller).query("quotahost:type=Cause,*")))
+    eventually(lambda: "broker 1, volume" in causes(controller))
     assert refused("meanwhile")
     alter_broker_config(broker, {PREFIX + "static.storage.hard": None}, broker=broker.node_id)
     eventually(lambda: not refused("after"), what="created once there is room")

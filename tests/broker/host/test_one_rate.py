@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
-from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-from prometheus_client.parser import text_string_to_metric_families
 
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
 from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
-from harness.plugin import PREFIX
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.records.usage import decode
 from tests.broker.support.commands import Terminal, explain_client, field, top
-from tests.broker.support.node import ANYONE, callback_node, wait_for_watch_topic
+from tests.broker.support.node import ANYONE, callback_node, scrape, wait_for_watch_topic
 from tests.broker.support.quotas import set_cluster_quota
 
 pytestmark = pytest.mark.broker
@@ -60,12 +57,9 @@ def in_top(*whose: object) -> float:
 
 
 def in_metrics(node: KafkaNode) -> float:
-    with urlopen(f"http://127.0.0.1:{node.properties[PREFIX + 'metrics.port']}/metrics") as page:
-        families = list(text_string_to_metric_families(page.read().decode()))
     (rate,) = (
         each.value
-        for family in families
-        for each in family.samples
+        for each in scrape(node)
         if each.name == "quotahost_client_rate"
         and (each.labels["client_id"], each.labels["type"]) == (CLIENT, "PRODUCE")
     )

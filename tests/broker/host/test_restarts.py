@@ -29,7 +29,16 @@ from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, PREFIX, ROOT
 from harness.system.waiting import eventually
-from tests.broker.support.node import OPEN, PAUSE, callback_properties, cluster_with_fence, gauge, wait_for_state
+from tests.broker.support.node import (
+    OPEN,
+    PAUSE,
+    callback_properties,
+    cluster_with_fence,
+    gauge,
+    silent_for,
+    transitions,
+    wait_for_state,
+)
 from tests.skips import COULD_NOT_RUN
 
 pytestmark = [pytest.mark.broker, pytest.mark.long]
@@ -54,12 +63,6 @@ NEW: Final = {
 HARD: Final = PREFIX + "static.storage.hard"
 
 
-def silent_for(node: KafkaNode, broker: KafkaNode, seconds: float) -> None:
-    """Waits until a broker's newest snapshot, as another broker knows it, is so old."""
-    bean = f"Snapshot,name={broker.node_id}"
-    eventually(lambda: gauge(node, bean, "Age") > seconds, timeout=seconds + 120, poll=0.5)
-
-
 def goes_on(load: ProducerLoad) -> None:
     """Waits until a megabyte more has been acknowledged."""
     before = load.meter.bytes
@@ -75,7 +78,7 @@ def test_a_restart_of_one_broker_after_the_other_with_pauses_longer_than_validit
         with ProducerLoad(cluster.client_config(client_id="p"), TOPIC, rate=500e3) as load:
             for node in cluster.brokers:
                 others = [other for other in cluster.brokers if other is not node]
-                before = [gauge(other, "Factor", "Transitions") for other in others]
+                before = transitions(*others)
                 node.stop()
                 for other in others:
                     silent_for(other, node, validity + 4)
@@ -83,7 +86,7 @@ def test_a_restart_of_one_broker_after_the_other_with_pauses_longer_than_validit
                 node.start()
                 eventually(lambda others=others: all(gauge(o, "Brokers", "LastKnown") == 0 for o in others))
                 goes_on(load)
-                assert [gauge(other, "Factor", "Transitions") for other in others] == before
+                assert transitions(*others) == before
                 # With a fence a broker that starts turns writes back until it knows the disks of the others.
                 wait_for_state(cluster, OPEN)
             assert load.drain() == 0
@@ -101,11 +104,11 @@ def test_any_broker_that_is_killed_stops_nobody_by_kafkas_default_session_also_t
         with ProducerLoad(cluster.client_config(client_id="p"), TOPIC, rate=500e3) as load:
             for node in cluster.brokers[:2]:
                 others = [other for other in cluster.brokers if other is not node]
-                before = [gauge(other, "Factor", "Transitions") for other in others]
+                before = transitions(*others)
                 node.kill()
                 silent_for(others[0], node, validity + 5)
                 goes_on(load)
-                assert [gauge(other, "Factor", "Transitions") for other in others] == before
+                assert transitions(*others) == before
                 assert gauge(others[0], "Factor", "LackOfData") == 0
                 node.start()
                 eventually(lambda others=others: all(gauge(o, "Brokers", "LastKnown") == 0 for o in others))

@@ -7,15 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from harness.clients.consumer import ConsumerLoad
 from harness.clients.load import QUICK_QUOTAS
-from harness.clients.producer import ProducerLoad, fill_topic
-from harness.java.jmx import Jmx
+from harness.clients.producer import fill_topic
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, IN_CHILD, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has_own_quota, limit_of, table_row
+from tests.broker.support.node import (
+    ANYONE,
+    PLUGINS,
+    callback_node,
+    causes,
+    check_serves,
+    gauge,
+    has_own_quota,
+    limit_of,
+    table_row,
+    tell,
+)
 from tests.fakes.packages import distribute
 
 pytestmark = pytest.mark.broker
@@ -46,9 +55,7 @@ class World:
         self.task_hangs = folder / "task.hangs"
 
     def tell(self, plugin: str, mood: str) -> None:
-        told = self.folder / "told"
-        told.write_text(mood)
-        told.rename(self.folder / plugin)
+        tell(self.folder / plugin, mood)
 
     def heal(self) -> None:
         for plugin in METHODS:
@@ -56,9 +63,7 @@ class World:
         self.task_hangs.unlink(missing_ok=True)
 
     def fill(self, thousandths: int) -> None:
-        new = self.folder / "consumed.new"
-        new.write_text(str(thousandths))
-        new.replace(self.folder / "consumed")  # the source may read it at any moment
+        tell(self.folder / "consumed", str(thousandths))
 
     def errors(self, plugin: str) -> float:
         return gauge(self.node, f"Plugin,name={'outsider-task' if plugin == 'task' else 'outsider'}", "Errors")
@@ -73,12 +78,8 @@ class World:
         return gauge(self.node, "Lease", "FallbackApplied")
 
     def check_serves(self, client_id: str, limit: float | None = None) -> None:
-        """Checks that a client produces and consumes, faster than a muted one could; and its limit, if one is given."""
-        config = self.node.client_config(client_id=client_id)
-        with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
-            eventually(lambda: producer.meter.bytes > 2_000_000, what="produced")
-            eventually(lambda: consumer.meter.bytes > 2_000_000, what="consumed")
-        assert producer.errors == consumer.errors == []
+        """Checks that a client produces and consumes; and its limit, if one is given."""
+        check_serves(self.node, client_id)
         if limit is not None:
             eventually(lambda: limit_of(self.node, ANYONE, client_id) == limit, what=f"limit {limit}")
 
@@ -147,7 +148,7 @@ def test_a_cause_that_java_could_not_take_is_escaped_and_ends_nothing(world: Wor
     world.tell("source", "odd")
     eventually(lambda: world.factor() == 0.5)
     world.node.wait_for_log(r"factor 0\.50 \(/data/\\udcff\\nis half full\)")
-    eventually(lambda: "half full" in str(Jmx(world.node).query("quotahost:type=Cause,*")))
+    eventually(lambda: "half full" in causes(world.node))
     assert gauge(world.node, "Host", "Restarts") == 0
 
 

@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+from urllib.request import urlopen
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
+from harness.clients.consumer import ConsumerLoad
 from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW, Load
+from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.admin_socket import quota_now
@@ -72,6 +77,50 @@ def topic_name(request: pytest.FixtureRequest) -> str:
 def gauge(node: KafkaNode, bean: str, attribute: str) -> float:
     """One metric of quotahost; the bean is named as in ``QuotaTable`` or ``Plugin,name=static``."""
     return float(Jmx(node).get(f"quotahost:type={bean}", attribute))
+
+
+def causes(node: KafkaNode) -> str:
+    """Why the broker's factor is below 1, in its gauges' words."""
+    return str(Jmx(node).query("quotahost:type=Cause,*"))
+
+
+def transitions(*nodes: KafkaNode) -> list[float]:
+    """How often each of the brokers has changed its state."""
+    return [gauge(node, "Factor", "Transitions") for node in nodes]
+
+
+def silent_for(node: KafkaNode, broker: KafkaNode, seconds: float) -> None:
+    """Waits until a broker's newest snapshot, as another broker knows it, is so old."""
+    eventually(lambda: gauge(node, f"Snapshot,name={broker.node_id}", "Age") > seconds, timeout=seconds + 120)
+
+
+def scrape(node: KafkaNode) -> list[Sample]:
+    """What the endpoint ``metrics.port`` shows."""
+    with urlopen(f"http://127.0.0.1:{node.properties[PREFIX + 'metrics.port']}/metrics") as page:
+        families = list(text_string_to_metric_families(page.read().decode()))
+    return [sample for family in families for sample in family.samples]
+
+
+def bytes_in(node: KafkaNode, topic: str) -> int:
+    """Bytes that clients, not replication, have brought to a topic, by Kafka's own meter; 0 before the first."""
+    beans = Jmx(node).query(f"kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic={topic}")
+    return sum(int(bean["Count"]) for bean in beans.values())
+
+
+def tell(file: Path, text: str) -> None:
+    """Gives a plugin's file this text; the plugin may read it at any moment."""
+    new = file.with_name(f"{file.name}.new")
+    new.write_text(text)
+    new.replace(file)
+
+
+def check_serves(node: KafkaNode, client_id: str) -> None:
+    """Checks that a client with this client-id produces to topic t and consumes, faster than a muted client could."""
+    config = node.client_config(client_id=client_id)
+    with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
+        eventually(lambda: producer.meter.bytes > 2_000_000, what="produced")
+        eventually(lambda: consumer.meter.bytes > 2_000_000, what="consumed")
+    assert producer.errors == consumer.errors == []
 
 
 def table_row(node: KafkaNode, principal: str, client_id: str, quota_type: str = "PRODUCE") -> dict[str, str]:
