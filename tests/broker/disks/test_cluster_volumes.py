@@ -62,13 +62,6 @@ def _open_and_empty(cluster: Cluster) -> Iterator[None]:
     wait_for_state(cluster, OPEN)
 
 
-@pytest.fixture
-def pipeline(cluster: Cluster) -> Iterator[FakePipeline]:
-    with FakePipeline(cluster, VALIDITY) as running:
-        wait_for_source(cluster, RECORD_SOURCE)
-        yield running
-
-
 class HighestFactor(Background):
     """The highest factor that any of the brokers has shown during a ``with`` block."""
 
@@ -95,28 +88,6 @@ def wait_for_source(cluster: Cluster, source: str, timeout: float = 120) -> None
 def hard_limit_of_broker_1(cluster: Cluster, hard: str | None) -> None:
     """For the others, a limit below what is used is a full disk."""
     alter_broker_config(cluster.brokers[0], {HARD: hard}, broker=1)
-
-
-@pytest.mark.long
-def test_a_broker_that_is_down_stops_nobody_and_its_full_disk_counts_by_the_record(
-    cluster: Cluster, pipeline: FakePipeline
-) -> None:
-    first, second, third = cluster.brokers
-    before = transitions(first, second)
-    third.stop()
-    eventually(lambda: gauge(first, "Brokers", "LastKnown") == 1)
-    assert gauge(first, "Brokers", "Stale") == 0
-    assert transitions(first, second) == before
-    third.start()
-    eventually(lambda: gauge(first, "Brokers", "LastKnown") == 0)
-    alter_broker_config(first, {HARD: "1"}, broker=3)
-    wait_for_state(cluster, PAUSE)
-    third.stop()
-    eventually(lambda: gauge(first, "Brokers", "LastKnown") == 1)
-    wait_for_state(cluster, PAUSE, but=third)
-    third.start()
-    alter_broker_config(first, {HARD: None}, broker=3)
-    wait_for_state(cluster, OPEN)
 
 
 @pytest.mark.proves("faults.pipeline-silent")

@@ -13,7 +13,6 @@ from harness.system.waiting import eventually
 from quotahost.api import Role
 from quotahost.broker.plugins.factor_sources.prometheus import Prometheus
 from quotahost.model import ClusterVolumes, Volume
-from quotahost.testing.checks import check_factor_source
 from quotahost.testing.host import FakeHost
 from tests.broker.support.prometheus import Server, job, prometheus
 
@@ -31,11 +30,6 @@ class Exporter:
         self.port = free_port()
         start_http_server(self.port, "127.0.0.1", self._registry)
 
-    def show_all(self) -> None:
-        """Two brokers, the first nearly full and the second empty."""
-        self.show("kafka-1", 2 * TB, 0.5 * TB)
-        self.show("kafka-2", 4 * TB, 4 * TB)
-
     def show(self, broker: str, size: float, available: float) -> None:
         for gauge, value in zip(self._gauges, (size, available), strict=True):
             gauge.labels(broker, "/data").set(value)
@@ -47,7 +41,10 @@ class Exporter:
 
 @pytest.fixture(scope="module")
 def exporter() -> Exporter:
-    return Exporter()
+    made = Exporter()
+    made.show("kafka-1", 2 * TB, 0.5 * TB)
+    made.show("kafka-2", 4 * TB, 4 * TB)
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +56,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, exporter: Exporter) -> Iter
 
 
 @pytest.fixture
-def source(server: Server, exporter: Exporter) -> Iterator[FakeHost]:
-    exporter.show_all()
+def source(server: Server) -> Iterator[FakeHost]:
     with FakeHost(Role.FACTOR_SOURCE, Prometheus, properties(server)) as host:
         yield host
 
@@ -95,35 +91,19 @@ def wait_for_unknown(source: FakeHost, text: str, *volumes: Volume) -> None:
 
 
 @pytest.mark.proves("proposal-035.other-sources")
-def test_it_knows_the_volumes_that_an_exporter_shows_and_how_they_fill(source: FakeHost, exporter: Exporter) -> None:
+@pytest.mark.proves("faults.prometheus-down")
+def test_it_knows_what_an_exporter_shows_and_names_what_vanishes_or_is_nonsense(
+    source: FakeHost, exporter: Exporter
+) -> None:
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.show("kafka-2", 4 * TB, 1 * TB)
     wait_for_volumes(source, VOLUME_1, Volume("kafka-2", "/data", 4 * TB, 3 * TB))
-
-
-def test_a_broker_whose_series_vanish_is_unknown_until_they_are_back(source: FakeHost, exporter: Exporter) -> None:
-    wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.forget("kafka-2")
     wait_for_unknown(source, "expected broker 'kafka-2' has no volume", VOLUME_1)
-    exporter.show_all()
-    wait_for_volumes(source, VOLUME_1, VOLUME_2)
-
-
-@pytest.mark.proves("faults.prometheus-down")
-def test_an_exporter_that_shows_nonsense_makes_the_state_unknown(source: FakeHost, exporter: Exporter) -> None:
+    exporter.show("kafka-2", 4 * TB, 4 * TB)
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.show("kafka-1", float("nan"), 1)
     wait_for_unknown(source, "broker 'kafka-1', volume '/data' has nan as capacity", VOLUME_2)
-
-
-def test_a_server_that_is_down_makes_the_state_unknown_after_validity_until_it_is_back(
-    source: FakeHost, server: Server
-) -> None:
-    wait_for_volumes(source, VOLUME_1, VOLUME_2)
-    server.kill()
-    wait_for_unknown(source, "prometheus 127.0.0.1 has not answered for", VOLUME_1, VOLUME_2)
-    server.start()
-    wait_for_volumes(source, VOLUME_1, VOLUME_2)
 
 
 def test_the_servers_message_about_a_wrong_query_is_logged(server: Server, caplog: pytest.LogCaptureFixture) -> None:
@@ -132,8 +112,3 @@ def test_the_servers_message_about_a_wrong_query_is_logged(server: Server, caplo
         assert host.plugin.read() is None
         eventually(lambda: "the server says bad_data" in caplog.text)
         assert "parse error" in caplog.text
-
-
-def test_it_keeps_the_contract(server: Server, exporter: Exporter) -> None:
-    exporter.show_all()
-    check_factor_source(Prometheus, properties(server))

@@ -1,6 +1,6 @@
-"""Brokers from which one thing that is no public API was taken away: each starts, throttles, fences, and says so once.
+"""A broker from which all that is no public API was taken away: it starts, throttles, fences, and says so once of each.
 
-``-Dquotahost.internals.without=NAME`` takes it away, as a later Kafka might.
+``-Dquotahost.internals.without=NAME,...`` takes it away, as a later Kafka might.
 """
 
 from __future__ import annotations
@@ -38,19 +38,9 @@ def missing(node: KafkaNode) -> set[str]:
     return {name for name, value in values.items() if value}
 
 
-def test_without_any_of_them_a_broker_starts_throttles_fences_and_says_so_once(tmp_path: Path) -> None:
-    check_broker(tmp_path, set(NAMES) - {"StandardAuthorizer"})
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["", *NAMES])
 @pytest.mark.proves("faults.internals")
-def test_without_it_a_broker_starts_throttles_fences_and_says_so_once(tmp_path: Path, name: str) -> None:
-    check_broker(tmp_path, {name} if name else set())
-
-
-def check_broker(tmp_path: Path, without: set[str]) -> None:
-    """Starts a broker without these, and sees it throttle and fence, and name each of them once."""
+def test_without_any_of_them_a_broker_starts_throttles_fences_and_says_so_once(tmp_path: Path) -> None:
+    without = set(NAMES) - {"StandardAuthorizer"}
     options = [f"-Dquotahost.internals.without={','.join(without)}"]
     properties = FENCE | dict(QUICK_QUOTAS)
     with callback_node(tmp_path, SETTINGS, properties=properties, jvm_options=options) as node:

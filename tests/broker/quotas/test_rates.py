@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from harness.clients.consumer import ConsumerLoad
-from harness.clients.load import KAFKA_WINDOW, QUICK_QUOTAS, QUICK_WINDOW
+from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.helper import HelperError
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
@@ -117,19 +116,3 @@ def test_stored_quotas_apply_from_the_first_request_after_a_clean_restart(node: 
     with ProducerLoad(node.client_config("alice", "stored"), "t"):
         found = eventually(lambda: enforced_quotas(node, "PRODUCE", user="alice", client_id="stored"))
     assert {quota.bound for quota in found} == {6e6}
-
-
-@pytest.mark.long
-def test_with_kafkas_own_windows_both_get_their_rates(tmp_path: Path) -> None:
-    with callback_node(tmp_path, {"static.produce": "2M", "static.fetch": "3M"}) as node:
-        create_topic(node, "t")
-        create_topic(node, "filled")
-        alter_broker_config(node, {PREFIX + "shadow": "all"})
-        fill_topic(node.client_config(client_id="filler"), "filled", 30_000_000)
-        alter_broker_config(node, {PREFIX + "shadow": None})
-        producer = ProducerLoad(node.client_config(client_id="p"), "t")
-        consumer = ConsumerLoad(node.client_config(client_id="c"), "filled")
-        with producer, consumer:
-            begin = time.monotonic()
-            wait_for_rate(pytest.approx(2e6, rel=0.1), producer, window=KAFKA_WINDOW, since=begin)
-            wait_for_rate(pytest.approx(3e6, rel=0.15), consumer, window=KAFKA_WINDOW, since=begin)

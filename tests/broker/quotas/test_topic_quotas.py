@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, Final
 from zipfile import ZipFile
 
@@ -24,7 +23,7 @@ from harness.java.jars import broker_jars
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs
 from harness.kafka.admin_socket import state_now
-from harness.kafka.node import KafkaNode, StartFailed
+from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from quotahost.records import topics as records
@@ -273,11 +272,3 @@ def metered(node: KafkaNode) -> list[str]:
     beans = Jmx(node).query("kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=*")
     names = [bean.partition("topic=")[2] for bean in beans]
     return [name for name in names if name not in records.SPARED]
-
-
-@pytest.mark.proves("v1.sum")
-@pytest.mark.long
-def test_a_broker_whose_thresholds_sum_above_its_total_does_not_start(tmp_path: Path) -> None:
-    node = callback_node(tmp_path, SETTINGS | {OWN: "a:2M,b:2M"}, properties=FENCE)
-    with pytest.raises(StartFailed, match="4,000,000 bytes/s together, above the 3,000,000"):
-        node.start()
