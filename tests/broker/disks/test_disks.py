@@ -28,8 +28,6 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from quotahost.records import snapshot as snapshot_records
-from tests.broker.support.disks import SNAPSHOTS as TOPIC
-from tests.broker.support.disks import DiskLimits, published, wait_for_factor
 from tests.broker.support.node import (
     OPEN,
     PAUSE,
@@ -44,6 +42,8 @@ from tests.broker.support.node import (
     wait_for_state,
 )
 from tests.broker.support.numbers import appended, attempt, end_offset, records, settled_ends
+from tests.broker.support.volumes import SNAPSHOTS as TOPIC
+from tests.broker.support.volumes import DiskLimits, published
 
 pytestmark = pytest.mark.broker
 
@@ -117,7 +117,12 @@ def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) 
     alter_broker_config(first, {SOFT: str(limits.soft), HARD: str(limits.hard)}, broker=1)
     wait_for_state(cluster, THROTTLE)
     for node in cluster.brokers:
-        wait_for_factor(node, first, limits)
+
+        def has_factor(node: KafkaNode = node) -> bool:
+            left = limits.factor(published(first).consumed)
+            return gauge(node, "QuotaTable", "Factor") == pytest.approx(left, abs=0.05)
+
+        eventually(has_factor, what="the factor that follows from the disk of broker 1")
 
 
 @pytest.mark.proves("proposal-035.volume-limits")

@@ -23,7 +23,6 @@ from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.broker.disks.file_stores import read_disks
 from quotahost.model import Volume
-from tests.broker.support.disks import DiskLimits
 from tests.broker.support.node import (
     ANYONE,
     OPEN,
@@ -38,6 +37,7 @@ from tests.broker.support.node import (
     topic_name,
 )
 from tests.broker.support.numbers import attempt
+from tests.broker.support.volumes import DiskLimits
 
 pytestmark = pytest.mark.broker
 

@@ -16,7 +16,6 @@ from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR
 from harness.system.waiting import eventually
-from tests.broker.support.disks import published
 from tests.broker.support.node import OPEN, PAUSE, THROTTLE, bytes_in, callback_properties, gauge, wait_for_state
 from tests.broker.support.numbers import end_offset
 from tests.broker.support.volumes import (
@@ -25,6 +24,7 @@ from tests.broker.support.volumes import (
     SMALL_BURSTS,
     VolumeWatch,
     never_ran_out_of_space,
+    published,
     small_volume,
     used,
 )
