@@ -32,7 +32,7 @@ from tests.broker.support.volumes import (
 pytestmark = pytest.mark.broker
 
 LARGE, SMALL = 1000 * MEGA, 80 * MEGA  # bytes of the volumes of brokers 1 and 2
-SOFT, HARD = 36 * MEGA, 20 * MEGA  # bytes free, on either
+SOFT, HARD = 42 * MEGA, 20 * MEGA  # bytes free, on either
 OLD: Final = 10 * MEGA  # bytes of the topic that is deleted in the end
 BALLAST: Final = 25 * MEGA  # what another program has on the small one
 QUOTA: Final = 6 * MEGA  # bytes/s of each client on each broker

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.broker
 
 VOLUME: Final = 100 * MEGA  # bytes of each
 SOFT, HARD = 28 * MEGA, 60 * MEGA  # bytes used
-LATE: Final = 46 * MEGA  # a soft limit near the hard one, so that the volume is full soon
+LATE: Final = 40 * MEGA  # a soft limit nearer to the hard one, so that the volume is full soon
 QUOTA: Final = 6 * MEGA  # bytes/s of each client
 KEPT: Final = 44 * MEGA  # bytes to which retention holds a topic: half of the way
 SETTINGS: Final = {
@@ -136,7 +136,7 @@ def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_that_write
 ) -> None:
     to_full, to_empty = topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic, config=SEGMENTS))
     ballast = node.data_dirs[0] / "ballast"
-    ballast.write_bytes(bytes(SOFT))  # another program's
+    ballast.write_bytes(bytes(34 * MEGA))  # another program's
     alter_broker_config(node, {PREFIX + "static.storage.soft": str(LATE)})
     with (
         VolumeWatch(node, node.data_dirs) as watch,
