@@ -57,7 +57,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def _open_and_empty(cluster: Cluster) -> Iterator[None]:
     yield
     restart_stopped(cluster)
-    hard_limit_of_broker_1(cluster, None)
+    limits_of_broker_1(cluster, hard=None)
     wait_for_source(cluster, SNAPSHOT_SOURCE)
     wait_for_state(cluster, OPEN)
 
@@ -85,7 +85,7 @@ def wait_for_source(cluster: Cluster, source: str, timeout: float = 120) -> None
     )
 
 
-def hard_limit_of_broker_1(cluster: Cluster, hard: str | None) -> None:
+def limits_of_broker_1(cluster: Cluster, hard: str | None) -> None:
     """For the others, a limit below what is used is a full disk."""
     alter_broker_config(cluster.brokers[0], {HARD: hard}, broker=1)
 
@@ -99,7 +99,7 @@ def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_by_the_sta
         with ExitStack() as watching:
             with FakePipeline(cluster, VALIDITY):
                 wait_for_source(cluster, RECORD_SOURCE)
-                hard_limit_of_broker_1(cluster, "1")
+                limits_of_broker_1(cluster, hard="1")
                 wait_for_state(cluster, PAUSE)
                 ends, before = settled_ends(cluster), transitions(*cluster.brokers)
                 watching.enter_context(highest := HighestFactor(cluster))
@@ -116,7 +116,7 @@ def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_by_the_sta
         assert appended(cluster) == ends
         for partition in range(3):
             assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
-        hard_limit_of_broker_1(cluster, None)
+        limits_of_broker_1(cluster, hard=None)
         eventually(lambda: all(now > was for now, was in zip(appended(cluster), ends, strict=True)))
         assert load.drain() == 0
     assert load.errors == [], "nothing is lost"
@@ -136,10 +136,10 @@ def keep_reading(cluster: Cluster, source: str) -> None:
 
 
 def test_without_records_the_standby_protects_and_explain_names_it(cluster: Cluster) -> None:
-    hard_limit_of_broker_1(cluster, "1")
+    limits_of_broker_1(cluster, hard="1")
     wait_for_state(cluster, PAUSE)
     node = cluster.brokers[1]
     output = explain_client(node, ANYONE, "p")[1]
     assert f"{SNAPSHOT_SOURCE} answers as the standby, since no record reaches {RECORD_SOURCE}" in output
-    hard_limit_of_broker_1(cluster, None)
+    limits_of_broker_1(cluster, hard=None)
     wait_for_state(cluster, OPEN)

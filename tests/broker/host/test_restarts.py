@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -23,7 +22,7 @@ import pytest
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
-from harness.java.jars import BUILD, put_in_place
+from harness.java.jars import BUILD, made_once
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
@@ -132,26 +131,16 @@ def older() -> Build:
     known = subprocess.run(["git", "-C", str(ROOT), "cat-file", "-e", f"{COMMIT}^{{tree}}"], check=False)
     if known.returncode != 0:
         pytest.skip(f"{COULD_NOT_RUN}commit {COMMIT}, which stands for the older version, is not in this clone")
-    target = BUILD / "older" / COMMIT
-    if not target.is_dir():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-            fresh = Path(scratch, "fresh")
-            _unpack(fresh)
-            _build(fresh)
-            put_in_place(fresh, target)
+    target = made_once(BUILD / "older" / COMMIT, _build)
     return Build(target / "quotahost.jar", str(target / "venv/bin/python"))
-
-
-def _unpack(into: Path) -> None:
-    archive = subprocess.run(["git", "-C", str(ROOT), "archive", COMMIT], capture_output=True, check=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        tar.extractall(into / "tree", filter="data")
 
 
 def _build(into: Path) -> None:
     """An environment of its own, since another version may need another jpype1, and the jar for it."""
     tree, python = into / "tree", into / "venv/bin/python"
+    archive = subprocess.run(["git", "-C", str(ROOT), "archive", COMMIT], capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        tar.extractall(tree, filter="data")
     # The folder is moved when it is complete; only the scripts in venv/bin, which nobody calls, know where it was.
     subprocess.run([sys.executable, "-m", "venv", str(into / "venv")], check=True)
     for folder in ("plugin/quotahost/_jar", "plugin/quotahost/pipeline/spark/jars"):
