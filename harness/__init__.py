@@ -19,15 +19,10 @@ enforces with the rates that the clients get::
                 set_quota(node, {"producer_byte_rate": 4e6}, user="alice")
                 eventually(lambda: enforced_quotas(node, "PRODUCE", user="alice")[0].bound == 4e6)
 
-To load a plugin, give ``classpath`` and ``properties``. ``wait_for_log`` reads what a broker logs, and ``Jmx``
-reads its MBeans. If a broker doesn't accept its configuration, ``start()`` raises ``StartFailed`` with the log::
-
-    with pytest.raises(StartFailed, match="no such supplier"):
-        KafkaNode(tmp_path, classpath=[jar], properties={"client.quota.callback.class": "..."}).start()
-
-Nodes listen on loopback only. They keep their ports and data over ``stop()`` or ``kill()`` and the next
-``start()``, and they are killed when the process that started them ends. Kafka measures a quota over windows of
-11 s; the broker properties ``QUICK_QUOTAS`` shorten them to 3 s, and ``QUICK_WINDOW`` is that length.
+To load a plugin, give ``classpath`` and ``properties``. ``wait_for_log`` reads what a broker logs, and ``Jmx`` its
+MBeans. If a broker doesn't accept its configuration, ``start()`` raises ``StartFailed`` with the log. Nodes listen on
+loopback only. They keep their ports and data over ``stop()`` or ``kill()`` and the next ``start()``, and are killed
+when the process that started them ends.
 
 ``harness.plugin`` and ``harness.system.pipeline`` know quotahost, and so do ``harness.loop`` and
 ``harness.policy_scenes``, which need no broker: they play its model of the loop. The package needs a JDK (17+),

@@ -43,6 +43,7 @@ from tests.broker.support.node import (
     set_factor,
     table_row,
     topic_name,
+    wait_for_watch_topic,
 )
 from tests.broker.support.numbers import NumberedProducer, attempt, end_offset, values
 
@@ -83,7 +84,8 @@ def test_in_a_pause_top_shows_the_cluster_to_who_is_excluded_and_tells_others_wh
     node: KafkaNode, topic: str, tmp_path: Path
 ) -> None:
     root, alice = (connect_as(node, user, tmp_path) for user in ("root", "alice"))
-    eventually(lambda: top(*root), what="the topics of those who watch")
+    wait_for_watch_topic(node)
+    eventually(lambda: top(*root))
     set_factor(node, 0)
     assert [broker["state"] for broker in top(*root)["brokers"].values()] == ["PAUSE"]
     refused = quotahost("top", "--json", *alice)

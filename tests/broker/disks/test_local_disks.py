@@ -13,7 +13,6 @@ import pytest
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
-from harness.java.helper import HelperError
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs
 from harness.kafka.node import KafkaNode
@@ -159,14 +158,6 @@ def test_the_policy_setpoint_can_be_swapped_in_and_does_not_slow_a_disk_that_doe
     eventually(lambda: factor(node) > disk_limits.factor(volume(node).consumed) + 0.1, what="nothing fills the disk")
     change(node, **{"static.storage.soft": None, "static.storage.hard": "1"})
     eventually(lambda: state(node) == PAUSE)
-
-
-def test_limits_that_contradict_each_other_are_refused_and_the_old_ones_stay(node: KafkaNode, topic: str) -> None:
-    with pytest.raises(HelperError, match="reached before the soft limit"):
-        limits(node, 20 * MEGA, 10 * MEGA)
-    with pytest.raises(HelperError, match=r"static\.storage\.hard and static\.storage\.hard\.min-free-bytes"):
-        change(node, **{"static.storage.hard": "1", "static.storage.hard.min-free-bytes": "1"})
-    assert state(node) == OPEN
 
 
 def drill() -> list[list[str]]:

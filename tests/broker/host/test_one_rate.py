@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
@@ -17,6 +16,7 @@ from harness.system.waiting import eventually
 from quotahost.records.usage import decode
 from tests.broker.support.commands import Terminal, explain_client, field, top
 from tests.broker.support.node import ANYONE, callback_node, scrape, wait_for_watch_topic
+from tests.broker.support.numbers import records
 from tests.broker.support.quotas import set_cluster_quota
 
 pytestmark = pytest.mark.broker
@@ -68,15 +68,8 @@ def in_metrics(node: KafkaNode) -> float:
 
 def in_usage(node: KafkaNode) -> float:
     """The newest record of publish-usage, of which the pipeline's report and history are made."""
-    consumer = Consumer(node.client_config(client_id="reads") | {"group.id": "reads", "enable.auto.commit": False})
-    consumer.assign([TopicPartition("__quotahost_usage", 0, OFFSET_BEGINNING)])
-    rates: list[float] = []
-    while messages := consumer.consume(500, 1.0):
-        for message in messages:
-            usage = decode(message.key(), message.value() or b"")
-            rates += [each.rate for each in usage.clients if each.key.client_id == CLIENT]
-    consumer.close()
-    return rates[-1]
+    usages = [decode(key, value) for key, value in records(node, "__quotahost_usage")]
+    return [each.rate for usage in usages for each in usage.clients if each.key.client_id == CLIENT][-1]
 
 
 def test_a_client_has_the_same_rate_wherever_it_is_shown(node: KafkaNode) -> None:

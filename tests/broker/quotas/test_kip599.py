@@ -39,7 +39,7 @@ KIP_599: Final = {f"topic-{n}": 80 for n in range(7)}
 SETTINGS: Final = {
     "supplier": "client-quotas,controller-mutation",
     "plugin.controller-mutation.default": "50",
-    "plugin.controller-mutation.client-ids": "strict:5,ledger:0.5,asker:0.5,old:0.5,direct:0.5,both:0.5,both-old:0.5",
+    "plugin.controller-mutation.client-ids": "strict:5,ledger:0.5,asker:0.5,direct:0.5,both:0.5,both-old:0.5",
 }
 
 
@@ -126,27 +126,6 @@ def test_the_document_spares_validate_only_and_kafka_in_kraft_charges_it(cluster
     eventually(lambda: tokens(cluster) > 1)
     low, high = charged(cluster, "create", {"c": 5}, validate_only=True)
     assert low <= 5 <= high
-
-
-@pytest.mark.proves(
-    "kip-599.old-clients", "kip-599.versions", "kip-599.old-clients-message", "kip-599.old-clients-timeout"
-)
-def test_an_old_client_gets_its_topics_and_its_connection_is_muted(cluster: Cluster) -> None:
-    make_known(cluster, "old")
-    broker = cluster.brokers[0]
-    with RawClient(broker, "old") as muted, RawClient(broker, "old") as other:
-        before = now_ms()
-        round_trip = muted.mutate("create", {"old": 53}, strict=False)
-        assert round_trip.errors == {"old": (0, None)}
-        throttled = round_trip.throttle_ms
-        assert 6000 - round_trip.duration_ms - 2 <= throttled <= 6000, "3 tokens are owed, of 0.5 a second"
-        assert round_trip.duration_ms < throttled, "the response isn't held meanwhile"
-        muted.ping()
-        other.ping()
-        assert other.has_response(within=30)
-        assert not muted.has_response(within=0)
-        assert muted.has_response(within=30)
-        assert now_ms() - before >= throttled - 2
 
 
 @pytest.mark.proves("kip-599.two-quotas", "kip-599.throttle-time", "kip-599.throttle-time-of-topics")
