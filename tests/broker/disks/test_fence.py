@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
@@ -45,7 +45,7 @@ from tests.broker.support.node import (
     topic_name,
     wait_for_watch_topic,
 )
-from tests.broker.support.numbers import NumberedProducer, attempt, end_offset, values
+from tests.broker.support.numbers import NumberedProducer, attempt, begun, end_offset, values
 
 pytestmark = pytest.mark.broker
 
@@ -134,11 +134,7 @@ def test_kafkas_own_producer_loses_nothing_and_keeps_the_order(node: KafkaNode, 
 
 @pytest.mark.proves("faults.transactions")
 def test_a_transaction_that_meets_a_pause_commits_after_it(node: KafkaNode, topic: str) -> None:
-    producer = Producer(node.client_config("alice", "tx") | {"transactional.id": topic, "log_level": 4})
-    producer.init_transactions(60)
-    producer.begin_transaction()
-    producer.produce(topic, "before", partition=0)
-    producer.flush(60)
+    producer = begun(node.client_config("alice", "tx"), topic)
     set_factor(node, 0)
     producer.produce(topic, "meanwhile", partition=0)
     with ThreadPoolExecutor(1) as pool:
@@ -153,11 +149,7 @@ def test_a_transaction_that_meets_a_pause_commits_after_it(node: KafkaNode, topi
 
 @pytest.mark.proves("faults.transactions")
 def test_a_transaction_can_be_aborted_in_a_pause(node: KafkaNode, topic: str) -> None:
-    producer = Producer(node.client_config("alice", "tx") | {"transactional.id": topic, "log_level": 4})
-    producer.init_transactions(60)
-    producer.begin_transaction()
-    producer.produce(topic, "before", partition=0)
-    producer.flush(60)
+    producer = begun(node.client_config("alice", "tx"), topic)
     set_factor(node, 0)
     producer.abort_transaction(120)
     assert values(node, topic) == []

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka import Producer
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import fill_topic
@@ -23,7 +22,7 @@ from harness.system.waiting import eventually
 from quotahost.broker.disks.file_stores import read_disks
 from quotahost.records.topics import TIERING
 from tests.broker.support.node import ANYONE, OPEN, PAUSE, PLUGINS, callback_node, state, table_row, topic_name
-from tests.broker.support.numbers import attempt, end_offset, values
+from tests.broker.support.numbers import attempt, begun, end_offset, values
 
 pytestmark = pytest.mark.broker
 
@@ -117,11 +116,7 @@ def test_a_pause_whose_only_way_out_is_that_segments_are_offloaded_ends_by_itsel
 
 
 def test_transactions_end_and_share_groups_acknowledge_in_a_pause(node: KafkaNode, topic: str) -> None:
-    producer = Producer(node.client_config("alice", "test-tx") | {"transactional.id": topic, "log_level": 4})
-    producer.init_transactions(60)
-    producer.begin_transaction()
-    producer.produce(topic, "before", partition=0)
-    producer.flush(60)
+    producer = begun(node.client_config("alice", "test-tx"), topic)
     limit(node, 1)
     producer.commit_transaction(60)
     assert values(node, topic) == ["before"], "its marker was written"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -21,12 +20,12 @@ from tests.broker.support.numbers import end_offset
 from tests.broker.support.volumes import (
     MEGA,
     QUICK_DELETION,
-    SMALL_BURSTS,
     WINDOW,
     VolumeWatch,
     directory_of,
     mean,
     never_ran_out_of_space,
+    node_with_two_volumes,
     small_volume,
     topic_on_each,
     used,
@@ -53,14 +52,8 @@ SEGMENTS: Final = {"segment.bytes": str(1 << 20)}
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    """A broker with two log directories, each of which is a volume."""
-    properties = SMALL_BURSTS | FENCE | QUICK_DELETION
-    directory = tmp_path_factory.mktemp("node")
-    with ExitStack() as stack:
-        node = callback_node(directory, SETTINGS, properties=properties, log_dirs=2)
-        for volume in node.data_dirs:
-            stack.enter_context(small_volume(volume, VOLUME))
-        yield stack.enter_context(node)
+    with node_with_two_volumes(tmp_path_factory.mktemp("node"), SETTINGS, VOLUME) as node:
+        yield node
 
 
 def is_for(node: KafkaNode, topics: str) -> None:

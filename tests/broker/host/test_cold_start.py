@@ -50,7 +50,7 @@ def test_topics_and_records_of_the_first_moment_are_taken_as_by_a_stock_cluster(
     properties = callback_properties(settings) | FENCE
     cluster = Cluster(tmp_path, brokers=3, classpath=[JAR], properties=properties)
     with FirstRequests(cluster.client_config(client_id="first")) as first, cluster:
-        eventually(lambda: first.created > 10)
+        eventually(lambda: first.created > 5)
         assert first.refusals == []
         assert transitions(*cluster.brokers) == [0, 0, 0]
         eventually(lambda: [gauge(node, "Factor", "Unknown") for node in cluster.brokers] == [0, 0, 0])

@@ -9,21 +9,22 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import pytest
 
 from harness.java.jmx import Jmx
 from harness.kafka.node import KafkaNode
-from harness.plugin import STATES
+from harness.plugin import FENCE, STATES
 from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 from quotahost.model import Volume
 from quotahost.records import snapshot as snapshot_records
 from tests.broker.support.background import Background
+from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import records
 from tests.skips import COULD_NOT_RUN
 
@@ -51,6 +52,17 @@ def small_volume(folder: Path, size: int) -> Iterator[Path]:
         if not mounted:
             pytest.skip(NO_VOLUME)
         yield folder
+
+
+@contextmanager
+def node_with_two_volumes(directory: Path, settings: dict[str, str], size: int, **more: Any) -> Iterator[KafkaNode]:
+    """Runs a broker with a fence and two log directories, each of which is a volume of so many bytes."""
+    properties = SMALL_BURSTS | QUICK_DELETION | FENCE
+    with ExitStack() as stack:
+        node = callback_node(directory, settings, properties=properties, log_dirs=2, **more)
+        for volume in node.data_dirs:
+            stack.enter_context(small_volume(volume, size))
+        yield stack.enter_context(node)
 
 
 def used(directory: Path) -> int:
