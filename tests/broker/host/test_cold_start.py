@@ -59,6 +59,7 @@ def test_topics_and_records_of_the_first_moment_are_taken_as_by_a_stock_cluster(
             assert state(node) == OPEN
             assert "-> PAUSE" not in node.log_text()
             assert "The fence is closed" not in node.log_text()
+        first.stop()  # while somebody answers it
 
 
 def hammer(node: KafkaNode, topic: str) -> Producer:
