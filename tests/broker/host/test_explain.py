@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import stat
-import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -222,29 +221,12 @@ def test_a_user_with_a_slash_is_split_at_the_last_one_and_the_broker_is_found_by
     assert all(each in text for each in ("PRODUCE\n", "FETCH\n", "REQUEST\n", "CONTROLLER_MUTATION\n"))
 
 
-def test_a_process_that_is_no_broker_gives_an_error_with_a_remedy_and_runs_on() -> None:
-    with subprocess.Popen(["sleep", "60"]) as process:
-        code, text = explain("--pid", process.pid, "--client", "alice/app")
-        assert process.poll() is None
-        process.kill()
-    assert code == 2
-    assert f"process {process.pid} has no socket of quotahost's" in text
-    assert "-> give --pid PID" in text
-
-
 def test_the_socket_is_open_to_its_user_alone(node: KafkaNode) -> None:
     (broker,) = (each for each in running([]) if each.pid == node.pid)
     assert stat.S_IMODE(broker.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(broker.path.parent.stat().st_mode) == 0o700
     assert broker.node == str(NODE_ID)
     assert state_now(node).version
-
-
-def test_an_unknown_broker_id_gives_an_error_with_a_remedy() -> None:
-    code, text = explain("--broker-id", NODE_ID + 1, "--client", "alice/app")
-    assert code == 2
-    assert f"no broker {NODE_ID + 1} with quotahost was found" in text
-    assert "as the broker's user" in text
 
 
 def test_top_shows_who_uses_what_as_explain_does(node: KafkaNode) -> None:
