@@ -141,17 +141,16 @@ def limit_of(node: KafkaNode, principal: str, client_id: str) -> float:
     return float(table_row(node, principal, client_id)["limit"].replace("null", "nan"))
 
 
-def wait_for_rate(expected: object, *loads: Load, window: float = QUICK_WINDOW, since: float | None = None) -> None:
-    """Waits until the loads' mean bytes/s over the last three quota windows equals ``expected``, an ``approx``.
+def wait_for_rate(expected: object, *loads: Load, since: float | None = None) -> None:
+    """Waits until the loads' mean bytes/s over the last three windows of QUICK_QUOTAS equals ``expected`` (``approx``).
 
     The windows begin at ``since`` (monotonic) or now. Kafka lets a client use up a window's bytes at once, and a busy
     machine may stall; so the mean is a smooth one (``Meter.smooth_rate``), taken again and again until it fits.
 
-    By it an eager producer gets 97 to 101% of its quota. An eager consumer gets 92 to 96%, and with QUICK_QUOTAS only
-    65 to 90%: Kafka takes back the charge of a throttled fetch but not the wait, which is a second too long in each
-    window.
+    By it an eager producer gets 97 to 101% of its quota. An eager consumer gets 65 to 90%: Kafka takes back the charge
+    of a throttled fetch but not the wait, which is a second too long in each window.
     """
-    begin, span = since or time.monotonic(), 3 * window
+    begin, span = since or time.monotonic(), 3 * QUICK_WINDOW
 
     def rate_is_met() -> bool:
         now = time.monotonic()
@@ -159,7 +158,7 @@ def wait_for_rate(expected: object, *loads: Load, window: float = QUICK_WINDOW, 
         assert sum(load.meter.smooth_rate(now - span, now) for load in loads) == expected
         return True
 
-    eventually(rate_is_met, 120 + 4 * window, poll=0.2)
+    eventually(rate_is_met, poll=0.2)
 
 
 def set_factor(node: KafkaNode, factor: float) -> None:
@@ -179,7 +178,7 @@ def state(node: KafkaNode) -> float:
     return gauge(node, "QuotaTable", "State")
 
 
-def wait_for_state(cluster: Cluster, wanted: int, but: KafkaNode | None = None, timeout: float = 120) -> None:
+def wait_for_state(cluster: Cluster, wanted: int, but: KafkaNode | None = None) -> None:
     """Waits until every broker, except ``but``, is in the wanted state: OPEN, THROTTLE or PAUSE."""
     nodes = [node for node in cluster.brokers if node is not but]
-    eventually(lambda: all(state(node) == wanted for node in nodes), timeout, f"state {wanted} on all")
+    eventually(lambda: all(state(node) == wanted for node in nodes), what=f"state {wanted} on all")
