@@ -24,8 +24,9 @@ from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE
 from harness.system.waiting import eventually
-from tests.broker.support.node import FACTOR, FIXED, callback_node, gauge
+from tests.broker.support.node import FACTOR, FIXED, callback_node
 from tests.broker.support.numbers import records
+from tests.broker.support.seen import gauge
 from tests.clients.libraries import (
     AIOKAFKA,
     AWAITED,

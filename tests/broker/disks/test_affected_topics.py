@@ -15,20 +15,9 @@ from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import (
-    OPEN,
-    PAUSE,
-    PLUGINS,
-    THROTTLE,
-    callback_node,
-    gauge,
-    limit_of,
-    state,
-    table_row,
-    tell,
-    wait_for_rate,
-)
+from tests.broker.support.node import PLUGINS, callback_node, tell
 from tests.broker.support.numbers import attempt, end_offset
+from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, gauge, limit_of, state, table_row, wait_for_rate
 
 pytestmark = pytest.mark.broker
 

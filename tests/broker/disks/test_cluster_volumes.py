@@ -16,18 +16,10 @@ from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.background import Background
 from tests.broker.support.commands import explain_client
-from tests.broker.support.node import (
-    ANYONE,
-    OPEN,
-    PAUSE,
-    cluster_with_fence,
-    gauge,
-    restart_stopped,
-    transitions,
-    wait_for_state,
-)
+from tests.broker.support.node import cluster_with_fence, restart_stopped
 from tests.broker.support.numbers import appended, attempt, settled_ends
 from tests.broker.support.pipeline import TOPIC, FakePipeline
+from tests.broker.support.seen import ANYONE, OPEN, PAUSE, gauge, transitions, wait_for_state
 
 pytestmark = pytest.mark.broker
 

@@ -15,8 +15,9 @@ from harness.kafka.admin import alter_broker_config, alter_config, create_topic,
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import FIXED, callback_node, gauge, set_factor
+from tests.broker.support.node import FIXED, callback_node, set_factor
 from tests.broker.support.numbers import attempt
+from tests.broker.support.seen import gauge
 
 pytestmark = pytest.mark.broker
 

@@ -19,10 +19,11 @@ from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.kafka.admin import ensure_compacted
-from tests.broker.support.node import callback_properties, gauge
+from tests.broker.support.node import callback_properties
 from tests.broker.support.pipeline import SHARES, TOPIC, FakePipeline, FakeShares
 from tests.broker.support.prometheus import Server, empty, firing, health, prometheus, without_delay
 from tests.broker.support.quotas import set_cluster_quota
+from tests.broker.support.seen import gauge
 
 pytestmark = pytest.mark.broker
 

@@ -28,20 +28,19 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from quotahost.records import snapshot as snapshot_records
-from tests.broker.support.node import (
+from tests.broker.support.node import cluster_with_fence, restart_stopped
+from tests.broker.support.numbers import appended, attempt, end_offset, records, settled_ends
+from tests.broker.support.seen import (
     OPEN,
     PAUSE,
     THROTTLE,
     causes,
-    cluster_with_fence,
     gauge,
-    restart_stopped,
     silent_for,
     state,
     transitions,
     wait_for_state,
 )
-from tests.broker.support.numbers import appended, attempt, end_offset, records, settled_ends
 from tests.broker.support.volumes import SNAPSHOTS as TOPIC
 from tests.broker.support.volumes import DiskLimits, published
 

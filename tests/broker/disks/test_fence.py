@@ -32,20 +32,9 @@ from quotahost.cli.doctor.topics import check_cluster
 from quotahost.records.topics import TIERING
 from tests.broker.support.acls import acl, give
 from tests.broker.support.commands import connect_as, quotahost, top
-from tests.broker.support.node import (
-    ANYONE,
-    FIXED,
-    callback_node,
-    callback_properties,
-    gauge,
-    has_own_quota,
-    limit_of,
-    set_factor,
-    table_row,
-    topic_name,
-    wait_for_watch_topic,
-)
+from tests.broker.support.node import FIXED, callback_node, callback_properties, set_factor, topic_name
 from tests.broker.support.numbers import NumberedProducer, attempt, begun, end_offset, values
+from tests.broker.support.seen import ANYONE, gauge, has_own_quota, limit_of, table_row, wait_for_watch_topic
 
 pytestmark = pytest.mark.broker
 

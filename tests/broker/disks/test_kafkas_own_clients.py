@@ -21,8 +21,9 @@ from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 from quotahost.broker.disks.file_stores import read_disks
 from quotahost.records.topics import TIERING
-from tests.broker.support.node import ANYONE, OPEN, PAUSE, PLUGINS, callback_node, state, table_row, topic_name
+from tests.broker.support.node import PLUGINS, callback_node, topic_name
 from tests.broker.support.numbers import attempt, begun, end_offset, values
+from tests.broker.support.seen import ANYONE, OPEN, PAUSE, state, table_row
 
 pytestmark = pytest.mark.broker
 

@@ -22,20 +22,9 @@ from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.broker.disks.file_stores import read_disks
 from quotahost.model import Volume
-from tests.broker.support.node import (
-    ANYONE,
-    OPEN,
-    PAUSE,
-    THROTTLE,
-    callback_node,
-    gauge,
-    has_own_quota,
-    scrape,
-    state,
-    table_row,
-    topic_name,
-)
+from tests.broker.support.node import callback_node, topic_name
 from tests.broker.support.numbers import attempt
+from tests.broker.support.seen import ANYONE, OPEN, PAUSE, THROTTLE, gauge, has_own_quota, scrape, state, table_row
 from tests.broker.support.volumes import DiskLimits
 
 pytestmark = pytest.mark.broker

@@ -18,7 +18,7 @@ from harness.plugin import FENCE
 from harness.system.filesystem import own_file_system
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
-from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_node, gauge, state
+from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import end_offset
 from tests.broker.support.prometheus import (
     Server,
@@ -32,6 +32,7 @@ from tests.broker.support.prometheus import (
     series,
     without_delay,
 )
+from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, gauge, state
 from tests.broker.support.volumes import NO_VOLUME
 
 pytestmark = pytest.mark.broker

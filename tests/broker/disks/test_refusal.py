@@ -19,8 +19,9 @@ from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import FIXED, callback_node, gauge, set_factor, topic_name
+from tests.broker.support.node import FIXED, callback_node, set_factor, topic_name
 from tests.broker.support.numbers import end_offset
+from tests.broker.support.seen import gauge
 
 pytestmark = pytest.mark.broker
 

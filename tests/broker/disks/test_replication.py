@@ -16,8 +16,9 @@ from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR
 from harness.system.waiting import eventually
-from tests.broker.support.node import OPEN, PAUSE, THROTTLE, bytes_in, callback_properties, gauge, wait_for_state
+from tests.broker.support.node import callback_properties
 from tests.broker.support.numbers import end_offset
+from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, bytes_in, gauge, wait_for_state
 from tests.broker.support.volumes import (
     MEGA,
     QUICK_DELETION,

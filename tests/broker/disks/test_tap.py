@@ -14,7 +14,8 @@ from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE
 from harness.system.waiting import eventually
-from tests.broker.support.node import FACTOR, FIXED, callback_node, gauge, set_factor
+from tests.broker.support.node import FACTOR, FIXED, callback_node, set_factor
+from tests.broker.support.seen import gauge
 from tests.broker.support.volumes import SMALL_BURSTS
 
 pytestmark = pytest.mark.broker

@@ -15,8 +15,9 @@ from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_node, causes, gauge, state
+from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import end_offset
+from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, causes, gauge, state
 from tests.broker.support.volumes import (
     MEGA,
     QUICK_DELETION,

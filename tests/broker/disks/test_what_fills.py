@@ -15,7 +15,7 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.commands import Terminal, explain, explain_client, field
-from tests.broker.support.node import ANYONE, gauge, wait_for_watch_topic
+from tests.broker.support.seen import ANYONE, gauge, wait_for_watch_topic
 from tests.broker.support.volumes import MEGA, directory_of, node_with_two_volumes, topic_on_each, used
 
 pytestmark = pytest.mark.broker

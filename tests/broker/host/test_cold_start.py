@@ -16,8 +16,9 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR
 from harness.system.waiting import eventually
 from tests.broker.support.background import Background
-from tests.broker.support.node import OPEN, PAUSE, callback_node, callback_properties, gauge, state, transitions
+from tests.broker.support.node import callback_node, callback_properties
 from tests.broker.support.numbers import attempt, end_offset
+from tests.broker.support.seen import OPEN, PAUSE, gauge, state, transitions
 
 pytestmark = pytest.mark.broker
 

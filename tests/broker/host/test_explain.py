@@ -21,7 +21,8 @@ from harness.system.waiting import eventually
 from quotahost.cli.explain.broker_socket import running
 from tests.broker.support.commands import Terminal, explain, explain_client, field, quotahost, top
 from tests.broker.support.commands import last_line as last_line_of
-from tests.broker.support.node import ANYONE, callback_node, gauge, has_own_quota, table_row
+from tests.broker.support.node import callback_node
+from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 

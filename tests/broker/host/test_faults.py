@@ -16,7 +16,8 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import IN_CHILD, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.commands import explain_client
-from tests.broker.support.node import ANYONE, PLUGINS, callback_node, check_serves, gauge, has_own_quota, table_row
+from tests.broker.support.node import PLUGINS, callback_node, check_serves
+from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 

@@ -12,7 +12,8 @@ from harness.clients.raw import RawClient, record_batch
 from harness.kafka.admin import create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
-from tests.broker.support.node import PLUGINS, callback_node, gauge, limit_of, tell
+from tests.broker.support.node import PLUGINS, callback_node, tell
+from tests.broker.support.seen import gauge, limit_of
 
 pytestmark = pytest.mark.broker
 

@@ -19,8 +19,9 @@ from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.plugin import FENCE, ROOT
 from harness.system.waiting import eventually
-from tests.broker.support.node import FACTOR, FIXED, callback_node, gauge
+from tests.broker.support.node import FACTOR, FIXED, callback_node
 from tests.broker.support.numbers import attempt
+from tests.broker.support.seen import gauge
 
 pytestmark = pytest.mark.broker
 

@@ -20,18 +20,8 @@ from harness.kafka.quotas import enforced_quotas
 from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
 from quotahost.metrics import CATALOGUE, CLIENTS
-from tests.broker.support.node import (
-    ANYONE,
-    OPEN,
-    PAUSE,
-    callback_node,
-    callback_properties,
-    causes,
-    gauge,
-    has_own_quota,
-    state,
-    table_row,
-)
+from tests.broker.support.node import callback_node, callback_properties
+from tests.broker.support.seen import ANYONE, OPEN, PAUSE, causes, gauge, has_own_quota, state, table_row
 
 pytestmark = pytest.mark.broker
 

@@ -15,9 +15,10 @@ from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.records.usage import decode
 from tests.broker.support.commands import Terminal, explain_client, field, top
-from tests.broker.support.node import ANYONE, callback_node, scrape, wait_for_watch_topic
+from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import records
 from tests.broker.support.quotas import set_cluster_quota
+from tests.broker.support.seen import ANYONE, scrape, wait_for_watch_topic
 
 pytestmark = pytest.mark.broker
 

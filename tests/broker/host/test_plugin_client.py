@@ -18,8 +18,9 @@ from harness.system.certificates import PASSWORD, Identity, identity, truststore
 from harness.system.ports import free_port
 from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
-from tests.broker.support.node import OPEN, PAUSE, callback_node, callback_properties, gauge, state
+from tests.broker.support.node import callback_node, callback_properties
 from tests.broker.support.numbers import end_offset
+from tests.broker.support.seen import OPEN, PAUSE, gauge, state
 from tests.broker.support.volumes import SNAPSHOTS
 
 pytestmark = pytest.mark.broker

@@ -28,16 +28,8 @@ from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, PREFIX, ROOT
 from harness.system.waiting import eventually
-from tests.broker.support.node import (
-    OPEN,
-    PAUSE,
-    callback_properties,
-    cluster_with_fence,
-    gauge,
-    silent_for,
-    transitions,
-    wait_for_state,
-)
+from tests.broker.support.node import callback_properties, cluster_with_fence
+from tests.broker.support.seen import OPEN, PAUSE, gauge, silent_for, transitions, wait_for_state
 from tests.skips import COULD_NOT_RUN
 
 pytestmark = [pytest.mark.broker, pytest.mark.long]

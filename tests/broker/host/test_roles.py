@@ -13,18 +13,8 @@ from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, IN_CHILD, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import (
-    ANYONE,
-    PLUGINS,
-    callback_node,
-    causes,
-    check_serves,
-    gauge,
-    has_own_quota,
-    limit_of,
-    table_row,
-    tell,
-)
+from tests.broker.support.node import PLUGINS, callback_node, check_serves, tell
+from tests.broker.support.seen import ANYONE, causes, gauge, has_own_quota, limit_of, table_row
 from tests.fakes.packages import distribute
 
 pytestmark = pytest.mark.broker

@@ -43,8 +43,8 @@ from quotahost.records import topics
 from quotahost.records.topics import Party
 from tests.broker.support.acls import acl, give
 from tests.broker.support.commands import connect_as, quotahost, top
-from tests.broker.support.node import gauge
 from tests.broker.support.numbers import attempt
+from tests.broker.support.seen import gauge
 
 pytestmark = pytest.mark.broker
 

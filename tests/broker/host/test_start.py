@@ -15,7 +15,8 @@ import pytest
 
 from harness.kafka.node import StartFailed
 from harness.plugin import IN_CHILD
-from tests.broker.support.node import PLUGINS, callback_node, gauge
+from tests.broker.support.node import PLUGINS, callback_node
+from tests.broker.support.seen import gauge
 from tests.fakes.packages import plant
 
 pytestmark = pytest.mark.broker

@@ -15,7 +15,8 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
-from tests.broker.support.node import OPEN, PAUSE, PLUGINS, callback_node, gauge, scrape, state
+from tests.broker.support.node import PLUGINS, callback_node
+from tests.broker.support.seen import OPEN, PAUSE, gauge, scrape, state
 from tests.fakes.packages import distribute
 
 pytestmark = pytest.mark.broker

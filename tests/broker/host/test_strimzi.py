@@ -17,7 +17,7 @@ from harness.kafka.node import KafkaNode
 from harness.kafka.settings import CLIENTS
 from harness.plugin import CALLBACK, JAR, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import OPEN, PAUSE, gauge, has_own_quota, table_row, wait_for_rate
+from tests.broker.support.seen import OPEN, PAUSE, gauge, has_own_quota, table_row, wait_for_rate
 
 pytestmark = pytest.mark.broker
 

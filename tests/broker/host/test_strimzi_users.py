@@ -25,8 +25,8 @@ from harness.system.certificates import PASSWORD, Identity, identity, key_as_pem
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from tests.broker.support.acls import acl, give
-from tests.broker.support.node import OPEN, PAUSE, gauge, state, table_row
 from tests.broker.support.numbers import attempt
+from tests.broker.support.seen import OPEN, PAUSE, gauge, state, table_row
 
 pytestmark = [pytest.mark.broker, pytest.mark.long]
 

@@ -26,7 +26,8 @@ from harness.kafka.admin import DEFAULT, ToolFailed, create_topic, kafka_configs
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import EnforcedQuota, enforced_quotas
 from harness.system.waiting import eventually
-from tests.broker.support.node import callback_node, has_own_quota, table_row
+from tests.broker.support.node import callback_node
+from tests.broker.support.seen import has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 

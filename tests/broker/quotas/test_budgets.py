@@ -20,9 +20,10 @@ from quotahost.kafka.commands import CompactedTopic
 from quotahost.model.budgets import Budget
 from quotahost.records.budgets import encode, key_of
 from tests.broker.support.commands import connect_as, explain_client, quotahost
-from tests.broker.support.node import OPEN, callback_node, cluster_with_fence, gauge, state, wait_for_rate
+from tests.broker.support.node import callback_node, cluster_with_fence
 from tests.broker.support.numbers import attempt, end_offset
 from tests.broker.support.quotas import QUOTAS
+from tests.broker.support.seen import OPEN, gauge, state, wait_for_rate
 
 pytestmark = pytest.mark.broker
 

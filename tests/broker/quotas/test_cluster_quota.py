@@ -25,10 +25,11 @@ from harness.system.waiting import eventually
 from quotahost.kafka.admin import ensure_compacted
 from quotahost.records import look as look_records
 from tests.broker.support.commands import Terminal, top
-from tests.broker.support.node import ANYONE, callback_properties, gauge, limit_of, wait_for_rate
+from tests.broker.support.node import callback_properties
 from tests.broker.support.numbers import end_offset, records
 from tests.broker.support.pipeline import SHARES, USAGE, FakeShares
 from tests.broker.support.quotas import set_cluster_quota
+from tests.broker.support.seen import ANYONE, gauge, limit_of, wait_for_rate
 
 pytestmark = pytest.mark.broker
 

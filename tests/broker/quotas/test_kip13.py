@@ -28,8 +28,9 @@ from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from quotahost.throttling import SampledRate
 from tests.broker.support.commands import explain, field
-from tests.broker.support.node import ANYONE, callback_node, has_own_quota, table_row
+from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import end_offset
+from tests.broker.support.seen import ANYONE, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 

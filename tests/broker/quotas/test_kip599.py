@@ -27,7 +27,8 @@ from harness.plugin import JAR
 from harness.system.waiting import eventually
 from quotahost.throttling import SampledRate, TokenBucket
 from tests.broker.support.commands import explain_client, field, last_line
-from tests.broker.support.node import ANYONE, callback_properties, has_own_quota, table_row
+from tests.broker.support.node import callback_properties
+from tests.broker.support.seen import ANYONE, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 

@@ -14,7 +14,8 @@ from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import ANYONE, callback_node, gauge, table_row
+from tests.broker.support.node import callback_node
+from tests.broker.support.seen import ANYONE, gauge, table_row
 
 pytestmark = pytest.mark.broker
 

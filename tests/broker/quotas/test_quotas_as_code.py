@@ -28,8 +28,9 @@ from quotahost.cli.quotas.plan import Entity
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.model import DEFAULT as CLIENT_DEFAULT
 from tests.broker.support.commands import connect_as, quotahost
-from tests.broker.support.node import ANYONE, callback_node, gauge, limit_of, table_row
+from tests.broker.support.node import callback_node
 from tests.broker.support.quotas import QUOTAS as TOPIC
+from tests.broker.support.seen import ANYONE, gauge, limit_of, table_row
 
 pytestmark = pytest.mark.broker
 

@@ -16,7 +16,8 @@ from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import ANYONE, callback_node, gauge, has_own_quota, table_row, wait_for_rate
+from tests.broker.support.node import callback_node
+from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row, wait_for_rate
 
 pytestmark = pytest.mark.broker
 

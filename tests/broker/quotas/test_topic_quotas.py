@@ -27,8 +27,9 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from quotahost.records import topics as records
-from tests.broker.support.node import bytes_in, callback_node, gauge, topic_name
+from tests.broker.support.node import callback_node, topic_name
 from tests.broker.support.numbers import attempt, end_offset
+from tests.broker.support.seen import bytes_in, gauge
 
 pytestmark = pytest.mark.broker
 
