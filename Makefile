@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 JAR := dist/quotahost.jar
 JAVA_SOURCES := $(shell find java-shim/src/main java-shim/pom.xml -type f) plugin/quotahost/broker/host/probe.py plugin/quotahost/broker/host/protocol.py plugin/quotahost/cli/doctor/installation.py
 CONNECTOR := plugin/quotahost/pipeline/spark/jars/.done
-WORKERS ?= 4
+WORKERS ?= 5
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
@@ -59,8 +59,8 @@ test-java: $(VENV)/.done
 	@$(BIN)/python tools/jar_resources.py
 	@mvn -B -ntp -f java-shim/pom.xml test
 
-# Brokers' tests compute a third to half of their time, so four workers fill two cores. The order is kept, as the longest
-# files come first; which tests share a worker is said in tests/conftest.py.
+# Brokers' tests compute a third of their time, so five workers fill two cores. The order is kept, as the longest files
+# come first; which tests share a worker is said in tests/conftest.py.
 test-python: $(JAR) $(CONNECTOR)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder tests/pipeline tests examples
 

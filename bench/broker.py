@@ -18,8 +18,8 @@ from typing import Final
 
 from bench import jvm
 from bench.markdown import table
-from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
+from harness.clients.raw import introduce_clients
 from harness.kafka.admin import create_topic
 from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode

@@ -20,8 +20,7 @@ from typing import Any, Final
 from confluent_kafka import Producer
 
 from bench.markdown import machine_line, table
-from harness.clients.many_clients import introduce_clients
-from harness.clients.raw import PRODUCE, RawClient, produce_body, record_batch
+from harness.clients.raw import PRODUCE, RawClient, introduce_clients, produce_body, record_batch
 from harness.java.jdk import program
 from harness.kafka.admin import DEFAULT, create_topic, set_quota
 from harness.kafka.node import KafkaNode

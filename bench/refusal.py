@@ -27,6 +27,7 @@ from harness.kafka.admin import create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.kafka.settings import INTERNAL
 from harness.plugin import FENCE, JAR, plugin_properties
+from harness.system.process import cpu_seconds
 
 RATE: Final = 5_000_000  # bytes/s that the quotas allow
 FIRST: Final = 5.0  # seconds in which the JVM warms up, client quotas apply, and topic quotas let a burst pass
@@ -102,10 +103,10 @@ def cost(node: KafkaNode, connections: int, reconnects: bool) -> Cost:
         time.sleep(WARM_UP)
         other.delays.clear()  # its first records waited for the connection, and 1 % of the others are few
         began = time.monotonic()
-        cpu, (count, received), appended = node.cpu_seconds(), _requests(node), _appended(node)
+        cpu, (count, received), appended = cpu_seconds(node.pid), _requests(node), _appended(node)
         time.sleep(MEASURED)
         seconds = time.monotonic() - began
-        cpu, (count_after, received_after) = node.cpu_seconds() - cpu, _requests(node)
+        cpu, (count_after, received_after) = cpu_seconds(node.pid) - cpu, _requests(node)
         appended = _appended(node) - appended
         p99 = other.p99()
     requests, received = count_after - count, received_after - received

@@ -22,9 +22,8 @@ from confluent_kafka import Producer
 
 from bench.markdown import machine_line, table
 from harness.clients.consumer import ConsumerLoad
-from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
-from harness.clients.raw import RawClient, record_batch
+from harness.clients.raw import RawClient, introduce_clients, record_batch
 from harness.kafka.admin import DEFAULT, alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.plugin import CALLBACK, FENCE, JAR, PREFIX, plugin_properties, prefixed
@@ -123,7 +122,7 @@ def loads(node: KafkaNode) -> list[AbstractContextManager[object]]:
     create_topic(node, "t")
     return [
         ProducerLoad(node.client_config(client_id="stays"), "t", record_size=1_000, rate=RATE),
-        ConsumerLoad(node.client_config(client_id="reads"), "t", rewind=False),
+        ConsumerLoad(node.client_config(client_id="reads") | {"enable.partition.eof": False}, "t"),
         every(1.0, partial(visit, node)),
         every(CHANGE_S, partial(change, node)),
     ]

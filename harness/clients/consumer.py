@@ -16,28 +16,27 @@ from harness.clients.load import Load
 class ConsumerLoad(Load):
     """Consumes all partitions of a topic from the beginning, and starts again at each partition's end.
 
-    So a topic of 50 MB feeds it for ever. It belongs to no consumer group. It fetches only 1 MB ahead, so that
-    its rate follows a change of quota at once. A fetch may end in the middle of a batch; Kafka charges for that part
-    although the client has to fetch the batch again. ``fill_topic`` makes batches so small that this stays below 2%.
+    So a topic of 50 MB feeds it for ever, unless ``enable.partition.eof`` is given as False. It belongs to no consumer
+    group. It fetches only 1 MB ahead, so that its rate follows a change of quota at once. A fetch may end in the middle
+    of a batch; Kafka charges for that part although the client has to fetch the batch again. ``fill_topic`` makes
+    batches so small that this stays below 2%.
     """
 
-    def __init__(self, config: Mapping[str, Any], topic: str, rewind: bool = True) -> None:
+    def __init__(self, config: Mapping[str, Any], topic: str) -> None:
         """Prepares the load; it fetches nothing before ``start()``.
 
         Args:
             config: librdkafka's properties, as from ``node.client_config()``; they replace the load's own.
             topic: an existing topic.
-            rewind: False to wait for new records at a partition's end instead.
         """
         super().__init__(topic)
         self._config: Final = config
-        self._rewind: Final = rewind
 
     def _connect(self) -> Callable[[], None]:
         own = {
             "group.id": "harness",
             "enable.auto.commit": False,
-            "enable.partition.eof": self._rewind,
+            "enable.partition.eof": True,
             "fetch.message.max.bytes": 512 * 1024,
             "fetch.wait.max.ms": 100,
             "fetch.queue.backoff.ms": 10,

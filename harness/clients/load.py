@@ -1,14 +1,14 @@
 """The base of loads: a client that runs on a thread of its own until it is stopped, and its measured rate.
 
 ``ProducerLoad`` and ``ConsumerLoad`` derive from it. A load counts bytes in a ``Meter`` and keeps the throttle times
-that brokers report; ``settled_rate`` turns the count into the rate that a quota should allow.
+that brokers report.
 """
 
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 from confluent_kafka import ThrottleEvent
 
@@ -21,21 +21,12 @@ QUICK_QUOTAS: Final = {"quota.window.num": "3", "controller.quota.window.num": "
 QUICK_WINDOW: Final = 3.0
 
 
-class Throttled(NamedTuple):
-    """One report of throttling: its moment (monotonic seconds), the broker's id, and the throttle time in seconds."""
-
-    moment: float
-    broker: int
-    seconds: float
-
-
 class Load(ABC):
     """A producer or a consumer. A ``with`` block starts it and stops it at its end.
 
     Attributes:
         topic: the topic that it writes or reads; a producer of several has the one of its newest record here.
         meter: counts the bytes that the broker acknowledged, or that were consumed.
-        throttles: the throttle times that brokers reported, in order; 0 s when a broker stops throttling.
         errors: librdkafka's messages about deliveries or fetches that failed.
     """
 
@@ -43,7 +34,7 @@ class Load(ABC):
         """Prepares the load; ``start()`` connects it."""
         self.topic = topic
         self.meter = Meter()
-        self.throttles: list[Throttled] = []
+        self._throttles: list[tuple[float, float]] = []  # when brokers reported it (monotonic s), and how many seconds
         self.errors: list[str] = []
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
@@ -67,7 +58,7 @@ class Load(ABC):
 
     def max_throttle(self, since: float = 0.0) -> float:
         """The longest throttle time in seconds that a broker reported since that monotonic moment."""
-        return max((each.seconds for each in list(self.throttles) if each.moment >= since), default=0.0)
+        return max((seconds for moment, seconds in list(self._throttles) if moment >= since), default=0.0)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -86,25 +77,4 @@ class Load(ABC):
             self._failure = error
 
     def _on_throttle(self, event: ThrottleEvent) -> None:
-        self.throttles.append(Throttled(time.monotonic(), event.broker_id, event.throttle_time))
-
-
-def settled_rate(load: Load, window: float = KAFKA_WINDOW, windows: int = 4, since: float | None = None) -> float:
-    """Waits for some quota windows, and returns the mean bytes/s over all of them but the first.
-
-    Kafka lets a client use up a whole window's bytes at once, and then almost nothing until the window has passed.
-    Therefore this is the smooth mean (``Meter.smooth_rate``). By it an eager producer gets 97 to 101% of its quota,
-    also with QUICK_QUOTAS. An eager consumer gets 92 to 96%, and with QUICK_QUOTAS only 65 to 90%: Kafka takes back
-    the charge of a throttled fetch but not the wait, which is a second too long in each window.
-
-    Args:
-        load: a running load.
-        window: the broker's quota window in seconds.
-        windows: the number of windows to measure over, three or more.
-        since: the monotonic moment of the last change of the quota; None means the load's start.
-            After a quota was lowered to 1/n, Kafka first mutes the client for up to n windows.
-    """
-    start = (load.meter.started if since is None else since) + window
-    end = start + window * windows
-    time.sleep(max(0.0, end - time.monotonic()))
-    return load.meter.smooth_rate(start, end)
+        self._throttles.append((time.monotonic(), event.throttle_time))

@@ -82,17 +82,17 @@ class ProducerLoad(Load):
             self.errors.append(error.str())
 
 
-def fill_topic(config: Mapping[str, Any], topic: str, size: int, record_size: int = 1000) -> None:
-    """Produces size bytes of values in batches of 16 KiB, and waits until they are delivered.
+def fill_topic(config: Mapping[str, Any], topic: str, size: int) -> None:
+    """Produces size bytes, in values of 1,000 and batches of 16 KiB, and waits until they are delivered.
 
     Raises:
         TimeoutError: not all records were delivered within 120 s.
     """
     client = Producer({"batch.size": 16 * 1024, "log_level": 4, **config})
-    for _ in range(size // record_size):
+    for _ in range(size // 1000):
         while True:
             try:
-                client.produce(topic, bytes(record_size))
+                client.produce(topic, bytes(1000))
                 break
             except BufferError:
                 client.poll(0.05)

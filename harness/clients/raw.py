@@ -7,11 +7,12 @@ asks in a strict version gets an error for each topic that is refused; for an ol
 then mutes the connection.
 """
 
+import itertools
 import select
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
@@ -37,6 +38,7 @@ QUOTA_EXCEEDED: Final = 89  # Errors.THROTTLING_QUOTA_EXCEEDED
 _FETCH, _API_VERSIONS = (1, 4), (18, 0)
 _SASL_HANDSHAKE, _SASL_AUTHENTICATE = (17, 1), (36, 0)
 _ACKS, _TIMEOUT_MS, _WAIT_MS = -1, 10_000, 0
+_BATCH: Final = 500  # clients that are introduced before their responses are read
 #: By kind: the last version that knows no strict quotas, and the first that does.
 _MUTATIONS: Final = {"create": (4, 6), "grow": (1, 3), "delete": (3, 5)}
 _ANSWERS: Final[dict[int, Any]] = {
@@ -207,6 +209,32 @@ class RawClient:
                 raise ConnectionError("the broker closed the connection")
             data += part
         return data
+
+
+def introduce_clients(
+    node: KafkaNode, client_ids: Iterable[str | None], api: tuple[int, int] = _API_VERSIONS, body: bytes = b""
+) -> int:
+    """Makes clients known by one request of each, all over one connection, as ANONYMOUS.
+
+    Args:
+        node: a running broker.
+        client_ids: any text, also the empty one, which librdkafka cannot send; None sends no client-id at all.
+        api: the key and version of the request. ApiVersions v0 has no body, and Kafka charges it to the REQUEST quota.
+        body: of each request.
+
+    Returns:
+        How many requests the broker answered.
+    """
+    answered, names = 0, iter(client_ids)
+    with RawClient(node, None) as client:
+        while batch := list(itertools.islice(names, _BATCH)):
+            for client_id in batch:
+                client.rename(client_id)
+                client._send(api, body)
+            for _ in batch:
+                client._receive(60)
+            answered += len(batch)
+    return answered
 
 
 def produce_body(topic: str, batch: bytes) -> bytes:

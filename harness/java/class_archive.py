@@ -6,11 +6,10 @@ the first start for a Kafka version and a JVM makes it.
 
 import hashlib
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.java.jars import BUILD, broker_jars
+from harness.java.jars import BUILD, broker_jars, made_once
 from harness.java.jdk import program
 
 
@@ -26,11 +25,9 @@ def kafka_archive(version: str, run_once: Callable[[Path, str], None]) -> Path:
     key = repr([(str(path), path.stat().st_mtime_ns) for path in made_of])
     name = f"kafka-{version}-{hashlib.sha256(key.encode()).hexdigest()[:8]}.jsa"
     archive = BUILD / "harness" / "cds" / name
-    if not archive.exists():
+
+    def make(fresh: Path) -> None:
         print(f"archiving the classes of Kafka {version} into {archive} ...", file=sys.stderr, flush=True)
-        archive.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".archiving-") as scratch:
-            fresh = Path(scratch, "fresh.jsa")
-            run_once(Path(scratch), f"-XX:ArchiveClassesAtExit={fresh}")
-            fresh.replace(archive)
-    return archive
+        run_once(fresh.parent / "node", f"-XX:ArchiveClassesAtExit={fresh}")
+
+    return made_once(archive, make)

@@ -1,13 +1,14 @@
 """Gets Kafka brokers and other Java artefacts by Maven, once, into ``build/``.
 
-The harness runs real brokers of several versions. A directory of jars is renamed into place when it is complete, so
-that test processes that run at the same time never see half of it.
+The harness runs real brokers of several versions. ``made_once`` keeps what takes long to make, for all test processes.
 """
 
+import fcntl
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
@@ -66,18 +67,16 @@ def maven_jar(coordinates: str) -> Path:
 def _resolve(target: Path, what: str, pom: str, kafka_version: str = "") -> Path:
     """Fills target/libs, unless it was filled from the same pom before."""
     kept = target / "pom.xml"
-    if kept.is_file() and kept.read_text() == pom:
-        return target / "libs"
-    shutil.rmtree(target, ignore_errors=True)  # it was filled from another pom
-    print(f"resolving {what} with Maven into {target} ...", file=sys.stderr, flush=True)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".resolving-") as scratch:
-        fresh = Path(scratch, "fresh")
+    if kept.is_file() and kept.read_text() != pom:
+        shutil.rmtree(target, ignore_errors=True)
+
+    def fill(fresh: Path) -> None:
+        print(f"resolving {what} with Maven into {target} ...", file=sys.stderr, flush=True)
         (fresh / "libs").mkdir(parents=True)
         (fresh / "pom.xml").write_text(pom)
         _copy_dependencies(fresh, what, kafka_version)
-        put_in_place(fresh, target)
-    return target / "libs"
+
+    return made_once(target, fill) / "libs"
 
 
 def _copy_dependencies(directory: Path, what: str, kafka_version: str) -> None:
@@ -94,10 +93,15 @@ def _copy_dependencies(directory: Path, what: str, kafka_version: str) -> None:
         raise ResolveFailed(f"mvn could not resolve {what} (exit code {done.returncode}):\n{tail}")
 
 
-def put_in_place(fresh: Path, target: Path) -> None:
-    """Renames the complete directory into place; keeps the one that another process put there first."""
-    try:
-        fresh.rename(target)
-    except OSError:  # another process was quicker
-        if not target.is_dir():
-            raise
+def made_once(target: Path, make: Callable[[Path], None]) -> Path:
+    """The file or directory, which the first process that needs it has made at the place given; others wait for it."""
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with (target.parent / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not target.exists():
+                with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as scratch:
+                    fresh = Path(scratch, "fresh")
+                    make(fresh)
+                    fresh.rename(target)  # only when it is complete
+    return target

@@ -7,12 +7,12 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from harness.java.jars import BUILD, DEFAULT_VERSION, broker_jars, put_in_place
+from harness.java.jars import BUILD, DEFAULT_VERSION, broker_jars, made_once
 
 _SOURCES: Final = Path(__file__).with_name("src")
 
@@ -55,20 +55,14 @@ def harness_classes(version: str = DEFAULT_VERSION) -> Path:
     digest = hashlib.sha256(version.encode())
     for source in sources:
         digest.update(source.read_bytes())
-    target = BUILD / "harness" / "classes" / digest.hexdigest()[:16]
-    if not target.is_dir():
-        _compile(sources, version, target)
-    return target
+    compiled = partial(_compile, sources, version)
+    return made_once(BUILD / "harness" / "classes" / digest.hexdigest()[:16], compiled)
 
 
 def _compile(sources: list[Path], version: str, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".compiling-") as scratch:
-        fresh = Path(scratch, "classes")
-        command = [*tool("javac"), "--release", "17", "-Xlint:all,-classfile,-processing"]
-        command += ["-encoding", "UTF-8", "-cp", class_path([broker_jars(version)])]
-        command += ["-d", str(fresh), *map(str, sources)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise JavaError(f"harness/java does not compile:\n{done.stdout}{done.stderr}")
-        put_in_place(fresh, target)
+    command = [*tool("javac"), "--release", "17", "-Xlint:all,-classfile,-processing"]
+    command += ["-encoding", "UTF-8", "-cp", class_path([broker_jars(version)])]
+    command += ["-d", str(target), *map(str, sources)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise JavaError(f"harness/java does not compile:\n{done.stdout}{done.stderr}")

@@ -4,10 +4,9 @@ The test of the factor source ``prometheus`` runs a real Prometheus server this 
 """
 
 import subprocess
-import tempfile
 from pathlib import Path
 
-from harness.java.jars import BUILD, put_in_place
+from harness.java.jars import BUILD, made_once
 
 
 class PackageMissing(Exception):
@@ -20,15 +19,13 @@ def debian_package(name: str) -> Path:
     Raises:
         PackageMissing: this machine has no apt-get or dpkg, or the download failed.
     """
-    target = BUILD / name
-    if not target.is_dir():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetching-") as scratch:
-            _download(name, Path(scratch))
-            package = next(Path(scratch).glob("*.deb"))
-            _run(["dpkg", "-x", package.name, "files"], Path(scratch))
-            put_in_place(Path(scratch, "files"), target)
-    return target
+
+    def make(fresh: Path) -> None:
+        _download(name, fresh.parent)
+        package = next(fresh.parent.glob("*.deb"))
+        _run(["dpkg", "-x", package.name, fresh.name], fresh.parent)
+
+    return made_once(BUILD / name, make)
 
 
 def _download(name: str, directory: Path) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from harness.java.jars import BUILD, put_in_place
+from harness.java.jars import BUILD
 
 _SOURCES: Final = ("/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list")
 KNOWN: Final = frozenset(["ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "FROM", "RUN", "USER", "WORKDIR"])
@@ -48,7 +48,7 @@ def debian_root(suite: str) -> Path:
     )
     if done.returncode != 0:
         raise NoRoots(f"debootstrap failed: {(done.stdout + done.stderr)[-500:]}")
-    put_in_place(fresh, target)
+    fresh.rename(target)
     return target
 
 

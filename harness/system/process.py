@@ -1,7 +1,8 @@
 """A process that logs to a file: starts it, waits for its log lines, and ends it.
 
 Kafka nodes, the pipeline and a Prometheus server derive from ``LoggedProcess``. ``harness.system.guard`` makes sure
-that none of them outlives the test run.
+that none of them outlives the test run. A position in the log separates what was logged before an action from what was
+logged after it.
 """
 
 import os
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 from harness.system.guard import kill_group, start_guarded
-from harness.system.logfile import LogFile
 from harness.system.waiting import eventually
 
 _TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
@@ -28,6 +28,29 @@ def cpu_seconds(pid: int) -> float:
     """
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
+
+
+class LogFile:
+    """A growing text file. Positions are in bytes, as ``end()`` returns them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path: Final = path
+
+    def end(self) -> int:
+        """The position where the next line will be written."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def text(self, start: int = 0) -> str:
+        """The text that was written after the position ``start``."""
+        if not self.path.exists():
+            return ""
+        with self.path.open("rb") as file:
+            file.seek(start)
+            return file.read().decode(errors="replace")
+
+    def tail(self, start: int = 0, lines: int = 40) -> str:
+        """The last lines of the text that was written after the position ``start``."""
+        return "\n".join(self.text(start).splitlines()[-lines:])
 
 
 class LoggedProcess:
@@ -99,10 +122,6 @@ class LoggedProcess:
     def pid(self) -> int:
         """The process id."""
         return self._started().pid
-
-    def cpu_seconds(self) -> float:
-        """The CPU time that the process has used so far, in seconds."""
-        return cpu_seconds(self.pid)
 
     def rss(self) -> int:
         """The resident memory in bytes, as /proc shows it."""

@@ -11,7 +11,7 @@ import itertools
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,16 +19,14 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from rich.console import Console
-from rich.live import Live
-from rich.table import Table
 
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, PREFIX
+from harness.plugin import FENCE
 from harness.system.waiting import eventually
-from tests.broker.support.node import callback_node, gauge
+from tests.broker.support.node import FACTOR, FIXED, callback_node
 from tests.broker.support.numbers import records
+from tests.broker.support.seen import gauge
 from tests.clients.libraries import (
     AIOKAFKA,
     AWAITED,
@@ -48,14 +46,6 @@ from tests.clients.libraries import (
 )
 from tests.skips import COULD_NOT_RUN
 
-FACTOR: Final = PREFIX + "plugin.fixed.factor"
-_SETTINGS: Final = {
-    "factor.source": "fixed",
-    "plugin.fixed.factor": "1",
-    "factor.interval": "100ms",
-    "fence.authorizer": "none",
-    "static.produce": "50M",
-}
 #: An awaited send, or a small batch, is acknowledged within milliseconds; the rest is the machine.
 _WARM: Final = 200
 
@@ -152,11 +142,11 @@ class Outcome:
 
 
 @contextmanager
-def broker(directory: Path, users: Sequence[str], settings: dict[str, str] | None = None) -> Iterator[KafkaNode]:
+def broker(directory: Path, users: Sequence[str]) -> Iterator[KafkaNode]:
     """A broker whose factor tests set by hand; each user's password is its name, and each has a topic."""
     properties = FENCE | {"quota.window.num": "2"}
     logins = {user: user for user in users}
-    with callback_node(directory, _SETTINGS | (settings or {}), users=logins, properties=properties) as node:
+    with callback_node(directory, FIXED | {"static.produce": "50M"}, users=logins, properties=properties) as node:
         for user in users:
             create_topic(node, user)
         yield node
@@ -192,21 +182,16 @@ def through_a_pause(directory: Path, rides: Sequence[Ride], seconds: float) -> d
             ride: stack.enter_context(Running.start(node, ride.library, ride.topic, settings=ride.settings))
             for ride in rides
         }
-        with _progress(running) as say:
-            say("all send")
-            for driver in running.values():
-                eventually(lambda d=driver: len(d.acked) >= _WARM, 240, f"{driver.name} sends")
-            set_factor(node, 0)
-            paused = _logged(node, "closed")
-            say(f"a PAUSE of {seconds:g} s")
-            time.sleep(max(0, paused / 1000 + seconds - time.time()))  # the time is what is measured
-            set_factor(node, 1)
-            released = _logged(node, "open")
-            say("the fence is open again")
-            eventually(lambda: all(driver.acked_after(released) for driver in running.values()), 240)
-            say("waiting for the last records")
-            for driver in running.values():
-                driver.finish()
+        for driver in running.values():
+            eventually(lambda d=driver: len(d.acked) >= _WARM, 240, f"{driver.name} sends")
+        set_factor(node, 0)
+        paused = _logged(node, "closed")
+        time.sleep(max(0, paused / 1000 + seconds - time.time()))  # the time is what is measured
+        set_factor(node, 1)
+        released = _logged(node, "open")
+        eventually(lambda: all(driver.acked_after(released) for driver in running.values()), 240)
+        for driver in running.values():
+            driver.finish()
         return {ride: _outcome(node, ride, driver, paused, released) for ride, driver in running.items()}
 
 
@@ -231,22 +216,3 @@ def _outcome(node: KafkaNode, ride: Ride, driver: Running, paused: float, releas
         longest_send=driver.done["longest_send_ms"] / 1000,
         error=errors.most_common(1)[0][0] if errors else "",
     )
-
-
-@contextmanager
-def _progress(running: dict[Ride, Running]) -> Iterator[Callable[[str], None]]:
-    """Shows on a terminal, while it goes on, how many records of each ride were acknowledged and given up."""
-    caption = ""
-
-    def say(text: str) -> None:
-        nonlocal caption
-        caption = text
-
-    def table() -> Table:
-        shown = Table("ride", "acknowledged", "given up", title=caption, box=None)
-        for driver in running.values():
-            shown.add_row(driver.name, str(len(driver.acked)), str(len(driver.failed)))
-        return shown
-
-    with Live(get_renderable=table, console=Console(stderr=True), refresh_per_second=2, transient=True):
-        yield say

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from harness.system.waiting import eventually
-from tests.broker.support.node import gauge
+from tests.broker.support.seen import gauge
 from tests.clients.libraries import AIOKAFKA, KAFKA_GO, LIBRARIES, SARAMA, Running, now_ms
 from tests.clients.rides import RIDES, broker, runnable, set_factor, through_a_pause
 from tests.clients.table import Told, keep

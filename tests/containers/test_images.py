@@ -25,7 +25,7 @@ from harness.kafka.properties import write_properties
 from harness.plugin import FENCE, ROOT, plugin_properties
 from harness.system.image import Builder, Image, NoRoots, copy_root, debian_root
 from harness.system.waiting import eventually
-from tests.broker.support.node import wait_for_rate
+from tests.broker.support.seen import wait_for_rate
 from tests.skips import COULD_NOT_RUN
 
 pytestmark = [pytest.mark.broker, pytest.mark.long]

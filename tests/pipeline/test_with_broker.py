@@ -14,9 +14,10 @@ from harness.system.waiting import eventually
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.model.budgets import Budget
 from quotahost.records.budgets import encode, key_of
-from tests.broker.support.node import OPEN, PAUSE, callback_node, gauge, state
+from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import attempt
 from tests.broker.support.quotas import QUOTAS
+from tests.broker.support.seen import OPEN, PAUSE, gauge, state
 from tests.pipeline.support.topics import newest
 from tests.pipeline.test_job import PATIENCE, Running
 

@@ -1,10 +1,13 @@
 package harness;
 
 import com.fasterxml.jackson.core.json.JsonWriteFeature;
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.json.JsonMapper;
+import java.util.HashMap;
+import java.util.Map;
 
-/** Writes JSON that Python's json module reads. */
+/** Writes JSON that Python's json module reads, and reads what it writes. */
 final class Json {
 
     /** Leaves NaN and Infinity unquoted, and escapes everything but ASCII, so that no encoding matters. */
@@ -14,4 +17,11 @@ final class Json {
         .build();
 
     private Json() { }
+
+    /** The properties of a client. */
+    static Map<String, Object> config(JsonNode properties) {
+        Map<String, Object> config = new HashMap<>();
+        properties.fields().forEachRemaining(each -> config.put(each.getKey(), each.getValue().asText()));
+        return config;
+    }
 }

@@ -2,7 +2,6 @@ package harness;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -34,11 +33,9 @@ final class MixedProducer {
      * within the time, bytes delivered in all, bytes sent, failures, and the longest delivery in ms.
      */
     static Object run(JsonNode args) throws Exception {
-        Map<String, Object> config = new HashMap<>();
-        args.get(3).fields().forEachRemaining(each -> config.put(each.getKey(), each.getValue().asText()));
         Map<String, Outcome> outcomes = new LinkedHashMap<>();
         List<Thread> threads = new ArrayList<>();
-        try (var producer = new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer())) {
+        try (var producer = new KafkaProducer<>(Json.config(args.get(3)), new ByteArraySerializer(), new ByteArraySerializer())) {
             args.get(1).fields().forEachRemaining(each -> {
                 Outcome outcome = new Outcome();
                 outcomes.put(each.getKey(), outcome);

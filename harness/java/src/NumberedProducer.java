@@ -2,9 +2,7 @@ package harness;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -21,10 +19,8 @@ final class NumberedProducer {
      * args: topic, number of records, milliseconds between two, {producer config}. Throws the exception of a failed delivery.
      */
     static Object run(JsonNode args) throws Exception {
-        Map<String, Object> config = new HashMap<>();
-        args.get(3).fields().forEachRemaining(each -> config.put(each.getKey(), each.getValue().asText()));
         List<Future<RecordMetadata>> sent = new ArrayList<>();
-        try (var producer = new KafkaProducer<>(config, new StringSerializer(), new StringSerializer())) {
+        try (var producer = new KafkaProducer<>(Json.config(args.get(3)), new StringSerializer(), new StringSerializer())) {
             for (int i = 0; i < args.get(1).intValue(); i++) {
                 sent.add(producer.send(new ProducerRecord<>(args.get(0).textValue(), 0, null, Integer.toString(i))));
                 Thread.sleep(args.get(2).longValue());

@@ -3,12 +3,9 @@ package harness;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
@@ -27,11 +24,9 @@ final class ShareReader {
      * args: topic, number of records, {consumer config}. Throws the exception of a failed acknowledgement.
      */
     static Object run(JsonNode args) throws Exception {
-        Map<String, Object> config = new HashMap<>();
-        args.get(2).fields().forEachRemaining(each -> config.put(each.getKey(), each.getValue().asText()));
         List<String> values = new ArrayList<>();
         long begin = System.nanoTime();
-        try (var consumer = new KafkaShareConsumer<>(config, new StringDeserializer(), new StringDeserializer())) {
+        try (var consumer = new KafkaShareConsumer<>(Json.config(args.get(2)), new StringDeserializer(), new StringDeserializer())) {
             consumer.subscribe(List.of(args.get(0).textValue()));
             while (values.size() < args.get(1).intValue()) {
                 if (System.nanoTime() - begin > PATIENCE_NANOS) throw new TimeoutException("only " + values);
@@ -46,29 +41,24 @@ final class ShareReader {
 
     /**
      * Reads for so many seconds. args: topic, seconds, {consumer config}.
-     * Returns the bytes of the values; how many records came, how many of them not for the first time, and how many
-     * of which the broker says that it has delivered them before; and the longest throttle time in ms that brokers told.
+     * Returns the bytes of the values, the number of records of which the broker says that it has delivered them before,
+     * and the longest throttle time in ms that brokers told.
      */
     static Object measure(JsonNode args) throws Exception {
-        Map<String, Object> config = new HashMap<>();
-        args.get(2).fields().forEachRemaining(each -> config.put(each.getKey(), each.getValue().asText()));
-        long bytes = 0, records = 0, again = 0, later = 0;
+        long bytes = 0, later = 0;
         double throttle = 0;
-        Set<String> seen = new HashSet<>();
-        try (var consumer = new KafkaShareConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+        try (var consumer = new KafkaShareConsumer<>(Json.config(args.get(2)), new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             consumer.subscribe(List.of(args.get(0).textValue()));
             long end = System.nanoTime() + args.get(1).longValue() * 1_000_000_000L;
             while (System.nanoTime() < end) {
                 for (var each : consumer.poll(Duration.ofMillis(200))) {
                     bytes += each.value().length;
-                    records++;
                     if (deliveries(each) > 1) later++;
-                    if (!seen.add(each.partition() + ":" + each.offset())) again++;
                 }
                 throttle = Math.max(throttle, throttleTime(consumer));
             }
         }
-        return Map.of("bytes", bytes, "records", records, "again", again, "later", later, "throttle", throttle);
+        return Map.of("bytes", bytes, "later", later, "throttle", throttle);
     }
 
     /** How often the broker has delivered a record, this time included; by its name, since Kafka 3.9 doesn't tell. */

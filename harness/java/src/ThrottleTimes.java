@@ -2,7 +2,6 @@ package harness;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -27,7 +26,7 @@ final class ThrottleTimes {
      * args: topic, [bytes], {producer config}. Returns the metrics of throttle times by name, in ms.
      */
     static Object produce(JsonNode args) throws Exception {
-        try (var producer = new KafkaProducer<>(config(args.get(2)), new ByteArraySerializer(), new ByteArraySerializer())) {
+        try (var producer = new KafkaProducer<>(Json.config(args.get(2)), new ByteArraySerializer(), new ByteArraySerializer())) {
             for (JsonNode size : args.get(1)) {
                 producer.send(new ProducerRecord<>(args.get(0).textValue(), 0, null, new byte[size.intValue()])).get();
             }
@@ -42,7 +41,7 @@ final class ThrottleTimes {
     static Object consume(JsonNode args) throws Exception {
         TopicPartition from = new TopicPartition(args.get(0).textValue(), 0);
         long begin = System.nanoTime();
-        try (var consumer = new KafkaConsumer<>(config(args.get(2)), new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+        try (var consumer = new KafkaConsumer<>(Json.config(args.get(2)), new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             consumer.assign(List.of(from));
             for (int read = 0; read < args.get(1).intValue(); read++) {
                 consumer.seekToBeginning(List.of(from));
@@ -52,12 +51,6 @@ final class ThrottleTimes {
             }
             return shown(consumer.metrics());
         }
-    }
-
-    private static Map<String, Object> config(JsonNode properties) {
-        Map<String, Object> config = new HashMap<>();
-        properties.fields().forEachRemaining(each -> config.put(each.getKey(), each.getValue().asText()));
-        return config;
     }
 
     private static Map<String, Object> shown(Map<MetricName, ? extends Metric> metrics) {

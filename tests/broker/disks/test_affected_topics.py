@@ -15,19 +15,9 @@ from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import (
-    OPEN,
-    PAUSE,
-    PLUGINS,
-    THROTTLE,
-    callback_node,
-    gauge,
-    limit_of,
-    state,
-    table_row,
-    wait_for_rate,
-)
+from tests.broker.support.node import PLUGINS, callback_node, tell
 from tests.broker.support.numbers import attempt, end_offset
+from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, gauge, limit_of, state, table_row, wait_for_rate
 
 pytestmark = pytest.mark.broker
 
@@ -58,9 +48,7 @@ class Disk:
 
     def fill(self, consumed: int, expected: int, *topics: str) -> None:
         """Puts so many bytes on it, of these topics, and waits for the state and them; the limits are 100 and 200."""
-        new = self._file.with_suffix(".new")
-        new.write_text(f"/dev/sdb {consumed} {' '.join(topics)}\n")
-        new.replace(self._file)
+        tell(self._file, f"/dev/sdb {consumed} {' '.join(topics)}\n")
         eventually(lambda: state(self._node) == expected)
         eventually(lambda: gauge(self._node, "QuotaTable", "AffectedTopics") == len(topics))
         eventually(lambda: gauge(self._node, "Fence", "Closed") == (expected == PAUSE))

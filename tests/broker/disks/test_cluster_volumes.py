@@ -16,25 +16,15 @@ from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.background import Background
 from tests.broker.support.commands import explain_client
-from tests.broker.support.disks import DiskLimits, published, wait_for_factor
-from tests.broker.support.node import (
-    ANYONE,
-    OPEN,
-    PAUSE,
-    THROTTLE,
-    cluster_with_fence,
-    gauge,
-    restart_stopped,
-    wait_for_state,
-)
+from tests.broker.support.node import cluster_with_fence, restart_stopped
 from tests.broker.support.numbers import appended, attempt, settled_ends
 from tests.broker.support.pipeline import TOPIC, FakePipeline
+from tests.broker.support.seen import ANYONE, OPEN, PAUSE, gauge, transitions, wait_for_state
 
 pytestmark = pytest.mark.broker
 
 VALIDITY: Final = 4.0  # seconds
 HARD: Final = PREFIX + "static.storage.hard"
-SOFT: Final = PREFIX + "static.storage.soft"
 SETTINGS: Final = {
     "factor.source": "cluster-volumes",
     "fence.authorizer": "none",
@@ -59,16 +49,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def _open_and_empty(cluster: Cluster) -> Iterator[None]:
     yield
     restart_stopped(cluster)
-    alter_broker_config(cluster.brokers[0], {HARD: None, SOFT: None}, broker=1)
+    limits_of_broker_1(cluster, hard=None)
     wait_for_source(cluster, SNAPSHOT_SOURCE)
     wait_for_state(cluster, OPEN)
-
-
-@pytest.fixture
-def pipeline(cluster: Cluster) -> Iterator[FakePipeline]:
-    with FakePipeline(cluster, VALIDITY) as running:
-        wait_for_source(cluster, RECORD_SOURCE)
-        yield running
 
 
 class HighestFactor(Background):
@@ -94,45 +77,9 @@ def wait_for_source(cluster: Cluster, source: str, timeout: float = 120) -> None
     )
 
 
-def limits_of_broker_1(cluster: Cluster, hard: str | None, soft: str | None = None) -> None:
-    """Sets limits of broker 1. For the others, a limit below what is used is a full disk."""
-    alter_broker_config(cluster.brokers[0], {HARD: hard, SOFT: soft}, broker=1)
-
-
-def transitions(cluster: Cluster) -> list[float]:
-    """How often each broker has changed its state."""
-    return [gauge(node, "Factor", "Transitions") for node in cluster.brokers]
-
-
-def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster, pipeline: FakePipeline) -> None:
-    first = cluster.brokers[0]
-    limits = DiskLimits.around(published(first))
-    limits_of_broker_1(cluster, soft=str(limits.soft), hard=str(limits.hard))
-    wait_for_state(cluster, THROTTLE)
-    for node in cluster.brokers:
-        wait_for_factor(node, first, limits)
-
-
-@pytest.mark.long
-def test_a_broker_that_is_down_stops_nobody_and_its_full_disk_counts_by_the_record(
-    cluster: Cluster, pipeline: FakePipeline
-) -> None:
-    first, second, third = cluster.brokers
-    before = [gauge(node, "Factor", "Transitions") for node in (first, second)]
-    third.stop()
-    eventually(lambda: gauge(first, "Brokers", "LastKnown") == 1)
-    assert gauge(first, "Brokers", "Stale") == 0
-    assert [gauge(node, "Factor", "Transitions") for node in (first, second)] == before
-    third.start()
-    eventually(lambda: gauge(first, "Brokers", "LastKnown") == 0)
-    alter_broker_config(first, {HARD: "1"}, broker=3)
-    wait_for_state(cluster, PAUSE)
-    third.stop()
-    eventually(lambda: gauge(first, "Brokers", "LastKnown") == 1)
-    wait_for_state(cluster, PAUSE, but=third)
-    third.start()
-    alter_broker_config(first, {HARD: None}, broker=3)
-    wait_for_state(cluster, OPEN)
+def limits_of_broker_1(cluster: Cluster, hard: str | None) -> None:
+    """For the others, a limit below what is used is a full disk."""
+    alter_broker_config(cluster.brokers[0], {HARD: hard}, broker=1)
 
 
 @pytest.mark.proves("faults.pipeline-silent")
@@ -146,7 +93,7 @@ def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_by_the_sta
                 wait_for_source(cluster, RECORD_SOURCE)
                 limits_of_broker_1(cluster, hard="1")
                 wait_for_state(cluster, PAUSE)
-                before, transitions_before = settled_ends(cluster), transitions(cluster)
+                ends, before = settled_ends(cluster), transitions(*cluster.brokers)
                 watching.enter_context(highest := HighestFactor(cluster))
             wait_for_source(cluster, SNAPSHOT_SOURCE)
             keep_reading(cluster, SNAPSHOT_SOURCE)
@@ -157,12 +104,12 @@ def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_by_the_sta
                 assert all(gauge(node, "ClusterRecord", "Age") < VALIDITY for node in cluster.brokers)
                 watching.close()
         assert highest.factor == 0
-        assert transitions(cluster) == transitions_before, "the state did not change between two samples either"
-        assert appended(cluster) == before
+        assert transitions(*cluster.brokers) == before, "the state did not change between two samples either"
+        assert appended(cluster) == ends
         for partition in range(3):
             assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
         limits_of_broker_1(cluster, hard=None)
-        eventually(lambda: all(now > was for now, was in zip(appended(cluster), before, strict=True)))
+        eventually(lambda: all(now > was for now, was in zip(appended(cluster), ends, strict=True)))
         assert load.drain() == 0
     assert load.errors == [], "nothing is lost"
     silent = f"no record of this cluster in {TOPIC} within validity (4 s): factor source {SNAPSHOT_SOURCE} answers"

@@ -15,18 +15,13 @@ from harness.kafka.admin import alter_broker_config, alter_config, create_topic,
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import callback_node, gauge
+from tests.broker.support.node import FIXED, callback_node, set_factor
 from tests.broker.support.numbers import attempt
+from tests.broker.support.seen import gauge
 
 pytestmark = pytest.mark.broker
 
-SETTINGS: Final = {
-    "factor.source": "fixed",
-    "factor.interval": "100ms",
-    "plugin.fixed.factor": "1",
-    "fence.authorizer": "none",
-    "static.excluded.principal.name.list": "User:root",
-}
+SETTINGS: Final = FIXED | {"static.excluded.principal.name.list": "User:root"}
 USERS: Final = {"alice": "a", "root": "c"}
 SENTENCE: Final = "creates no topics and partitions in a PAUSE"
 
@@ -36,14 +31,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     """A node whose coordinators have no topics yet, which pauses."""
     with callback_node(tmp_path_factory.mktemp("node"), SETTINGS, users=USERS, properties=FENCE) as node:
         create_topic(node, "old")
-        pause(node)
+        set_factor(node, 0)
         yield node
-
-
-def pause(node: KafkaNode, factor: float = 0) -> None:
-    alter_broker_config(node, {PREFIX + "plugin.fixed.factor": f"{factor:g}"})
-    eventually(lambda: gauge(node, "QuotaTable", "Factor") == factor)
-    eventually(lambda: gauge(node, "Fence", "Closed") == (factor == 0))
 
 
 def topics(node: KafkaNode) -> set[str]:
@@ -92,9 +81,9 @@ def test_a_topic_that_a_producer_names_is_not_created_before_the_pause_ends(node
     assert attempt(config, "by-itself") is not None
     assert refused(node) > before
     assert "by-itself" not in topics(node)
-    pause(node, 1)
+    set_factor(node, 1)
     eventually(lambda: attempt(config, "by-itself") is None)
-    pause(node)
+    set_factor(node, 0)
 
 
 def test_the_first_consumer_of_a_cluster_commits_all_the_same(node: KafkaNode) -> None:

@@ -19,10 +19,11 @@ from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.kafka.admin import ensure_compacted
-from tests.broker.support.node import callback_properties, gauge
+from tests.broker.support.node import callback_properties
 from tests.broker.support.pipeline import SHARES, TOPIC, FakePipeline, FakeShares
 from tests.broker.support.prometheus import Server, empty, firing, health, prometheus, without_delay
 from tests.broker.support.quotas import set_cluster_quota
+from tests.broker.support.seen import gauge
 
 pytestmark = pytest.mark.broker
 
@@ -40,11 +41,8 @@ SETTINGS: Final = {
     "static.storage.hard": "1000T",
     "tasks": "publish-volumes,publish-usage,cordon",
 }
-#: What a full disk does: test_prometheus_in_a_broker.py fills one. Budgets: tests/broker/quotas/test_budgets.py.
-NOT_SHOWN: Final = {
-    "cause", "turned_back_bytes_total", "budget_bytes", "budget_used_bytes", "budget_factor", "typed_factor",
-    "load_handlers_idle", "load_network_idle", "load_queued_requests",
-}  # fmt: skip
+#: The MBeans of a full disk (test_prometheus_in_a_broker.py fills one), of budgets and of the load.
+NOT_SHOWN: Final = {"Cause", "TurnedBack", "Budget", "TypedFactor", "Load"}
 
 
 @pytest.fixture(scope="module")

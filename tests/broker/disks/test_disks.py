@@ -28,19 +28,21 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from quotahost.records import snapshot as snapshot_records
-from tests.broker.support.disks import SNAPSHOTS as TOPIC
-from tests.broker.support.disks import DiskLimits, published, wait_for_factor
-from tests.broker.support.node import (
+from tests.broker.support.node import cluster_with_fence, restart_stopped
+from tests.broker.support.numbers import appended, attempt, end_offset, records, settled_ends
+from tests.broker.support.seen import (
     OPEN,
     PAUSE,
     THROTTLE,
-    cluster_with_fence,
+    causes,
     gauge,
-    restart_stopped,
+    silent_for,
     state,
+    transitions,
     wait_for_state,
 )
-from tests.broker.support.numbers import appended, attempt, end_offset, records, settled_ends
+from tests.broker.support.volumes import SNAPSHOTS as TOPIC
+from tests.broker.support.volumes import DiskLimits, published
 
 pytestmark = pytest.mark.broker
 
@@ -114,7 +116,12 @@ def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) 
     alter_broker_config(first, {SOFT: str(limits.soft), HARD: str(limits.hard)}, broker=1)
     wait_for_state(cluster, THROTTLE)
     for node in cluster.brokers:
-        wait_for_factor(node, first, limits)
+
+        def has_factor(node: KafkaNode = node) -> bool:
+            left = limits.factor(published(first).consumed)
+            return gauge(node, "QuotaTable", "Factor") == pytest.approx(left, abs=0.05)
+
+        eventually(has_factor, what="the factor that follows from the disk of broker 1")
 
 
 @pytest.mark.proves("proposal-035.volume-limits")
@@ -182,24 +189,9 @@ def test_snapshots_are_records_of_the_proposals_schema_in_a_compacted_topic_of_t
     assert admin.describe_configs([resource])[resource].result(30)["cleanup.policy"].value == "compact"
 
 
-def transitions(*nodes: KafkaNode) -> list[float]:
-    """How often each of the brokers has changed its state."""
-    return [gauge(node, "Factor", "Transitions") for node in nodes]
-
-
-def causes(node: KafkaNode) -> str:
-    """Why the broker's factor is below 1, in its gauges' words."""
-    return str(Jmx(node).query("quotahost:type=Cause,*"))
-
-
 def affected(node: KafkaNode) -> float:
     """How many topics a broker takes for affected."""
     return gauge(node, "QuotaTable", "AffectedTopics")
-
-
-def silent_for(node: KafkaNode, broker: KafkaNode, seconds: float) -> None:
-    """Waits until a broker's newest snapshot, as another broker knows it, is so old."""
-    eventually(lambda: gauge(node, f"Snapshot,name={broker.node_id}", "Age") > seconds)
 
 
 @pytest.mark.proves(

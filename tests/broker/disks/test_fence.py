@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import (
-    AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
@@ -31,34 +30,21 @@ from harness.system.waiting import eventually
 from quotahost.cli.console import Level
 from quotahost.cli.doctor.topics import check_cluster
 from quotahost.records.topics import TIERING
+from tests.broker.support.acls import acl, give
 from tests.broker.support.commands import connect_as, quotahost, top
-from tests.broker.support.node import (
-    ANYONE,
-    callback_node,
-    callback_properties,
-    gauge,
-    has_own_quota,
-    limit_of,
-    table_row,
-    topic_name,
-)
-from tests.broker.support.numbers import NumberedProducer, attempt, end_offset, values
+from tests.broker.support.node import FIXED, callback_node, callback_properties, set_factor, topic_name
+from tests.broker.support.numbers import NumberedProducer, attempt, begun, end_offset, values
+from tests.broker.support.seen import ANYONE, gauge, has_own_quota, limit_of, table_row, wait_for_watch_topic
 
 pytestmark = pytest.mark.broker
 
-SETTINGS: Final = {
-    "factor.source": "fixed",
-    "factor.interval": "100ms",
-    "plugin.fixed.factor": "1",
-    "fence.authorizer": "none",
-}
 USERS: Final = {"alice": "a", "bob": "b", "root": "c"}
 TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    settings = SETTINGS | {"static.excluded.principal.name.list": "User:root", "static.produce": "50M"}
+    settings = FIXED | {"static.excluded.principal.name.list": "User:root", "static.produce": "50M"}
     settings["tasks"] = "publish-usage"
     directory = tmp_path_factory.mktemp("node")
     with callback_node(directory, settings, users=USERS, properties=QUICK_QUOTAS | FENCE) as node:
@@ -70,23 +56,8 @@ def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     name = topic_name(request)
     create_topic(node, name)
     yield name
-    resume(node)
-    assert "Unexpected error" not in node.log_text()
-
-
-def set_factor(node: KafkaNode, value: float) -> None:
-    alter_broker_config(node, {PREFIX + "plugin.fixed.factor": f"{value:g}"})
-    eventually(lambda: gauge(node, "QuotaTable", "Factor") == value)
-
-
-def pause(node: KafkaNode) -> None:
-    set_factor(node, 0)
-    eventually(lambda: gauge(node, "Fence", "Closed") == 1)
-
-
-def resume(node: KafkaNode) -> None:
     set_factor(node, 1)
-    eventually(lambda: gauge(node, "Fence", "Closed") == 0)
+    assert "Unexpected error" not in node.log_text()
 
 
 def rejections(node: KafkaNode) -> float:
@@ -102,31 +73,30 @@ def test_in_a_pause_top_shows_the_cluster_to_who_is_excluded_and_tells_others_wh
     node: KafkaNode, topic: str, tmp_path: Path
 ) -> None:
     root, alice = (connect_as(node, user, tmp_path) for user in ("root", "alice"))
-    eventually(lambda: top(*root), what="the topics of those who watch")
-    pause(node)
+    wait_for_watch_topic(node)
+    eventually(lambda: top(*root))
+    set_factor(node, 0)
     assert [broker["state"] for broker in top(*root)["brokers"].values()] == ["PAUSE"]
     refused = quotahost("top", "--json", *alice)
     assert (refused.exit_code, "excluded.principal.name.list" in refused.stderr) == (2, True)
 
 
 @pytest.mark.proves("kip-13.refused-before-append")
-@pytest.mark.parametrize(
-    ("acks", "idempotent"), [("1", False), ("all", False), ("all", True)], ids=["acks-1", "acks-all", "idempotent"]
-)
+@pytest.mark.parametrize("idempotent", [False, True], ids=["default", "idempotent"])
 @pytest.mark.proves("faults.full-disk")
 def test_a_producer_appends_nothing_in_a_pause_and_loses_nothing_by_it(
-    node: KafkaNode, topic: str, acks: str, idempotent: bool
+    node: KafkaNode, topic: str, idempotent: bool
 ) -> None:
-    config = node.client_config("alice", "numbers") | {"acks": acks, "enable.idempotence": idempotent}
+    config = node.client_config("alice", "numbers") | {"enable.idempotence": idempotent}
     with NumberedProducer(config, topic) as numbers:
         eventually(lambda: numbers.delivered > 50)
-        pause(node)
+        set_factor(node, 0)
         wait_until_turned_back(node)
         end_before, sent = end_offset(node, topic), numbers.sent
         wait_until_turned_back(node)
         assert end_offset(node, topic) == end_before
         assert numbers.sent > sent, "the client goes on sending meanwhile"
-        resume(node)
+        set_factor(node, 1)
         eventually(lambda: numbers.delivered > sent)
     assert numbers.errors == []
     assert numbers.undelivered == 0
@@ -141,43 +111,35 @@ def test_kafkas_own_producer_loses_nothing_and_keeps_the_order(node: KafkaNode, 
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(java.ask, "produce", topic, count, 2, config, timeout=120)
         eventually(lambda: end_offset(node, topic) > 20)
-        pause(node)
+        set_factor(node, 0)
         wait_until_turned_back(node)
         end_before = end_offset(node, topic)
         wait_until_turned_back(node)
         assert end_offset(node, topic) == end_before < count
-        resume(node)
+        set_factor(node, 1)
         done.result(120)
     assert values(node, topic) == [str(number) for number in range(count)]
 
 
 @pytest.mark.proves("faults.transactions")
 def test_a_transaction_that_meets_a_pause_commits_after_it(node: KafkaNode, topic: str) -> None:
-    producer = Producer(node.client_config("alice", "tx") | {"transactional.id": topic, "log_level": 4})
-    producer.init_transactions(60)
-    producer.begin_transaction()
-    producer.produce(topic, "before", partition=0)
-    producer.flush(60)
-    pause(node)
+    producer = begun(node.client_config("alice", "tx"), topic)
+    set_factor(node, 0)
     producer.produce(topic, "meanwhile", partition=0)
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(producer.commit_transaction, 60)
         wait_until_turned_back(node, 2)
         assert not done.done()
         assert end_offset(node, topic) == 0, "nothing is committed yet"
-        resume(node)
+        set_factor(node, 1)
         done.result(120)
     assert values(node, topic) == ["before", "meanwhile"]
 
 
 @pytest.mark.proves("faults.transactions")
 def test_a_transaction_can_be_aborted_in_a_pause(node: KafkaNode, topic: str) -> None:
-    producer = Producer(node.client_config("alice", "tx") | {"transactional.id": topic, "log_level": 4})
-    producer.init_transactions(60)
-    producer.begin_transaction()
-    producer.produce(topic, "before", partition=0)
-    producer.flush(60)
-    pause(node)
+    producer = begun(node.client_config("alice", "tx"), topic)
+    set_factor(node, 0)
     producer.abort_transaction(120)
     assert values(node, topic) == []
 
@@ -186,17 +148,17 @@ def test_a_transaction_can_be_aborted_in_a_pause(node: KafkaNode, topic: str) ->
 def test_clients_that_reconnect_for_every_batch_append_nothing_and_each_is_counted(node: KafkaNode, topic: str) -> None:
     config = node.client_config("alice", "again") | {"acks": "1"}
     assert attempt(config, topic) is None
-    pause(node)
+    set_factor(node, 0)
     before = rejections(node)
     assert {attempt(config, topic) for _ in range(20)} == {TURNED_BACK}
     assert rejections(node) == before + 20
     assert end_offset(node, topic) == 1
-    resume(node)
+    set_factor(node, 1)
     assert attempt(config, topic) is None
 
 
 def test_a_producer_with_acks_0_appends_nothing(node: KafkaNode, topic: str) -> None:
-    pause(node)
+    set_factor(node, 0)
     before = rejections(node)
     attempt(node.client_config("alice", "forget") | {"acks": "0"}, topic)
     eventually(lambda: rejections(node) > before)
@@ -205,7 +167,7 @@ def test_a_producer_with_acks_0_appends_nothing(node: KafkaNode, topic: str) -> 
 
 def test_consumers_read_on_and_commit_their_offsets(node: KafkaNode, topic: str) -> None:
     fill_topic(node.client_config("alice", "filler"), topic, 2_000_000)
-    pause(node)
+    set_factor(node, 0)
     with ConsumerLoad(node.client_config("bob", "reader"), topic) as load:
         eventually(lambda: load.meter.bytes > 4_000_000)
     assert load.errors == []
@@ -222,7 +184,7 @@ def test_consumers_read_on_and_commit_their_offsets(node: KafkaNode, topic: str)
 def test_excluded_principals_and_the_brokers_client_ids_pass_the_fence_and_other_clients_do_not(
     node: KafkaNode, topic: str
 ) -> None:
-    pause(node)
+    set_factor(node, 0)
     assert attempt(node.client_config("root", "any"), topic) is None
     assert attempt(node.client_config(client_id=str(node.node_id)), topic) is None
     assert attempt(node.client_config(client_id="stranger"), topic) == TURNED_BACK
@@ -236,7 +198,7 @@ def test_excluded_principals_and_the_brokers_client_ids_pass_the_fence_and_other
 
 def test_without_tiered_storage_its_topic_is_one_like_any_other(node: KafkaNode, topic: str) -> None:
     create_topic(node, TIERING)
-    pause(node)
+    set_factor(node, 0)
     assert attempt(node.client_config("alice", "any"), TIERING) == TURNED_BACK
 
 
@@ -248,15 +210,15 @@ def test_a_pause_takes_limits_no_lower_than_where_the_release_begins(node: Kafka
     eventually(lambda: has_own_quota(node, "alice", "held"))
     set_factor(node, 0.5)
     eventually(lambda: limit() == 25e6)
-    pause(node)
+    set_factor(node, 0)
     eventually(lambda: limit() == pytest.approx(50e6 / 3), what="a window's share of three")
-    resume(node)
+    set_factor(node, 1)
     eventually(lambda: limit() == 50e6)
 
 
 def test_in_shadow_everything_is_appended_and_counted(node: KafkaNode, topic: str) -> None:
     alter_broker_config(node, {PREFIX + "shadow": "all"})
-    pause(node)
+    set_factor(node, 0)
     eventually(lambda: attempt(node.client_config("alice", "shadow"), topic) is None)
     before, shadowed = rejections(node), gauge(node, "Fence", "Shadowed")
     assert attempt(node.client_config("alice", "shadow"), topic) is None
@@ -268,38 +230,30 @@ def test_in_shadow_everything_is_appended_and_counted(node: KafkaNode, topic: st
 
 def test_without_an_inner_authorizer_acls_are_disabled_as_in_kafka(node: KafkaNode) -> None:
     admin = AdminClient(node.client_config("alice", "acls"))
-    (created,) = admin.create_acls([acl("alice", "t", AclOperation.WRITE)]).values()
     with pytest.raises(KafkaException, match="SECURITY_DISABLED"):
-        created.result(120)
+        give(admin, acl("alice", "t", AclOperation.WRITE))
     findings = [each for each in check_cluster(node.bootstrap, {}, None) if each.level is Level.WEAK]
     assert ["everybody who can connect may write to __quotahost_snapshots" in each.text for each in findings] == [True]
-
-
-def acl(user: str, topic: str, operation: AclOperation) -> AclBinding:
-    pattern, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
-    return AclBinding(ResourceType.TOPIC, topic, pattern, f"User:{user}", "*", operation, allow)
 
 
 @pytest.mark.parametrize("version", ["4.3.1", pytest.param("4.0.1", marks=pytest.mark.long)])
 def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, version: str) -> None:
     properties = FENCE | {"super.users": f"User:{ANYONE};User:root"}
-    settings = {name: value for name, value in SETTINGS.items() if name != "fence.authorizer"}
+    settings = {name: value for name, value in FIXED.items() if name != "fence.authorizer"}
     with callback_node(tmp_path, settings, users=USERS, properties=properties, version=version) as node:
         create_topic(node, "t")
         admin = AdminClient(node.client_config("root", "acls"))
-        write, see = acl("alice", "t", AclOperation.WRITE), acl("bob", "t", AclOperation.DESCRIBE)
-        for created in admin.create_acls([write, see]).values():
-            created.result(120)
+        give(admin, acl("alice", "t", AclOperation.WRITE), acl("bob", "t", AclOperation.DESCRIBE))
 
         def outcomes() -> dict[str, str | None]:
             return {user: attempt(node.client_config(user, "p"), "t") for user in USERS}
 
         denied = "TOPIC_AUTHORIZATION_FAILED"
         eventually(lambda: outcomes() == {"alice": None, "bob": denied, "root": None})
-        pause(node)
+        set_factor(node, 0)
         assert outcomes() == {"alice": TURNED_BACK, "bob": denied, "root": None}, "super users repair things"
         assert attempt(node.client_config(client_id="p"), "t") == TURNED_BACK, "but everybody is no super user"
-        resume(node)
+        set_factor(node, 1)
         assert len(admin.describe_acls(any_acl()).result(120)) == 2
         (deleted,) = admin.delete_acls([any_acl("User:alice")]).values()
         assert [each.principal for each in deleted.result(120)] == ["User:alice"]
@@ -322,7 +276,7 @@ def any_acl(principal: Any = None) -> AclBindingFilter:
 def test_a_broker_that_starts_in_a_pause_turns_back_the_first_request_whatever_controllers_have(
     tmp_path: Path, controllers_have: str | None
 ) -> None:
-    settings = SETTINGS | {"plugin.fixed.factor": "0", "fence.authorizer": controllers_have or "none"}
+    settings = FIXED | {"plugin.fixed.factor": "0", "fence.authorizer": controllers_have or "none"}
     properties = callback_properties(settings) | FENCE | {"super.users": f"User:{ANYONE}"}
     cluster = Cluster(tmp_path, brokers=1, controllers=1, classpath=[JAR], properties=properties)
     cluster.controllers[0].properties = properties | {"authorizer.class.name": controllers_have or ""}

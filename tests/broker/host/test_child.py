@@ -14,14 +14,15 @@ from typing import Final
 
 import pytest
 
-from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
+from harness.clients.raw import introduce_clients
 from harness.java.helper import HelperError
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has_own_quota, table_row
+from tests.broker.support.node import PLUGINS, callback_node
+from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 

@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from harness.clients.consumer import ConsumerLoad
-from harness.clients.many_clients import introduce_clients
+from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad, fill_topic
+from harness.clients.raw import introduce_clients
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import IN_CHILD, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.commands import explain_client
-from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has_own_quota, table_row
+from tests.broker.support.node import PLUGINS, callback_node, check_serves
+from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 
@@ -41,7 +43,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, fault: Path) -> Iterator[Kafk
         "max.mute": "30d",  # the factor falls in one step
     }
     env = {"PYTHONPATH": str(PLUGINS), "FAULT": str(fault)}
-    with callback_node(tmp_path_factory.mktemp("node"), settings, env=env) as node:
+    with callback_node(tmp_path_factory.mktemp("node"), settings, env=env, properties=dict(QUICK_QUOTAS)) as node:
         create_topic(node, "t")
         fill_topic(node.client_config(client_id="filler"), "t", 5_000_000)
         yield node
@@ -51,22 +53,12 @@ def node(tmp_path_factory: pytest.TempPathFactory, fault: Path) -> Iterator[Kafk
 def _heal(node: KafkaNode, fault: Path) -> Iterator[None]:
     yield
     fault.write_text("fine")
-    if node.running:
-        eventually(lambda: gauge(node, "Lease", "Expired") == 0)
-
-
-def check_produce_and_fetch(node: KafkaNode, client_id: str) -> None:
-    """Checks that a client with this client-id produces and consumes, faster than a muted client could."""
-    config = node.client_config(client_id=client_id)
-    with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
-        eventually(lambda: producer.meter.bytes > 2_000_000, what="produced")
-        eventually(lambda: consumer.meter.bytes > 2_000_000, what="consumed")
-    assert producer.errors == consumer.errors == []
+    eventually(lambda: gauge(node, "Lease", "Expired") == 0)
 
 
 def settle(node: KafkaNode) -> None:
     """Has the client ``settled`` produce and fetch, and waits until its quota is known."""
-    check_produce_and_fetch(node, "settled")
+    check_serves(node, "settled")
     eventually(lambda: has_own_quota(node, ANYONE, "settled"))
 
 
@@ -77,35 +69,29 @@ def change(node: KafkaNode, name: str, value: str | None) -> None:
     node.wait_for_log("reconfigured", start=start)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.proves("faults.plugin-error")
-def test_a_failing_supplier_leaves_its_client_among_the_newcomers(node: KafkaNode, fault: Path, mode: str) -> None:
-    fault.write_text(mode)
-    before = gauge(node, "Plugin,name=faulty", "Errors")
-    check_produce_and_fetch(node, f"faulty-{mode}")
-    eventually(lambda: gauge(node, "Plugin,name=faulty", "Errors") > before)
-    assert table_row(node, ANYONE, f"faulty-{mode}")["state"] == "newcomer"
-    node.wait_for_log(r"plugin faulty failed in quota\(\)")
-
-
 @pytest.mark.proves("proposal-035.supplier")
 @pytest.mark.proves("faults.plugin-error")
-def test_after_every_failure_the_supplier_is_asked_again_and_its_answer_applies(node: KafkaNode, fault: Path) -> None:
+def test_each_failure_leaves_its_client_among_the_newcomers_until_the_supplier_is_asked_again_and_answers(
+    node: KafkaNode, fault: Path
+) -> None:
     for mode in MODES:
         fault.write_text(mode)
         before = gauge(node, "Plugin,name=faulty", "Errors")
-        introduce_clients(node, [f"faulty-again-{mode}"])
+        introduce_clients(node, [f"faulty-{mode}"])
         eventually(lambda b=before: gauge(node, "Plugin,name=faulty", "Errors") > b, what=mode)
-        assert table_row(node, ANYONE, f"faulty-again-{mode}")["state"] == "newcomer"
+        assert table_row(node, ANYONE, f"faulty-{mode}")["state"] == "newcomer"
+    node.wait_for_log(r"plugin faulty failed in quota\(\)")
+    assert gauge(node, "Host", "Restarts") == 0
+    check_serves(node, f"faulty-{MODES[0]}")
     fault.write_text("fine")
     for mode in MODES:
-        eventually(lambda m=mode: table_row(node, ANYONE, f"faulty-again-{m}")["limit"] == "5000000.0", what=mode)
+        eventually(lambda m=mode: table_row(node, ANYONE, f"faulty-{m}")["limit"] == "5000000.0", what=mode)
 
 
 def test_a_supplier_without_an_answer_has_not_failed(node: KafkaNode, fault: Path) -> None:
     fault.write_text("none")
     before = gauge(node, "Plugin,name=faulty", "Errors")
-    check_produce_and_fetch(node, "faulty-none")
+    check_serves(node, "faulty-none")
     eventually(lambda: has_own_quota(node, ANYONE, "faulty-none"))
     assert table_row(node, ANYONE, "faulty-none")["limit"] == "null"
     assert gauge(node, "Plugin,name=faulty", "Errors") == before
@@ -118,10 +104,10 @@ def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(node
     fault.write_text("sleep")
     start = node.log.end()
     applied = gauge(node, "Lease", "FallbackApplied")
-    check_produce_and_fetch(node, "faulty-sleep")
+    check_serves(node, "faulty-sleep")
     eventually(lambda: (gauge(node, "Lease", "Expired"), gauge(node, "Lease", "FallbackApplied")) == (1, applied + 1))
-    check_produce_and_fetch(node, "settled")
-    check_produce_and_fetch(node, "never-seen-before")
+    check_serves(node, "settled")
+    check_serves(node, "never-seen-before")
     assert table_row(node, ANYONE, "settled")["limit"] == "5000000.0"
     node.wait_for_log("fallback.action=OPEN holds", start=start)
     code, text = explain_client(node, ANYONE, "settled")  # Java alone answers
@@ -148,7 +134,7 @@ def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until
     eventually(lambda: table_row(node, ANYONE, "settled")["limit"] == "5000000.0")
     eventually(lambda: gauge(node, "Factor", "LackOfData") == 0)
     change(node, "fallback.action", None)
-    check_produce_and_fetch(node, "settled")
+    check_serves(node, "settled")
 
 
 @KILLED
@@ -156,7 +142,7 @@ def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until
 def test_a_plugin_that_holds_the_gil_stops_no_request(node: KafkaNode, fault: Path) -> None:
     fault.write_text("gil")
     introduce_clients(node, ["faulty-gil"])
-    check_produce_and_fetch(node, "another")
+    check_serves(node, "another")
     eventually(lambda: has_own_quota(node, ANYONE, "faulty-gil"))
 
 
@@ -172,14 +158,6 @@ def test_changes_under_load_disturb_no_client(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "newcomers.fetch": None})
 
 
-def test_names_of_every_kind_get_their_own_quota(node: KafkaNode) -> None:
-    names = ["", "a:b", "::", "ümlaut ☃ 𝄞", 'q"uote', "tab\there", "<newcomers>", "x" * 200, "nul\0byte", "\x1e"]
-    introduce_clients(node, names)
-    for name in names:
-        eventually(lambda n=name: has_own_quota(node, ANYONE, n), what=repr(name))
-    assert len({table_row(node, ANYONE, n)["client_id"] for n in names}) == len(names)
-
-
 @pytest.mark.proves("faults.names")
 def test_a_flood_of_names_fills_the_table_and_no_more(node: KafkaNode) -> None:
     settle(node)
@@ -187,19 +165,7 @@ def test_a_flood_of_names_fills_the_table_and_no_more(node: KafkaNode) -> None:
     assert gauge(node, "QuotaTable", "Clients") <= 1000
     assert gauge(node, "QuotaTable", "Unadmitted") > 0
     assert has_own_quota(node, ANYONE, "settled")
-    check_produce_and_fetch(node, "settled")
-    check_produce_and_fetch(node, "one-too-many")
+    check_serves(node, "settled")
+    check_serves(node, "one-too-many")
     assert table_row(node, ANYONE, "one-too-many")["state"] == "newcomer"
     node.wait_for_log(f"The quota table is full .{PREFIX}clients.max=1000")
-
-
-@pytest.mark.proves("faults.orphan")
-def test_none_of_these_faults_ended_the_host_and_while_a_supplier_hangs_the_broker_stops_cleanly(
-    node: KafkaNode, fault: Path
-) -> None:
-    assert gauge(node, "Host", "Restarts") == 0
-    # The broker stops before the next test could heal the supplier: this is the last one.
-    fault.write_text("sleep")
-    introduce_clients(node, ["faulty-close"])
-    assert node.stop() == 143
-    assert (node.data_dirs[0] / ".kafka_cleanshutdown").exists()

@@ -12,7 +12,8 @@ from harness.clients.raw import RawClient, record_batch
 from harness.kafka.admin import create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
-from tests.broker.support.node import PLUGINS, callback_node, gauge, limit_of
+from tests.broker.support.node import PLUGINS, callback_node, tell
+from tests.broker.support.seen import gauge, limit_of
 
 pytestmark = pytest.mark.broker
 
@@ -55,8 +56,8 @@ def produce_as_each(node: KafkaNode) -> None:
 def test_a_factor_that_goes_down_and_up_costs_less_than_200_lines(node: KafkaNode, factor: Path) -> None:
     begin = node.log.end()
     with RawClient(node, "client-0") as client:
-        for tenths in (7, 4, 1, 5, 10):  # each changes the limits of all clients
-            move(factor, tenths / 10)
+        for tenths in (5, 1, 10):  # each changes the limits of all clients
+            tell(factor, f"{tenths / 10:g}")
             eventually(
                 lambda at=tenths / 10: gauge(node, "QuotaTable", "LimitFactor") == pytest.approx(at), what="the limits"
             )
@@ -87,9 +88,3 @@ def test_kafkas_line_about_an_administrators_new_quota_stays(node: KafkaNode) ->
             return any(KAFKAS_LINE in line and "client-id=client-7}" in line for line in lines)
 
         eventually(is_logged, what="Kafka's line about the changed limit")
-
-
-def move(factor: Path, value: float) -> None:
-    new = factor.with_suffix(".new")
-    new.write_text(f"{value:g}")
-    new.replace(factor)

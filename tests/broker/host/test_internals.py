@@ -1,6 +1,6 @@
-"""Brokers from which one thing that is no public API was taken away: each starts, throttles, fences, and says so once.
+"""A broker from which all that is no public API was taken away: it starts, throttles, fences, and says so once of each.
 
-``-Dquotahost.internals.without=NAME`` takes it away, as a later Kafka might.
+``-Dquotahost.internals.without=NAME,...`` takes it away, as a later Kafka might.
 """
 
 from __future__ import annotations
@@ -16,24 +16,19 @@ from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, PREFIX, ROOT
+from harness.kafka.quotas import enforced_quotas
+from harness.plugin import FENCE, ROOT
 from harness.system.waiting import eventually
-from tests.broker.support.node import callback_node, gauge, wait_for_rate
+from tests.broker.support.node import FACTOR, FIXED, callback_node
 from tests.broker.support.numbers import attempt
+from tests.broker.support.seen import gauge
 
 pytestmark = pytest.mark.broker
 
 SOURCE: Final = ROOT / "java-shim/src/main/java/org/quotahost/internals/Internals.java"
 NAMES: Final = re.findall(r'new Internal<>\(\s*"(\w+)"', SOURCE.read_text())
 RATE: Final = 500_000  # bytes/s
-SETTINGS: Final = {
-    "factor.source": "fixed",
-    "plugin.fixed.factor": "1",
-    "factor.interval": "100ms",
-    "fence.authorizer": "none",
-    "static.produce": str(RATE),
-    "topics.total.bytes.in.per.sec.threshold": "1G",
-}
+SETTINGS: Final = FIXED | {"static.produce": str(RATE), "topics.total.bytes.in.per.sec.threshold": "1G"}
 
 
 def missing(node: KafkaNode) -> set[str]:
@@ -44,29 +39,19 @@ def missing(node: KafkaNode) -> set[str]:
     return {name for name, value in values.items() if value}
 
 
-def test_without_any_of_them_a_broker_starts_throttles_fences_and_says_so_once(tmp_path: Path) -> None:
-    check_broker(tmp_path, set(NAMES) - {"StandardAuthorizer"})
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["", *NAMES])
 @pytest.mark.proves("faults.internals")
-def test_without_it_a_broker_starts_throttles_fences_and_says_so_once(tmp_path: Path, name: str) -> None:
-    check_broker(tmp_path, {name} if name else set())
-
-
-def check_broker(tmp_path: Path, without: set[str]) -> None:
-    """Starts a broker without these, and sees it throttle and fence, and name each of them once."""
+def test_without_any_of_them_a_broker_starts_throttles_fences_and_says_so_once(tmp_path: Path) -> None:
+    without = set(NAMES) - {"StandardAuthorizer"}
     options = [f"-Dquotahost.internals.without={','.join(without)}"]
     properties = FENCE | dict(QUICK_QUOTAS)
     with callback_node(tmp_path, SETTINGS, properties=properties, jvm_options=options) as node:
         create_topic(node, "t")
         client = node.client_config(client_id="app")
         with ProducerLoad(client, "t") as load:
-            wait_for_rate(pytest.approx(RATE, rel=0.1), load)
-        assert load.max_throttle() > 0
+            eventually(lambda: load.max_throttle() > 0 and load.meter.rate_over(3) < 1.2 * RATE)
+            assert [quota.bound for quota in enforced_quotas(node, "PRODUCE", client_id="app")] == [RATE]
         assert load.errors == []
-        alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "0"})
+        alter_broker_config(node, {FACTOR: "0"})
         eventually(lambda: attempt(client, "t") == "NOT_ENOUGH_REPLICAS")
         assert gauge(node, "Fence", "Rejections") > 0
         assert missing(node) == without

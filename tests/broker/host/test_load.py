@@ -15,7 +15,8 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE
 from harness.system.waiting import eventually
 from tests.broker.support.commands import explain_client, field
-from tests.broker.support.node import ANYONE, callback_node, gauge, limit_of
+from tests.broker.support.node import callback_node
+from tests.broker.support.seen import ANYONE, gauge, limit_of
 
 pytestmark = pytest.mark.broker
 

@@ -20,18 +20,8 @@ from harness.kafka.quotas import enforced_quotas
 from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
 from quotahost.metrics import CATALOGUE, CLIENTS
-from tests.broker.support.node import (
-    ANYONE,
-    OPEN,
-    PAUSE,
-    callback_node,
-    callback_properties,
-    gauge,
-    has_own_quota,
-    state,
-    table_row,
-    wait_for_rate,
-)
+from tests.broker.support.node import callback_node, callback_properties
+from tests.broker.support.seen import ANYONE, OPEN, PAUSE, causes, gauge, has_own_quota, state, table_row
 
 pytestmark = pytest.mark.broker
 
@@ -48,13 +38,17 @@ def test_other_brokers_throttle_by_quotahost_and_stop_cleanly(tmp_path: Path, ve
     with callback_node(tmp_path, {"static.produce": "2M"}, version=version, properties=properties) as node:
         create_topic(node, "t")
         with ProducerLoad(node.client_config(client_id="p"), "t") as load:
-            wait_for_rate(pytest.approx(2e6, rel=0.1), load)
+            eventually(lambda: 2e6 in bounds(node) and load.max_throttle() > 0)
             set_quota(node, {"producer_byte_rate": 4e6}, client_id="p")
-            eventually(lambda: 4e6 in {q.bound for q in enforced_quotas(node, "PRODUCE", client_id="p")})
+            eventually(lambda: 4e6 in bounds(node))
         with pytest.raises(HelperError, match=r"static\.produce=fast"):
             alter_broker_config(node, {PREFIX + "static.produce": "fast"})
         assert node.stop() == 143
         assert (node.data_dirs[0] / ".kafka_cleanshutdown").exists()
+
+
+def bounds(node: KafkaNode) -> set[float | None]:
+    return {quota.bound for quota in enforced_quotas(node, "PRODUCE", client_id="p")}
 
 
 def test_every_metric_of_the_catalogue_is_shown_and_no_other_by_the_monitored_callback_among_kafkas_own_too(
@@ -131,7 +125,7 @@ def test_the_controller_refuses_new_topics_while_a_disk_of_a_broker_is_full(clus
     assert not refused("before")
     alter_broker_config(broker, {PREFIX + "static.storage.hard": "1"}, broker=broker.node_id)
     eventually(lambda: state(controller) == PAUSE, what="the controller knows that a disk is full")
-    eventually(lambda: "broker 1, volume" in str(Jmx(controller).query("quotahost:type=Cause,*")))
+    eventually(lambda: "broker 1, volume" in causes(controller))
     assert refused("meanwhile")
     alter_broker_config(broker, {PREFIX + "static.storage.hard": None}, broker=broker.node_id)
     eventually(lambda: not refused("after"), what="created once there is room")

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
-from urllib.request import urlopen
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-from prometheus_client.parser import text_string_to_metric_families
 
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
 from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
-from harness.plugin import PREFIX
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.records.usage import decode
 from tests.broker.support.commands import Terminal, explain_client, field, top
-from tests.broker.support.node import ANYONE, callback_node, wait_for_watch_topic
+from tests.broker.support.node import callback_node
+from tests.broker.support.numbers import records
 from tests.broker.support.quotas import set_cluster_quota
+from tests.broker.support.seen import ANYONE, scrape, wait_for_watch_topic
 
 pytestmark = pytest.mark.broker
 
@@ -60,12 +58,9 @@ def in_top(*whose: object) -> float:
 
 
 def in_metrics(node: KafkaNode) -> float:
-    with urlopen(f"http://127.0.0.1:{node.properties[PREFIX + 'metrics.port']}/metrics") as page:
-        families = list(text_string_to_metric_families(page.read().decode()))
     (rate,) = (
         each.value
-        for family in families
-        for each in family.samples
+        for each in scrape(node)
         if each.name == "quotahost_client_rate"
         and (each.labels["client_id"], each.labels["type"]) == (CLIENT, "PRODUCE")
     )
@@ -74,15 +69,8 @@ def in_metrics(node: KafkaNode) -> float:
 
 def in_usage(node: KafkaNode) -> float:
     """The newest record of publish-usage, of which the pipeline's report and history are made."""
-    consumer = Consumer(node.client_config(client_id="reads") | {"group.id": "reads", "enable.auto.commit": False})
-    consumer.assign([TopicPartition("__quotahost_usage", 0, OFFSET_BEGINNING)])
-    rates: list[float] = []
-    while messages := consumer.consume(500, 1.0):
-        for message in messages:
-            usage = decode(message.key(), message.value() or b"")
-            rates += [each.rate for each in usage.clients if each.key.client_id == CLIENT]
-    consumer.close()
-    return rates[-1]
+    usages = [decode(key, value) for key, value in records(node, "__quotahost_usage")]
+    return [each.rate for usage in usages for each in usage.clients if each.key.client_id == CLIENT][-1]
 
 
 def test_a_client_has_the_same_rate_wherever_it_is_shown(node: KafkaNode) -> None:

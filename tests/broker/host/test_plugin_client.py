@@ -18,9 +18,10 @@ from harness.system.certificates import PASSWORD, Identity, identity, truststore
 from harness.system.ports import free_port
 from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
-from tests.broker.support.disks import SNAPSHOTS
-from tests.broker.support.node import OPEN, PAUSE, callback_node, callback_properties, gauge, state
+from tests.broker.support.node import callback_node, callback_properties
 from tests.broker.support.numbers import end_offset
+from tests.broker.support.seen import OPEN, PAUSE, gauge, state
+from tests.broker.support.volumes import SNAPSHOTS
 
 pytestmark = pytest.mark.broker
 
@@ -123,7 +124,8 @@ def behind_proxies(tmp_path: Path) -> Iterator[tuple[Cluster, list[Proxy]]]:
         proxies = [stack.enter_context(Proxy(port)) for port in ports]
         servers = ",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies)
         for node, port, proxy in zip(cluster.brokers, ports, proxies, strict=True):
-            own = callback_properties(SETTINGS | {"kafka.bootstrap.servers": servers})
+            settings = SETTINGS | {"kafka.bootstrap.servers": servers, "startup.grace": "10s"}
+            own = callback_properties(settings)
             node.properties = own | FENCE | listener_properties(node, "PROXIED", "PLAINTEXT", port, proxy.port)
         yield stack.enter_context(cluster), proxies
 
@@ -135,7 +137,7 @@ def test_a_network_that_fails_for_longer_than_validity_leads_to_the_fallback_unt
 ) -> None:
     cluster, proxies = behind_proxies
     one, two = cluster.brokers
-    # For startup.grace a broker waits for others that it doesn't know yet; so each must know the other first.
+    # For startup.grace a broker waits for others; so each must know the other, and the silence outlast that.
     eventually(lambda: all(Jmx(node).query("quotahost:type=Snapshot,*") for node in (one, two)))
     eventually(lambda: state(one) == state(two) == OPEN)
     for proxy in proxies:

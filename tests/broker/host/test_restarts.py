@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -23,13 +22,14 @@ import pytest
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
-from harness.java.jars import BUILD, put_in_place
+from harness.java.jars import BUILD, made_once
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, PREFIX, ROOT
 from harness.system.waiting import eventually
-from tests.broker.support.node import OPEN, PAUSE, callback_properties, cluster_with_fence, gauge, wait_for_state
+from tests.broker.support.node import callback_properties, cluster_with_fence
+from tests.broker.support.seen import OPEN, PAUSE, gauge, silent_for, transitions, wait_for_state
 from tests.skips import COULD_NOT_RUN
 
 pytestmark = [pytest.mark.broker, pytest.mark.long]
@@ -54,12 +54,6 @@ NEW: Final = {
 HARD: Final = PREFIX + "static.storage.hard"
 
 
-def silent_for(node: KafkaNode, broker: KafkaNode, seconds: float) -> None:
-    """Waits until a broker's newest snapshot, as another broker knows it, is so old."""
-    bean = f"Snapshot,name={broker.node_id}"
-    eventually(lambda: gauge(node, bean, "Age") > seconds, timeout=seconds + 120, poll=0.5)
-
-
 def goes_on(load: ProducerLoad) -> None:
     """Waits until a megabyte more has been acknowledged."""
     before = load.meter.bytes
@@ -75,7 +69,7 @@ def test_a_restart_of_one_broker_after_the_other_with_pauses_longer_than_validit
         with ProducerLoad(cluster.client_config(client_id="p"), TOPIC, rate=500e3) as load:
             for node in cluster.brokers:
                 others = [other for other in cluster.brokers if other is not node]
-                before = [gauge(other, "Factor", "Transitions") for other in others]
+                before = transitions(*others)
                 node.stop()
                 for other in others:
                     silent_for(other, node, validity + 4)
@@ -83,7 +77,7 @@ def test_a_restart_of_one_broker_after_the_other_with_pauses_longer_than_validit
                 node.start()
                 eventually(lambda others=others: all(gauge(o, "Brokers", "LastKnown") == 0 for o in others))
                 goes_on(load)
-                assert [gauge(other, "Factor", "Transitions") for other in others] == before
+                assert transitions(*others) == before
                 # With a fence a broker that starts turns writes back until it knows the disks of the others.
                 wait_for_state(cluster, OPEN)
             assert load.drain() == 0
@@ -101,11 +95,11 @@ def test_any_broker_that_is_killed_stops_nobody_by_kafkas_default_session_also_t
         with ProducerLoad(cluster.client_config(client_id="p"), TOPIC, rate=500e3) as load:
             for node in cluster.brokers[:2]:
                 others = [other for other in cluster.brokers if other is not node]
-                before = [gauge(other, "Factor", "Transitions") for other in others]
+                before = transitions(*others)
                 node.kill()
                 silent_for(others[0], node, validity + 5)
                 goes_on(load)
-                assert [gauge(other, "Factor", "Transitions") for other in others] == before
+                assert transitions(*others) == before
                 assert gauge(others[0], "Factor", "LackOfData") == 0
                 node.start()
                 eventually(lambda others=others: all(gauge(o, "Brokers", "LastKnown") == 0 for o in others))
@@ -129,26 +123,16 @@ def older() -> Build:
     known = subprocess.run(["git", "-C", str(ROOT), "cat-file", "-e", f"{COMMIT}^{{tree}}"], check=False)
     if known.returncode != 0:
         pytest.skip(f"{COULD_NOT_RUN}commit {COMMIT}, which stands for the older version, is not in this clone")
-    target = BUILD / "older" / COMMIT
-    if not target.is_dir():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-            fresh = Path(scratch, "fresh")
-            _unpack(fresh)
-            _build(fresh)
-            put_in_place(fresh, target)
+    target = made_once(BUILD / "older" / COMMIT, _build)
     return Build(target / "quotahost.jar", str(target / "venv/bin/python"))
-
-
-def _unpack(into: Path) -> None:
-    archive = subprocess.run(["git", "-C", str(ROOT), "archive", COMMIT], capture_output=True, check=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        tar.extractall(into / "tree", filter="data")
 
 
 def _build(into: Path) -> None:
     """An environment of its own, since another version may need another jpype1, and the jar for it."""
     tree, python = into / "tree", into / "venv/bin/python"
+    archive = subprocess.run(["git", "-C", str(ROOT), "archive", COMMIT], capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        tar.extractall(tree, filter="data")
     # The folder is moved when it is complete; only the scripts in venv/bin, which nobody calls, know where it was.
     subprocess.run([sys.executable, "-m", "venv", str(into / "venv")], check=True)
     for folder in ("plugin/quotahost/_jar", "plugin/quotahost/pipeline/spark/jars"):

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.clients.consumer import ConsumerLoad
-from harness.clients.producer import ProducerLoad, fill_topic
-from harness.java.jmx import Jmx
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.producer import fill_topic
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, IN_CHILD, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import ANYONE, PLUGINS, callback_node, gauge, has_own_quota, limit_of, table_row
+from tests.broker.support.node import PLUGINS, callback_node, check_serves, tell
+from tests.broker.support.seen import ANYONE, causes, gauge, has_own_quota, limit_of, table_row
 from tests.fakes.packages import distribute
 
 pytestmark = pytest.mark.broker
@@ -23,7 +23,7 @@ VALIDITY = "4s"  # shorter than the time for which the plugins hold the interpre
 QUOTA, LEFT = 20_000_000.0, 0.75  # bytes/s, and the factor that is in force while everything works
 ERRORS = {"raise": "RuntimeError", "exit": "SystemExit", "interrupt": "KeyboardInterrupt", "nonsense": ""}
 METHODS = {"source": "read()", "policy": "quota_factor()", "task": "run()"}
-ASKED = ("source", "policy")  # those that the host's own thread asks, one as the other
+ASKED = ("source", "policy")  # those that the host's own thread asks, one as the other, and as a supplier
 POLICY = pytest.param("policy", marks=pytest.mark.long)
 LATE = """
     from quotahost.model import Quota
@@ -45,9 +45,7 @@ class World:
         self.task_hangs = folder / "task.hangs"
 
     def tell(self, plugin: str, mood: str) -> None:
-        told = self.folder / "told"
-        told.write_text(mood)
-        told.rename(self.folder / plugin)
+        tell(self.folder / plugin, mood)
 
     def heal(self) -> None:
         for plugin in METHODS:
@@ -55,9 +53,7 @@ class World:
         self.task_hangs.unlink(missing_ok=True)
 
     def fill(self, thousandths: int) -> None:
-        new = self.folder / "consumed.new"
-        new.write_text(str(thousandths))
-        new.replace(self.folder / "consumed")  # the source may read it at any moment
+        tell(self.folder / "consumed", str(thousandths))
 
     def errors(self, plugin: str) -> float:
         return gauge(self.node, f"Plugin,name={'outsider-task' if plugin == 'task' else 'outsider'}", "Errors")
@@ -72,12 +68,8 @@ class World:
         return gauge(self.node, "Lease", "FallbackApplied")
 
     def check_serves(self, client_id: str, limit: float | None = None) -> None:
-        """Checks that a client produces and consumes, faster than a muted one could; and its limit, if one is given."""
-        config = self.node.client_config(client_id=client_id)
-        with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
-            eventually(lambda: producer.meter.bytes > 2_000_000, what="produced")
-            eventually(lambda: consumer.meter.bytes > 2_000_000, what="consumed")
-        assert producer.errors == consumer.errors == []
+        """Checks that a client produces and consumes; and its limit, if one is given."""
+        check_serves(self.node, client_id)
         if limit is not None:
             eventually(lambda: limit_of(self.node, ANYONE, client_id) == limit, what=f"limit {limit}")
 
@@ -99,7 +91,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     }
     (folder / "consumed").write_text("250")
     env = {"PYTHONPATH": f"{PLUGINS}:{folder}", "ROLES": str(folder)}
-    with callback_node(tmp_path_factory.mktemp("node"), settings, env=env, properties=FENCE) as node:
+    with callback_node(tmp_path_factory.mktemp("node"), settings, env=env, properties=QUICK_QUOTAS | FENCE) as node:
         create_topic(node, "t")
         fill_topic(node.client_config(client_id="filler"), "t", 5_000_000)
         yield node
@@ -146,7 +138,7 @@ def test_a_cause_that_java_could_not_take_is_escaped_and_ends_nothing(world: Wor
     world.tell("source", "odd")
     eventually(lambda: world.factor() == 0.5)
     world.node.wait_for_log(r"factor 0\.50 \(/data/\\udcff\\nis half full\)")
-    eventually(lambda: "half full" in str(Jmx(world.node).query("quotahost:type=Cause,*")))
+    eventually(lambda: "half full" in causes(world.node))
     assert gauge(world.node, "Host", "Restarts") == 0
 
 
@@ -216,18 +208,16 @@ def test_a_task_that_hangs_delays_neither_the_host_nor_another_task(world: World
     eventually(lambda: world.runs("Outsider") > stuck)
 
 
-@pytest.mark.parametrize("plugin", METHODS)
 @pytest.mark.proves("faults.hang")
-def test_one_that_holds_the_interpreters_lock_lets_the_lease_expire_and_stops_no_request(
-    world: World, plugin: str
-) -> None:
+def test_a_task_that_holds_the_interpreters_lock_lets_the_lease_expire_and_stops_no_request(world: World) -> None:
+    """On its own thread; a supplier holds the lock on the host's in test_faults.py."""
     applied = world.fallbacks()
-    world.tell(plugin, "gil")
+    world.tell("task", "gil")
     eventually(lambda: world.fallbacks() == applied + 1, what="Java notices without Python")
     world.check_serves("known")
-    world.check_serves(f"new-while-{plugin}-holds-the-lock")
+    world.check_serves("new-while-the-lock-is-held")
     eventually(lambda: gauge(world.node, "Lease", "Expired") == 0)
-    eventually(lambda: has_own_quota(world.node, ANYONE, f"new-while-{plugin}-holds-the-lock"))
+    eventually(lambda: has_own_quota(world.node, ANYONE, "new-while-the-lock-is-held"))
     eventually(lambda: world.factor() == LEFT)
 
 

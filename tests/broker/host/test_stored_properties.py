@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import Producer
@@ -16,7 +15,8 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
-from tests.broker.support.node import OPEN, PAUSE, PLUGINS, callback_node, gauge, state
+from tests.broker.support.node import PLUGINS, callback_node
+from tests.broker.support.seen import OPEN, PAUSE, gauge, scrape, state
 from tests.fakes.packages import distribute
 
 pytestmark = pytest.mark.broker
@@ -109,12 +109,6 @@ def refused(node: KafkaNode) -> bool:
     return gauge(node, "Host", "ConfigRefused") == 1
 
 
-def scrape(node: KafkaNode) -> str:
-    with urlopen(f"http://127.0.0.1:{node.properties[PREFIX + 'metrics.port']}/metrics") as page:
-        text: str = page.read().decode()
-        return text
-
-
 @pytest.mark.proves("faults.stored-property")
 def test_a_misspelt_name_that_kafka_has_stored_costs_no_other_property(node: KafkaNode) -> None:
     alter_broker_config(node, {PREFIX + "static.produce": "20M"})
@@ -124,7 +118,8 @@ def test_a_misspelt_name_that_kafka_has_stored_costs_no_other_property(node: Kaf
     holds(node, 2)
     node.wait_for_log("static.prodcue: unknown property; did you mean .*static.produce", start=begin)
     eventually(lambda: refused(node))
-    eventually(lambda: "quotahost_config_refused 1.0" in scrape(node), what="the endpoint shows it too")
+    shown = "quotahost_config_refused", 1.0
+    eventually(lambda: shown in [(each.name, each.value) for each in scrape(node)], what="the endpoint shows it too")
     store(node, 3)
     alter_broker_config(node, {PREFIX + "static.produce": "30M"})
     alter_broker_config(node, {PREFIX + "static.prodcue": None, PREFIX + "static.produce": None})

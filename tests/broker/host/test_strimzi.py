@@ -1,4 +1,4 @@
-"""A properties file written for Strimzi's plugin: with its class, and with only the class changed, on real brokers."""
+"""A properties file written for Strimzi's plugin, with only the class changed, on real brokers."""
 
 from __future__ import annotations
 
@@ -12,18 +12,15 @@ import pytest
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
-from harness.java.jars import maven_jar
-from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.settings import CLIENTS
 from harness.plugin import CALLBACK, JAR, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import OPEN, PAUSE, gauge, has_own_quota, table_row, wait_for_rate
+from tests.broker.support.seen import OPEN, PAUSE, gauge, has_own_quota, table_row, wait_for_rate
 
 pytestmark = pytest.mark.broker
 
-STRIMZI, QUOTAHOST = "io.strimzi.kafka.quotas.StaticQuotaCallback", CALLBACK
 RATE = 4e6
 MORE_THAN_ANY_DISK_HAS_FREE = str(10**16)
 LIMIT = "static.storage.per.volume.limit.min.available.bytes"
@@ -61,23 +58,14 @@ def as_user(node: KafkaNode) -> dict[str, str]:
 
 
 @contextmanager
-def broker(
-    directory: Path, callback: str, more: dict[str, str], users: dict[str, str] | None = None
-) -> Iterator[KafkaNode]:
-    """Runs a broker with one of the two classes; both are on its class path, and nothing else differs."""
-    jars = [JAR, maven_jar("io.strimzi:kafka-quotas-plugin:0.3.1")]
-    node = KafkaNode(directory, classpath=jars, properties=dict(QUICK_QUOTAS), users=users or {})
-    node.properties |= strimzi_file(node, **as_user(node), **more) | {PREFIX + "class": callback}
+def broker(directory: Path, more: dict[str, str], users: dict[str, str] | None = None) -> Iterator[KafkaNode]:
+    """Runs a broker with the file."""
+    node = KafkaNode(directory, classpath=[JAR], properties=dict(QUICK_QUOTAS), users=users or {})
+    node.properties |= strimzi_file(node, **as_user(node), **more) | {PREFIX + "class": CALLBACK}
     # As with Strimzi's plugin no python.executable is set, so the broker starts the python3 of its PATH.
     node.env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
     with node:
         yield node
-
-
-def strimzi_factor(node: KafkaNode) -> float:
-    beans = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
-    (bean,) = beans.values()
-    return float(bean["Value"])
 
 
 def share_the_rate(node: KafkaNode) -> None:
@@ -89,20 +77,10 @@ def share_the_rate(node: KafkaNode) -> None:
     assert all(load.errors == [] and load.max_throttle() > 0 for load in loads)
 
 
-@pytest.mark.long
-def test_with_strimzis_class_two_producers_share_the_rate_and_no_free_space_stops_them(tmp_path: Path) -> None:
-    """What the properties mean for the plugin whose they are."""
-    with broker(tmp_path / "rate", STRIMZI, {LIMIT: "1"}) as node:
-        share_the_rate(node)
-        assert strimzi_factor(node) == 1
-    with broker(tmp_path / "space", STRIMZI, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
-        eventually(lambda: strimzi_factor(node) == 0)
-
-
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     """The broker with quotahost's class."""
-    with broker(tmp_path_factory.mktemp("ours"), QUOTAHOST, {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
+    with broker(tmp_path_factory.mktemp("ours"), {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
         eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE)
         yield node
 
@@ -123,7 +101,7 @@ def test_changed_live_the_same_names_let_two_producers_share_the_files_rate(ours
 
 
 def test_plugins_connect_with_the_properties_of_strimzis_admin_client(tmp_path: Path) -> None:
-    with broker(tmp_path, QUOTAHOST, {"factor.source": "snapshots"}, users={"plugin": SECRET}) as node:
+    with broker(tmp_path, {"factor.source": "snapshots"}, users={"plugin": SECRET}) as node:
         eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
         eventually(lambda: has_own_quota(node, "plugin", "quotahost-1"))
         assert table_row(node, "plugin", "quotahost-1")["limit"] == "null", "it is exempt"

@@ -15,15 +15,7 @@ from typing import Any, Final
 import pytest
 import yaml
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    NewTopic,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AdminClient, NewTopic
 
 from harness.kafka.admin import DEFAULT, alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
@@ -32,8 +24,9 @@ from harness.plugin import JAR, PREFIX, ROOT
 from harness.system.certificates import PASSWORD, Identity, identity, key_as_pem
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
-from tests.broker.support.node import OPEN, PAUSE, gauge, state, table_row
+from tests.broker.support.acls import acl, give
 from tests.broker.support.numbers import attempt
+from tests.broker.support.seen import OPEN, PAUSE, gauge, state, table_row
 
 pytestmark = [pytest.mark.broker, pytest.mark.long]
 
@@ -126,16 +119,9 @@ def _listeners(scene: Scene) -> dict[str, str]:
 def _prepare(scene: Scene) -> None:
     """A topic in which all may write, the KafkaUser by its ACLs; then the disk is taken for full."""
     create_topic(scene.node, "t")
-    rights = [
-        AclBinding(kind, name, ResourcePatternType.LITERAL, f"User:CN={ALICE}", "*", operation, AclPermissionType.ALLOW)
-        for kind, name, operation in (
-            (ResourceType.TOPIC, "t", AclOperation.WRITE),
-            (ResourceType.TOPIC, "new", AclOperation.CREATE),
-        )
-    ]
-    admin = AdminClient(scene.client(ADMIN))  # its answers come only while it lives
-    for given in admin.create_acls(rights).values():
-        given.result(30)
+    alice = f"CN={ALICE}"
+    rights = acl(alice, "t", AclOperation.WRITE), acl(alice, "new", AclOperation.CREATE)
+    give(AdminClient(scene.client(ADMIN)), *rights)
     set_quota(scene.node, {"producer_byte_rate": RATE}, user=DEFAULT)
     eventually(lambda: state(scene.node) == OPEN)
     for name in (*OWN, ADMIN, ALICE):
@@ -181,9 +167,4 @@ def test_the_plugins_connect_as_the_broker_with_strimzis_certificate(scene: Scen
 def test_acls_are_managed_through_the_fence(scene: Scene) -> None:
     """As supportsAdminApi tells the User Operator."""
     operator = AdminClient(scene.client(f"{CLUSTER}-entity-user-operator"))
-    right = AclBinding(
-        ResourceType.TOPIC, "t", ResourcePatternType.LITERAL, "User:CN=bob", "*", AclOperation.READ,
-        AclPermissionType.ALLOW,
-    )  # fmt: skip
-    (created,) = operator.create_acls([right]).values()
-    assert created.result(30) is None
+    give(operator, acl("CN=bob", "t", AclOperation.READ))

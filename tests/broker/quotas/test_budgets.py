@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -19,9 +20,10 @@ from quotahost.kafka.commands import CompactedTopic
 from quotahost.model.budgets import Budget
 from quotahost.records.budgets import encode, key_of
 from tests.broker.support.commands import connect_as, explain_client, quotahost
-from tests.broker.support.node import OPEN, callback_node, cluster_with_fence, gauge, state, wait_for_rate
+from tests.broker.support.node import callback_node, cluster_with_fence
 from tests.broker.support.numbers import attempt, end_offset
 from tests.broker.support.quotas import QUOTAS
+from tests.broker.support.seen import OPEN, gauge, state, wait_for_rate
 
 pytestmark = pytest.mark.broker
 
@@ -81,12 +83,12 @@ def test_its_writers_alone_are_slowed_stopped_and_let_go_on_when_topics_are_dele
     there = ProducerLoad(node.client_config("alice", "there"), "orders.eu")
     beside = ProducerLoad(node.client_config("alice", "beside"), "other")  # shares alice's quota
     elsewhere = ProducerLoad(node.client_config("bob", "elsewhere"), "other")
+    begin = time.monotonic()
     with there, beside, elsewhere:
-        wait_for_rate(FULL_RATE, elsewhere)
         eventually(lambda: 0 < factor(node) < 0.7, timeout=60)
         assert state(node) == OPEN  # that of the volumes
         eventually(lambda: f"uses the budget {BUDGET} of 20,000,000 bytes" in explained(node))
-        wait_for_rate(FULL_RATE, elsewhere)
+        wait_for_rate(FULL_RATE, elsewhere, since=begin)
 
         apply(client, file, "2M")  # less than there is already
         eventually(lambda: factor(node) == 0)

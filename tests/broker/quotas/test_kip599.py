@@ -27,7 +27,8 @@ from harness.plugin import JAR
 from harness.system.waiting import eventually
 from quotahost.throttling import SampledRate, TokenBucket
 from tests.broker.support.commands import explain_client, field, last_line
-from tests.broker.support.node import ANYONE, callback_properties, has_own_quota, table_row
+from tests.broker.support.node import callback_properties
+from tests.broker.support.seen import ANYONE, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 
@@ -39,7 +40,7 @@ KIP_599: Final = {f"topic-{n}": 80 for n in range(7)}
 SETTINGS: Final = {
     "supplier": "client-quotas,controller-mutation",
     "plugin.controller-mutation.default": "50",
-    "plugin.controller-mutation.client-ids": "strict:5,ledger:0.5,old:0.5,direct:0.5,both:0.5,both-old:0.5",
+    "plugin.controller-mutation.client-ids": "strict:5,ledger:0.5,asker:0.5,direct:0.5,both:0.5,both-old:0.5",
 }
 
 
@@ -80,7 +81,7 @@ def bean(node: KafkaNode, name: str) -> dict[str, Any]:
     return Jmx(node).query(name).get(name, {})
 
 
-def tokens(cluster: Cluster, client_id: str) -> float:
+def tokens(cluster: Cluster, client_id: str = "ledger") -> float:
     """The tokens left in the client's bucket, which is full before the client's first request."""
     found = enforced_quotas(controller(cluster), "CONTROLLER_MUTATION", client_id=client_id)
     return found[0].value if found else SLOW * SAMPLES
@@ -90,9 +91,9 @@ def charged(
     cluster: Cluster, kind: Literal["create", "grow", "delete"], topics: dict[str, int], **more: Any
 ) -> tuple[float, float]:
     """The least and the most tokens that a request of ``ledger`` can have taken; the bucket refills meanwhile."""
-    begin, before = now_ms(), tokens(cluster, "ledger")
+    begin, before = now_ms(), tokens(cluster)
     assert set(ask(cluster, "ledger", kind, topics, **more).values()) == {None}
-    taken = before - tokens(cluster, "ledger")
+    taken = before - tokens(cluster)
     return taken - 1e-6, taken + SLOW * (now_ms() - begin) / 1000 + 1e-6
 
 
@@ -110,13 +111,12 @@ def test_creating_growing_and_deleting_are_charged_by_partitions(cluster: Cluste
 
 @pytest.mark.proves("kip-599.auto-creation", "kip-599.auto-creation-client")
 def test_a_topic_that_kafka_creates_by_itself_is_charged_to_the_client_that_asked_for_it(cluster: Cluster) -> None:
-    make_known(cluster, "ledger")
-    eventually(lambda: tokens(cluster, "ledger") > BY_ITSELF)
-    begin, before = now_ms(), tokens(cluster, "ledger")
-    producer = Producer(cluster.brokers[0].client_config(client_id="ledger"))
+    make_known(cluster, "asker")
+    begin, before = now_ms(), tokens(cluster, "asker")
+    producer = Producer(cluster.brokers[0].client_config(client_id="asker"))
     producer.produce("by-itself", b"a record")
     assert producer.flush(30) == 0
-    taken = before - tokens(cluster, "ledger")
+    taken = before - tokens(cluster, "asker")
     assert taken <= BY_ITSELF <= taken + SLOW * (now_ms() - begin) / 1000 + 1e-6
 
 
@@ -124,30 +124,9 @@ def test_a_topic_that_kafka_creates_by_itself_is_charged_to_the_client_that_aske
 def test_the_document_spares_validate_only_and_kafka_in_kraft_charges_it(cluster: Cluster) -> None:
     """As of 4.3.1; the document says: "we plan to not apply the quota is this particular case"."""
     make_known(cluster, "ledger")
-    eventually(lambda: tokens(cluster, "ledger") > 1)
+    eventually(lambda: tokens(cluster) > 1)
     low, high = charged(cluster, "create", {"c": 5}, validate_only=True)
     assert low <= 5 <= high
-
-
-@pytest.mark.proves(
-    "kip-599.old-clients", "kip-599.versions", "kip-599.old-clients-message", "kip-599.old-clients-timeout"
-)
-def test_an_old_client_gets_its_topics_and_its_connection_is_muted(cluster: Cluster) -> None:
-    make_known(cluster, "old")
-    broker = cluster.brokers[0]
-    with RawClient(broker, "old") as muted, RawClient(broker, "old") as other:
-        before = now_ms()
-        round_trip = muted.mutate("create", {"old": 53}, strict=False)
-        assert round_trip.errors == {"old": (0, None)}
-        throttled = round_trip.throttle_ms
-        assert 6000 - round_trip.duration_ms - 2 <= throttled <= 6000, "3 tokens are owed, of 0.5 a second"
-        assert round_trip.duration_ms < throttled, "the response isn't held meanwhile"
-        muted.ping()
-        other.ping()
-        assert other.has_response(within=30)
-        assert not muted.has_response(within=0)
-        assert muted.has_response(within=30)
-        assert now_ms() - before >= throttled - 2
 
 
 @pytest.mark.proves("kip-599.two-quotas", "kip-599.throttle-time", "kip-599.throttle-time-of-topics")

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from harness.clients.load import QUICK_QUOTAS
-from harness.clients.many_clients import introduce_clients
 from harness.clients.producer import ProducerLoad
-from harness.clients.raw import RawClient, record_batch
+from harness.clients.raw import RawClient, introduce_clients, record_batch
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import ANYONE, callback_node, gauge, table_row
+from tests.broker.support.node import callback_node
+from tests.broker.support.seen import ANYONE, gauge, table_row
 
 pytestmark = pytest.mark.broker
 

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
 from typer.testing import CliRunner, Result
 
 from harness.clients.load import QUICK_QUOTAS
-from harness.clients.many_clients import introduce_clients
+from harness.clients.raw import introduce_clients
 from harness.kafka.admin import DEFAULT, alter_broker_config, describe_quotas, set_quota
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX, ROOT
@@ -29,9 +28,9 @@ from quotahost.cli.quotas.plan import Entity
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.model import DEFAULT as CLIENT_DEFAULT
 from tests.broker.support.commands import connect_as, quotahost
-from tests.broker.support.node import ANYONE, callback_node, gauge, limit_of, table_row
+from tests.broker.support.node import callback_node
 from tests.broker.support.quotas import QUOTAS as TOPIC
-from tests.unit.cli.quotas.entities import QUOTAS
+from tests.broker.support.seen import ANYONE, gauge, limit_of, table_row
 
 pytestmark = pytest.mark.broker
 
@@ -95,18 +94,16 @@ def test_the_example_is_applied_as_it_stands_and_the_second_time_changes_nothing
     assert read_declared([file]).quotas == read_declared([EXAMPLE]).quotas
 
 
-def test_what_is_applied_is_enforced(node: KafkaNode, client: list[str], file: Path) -> None:
-    text = "quotas: [{client-id: as-code, producer_byte_rate: 2M}]\ncluster-quotas: [{client-id: all, produce: 3M}]"
-    assert applied(client, file, text).exit_code == 0
-    introduce_clients(node, ["as-code", "all"])
-    eventually(lambda: limit_of(node, ANYONE, "as-code") == 2e6 and limit_of(node, ANYONE, "all") == 3e6)
-
-
-def test_a_cluster_wide_quota_is_changed_and_removed_live(node: KafkaNode, client: list[str], file: Path) -> None:
-    introduce_clients(node, ["live"])
+def test_what_is_applied_is_enforced_and_changed_and_removed_live(
+    node: KafkaNode, client: list[str], file: Path
+) -> None:
+    introduce_clients(node, ["as-code", "live"])
     for rate in ("3M", "2M"):
-        assert applied(client, file, f"cluster-quotas: [{{client-id: live, produce: {rate}}}]").exit_code == 0
-        eventually(lambda rate=rate: limit_of(node, ANYONE, "live") == float(rate[0]) * 1e6)
+        text = f"quotas: [{{client-id: as-code, producer_byte_rate: {rate}}}]\n"
+        text += f"cluster-quotas: [{{client-id: live, produce: {rate}}}]"
+        assert applied(client, file, text).exit_code == 0
+        for client_id in ("as-code", "live"):
+            eventually(lambda r=float(rate[0]) * 1e6, c=client_id: limit_of(node, ANYONE, c) == r)
     removed = applied(client, file, "cluster-quotas: []", "--prune")
     assert (removed.exit_code, "Applied 1 of 1 changes." in removed.output) == (0, True)
     eventually(lambda: table_row(node, ANYONE, "live")["limit"] == "null")
@@ -248,22 +245,15 @@ def connected(node: KafkaNode) -> Iterator[Cluster]:
         yield connected
 
 
-@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@example(
-    {Entity(name): {"producer_byte_rate": 1.0} for name in ("<default>", "%", '"', "ä ö", "a,b=c/d\\", "\x00", "..")}
-)
-@example(
-    {
+def test_names_and_rates_of_every_kind_are_read_back(connected: Cluster, file: Path) -> None:
+    names = ("<default>", "%", '"', "ä ö", "a,b=c/d\\", "\x00", "..")
+    quotas = {Entity(name): {"producer_byte_rate": 1.0} for name in names}
+    quotas |= {
         Entity("<default>", CLIENT_DEFAULT): {"request_percentage": 1 / 3},
         Entity(ip="::1"): {"connection_creation_rate": 1.0},
     }
-)
-@given(QUOTAS)
-def test_what_is_declared_is_read_back(
-    connected: Cluster, tmp_path: Path, quotas: dict[Entity, dict[str, float]]
-) -> None:
-    file = tmp_path / "quotas.yaml"
-    file.write_text(in_yaml(quotas) + ("" if "cluster-quotas:" in in_yaml(quotas) else "cluster-quotas: []\n"))
+    quotas |= {Entity(name, in_cluster=True): {"produce": 1 / 3, "fetch": math.inf} for name in names}
+    file.write_text(in_yaml(quotas))
     declared = read_declared([file])
     planned = connected.compare(declared, prune=True)
     assert connected.change(planned) == {}

@@ -13,7 +13,8 @@ from harness.java.helper import helper
 from harness.kafka.admin import alter_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
-from tests.broker.support.node import ANYONE, callback_node, has_own_quota, table_row
+from tests.broker.support.node import callback_node
+from tests.broker.support.seen import ANYONE, has_own_quota, table_row
 
 pytestmark = [pytest.mark.broker, pytest.mark.long]
 

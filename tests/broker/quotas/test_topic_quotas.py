@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, Final
 from zipfile import ZipFile
 
@@ -24,12 +23,13 @@ from harness.java.jars import broker_jars
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs
 from harness.kafka.admin_socket import state_now
-from harness.kafka.node import KafkaNode, StartFailed
+from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from quotahost.records import topics as records
-from tests.broker.support.node import callback_node, gauge, topic_name
+from tests.broker.support.node import callback_node, topic_name
 from tests.broker.support.numbers import attempt, end_offset
+from tests.broker.support.seen import bytes_in, gauge
 
 pytestmark = pytest.mark.broker
 
@@ -56,12 +56,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
             create_topic(node, topic)
         yield node
         assert "Unexpected error" not in node.log_text()
-
-
-def bytes_appended(node: KafkaNode, topic: str) -> int:
-    """Bytes appended to a topic, by Kafka's own meter; 0 before the first."""
-    beans = Jmx(node).query(f"kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic={topic}")
-    return sum(int(bean["Count"]) for bean in beans.values())
 
 
 def topics(node: KafkaNode, attribute: str) -> float:
@@ -95,8 +89,8 @@ def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_i
         eventually(lambda: topics_over(node) == ["greedy"])
         assert topics(node, "Share") == SHARE
         # At first greedy exceeded its share, before the mean of a minute could show it.
-        owing = bytes_appended(node, "greedy")
-        eventually(lambda: bytes_appended(node, "greedy") > owing + SHARE, LONG, "it is let in again")
+        owing = bytes_in(node, "greedy")
+        eventually(lambda: bytes_in(node, "greedy") > owing + SHARE, LONG, "it is let in again")
         wait_for_topic_rates(node, {"greedy": SHARE} | KEPT)
         assert topics(node, "Rejections") > 20
         alter_broker_config(node, {PREFIX + TOTAL: "1G"})
@@ -104,7 +98,7 @@ def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_i
     alter_broker_config(node, {PREFIX + TOTAL: None})
     assert [error for load in loads.values() for error in load.errors] == []
     for topic, load in loads.items():
-        appended = bytes_appended(node, topic)
+        appended = bytes_in(node, topic)
         assert load.meter.bytes <= appended <= 1.01 * load.meter.bytes, "what was turned back never counts"
     lines = [line for line in node.log_text().splitlines() if "produce requests are turned back: it" in line]
     assert len(lines) == 1, "a period is logged once, not each request"
@@ -119,7 +113,7 @@ def wait_for_topic_rates(node: KafkaNode, expected: dict[str, int]) -> None:
 
     def rates_are_met() -> bool:
         now = time.monotonic()
-        samples.append((now, {topic: bytes_appended(node, topic) for topic in expected}))
+        samples.append((now, {topic: bytes_in(node, topic) for topic in expected}))
         assert now >= begin + PERIOD, "a period has not passed yet"
         since, before = [sample for sample in samples if sample[0] <= now - PERIOD][-1]
         rates = {topic: (samples[-1][1][topic] - before[topic]) / (now - since) for topic in expected}
@@ -130,6 +124,7 @@ def wait_for_topic_rates(node: KafkaNode, expected: dict[str, int]) -> None:
     eventually(rates_are_met, LONG, poll=0.5)
 
 
+@pytest.mark.long
 @pytest.mark.proves("v1.where")
 def test_a_topic_within_its_share_keeps_its_rate_though_kafkas_producer_packs_it_with_a_greedy_one(
     node: KafkaNode,
@@ -235,7 +230,7 @@ def test_what_is_too_large_is_metered_by_itself_and_is_no_bytes_in(node: KafkaNo
     )
     assert topics(node, "FailedBytes") == before + rejected
     assert rejected > 10
-    assert bytes_appended(node, "small-records") == 0
+    assert bytes_in(node, "small-records") == 0
 
 
 def test_in_shadow_everything_is_appended_and_counted(node: KafkaNode, full: str) -> None:
@@ -278,11 +273,3 @@ def metered(node: KafkaNode) -> list[str]:
     beans = Jmx(node).query("kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=*")
     names = [bean.partition("topic=")[2] for bean in beans]
     return [name for name in names if name not in records.SPARED]
-
-
-@pytest.mark.proves("v1.sum")
-@pytest.mark.long
-def test_a_broker_whose_thresholds_sum_above_its_total_does_not_start(tmp_path: Path) -> None:
-    node = callback_node(tmp_path, SETTINGS | {OWN: "a:2M,b:2M"}, properties=FENCE)
-    with pytest.raises(StartFailed, match="4,000,000 bytes/s together, above the 3,000,000"):
-        node.start()

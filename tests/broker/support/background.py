@@ -20,6 +20,10 @@ class Background(ABC):
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Ends the thread."""
         self._stop.set()
         self._thread.join()
 

@@ -1,8 +1,7 @@
-"""Nodes that run quotahost's callback, and readers of their quota table and metrics."""
+"""Nodes that run quotahost's callback, and what a test does to them."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,18 +9,25 @@ from typing import Any, Final
 
 import pytest
 
-from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW, Load
-from harness.java.jmx import Jmx
-from harness.kafka.admin import create_topic
-from harness.kafka.admin_socket import quota_now
+from harness.clients.consumer import ConsumerLoad
+from harness.clients.load import QUICK_QUOTAS
+from harness.clients.producer import ProducerLoad
+from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.plugin import CALLBACK, FENCE, JAR, plugin_properties
+from harness.plugin import CALLBACK, FENCE, JAR, PREFIX, plugin_properties
 from harness.system.waiting import eventually
+from tests.broker.support.seen import gauge
 
 PLUGINS: Final = Path(__file__).parents[1] / "plugins"
-ANYONE: Final = "ANONYMOUS"
-OPEN, THROTTLE, PAUSE = 0, 1, 2  # values of the gauge State
+FACTOR: Final = PREFIX + "plugin.fixed.factor"
+#: Settings of a broker with a fence whose factor tests set by hand.
+FIXED: Final = {
+    "factor.source": "fixed",
+    "factor.interval": "100ms",
+    "plugin.fixed.factor": "1",
+    "fence.authorizer": "none",
+}
 
 
 def callback_properties(settings: dict[str, str] | None = None, name: str = CALLBACK) -> dict[str, str]:
@@ -51,67 +57,29 @@ def restart_stopped(cluster: Cluster) -> None:
             node.start()
 
 
-def wait_for_watch_topic(node: KafkaNode) -> None:
-    """Waits until a new broker has made the topic by which ``quotahost top`` asks it."""
-    eventually(lambda: [each for where in node.data_dirs for each in where.glob("__quotahost_watch-*")])
-
-
 def topic_name(request: pytest.FixtureRequest) -> str:
     """A topic's name made of the test's name, with a dash for each character that topics don't allow."""
     return "".join(char if char.isalnum() else "-" for char in request.node.name)
 
 
-def gauge(node: KafkaNode, bean: str, attribute: str) -> float:
-    """One metric of quotahost; the bean is named as in ``QuotaTable`` or ``Plugin,name=static``."""
-    return float(Jmx(node).get(f"quotahost:type={bean}", attribute))
+def tell(file: Path, text: str) -> None:
+    """Gives a plugin's file this text; the plugin may read it at any moment."""
+    new = file.with_name(f"{file.name}.new")
+    new.write_text(text)
+    new.replace(file)
 
 
-def table_row(node: KafkaNode, principal: str, client_id: str, quota_type: str = "PRODUCE") -> dict[str, str]:
-    """A client's row in the table: user, client_id, base, limit, the state known or newcomer, slowed, supplier."""
-    quota = quota_now(node, principal, client_id, quota_type)
-    return {
-        "user": quota.user, "client_id": quota.client_id, "base": _number(quota.base), "limit": _number(quota.limit),
-        "state": "newcomer" if quota.newcomer else "known", "slowed": str(quota.slowed), "supplier": quota.supplier,
-    }  # fmt: skip
+def check_serves(node: KafkaNode, client_id: str) -> None:
+    """Checks that a client with this client-id produces to topic t and consumes, faster than a muted client could."""
+    config = node.client_config(client_id=client_id)
+    with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
+        eventually(lambda: producer.meter.bytes > 2_000_000, what="produced")
+        eventually(lambda: consumer.meter.bytes > 2_000_000, what="consumed")
+    assert producer.errors == consumer.errors == []
 
 
-def _number(rate: float | None) -> str:
-    return "null" if rate is None else str(float(rate))
-
-
-def limit_of(node: KafkaNode, principal: str, client_id: str) -> float:
-    """A client's limit of produce, in bytes/s; NaN, which equals nothing, while there is none."""
-    return float(table_row(node, principal, client_id)["limit"].replace("null", "nan"))
-
-
-def wait_for_rate(expected: object, *loads: Load, window: float = QUICK_WINDOW, since: float | None = None) -> None:
-    """Waits until the loads' mean bytes/s over the last three quota windows equals ``expected``, an ``approx``.
-
-    The windows begin at ``since`` (monotonic) or now. Kafka lets a client use up a window's bytes at once, and a busy
-    machine may stall; so the mean is taken again and again until it fits.
-    """
-    begin, span = since or time.monotonic(), 3 * window
-
-    def rate_is_met() -> bool:
-        now = time.monotonic()
-        assert now >= begin + span, "three windows have not passed yet"
-        assert sum(load.meter.smooth_rate(now - span, now) for load in loads) == expected
-        return True
-
-    eventually(rate_is_met, 120 + 4 * window, poll=0.2)
-
-
-def has_own_quota(node: KafkaNode, principal: str, client_id: str) -> bool:
-    """Whether the client has a quota of its own."""
-    return table_row(node, principal, client_id)["state"] == "known"
-
-
-def state(node: KafkaNode) -> float:
-    """The broker's state: OPEN, THROTTLE or PAUSE."""
-    return gauge(node, "QuotaTable", "State")
-
-
-def wait_for_state(cluster: Cluster, wanted: int, but: KafkaNode | None = None, timeout: float = 120) -> None:
-    """Waits until every broker, except ``but``, is in the wanted state: OPEN, THROTTLE or PAUSE."""
-    nodes = [node for node in cluster.brokers if node is not but]
-    eventually(lambda: all(state(node) == wanted for node in nodes), timeout, f"state {wanted} on all")
+def set_factor(node: KafkaNode, factor: float) -> None:
+    """Sets the factor of a broker with FIXED settings, and waits until host and fence go by it."""
+    alter_broker_config(node, {FACTOR: f"{factor:g}"})
+    eventually(lambda: gauge(node, "QuotaTable", "Factor") == factor)
+    eventually(lambda: gauge(node, "Fence", "Closed") == (factor == 0))

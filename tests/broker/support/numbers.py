@@ -48,6 +48,16 @@ class NumberedProducer(Background):
             self.errors.append(error.str())
 
 
+def begun(config: dict[str, Any], topic: str) -> Producer:
+    """A transaction that has written a record, "before", to partition 0."""
+    producer = Producer(config | {"transactional.id": topic, "log_level": 4})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(topic, "before", partition=0)
+    producer.flush(60)
+    return producer
+
+
 def attempt(config: dict[str, Any], topic: str, partition: int = 0) -> str | None:
     """Sends one record on a connection of its own; returns the error's name, or None if delivered.
 

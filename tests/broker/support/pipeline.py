@@ -20,7 +20,7 @@ from quotahost.records.shares import Shares
 from quotahost.records.snapshot import Snapshot, decode
 from quotahost.records.usage import Usage
 from tests.broker.support.background import Background
-from tests.broker.support.disks import SNAPSHOTS
+from tests.broker.support.volumes import SNAPSHOTS
 from tests.reference.max_min import shares
 
 TOPIC: Final = "__quotahost_cluster_volumes"

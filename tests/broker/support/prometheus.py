@@ -26,6 +26,7 @@ from harness.plugin import ROOT
 from harness.system.debian import PackageMissing, debian_package
 from harness.system.ports import free_port
 from harness.system.process import LoggedProcess
+from quotahost.metrics import CATALOGUE
 from tests.skips import COULD_NOT_RUN
 
 ALERTS: Final = ROOT / "conf/alerts.yml"
@@ -167,16 +168,17 @@ def series(server: Server, expression: str, since: float) -> list[dict[str, str]
     return [each["metric"] for each in _ask(server, "query_range", asked)["result"]]
 
 
-def empty(server: Server, since: float, not_shown: Collection[str] = ()) -> list[tuple[str, str]]:
+def empty(server: Server, since: float, not_shown: Collection[str]) -> list[tuple[str, str]]:
     """Place and text of each expression that has had no series since a Unix time, or none with the legend's labels.
 
-    Those with one of the metrics ``not_shown`` (without ``quotahost_``) are left out.
+    Those with a metric of one of the MBean types ``not_shown`` are left out.
     """
+    left_out = {f"quotahost_{each.prometheus}{each.kind.value}" for each in CATALOGUE if each.type in not_shown}
     alerts = [Expression(rule.place, selector) for rule in rules() for selector in rule.selectors]
     return [
         (each.place, each.text)
         for each in (*panels(), *alerts)
-        if not {name.removeprefix("quotahost_") for name in each.metrics}.intersection(not_shown)
+        if not each.metrics & left_out
         if not _shows(series(server, each.text, since), each.labels)
     ]
 

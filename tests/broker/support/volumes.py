@@ -1,24 +1,34 @@
-"""Small volumes that a test fills with what is produced, and what one could see of them meanwhile."""
+"""Volumes: small ones that a test fills, what one could see of them meanwhile, and what a broker publishes of its own.
+
+Other programs may write to a broker's disk. So a test that mounts none works out what it expects from the newest
+snapshot, not from one that it read before.
+"""
 
 from __future__ import annotations
 
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import pytest
 
 from harness.java.jmx import Jmx
 from harness.kafka.node import KafkaNode
-from harness.plugin import STATES
+from harness.plugin import FENCE, STATES
 from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
+from quotahost.model import Volume
+from quotahost.records import snapshot as snapshot_records
 from tests.broker.support.background import Background
+from tests.broker.support.node import callback_node
+from tests.broker.support.numbers import records
 from tests.skips import COULD_NOT_RUN
 
+SNAPSHOTS: Final = "__quotahost_snapshots"
 MEGA: Final = 1_000_000
 #: Broker properties with which space comes back within a second of its deletion or the end of its retention.
 QUICK_DELETION: Final = {
@@ -42,6 +52,17 @@ def small_volume(folder: Path, size: int) -> Iterator[Path]:
         if not mounted:
             pytest.skip(NO_VOLUME)
         yield folder
+
+
+@contextmanager
+def node_with_two_volumes(directory: Path, settings: dict[str, str], size: int, **more: Any) -> Iterator[KafkaNode]:
+    """Runs a broker with a fence and two log directories, each of which is a volume of so many bytes."""
+    properties = SMALL_BURSTS | QUICK_DELETION | FENCE
+    with ExitStack() as stack:
+        node = callback_node(directory, settings, properties=properties, log_dirs=2, **more)
+        for volume in node.data_dirs:
+            stack.enter_context(small_volume(volume, size))
+        yield stack.enter_context(node)
 
 
 def used(directory: Path) -> int:
@@ -119,3 +140,26 @@ def topic_on_each(directories: Sequence[Path], create: Callable[[str], None]) ->
         if len(found) == len(directories):
             return [found[each] for each in directories]
     raise AssertionError(f"Kafka chose only {sorted(found)}")
+
+
+def published(node: KafkaNode) -> Volume:
+    """The first volume of the broker's newest snapshot."""
+    key = str(node.node_id).encode()
+    return snapshot_records.decode(key, dict(records(node, SNAPSHOTS))[key]).volumes[0]
+
+
+@dataclass(frozen=True)
+class DiskLimits:
+    """Limits in bytes used, so far apart that the disk stays between them whatever else writes to it."""
+
+    soft: int
+    hard: int
+
+    @classmethod
+    def around(cls, volume: Volume) -> Self:
+        """Limits far below and above what is used; none lies above the capacity."""
+        return cls(volume.consumed // 4, min(volume.consumed * 2, volume.capacity))
+
+    def factor(self, consumed: int) -> float:
+        """The factor at so many bytes used: 1 at soft, 0 at hard."""
+        return (self.hard - consumed) / (self.hard - self.soft)

@@ -21,8 +21,9 @@ from tests.broker.disks.test_cluster_volumes import (
     wait_for_source,
 )
 from tests.broker.quotas.test_cluster_quota import check_quota_on_every_broker, three_brokers, wait_for_equal_parts
-from tests.broker.support.node import OPEN, PAUSE, cluster_with_fence, gauge, wait_for_state
+from tests.broker.support.node import cluster_with_fence
 from tests.broker.support.numbers import settled_ends
+from tests.broker.support.seen import OPEN, PAUSE, gauge, wait_for_state
 from tests.pipeline.support.topics import published
 
 pytestmark = [pytest.mark.broker, pytest.mark.driver]

@@ -62,7 +62,7 @@ class Cluster:
         # Whoever looks into the topic sees who watches; the end tells two apart that watch from one place.
         self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         self._watch = Watch(self._name, MOST_SECONDS)
-        self._asked_at = 0.0
+        self._asked_at, self._announced = 0.0, False
         self._lock = threading.RLock()  # the thread that looks, and one that wants an answer
         self._alive = frozenset[str]()
         self._known: dict[str, tuple[float, BrokerLook]] = {}
@@ -73,8 +73,9 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            with suppress(QuotahostError):
-                self._watching.ask(Watch(self._name, 0))
+            if self._announced:  # whose watch no broker has taken has none to end, and would only wait
+                with suppress(QuotahostError):
+                    self._watching.ask(Watch(self._name, 0))
             self._watching.close()
 
     def look(self) -> ClusterLook:
@@ -168,7 +169,7 @@ class Cluster:
         in_a_hurry = not self._fresh() or (self._watch.client, self._watch.volume) != (None, None)
         if time.monotonic() - self._asked_at >= (_AGAIN if in_a_hurry else _RENEW):
             self._watching.ask(self._watch)
-            self._asked_at = time.monotonic()
+            self._asked_at, self._announced = time.monotonic(), True
 
     def _fresh(self) -> dict[str, BrokerLook]:
         since = time.monotonic() - _STALE

@@ -1,0 +1,113 @@
+"""What one sees of a broker with quotahost: its quota table, its metrics, its state; and waiting for it."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+from urllib.request import urlopen
+
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from harness.clients.load import QUICK_WINDOW, Load
+from harness.java.jmx import Jmx
+from harness.kafka.admin_socket import quota_now
+from harness.kafka.cluster import Cluster
+from harness.kafka.node import KafkaNode
+from harness.plugin import PREFIX
+from harness.system.waiting import eventually
+
+ANYONE: Final = "ANONYMOUS"
+OPEN, THROTTLE, PAUSE = 0, 1, 2  # values of the gauge State
+
+
+def wait_for_watch_topic(node: KafkaNode) -> None:
+    """Waits until a new broker has made the topic by which ``quotahost top`` asks it."""
+    eventually(lambda: [each for where in node.data_dirs for each in where.glob("__quotahost_watch-*")])
+
+
+def gauge(node: KafkaNode, bean: str, attribute: str) -> float:
+    """One metric of quotahost; the bean is named as in ``QuotaTable`` or ``Plugin,name=static``."""
+    return float(Jmx(node).get(f"quotahost:type={bean}", attribute))
+
+
+def causes(node: KafkaNode) -> str:
+    """Why the broker's factor is below 1, in its gauges' words."""
+    return str(Jmx(node).query("quotahost:type=Cause,*"))
+
+
+def transitions(*nodes: KafkaNode) -> list[float]:
+    """How often each of the brokers has changed its state."""
+    return [gauge(node, "Factor", "Transitions") for node in nodes]
+
+
+def silent_for(node: KafkaNode, broker: KafkaNode, seconds: float) -> None:
+    """Waits until a broker's newest snapshot, as another broker knows it, is so old."""
+    eventually(lambda: gauge(node, f"Snapshot,name={broker.node_id}", "Age") > seconds, timeout=seconds + 120)
+
+
+def scrape(node: KafkaNode) -> list[Sample]:
+    """What the endpoint ``metrics.port`` shows."""
+    with urlopen(f"http://127.0.0.1:{node.properties[PREFIX + 'metrics.port']}/metrics") as page:
+        families = list(text_string_to_metric_families(page.read().decode()))
+    return [sample for family in families for sample in family.samples]
+
+
+def bytes_in(node: KafkaNode, topic: str) -> int:
+    """Bytes that clients, not replication, have brought to a topic, by Kafka's own meter; 0 before the first."""
+    beans = Jmx(node).query(f"kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic={topic}")
+    return sum(int(bean["Count"]) for bean in beans.values())
+
+
+def table_row(node: KafkaNode, principal: str, client_id: str, quota_type: str = "PRODUCE") -> dict[str, str]:
+    """A client's row in the table: user, client_id, base, limit, the state known or newcomer, slowed, supplier."""
+    quota = quota_now(node, principal, client_id, quota_type)
+    return {
+        "user": quota.user, "client_id": quota.client_id, "base": _number(quota.base), "limit": _number(quota.limit),
+        "state": "newcomer" if quota.newcomer else "known", "slowed": str(quota.slowed), "supplier": quota.supplier,
+    }  # fmt: skip
+
+
+def _number(rate: float | None) -> str:
+    return "null" if rate is None else str(float(rate))
+
+
+def limit_of(node: KafkaNode, principal: str, client_id: str) -> float:
+    """A client's limit of produce, in bytes/s; NaN, which equals nothing, while there is none."""
+    return float(table_row(node, principal, client_id)["limit"].replace("null", "nan"))
+
+
+def wait_for_rate(expected: object, *loads: Load, since: float | None = None) -> None:
+    """Waits until the loads' mean bytes/s over the last three windows of QUICK_QUOTAS equals ``expected`` (``approx``).
+
+    The windows begin at ``since`` (monotonic) or now. Kafka lets a client use up a window's bytes at once, and a busy
+    machine may stall; so the mean is a smooth one (``Meter.smooth_rate``), taken again and again until it fits.
+
+    By it an eager producer gets 97 to 101% of its quota. An eager consumer gets 65 to 90%: Kafka takes back the charge
+    of a throttled fetch but not the wait, which is a second too long in each window.
+    """
+    begin, span = since or time.monotonic(), 3 * QUICK_WINDOW
+
+    def rate_is_met() -> bool:
+        now = time.monotonic()
+        assert now >= begin + span, "three windows have not passed yet"
+        assert sum(load.meter.smooth_rate(now - span, now) for load in loads) == expected
+        return True
+
+    eventually(rate_is_met, poll=0.2)
+
+
+def has_own_quota(node: KafkaNode, principal: str, client_id: str) -> bool:
+    """Whether the client has a quota of its own."""
+    return table_row(node, principal, client_id)["state"] == "known"
+
+
+def state(node: KafkaNode) -> float:
+    """The broker's state: OPEN, THROTTLE or PAUSE."""
+    return gauge(node, "QuotaTable", "State")
+
+
+def wait_for_state(cluster: Cluster, wanted: int, but: KafkaNode | None = None) -> None:
+    """Waits until every broker, except ``but``, is in the wanted state: OPEN, THROTTLE or PAUSE."""
+    nodes = [node for node in cluster.brokers if node is not but]
+    eventually(lambda: all(state(node) == wanted for node in nodes), what=f"state {wanted} on all")
