@@ -69,7 +69,7 @@ final class Child extends Life {
     void begin() throws IOException {
         since = System.nanoTime();
         PythonEnvironment python = environment.join();
-        String code = Interpreter.resource("child.py").replace("{path}", Interpreter.literal(python.path()))
+        String code = Interpreter.resource("child.py").replace("{path}", Interpreter.literal(String.join("\n", python.path())))
                 .replace("{parent}", Long.toString(ProcessHandle.current().pid()));
         // Isolated: it must not run what lies in the working directory, nor start as PYTHON* variables say.
         process = new ProcessBuilder(python.executable(), "-I", "-c", code).start();
