@@ -157,11 +157,11 @@ class Shim:
         return bool(self._call("restarted"))
 
     @_declare(
-        "table: [clients_max: long, idle_seconds: long, floor_bytes: double, factored: [text], all_in_shadow: bool, "
-        "newcomers: doubles, measured: [text]], shadow: [text], "
+        "table: [clients_max: long, idle_seconds: long, floor_bytes: double, factored: [text], newcomers: doubles, "
+        "measured: [text]], shadow: [text], "
         "tap: [windows: long, window_ms: long, max_mute_ms: long], creation_allowed: bool, "
         "lease: [validity_ms: long, fallback: text], topics: [total: double, "
-        "names: [text], rates: doubles, spared: [text], error: text, all_in_shadow: bool, in_shadow: [text]]",
+        "names: [text], rates: doubles, spared: [text], error: text]",
         most=_MANY,
     )
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
@@ -169,23 +169,22 @@ class Shim:
 
         ``measured`` are the types for which clients without a quota are measured one by one.
         """
-        shadow, topics, rates = settings.shadow, settings.topics, rates_of(settings.newcomers).values()
+        topics, rates = settings.topics, rates_of(settings.newcomers).values()
         windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
         factored = [quota_type.value for quota_type in settings.factor_quota_types]
         self._call(
             "configure",
             [
                 settings.clients_max, int(settings.clients_idle.total_seconds()), float(settings.floor_bytes), factored,
-                shadow.everything, array("d", map(_rate, rates)), sorted(measured),
+                array("d", map(_rate, rates)), sorted(measured),
             ],
-            shadow.names(),
+            settings.shadow.names(),
             [windows.number, int(windows.size * _MILLIS), int(max_mute * _MILLIS)],
             settings.pause_creation == "allow",
             [int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action)],
             [
                 _rate(topics.total), [topic for topic, _ in topics.thresholds],
                 array("d", [rate for _, rate in topics.thresholds]), list(settings.spared_topics), topics.reject_error,
-                shadow.all_topics, sorted(shadow.topics),
             ],
         )  # fmt: skip
 

@@ -173,7 +173,7 @@ final class Questions {
                 * Long.parseLong(broker.getOrDefault("controller.quota.window.size.seconds", "1"));
         return Json.object("pid", ProcessHandle.current().pid(), "node", broker.getOrDefault("node.id", ""),
                 "version", PythonEnvironment.built().getProperty("quotahost", ""),
-                "enforced", factor.isEnforced(), "shadow", table.shadow(), "factor", factor.value(),
+                "enforced", factor.isEnforced(), "shadow", factor.shadow(), "factor", factor.value(),
                 "cause", fallback ? lease.cause() : factor.hostFactor().cause(),
                 "host_factor", factor.hostFactor().value(), "limit_factor", factor.limitFactor(),
                 "fallback", fallback, "silent_ms", Math.round(lease.ageSeconds() * 1_000),

@@ -3,6 +3,7 @@ package org.quotahost.table;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicIntegerArray;
@@ -44,10 +45,8 @@ public final class FactorInForce {
     volatile Factor[] ofTypes = {OPEN, OPEN, OPEN, OPEN};
     /** The fallback's factor, while the host is silent; null while the host's is in force. */
     volatile Double fallback;
-    /** The factor is computed and shown, and limits stay as with a factor of 1. In force again, they come down by the tap. */
-    volatile boolean factorInShadow;
-    /** Nothing at all is enforced. */
-    private volatile boolean everythingInShadow;
+    /** The rules that are not enforced, by their names in the property shadow. */
+    volatile List<String> shadow = List.of();
     private volatile Set<ClientQuotaType> factored = EnumSet.of(ClientQuotaType.PRODUCE);
     private volatile double floorBytes = 35_000;
     /** How quickly limits may move. */
@@ -93,14 +92,22 @@ public final class FactorInForce {
         return limitFactor;
     }
 
-    /** Whether the factor is computed and shown only. */
-    public boolean inShadow() {
-        return factorInShadow || everythingInShadow;
+    /** The rules that are not enforced, by their names in the property shadow; "all" comes with "factor" and "topics". */
+    public List<String> shadow() {
+        return shadow;
     }
 
-    /** Whether limits are enforced at all (mode). */
+    /**
+     * Whether the factor is computed and shown only: limits stay as with a factor of 1. In force again, they come down by
+     * the tap.
+     */
+    boolean inShadow() {
+        return shadow.contains("factor");
+    }
+
+    /** Whether limits are enforced at all. */
     public boolean isEnforced() {
-        return !everythingInShadow;
+        return !shadow.contains("all");
     }
 
     /** The rule by which limits are made now. */
@@ -125,7 +132,7 @@ public final class FactorInForce {
 
     /** Whether the factor is for some clients only, and in force. */
     boolean slows() {
-        return affected != null && !factorInShadow;
+        return affected != null && !inShadow();
     }
 
     /** Whether the fence is to turn requests back: all in a PAUSE, or those to held topics. */
@@ -153,10 +160,9 @@ public final class FactorInForce {
         };
     }
 
-    void configure(double floor, Set<ClientQuotaType> types, boolean shadowOfAll, double[] newcomerRates) {
+    void configure(double floor, Set<ClientQuotaType> types, double[] newcomerRates) {
         floorBytes = floor;
         factored = types;
-        everythingInShadow = shadowOfAll;
         newcomers = newcomerRates.clone();
     }
 
@@ -172,9 +178,9 @@ public final class FactorInForce {
         affected = fallback == null && fence ? hostAffected : null;
         Map<String, Group> groups = slows() ? affected.groups() : Map.of();
         Group volumes = groups.get(Group.VOLUMES);
-        double enforced = factorInShadow ? 1 : value(), ofAll = volumes == null ? enforced : 1;
+        double enforced = inShadow() ? 1 : value(), ofAll = volumes == null ? enforced : 1;
         // Whether the fence turns back all that the limits would slow.
-        boolean holds = fence && !factorInShadow && factored.contains(ClientQuotaType.PRODUCE);
+        boolean holds = fence && !inShadow() && factored.contains(ClientQuotaType.PRODUCE);
         boolean heldForAll = holds && ofAll <= 0;
         Course[] all = allTaps.step(ofAll, heldForAll, ofAll, nowMs);
         groups.keySet().forEach(name -> slowedTaps.computeIfAbsent(name, any -> new Taps()));
@@ -190,7 +196,7 @@ public final class FactorInForce {
         slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(Group.VOLUMES) && !groups.containsKey(of.getKey())
                 && of.getValue().areOpen());
         limitFactor = (volumes == null ? allTaps : slowedTaps.get(Group.VOLUMES)).produce();
-        return new Rule(all, slowed, groups.isEmpty() ? null : affected, everythingInShadow, newcomers, windows, beat);
+        return new Rule(all, slowed, groups.isEmpty() ? null : affected, !isEnforced(), newcomers, windows, beat);
     }
 
     /** Has the next rule hold; restless limits are others at each beat, though the rule makes the same ones. */
@@ -255,7 +261,7 @@ public final class FactorInForce {
             for (int at = 0; at < QuotaTable.TYPES; at++) {
                 ClientQuotaType type = ClientQuotaType.values()[at];
                 boolean multiplied = factored.contains(type), isHeld = at == PRODUCE && held;
-                double own = factorInShadow ? 1 : ofType(at).value, towards = multiplied ? Math.min(factor, own) : own;
+                double own = inShadow() ? 1 : ofType(at).value, towards = multiplied ? Math.min(factor, own) : own;
                 taps[at].step(windows, towards, isHeld, nowMs);
                 double value = taps[at].value();
                 if (at == PRODUCE && factor > 0) openBeforePause = towards >= 1;

@@ -68,7 +68,6 @@ public final class QuotaTable {
     /** In beats since the start. */
     volatile int now;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
-    private volatile List<String> shadow = List.of();
     private int tickedAt;
     private int sweptAt;
     /** The wall clock was set back: Kafka may keep its sensors for longer than the table keeps its clients. */
@@ -179,13 +178,12 @@ public final class QuotaTable {
      * @param idle after how many seconds of silence a client is forgotten (clients.idle)
      * @param floorBytes bytes/s below which no factor takes a limit (floor.bytes)
      * @param factored names of the quota types that the factor multiplies
-     * @param shadowOfAll no limit is enforced, and the fence turns no request back (shadow=all)
      * @param newcomerRates the newcomers' rates by quota type, NaN for unlimited
      * @param measured names of the quota types for which clients without a quota are measured, too: a factor may act on
      *     what they use, or a plugin reads it. They have no sensors of their own in all other types
      */
-    public synchronized void configure(int max, long idle, double floorBytes, String[] factored, boolean shadowOfAll,
-            double[] newcomerRates, String[] measured) {
+    public synchronized void configure(int max, long idle, double floorBytes, String[] factored, double[] newcomerRates,
+            String[] measured) {
         principals.max = max;
         idleSeconds = idle;
         Set<ClientQuotaType> types = EnumSet.noneOf(ClientQuotaType.class);
@@ -193,7 +191,7 @@ public final class QuotaTable {
         boolean[] measuredTypes = new boolean[TYPES];
         for (String name : measured) measuredTypes[ClientQuotaType.valueOf(name).ordinal()] = true;
         scopes.measured(measuredTypes);
-        factorInForce.configure(floorBytes, types, shadowOfAll, newcomerRates);
+        factorInForce.configure(floorBytes, types, newcomerRates);
         int changed = 0;
         for (int type = 0; type < TYPES; type++) if (scopes.newcomers.base(type, newcomerRates[type])) changed |= 1 << type;
         Fence.allowance(floorBytes);
@@ -207,13 +205,9 @@ public final class QuotaTable {
         follow();
     }
 
-    /**
-     * Sets the rules that are not enforced by their names in the property shadow. The factor among them leaves limits and
-     * requests alone; suppliers and topics are the business of the host and of TopicQuotas.
-     */
-    public synchronized void shadow(String[] rules) {
-        shadow = List.of(rules);
-        factorInForce.factorInShadow = shadow.contains("factor");
+    /** Sets the rules that are not enforced; suppliers and topics are the business of the host and of TopicQuotas. */
+    public synchronized void shadow(List<String> rules) {
+        factorInForce.shadow = rules;
         follow();
     }
 
@@ -413,9 +407,5 @@ public final class QuotaTable {
 
     public int clientsMax() {
         return principals.max;
-    }
-
-    public List<String> shadow() {
-        return shadow;
     }
 }
