@@ -72,11 +72,10 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Clients to resolve and events, as taken from the inbox; Java finds the clients again by the ``number``."""
+    """Clients to resolve and events, as taken from the inbox."""
 
     clients: Sequence[Client]
     events: Sequence[Event] = ()
-    number: int = 0
 
 
 @dataclass(slots=True)
@@ -219,12 +218,12 @@ def _texts(message: bytes, at: int, number: int) -> tuple[list[str], int]:
 # ---- batches: org.quotahost.inbox.Inbox ----
 
 
-def batch(number: int, size: int, texts: Sequence[str]) -> Batch:
+def batch(size: int, texts: Sequence[str]) -> Batch:
     """A batch of so many clients, from the texts that org.quotahost.inbox.Inbox documents."""
     rest = iter(texts)
     # map() is lazy, so islice() takes two texts for each client and no more.
     clients = list(islice(map(Client._make, zip(rest, rest, strict=False)), size))
-    return Batch(clients, [Event(kind, tuple(islice(rest, int(next(rest))))) for kind in rest], number)
+    return Batch(clients, [Event(kind, tuple(islice(rest, int(next(rest))))) for kind in rest])
 
 
 # ---- the fields of events: org.quotahost.inbox.Inbox, org.quotahost.host.Questions ----

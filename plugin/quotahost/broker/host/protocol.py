@@ -190,11 +190,11 @@ class Shim:
 
     # ---- the loop ----
 
-    @_declare("timeout_ms: long", "[batch: long, clients: long, texts: [text], closing: bool]")
+    @_declare("timeout_ms: long", "[clients: long, texts: [text], closing: bool]")
     def take(self, timeout: float) -> Batch:
         """Wait for work, at most this many seconds. Renews the lease."""
-        number, clients, texts, self._closing = self._call("take", int(timeout * _MILLIS))
-        return batch(number, clients, texts)
+        clients, texts, self._closing = self._call("take", int(timeout * _MILLIS))
+        return batch(clients, texts)
 
     def closing(self) -> bool:
         """Whether the host has to end: with the batch that was taken last the shim has said so."""
@@ -211,17 +211,17 @@ class Shim:
         self._call("ask_again_the_failed")
 
     @_declare(
-        "batch: long, rows: ints, codes: ints, rates: doubles, groups: [text], sources: ints, suppliers: [text], "
+        "rows: ints, codes: ints, rates: doubles, groups: [text], sources: ints, suppliers: [text], "
         "distinct: ints, distinct_ids: [bytes, each a list of texts], shadows: [text]",
         "long",
         most=_MANY,
     )
     def publish(self, batch: Batch, answers: Answers) -> int:
-        """Put answers into the table, and return for how many clients they differ from before."""
+        """Put the answers for the batch taken last into the table, and return for how many clients they differ."""
         # One call with flat arrays for the whole batch. Java finds the clients by position in its own batch, so no name
         # has to survive the way into Python and back.
         changed = self._call(
-            "publish", batch.number, array("i", answers.rows), array("i", answers.codes), array("d", answers.rates),
+            "publish", array("i", answers.rows), array("i", answers.codes), array("d", answers.rates),
             list(answers.groups), array("i", answers.sources), list(answers.suppliers), array("i", answers.distinct),
             [self._ids(ids) for ids in answers.distinct_ids], answers.shadows,
         )  # fmt: skip

@@ -90,7 +90,7 @@ def test_rows_of_the_cluster_and_answers_become_values() -> None:
         "configs": [["t", "retention.ms", "DEFAULT_CONFIG", "1"]],
         "log_dirs": [[1, "/data\t1", 10, None, ""]],
         "factor": [0.5, "full"],
-        "take": [7, 0, [], True],
+        "take": [0, [], True],
         "ask": json.dumps(["alice", 1]),
     }
     java = Java(**answers)
@@ -102,7 +102,7 @@ def test_rows_of_the_cluster_and_answers_become_values() -> None:
     assert shim.ask("client", "alice", "\ud800") == ["alice", 1]
     assert java.calls[-1] == ["ask", ["client", "alice", "\\ud800"]]
     assert not shim.closing()
-    assert shim.take(0.1) == Batch([], [], 7)
+    assert shim.take(0.1) == Batch([], [])
     assert shim.closing()
 
 

@@ -210,9 +210,9 @@ final class Calls {
 
     private Object publish(Arguments a) {
         @SuppressWarnings({"unchecked", "rawtypes"})
-        Set<String>[] distinct = a.list(8).all.stream().map(each -> ids((byte[]) each)).toArray(Set[]::new);
-        return host.table.publish(life.answered(a.get(0)), a.get(1), a.get(2), a.get(3), a.texts(4), a.get(5),
-                a.texts(6), a.get(7), distinct, a.texts(9));
+        Set<String>[] distinct = a.list(7).all.stream().map(each -> ids((byte[]) each)).toArray(Set[]::new);
+        return host.table.publish(life.answered(), a.get(0), a.get(1), a.get(2), a.texts(3), a.get(4), a.texts(5), a.get(6),
+                distinct, a.texts(8));
     }
 
     /** The set that these bytes, a list of client-ids, have made before, or a new one. Only the host thread publishes. */
