@@ -29,7 +29,7 @@ import org.quotahost.util.Histogram;
  * host     publish()  an Entry of a principal, and its clients' own tags, replaced as a whole; base rates of a Scope
  *          factor()   the factor, and whom it is for
  * watch    beat()     the next Rule (FactorInForce); ends marks; measures stand-ins
- *          tick()     forgets silent clients
+ *          evict()    forgets silent clients
  * fence    marks      who asks to write to affected topics
  * request  tags()     principal -> Entry -> Scope -> its own Tags, or its slowed ones; an unknown name goes to the inbox
  *          limit()    Tags x Rule -> the limit, made when Kafka asks for it
@@ -44,7 +44,7 @@ import org.quotahost.util.Histogram;
  */
 public final class QuotaTable {
     /** Silent clients are looked for this many times in clients.idle. */
-    public static final int TICKS_PER_IDLE = 8;
+    static final int TICKS_PER_IDLE = 8;
     /** The table's clock, which request threads read instead of the system's, goes on in beats of so many ms. */
     public static final long BEAT_MS = 200;
     /** Arrays "by quota type" go by ClientQuotaType.ordinal(). The callback leaves types of a later Kafka unlimited. */
@@ -62,13 +62,12 @@ public final class QuotaTable {
     final Scopes scopes = new Scopes();
     private final Tags exempt = scopes.exempt.own;
     final Principals principals = new Principals();
-    private final Fence.Addresses addresses = principals::seen;
     final Marks marks = new Marks(() -> principals.max);
     private final StandIns standIns = new StandIns();
     /** In beats since the start. */
     volatile int now;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
-    private int tickedAt;
+    private int evictedAt;
     private int sweptAt;
     /** The wall clock was set back: Kafka may keep its sensors for longer than the table keeps its clients. */
     private boolean clockWentBack;
@@ -108,11 +107,10 @@ public final class QuotaTable {
         if (holder != null) {
             own = holder.tags(type);
             isFirst = holder.see(type, beat);
-        } else if (entry == null || entry.needs(principal, clientId)) {
-            own = unknown(type, entry, principal, clientId, beat).own;
         } else {
-            own = entry.all[type].own;
-            isFirst = entry.see(type, beat);
+            if (entry != null) entry.see(type, beat);
+            if (entry == null || entry.needs(principal, clientId)) ask(entry, principal, clientId);
+            own = scopeOf(type, entry, principal, clientId).own;
         }
         // The host knows names alone, but only a name of this type exempts (Exemptions).
         if (own == exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) own = scopes.newcomers.own;
@@ -127,10 +125,17 @@ public final class QuotaTable {
         return tags;
     }
 
-    /** The scope of a client that the table doesn't know; the client goes to the inbox, if there is a place for it. */
-    private Scope unknown(int type, Entry entry, KafkaPrincipal principal, String clientId, int beat) {
+    /** The scope of a client that has nothing of its own in the table. */
+    Scope scopeOf(int type, Entry entry, KafkaPrincipal principal, String clientId) {
+        if (entry != null && !entry.needs(principal, clientId)) return entry.all[type];
+        if (Exemptions.exempt(principal, clientId)) return scopes.exempt;
+        // Never a scope that other principals share with a known one.
+        return entry == null ? scopes.newcomers : entry.unknown(type, now);
+    }
+
+    /** A client that the table doesn't know goes to the inbox, if there is a place for it. */
+    private void ask(Entry entry, KafkaPrincipal principal, String clientId) {
         counters.misses.increment();
-        if (entry != null) entry.see(type, beat);
         // Without a place for the client, the answer for its principal is still to be had.
         boolean asks = entry == null ? !principals.isFull() : !entry.answered() || principals.hasPlaceFor(entry);
         String name = principal.getName();
@@ -140,9 +145,6 @@ public final class QuotaTable {
         else if (Principals.keepsPrincipal(name) && (kept || entry == null)) {
             inbox.postClient(name, kept ? clientId : clientId.substring(0, Principals.LONGEST_CLIENT_ID));
         }
-        if (Exemptions.exempt(principal, clientId)) return scopes.exempt;
-        // Never a scope that other principals share with a known one.
-        return entry == null ? scopes.newcomers : entry.unknown(type, beat);
     }
 
     /**
@@ -195,6 +197,7 @@ public final class QuotaTable {
         int changed = 0;
         for (int type = 0; type < TYPES; type++) if (scopes.newcomers.base(type, newcomerRates[type])) changed |= 1 << type;
         Fence.allowance(floorBytes);
+        Fence.addresses(principals::seen);
         follow();
         factorInForce.renew(changed, now);
     }
@@ -333,16 +336,21 @@ public final class QuotaTable {
         }
     }
 
-    /** Forgets the clients that have been silent for clients.idle. The watch calls it after each eighth of that time. */
-    public synchronized void tick() {
-        int eighth = (int) Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS);
-        if (now - tickedAt < eighth) now = tickedAt + eighth; // the clock must not fall behind the ticks
-        tickedAt = now;
+    /** Forgets the clients that have been silent for clients.idle, each eighth of that time. The watch calls it often. */
+    public synchronized void evict() {
+        int eighth = eighth();
+        if (now - evictedAt < eighth) return;
+        evictedAt = now;
         int before = principals.size;
         Set<Scope> had = principals.forgetIdle(now, TICKS_PER_IDLE * eighth);
         counters.evicted.add(before - principals.size);
         // Kafka looks for unused sensors now and then, so it may keep one for somewhat longer.
         scopes.sweep(now - 2 * TICKS_PER_IDLE * eighth, had);
+    }
+
+    /** An eighth of clients.idle, in beats. */
+    int eighth() {
+        return (int) Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS);
     }
 
     /** The wall clock was set back, by which Kafka drops its sensors. */
@@ -359,7 +367,6 @@ public final class QuotaTable {
         Rule next = factorInForce.next(clock.getAsLong(), now);
         Fence.shadow(factorInForce.inShadow());
         Fence.state(factorInForce.paused(), factorInForce.turnsBack(), factorInForce.affected());
-        Fence.addresses(addresses);
         if (slowed && !factorInForce.slows()) marks.sweep(any -> false, this::markEnded);
         else if (before != factorInForce.affected()) endMarks();
         // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
@@ -385,10 +392,6 @@ public final class QuotaTable {
     }
 
     // ---- readers -----------------------------------------------------------------------------------------------
-
-    public long idleSeconds() {
-        return idleSeconds;
-    }
 
     public int marked() {
         return marks.size.get();

@@ -36,11 +36,11 @@ class QuotaTableEvictionTest {
         QuotaTable table = Tables.table();
         Tables.publishWhole(table, "u", "a", code, 1_000);
         for (int round = 0; round < 2; round++) {
-            for (int tick = 0; tick < QuotaTable.TICKS_PER_IDLE; tick++) table.tick();
+            for (int tick = 0; tick < QuotaTable.TICKS_PER_IDLE; tick++) Tables.tick(table);
             assertEquals(1, table.size());
             Tables.tags(table, PRODUCE, "u", "a");
         }
-        for (int tick = 0; tick < IDLE; tick++) table.tick();
+        for (int tick = 0; tick < IDLE; tick++) Tables.tick(table);
         assertEquals(0, table.size());
         assertEquals(1, table.counters.evicted.sum());
     }
@@ -50,7 +50,7 @@ class QuotaTableEvictionTest {
         QuotaTable table = Tables.table();
         publish(table, "u", "a", Scopes.CLIENT, 1_000);
         var tags = new java.util.HashMap<>(Tables.tags(table, PRODUCE, "u", "a"));
-        for (int tick = 0; tick < 3 * IDLE; tick++) table.tick();
+        for (int tick = 0; tick < 3 * IDLE; tick++) Tables.tick(table);
 
         assertEquals(100.0, table.limit(PRODUCE, tags), "as of unknown tags: the newcomers'");
     }
@@ -60,7 +60,7 @@ class QuotaTableEvictionTest {
         QuotaTable table = Tables.table();
         publish(table, "u", "a", Scopes.NEWCOMER, Double.NaN);
         publish(table, "u", "a", Scopes.CLIENT, 1_000);
-        for (int tick = 0; tick < 3 * IDLE; tick++) table.tick();
+        for (int tick = 0; tick < 3 * IDLE; tick++) Tables.tick(table);
 
         table.factor(0.5, "");
         assertEquals(50.0, table.limit(PRODUCE, table.newcomers()));
@@ -76,11 +76,11 @@ class QuotaTableEvictionTest {
             table.beat(days * 86_400_000);
             Tables.tags(table, PRODUCE, "u", "a");
             Tables.tags(table, PRODUCE, "w", "a");
-            table.tick();
+            table.evict();
             assertEquals(2, table.size());
             assertEquals(1_000.0, Tables.limit(table, PRODUCE, "u", "a"));
         }
-        for (int tick = 0; tick < IDLE; tick++) table.tick();
+        for (int tick = 0; tick < IDLE; tick++) Tables.tick(table);
         assertEquals(0, table.size());
     }
 }

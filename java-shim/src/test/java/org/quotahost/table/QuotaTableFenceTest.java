@@ -29,10 +29,6 @@ class QuotaTableFenceTest {
         FenceFixture.reset();
     }
 
-    private void configure(boolean shadow, String... factored) {
-        table.configure(100, 3_600, FLOOR, factored, shadow, Tables.NEWCOMERS, Tables.ALL);
-    }
-
     private Double limit(int type) {
         return Tables.limit(table, type, "alice", "app");
     }
@@ -104,7 +100,7 @@ class QuotaTableFenceTest {
 
     @Test
     void otherTypesThatTheFactorMultipliesGoToTheirFloor() {
-        configure(false, "PRODUCE", "FETCH");
+        Tables.configure(table, FLOOR, "PRODUCE", "FETCH");
         FenceFixture.fence("none", Map.of());
 
         table.factor(0, "");
@@ -139,7 +135,7 @@ class QuotaTableFenceTest {
 
     @Test
     void itStaysOpenIfTheFactorDoesNotMultiplyProduceRates() {
-        configure(false, "FETCH");
+        Tables.configure(table, FLOOR, "FETCH");
         FenceFixture.fence("none", Map.of());
 
         table.factor(0, "");

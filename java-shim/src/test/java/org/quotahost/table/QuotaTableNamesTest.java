@@ -173,7 +173,7 @@ class QuotaTableNamesTest {
     @Proves("kip-13.metrics")
     @Test
     void whoHasNoQuotaSharesOneSensorUnlessTheTypeIsMeasured() {
-        table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, new String[] {"PRODUCE"});
+        table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, Tables.NEWCOMERS, new String[] {"PRODUCE"});
         publishWhole(table, "alice", "a", Scopes.CLIENT, UNLIMITED);
         publishWhole(table, "bob", "b", Scopes.USER, UNLIMITED);
 
@@ -296,7 +296,7 @@ class QuotaTableNamesTest {
             String user = "u" + step % 2;
             if (step < 4) publish(any, user, id, step, 1_000 + step);
             else if (step < 8) publishWhole(any, user, id, step - 4, 1_000 + step, step == 7 ? ids.get(0) : "none");
-            else any.tick();
+            else Tables.tick(any);
             for (String other : ids) {
                 String tag = tags(any, user, other).get("user");
                 assertTrue(List.of("", user, "<broker>", "<newcomers>", "<newcomers " + user + ">").contains(tag), tag);

@@ -116,7 +116,7 @@ class SlowingTest {
         write("alice", "a", "orders");
         assertEquals("alice", Tables.tags(table, FETCH, "alice", "a").get("user"));
 
-        table.configure(100, 3_600, FLOOR, new String[] {"PRODUCE", "FETCH"}, false, Tables.NEWCOMERS, Tables.ALL);
+        Tables.configure(table, FLOOR, "PRODUCE", "FETCH");
         assertEquals("<slowed alice>", Tables.tags(table, FETCH, "alice", "a").get("user"));
         assertEquals(500.0, Tables.limit(table, FETCH, "alice", "a"));
     }

@@ -21,7 +21,7 @@ class StandInsTest {
     @BeforeEach
     void alice() {
         table.configureTap(1, 400, 1_000_000); // soon
-        table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, Tables.ALL);
+        Tables.configure(table, 10, "PRODUCE");
         Tables.publish(table, "alice", "app", Scopes.CLIENT, UNLIMITED);
     }
 

@@ -30,8 +30,13 @@ public final class Tables {
     public static QuotaTable table(Inbox inbox, int max, long idleSeconds) {
         QuotaTable table = new QuotaTable(inbox);
         table.configureTap(1, 0, 1); // at once
-        table.configure(max, idleSeconds, 10, new String[] {"PRODUCE"}, false, NEWCOMERS, Tables.ALL);
+        table.configure(max, idleSeconds, 10, new String[] {"PRODUCE"}, NEWCOMERS, ALL);
         return table;
+    }
+
+    /** Has the factor multiply these types, down to this floor (bytes/s). */
+    public static void configure(QuotaTable table, double floor, String... factored) {
+        table.configure(100, 3_600, floor, factored, NEWCOMERS, ALL);
     }
 
     /** Publishes one answer for all types of one client, of a supplier named "static"; each client-id may have another one. */
@@ -88,6 +93,12 @@ public final class Tables {
         Arrays.fill(places, "broker 3, volume /dev/sdb");
         table.factor(factor, "full", topics, places, held, new int[topics.length], new String[] {Marks.Group.VOLUMES},
                 new double[] {factor}, new String[] {""});
+    }
+
+    /** An eighth of clients.idle passes, after which the table looks for silent clients. */
+    static void tick(QuotaTable table) {
+        table.beat((table.now + table.eighth()) * QuotaTable.BEAT_MS);
+        table.evict();
     }
 
     public static KafkaPrincipal principal(String name) {

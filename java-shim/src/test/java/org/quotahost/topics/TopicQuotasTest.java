@@ -42,7 +42,7 @@ class TopicQuotasTest {
 
     @Test
     void aTopicThatIsNamedTwiceAmongTheSparedIsSparedOnce() {
-        quotas.configure(TOTAL, new String[0], new double[0], new String[] {"a", "a"}, "NOT_ENOUGH_REPLICAS", false, new String[0]);
+        quotas.configure(TOTAL, new String[0], new double[0], new String[] {"a", "a"}, "NOT_ENOUGH_REPLICAS", List.of());
 
         assertEquals(TOTAL, quotas.threshold());
     }
@@ -55,7 +55,7 @@ class TopicQuotasTest {
         String[] names = own.keySet().toArray(new String[0]);
         double[] rates = new double[names.length];
         for (int i = 0; i < names.length; i++) rates[i] = own.get(names[i]);
-        quotas.configure(total, names, rates, new String[] {"__consumer_offsets", "snapshots"}, error, false, new String[0]);
+        quotas.configure(total, names, rates, new String[] {"__consumer_offsets", "snapshots"}, error, List.of());
     }
 
     /** Whether a produce request to these topics goes on. */
@@ -224,9 +224,9 @@ class TopicQuotasTest {
         List<String> over = List.of("a", "b", "c");
         for (int shadowed = 0; shadowed < 8; shadowed++) {
             List<String> tried = some(over, shadowed);
-            shadow(true); // everything passes, so all three stay far over
+            shadow("topics"); // everything passes, so all three stay far over
             run(20, Map.of("a", 4e6, "b", 4e6, "c", 4e6, "quiet", 1e3));
-            shadow(false, tried.toArray(new String[0]));
+            shadow(tried.stream().map(topic -> "topic." + topic).toArray(String[]::new));
             run(1, Map.of());
             assertEquals(over, quotas.over());
             assertEquals(tried, quotas.overInShadow());
@@ -247,7 +247,7 @@ class TopicQuotasTest {
 
     @Test
     void inShadowItCountsForHowLongATopicIsOverAndHowManyBytesBeyond() {
-        shadow(true);
+        shadow("topics");
         exceed("greedy");
         TopicQuotas.InShadow counts = quotas.inShadow().get("topics");
         double seconds = counts.seconds().sum(), bytes = counts.bytes().sum();
@@ -261,9 +261,9 @@ class TopicQuotasTest {
         assertEquals(0, quotas.over(counts));
     }
 
-    private void shadow(boolean all, String... topics) {
+    private void shadow(String... rules) {
         quotas.configure(TOTAL, new String[0], new double[0], new String[] {"__consumer_offsets", "snapshots"},
-                "NOT_ENOUGH_REPLICAS", all, topics);
+                "NOT_ENOUGH_REPLICAS", List.of(rules));
     }
 
     @Test
