@@ -343,8 +343,8 @@ class Shim:
         return Factor(*self._call("factor"))
 
     @_declare(
-        "value: double, cause: text, affected: null or [topics: [text], places: [text], held: [bool], groups: ints, "
-        "names: [text], factors: doubles, errors: [text]], full: bool",
+        "value: double, cause: text, "
+        "groups: [[name: text, factor: double, error: text, topics: [text], places: [text], held: [text]]], full: bool",
         most=_MANY,
     )
     def set_factor(
@@ -360,17 +360,18 @@ class Shim:
         """
         groups = [SlowedBudget("", float(value), frozenset(affected.places))] if affected is not None else []
         groups += budgets
-        if not groups:
-            self._call("set_factor", float(value), cause, None, full)
-            return
         # The largest factor first: of a topic of several groups the smallest one is left.
-        of = {topic: at for at, g in sorted(enumerate(groups), key=lambda one: -one[1].factor) for topic in g.topics}
+        by_factor = sorted(groups, key=lambda group: -group.factor)
+        topics: dict[str, list[str]] = {group.name: [] for group in groups}
+        for topic, name in {topic: group.name for group in by_factor for topic in group.topics}.items():
+            topics[name].append(topic)
         places, held = (affected.places, affected.held) if affected is not None else ({}, frozenset())
         whom = [
-            list(of), [groups[at].place or places[topic] for topic, at in of.items()],
-            [groups[at].factor <= 0 if groups[at].name else topic in held for topic, at in of.items()],
-            array("i", of.values()), [group.name for group in groups],
-            array("d", (group.factor for group in groups)), [group.error for group in groups],
+            [
+                g.name, float(g.factor), g.error, topics[g.name], [g.place or places[topic] for topic in topics[g.name]],
+                [topic for topic in topics[g.name] if (g.factor <= 0 if g.name else topic in held)],
+            ]
+            for g in groups
         ]  # fmt: skip
         self._call("set_factor", float(value), cause, whom, full)
 

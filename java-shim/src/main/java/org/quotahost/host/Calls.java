@@ -5,6 +5,7 @@ import static java.util.Map.entry;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -17,6 +18,7 @@ import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Keystores;
 import org.quotahost.table.FactorInForce;
 import org.quotahost.table.QuotaTable;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.util.BrokerConfigs;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -229,16 +231,12 @@ final class Calls {
 
     private Object setFactor(Arguments a) {
         Fence.diskFull(a.get(3));
-        if (a.all.get(2) == null) {
-            host.table.factor(a.get(0), a.get(1));
-            return null;
+        List<SlowedTopics> groups = new ArrayList<>();
+        for (Object each : a.list(2).all) {
+            Arguments g = new Arguments((List<?>) each);
+            groups.add(new SlowedTopics(g.get(0), g.get(1), g.get(2), g.texts(3), g.texts(4), Set.of(g.texts(5))));
         }
-        Arguments affected = a.list(2);
-        List<?> held = affected.list(2).all;
-        boolean[] isHeld = new boolean[held.size()];
-        for (int i = 0; i < isHeld.length; i++) isHeld[i] = (Boolean) held.get(i);
-        host.table.factor(a.get(0), a.get(1), affected.texts(0), affected.texts(1), isHeld, affected.get(3), affected.texts(4),
-                affected.get(5), affected.texts(6));
+        host.table.factor(a.get(0), a.get(1), groups);
         return null;
     }
 

@@ -11,6 +11,7 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
 import org.quotahost.table.Marks.Affected;
 import org.quotahost.table.Marks.Group;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.table.Rule.Course;
 import org.quotahost.table.Tap.Windows;
 
@@ -57,7 +58,7 @@ public final class FactorInForce {
      * Of those who write to affected topics, by group. Those of the volumes are followed while there are none, too, so that
      * a turn finds them; those of a budget until they are back at 1.
      */
-    private final Map<String, Taps> slowedTaps = new HashMap<>(Map.of(Group.VOLUMES, new Taps()));
+    private final Map<String, Taps> slowedTaps = new HashMap<>(Map.of(SlowedTopics.VOLUMES, new Taps()));
     private double[] newcomers = {Double.NaN, Double.NaN, Double.NaN, Double.NaN};
     private volatile Affected affected;
     private volatile double limitFactor = 1;
@@ -177,7 +178,7 @@ public final class FactorInForce {
         boolean fence = Fence.installed();
         affected = fallback == null && fence ? hostAffected : null;
         Map<String, Group> groups = slows() ? affected.groups() : Map.of();
-        Group volumes = groups.get(Group.VOLUMES);
+        Group volumes = groups.get(SlowedTopics.VOLUMES);
         double enforced = inShadow() ? 1 : value(), ofAll = volumes == null ? enforced : 1;
         // Whether the fence turns back all that the limits would slow.
         boolean holds = fence && !inShadow() && factored.contains(ClientQuotaType.PRODUCE);
@@ -186,16 +187,16 @@ public final class FactorInForce {
         groups.keySet().forEach(name -> slowedTaps.computeIfAbsent(name, any -> new Taps()));
         Map<String, Course[]> slowed = new HashMap<>();
         slowedTaps.forEach((name, taps) -> {
-            boolean ofVolumes = name.equals(Group.VOLUMES);
+            boolean ofVolumes = name.equals(SlowedTopics.VOLUMES);
             Group group = groups.get(name);
             double factor = ofVolumes ? enforced : Math.min(group == null ? 1 : group.factor(), ofAll);
             boolean held = heldForAll ? ofVolumes || group != null : holds && factor <= 0 && group != null && group.held();
             Course[] courses = taps.step(factor, held, aim(factor), nowMs);
             if (group != null) slowed.put(name, courses);
         });
-        slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(Group.VOLUMES) && !groups.containsKey(of.getKey())
+        slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(SlowedTopics.VOLUMES) && !groups.containsKey(of.getKey())
                 && of.getValue().areOpen());
-        limitFactor = (volumes == null ? allTaps : slowedTaps.get(Group.VOLUMES)).produce();
+        limitFactor = (volumes == null ? allTaps : slowedTaps.get(SlowedTopics.VOLUMES)).produce();
         return new Rule(all, slowed, groups.isEmpty() ? null : affected, !isEnforced(), newcomers, windows, beat);
     }
 

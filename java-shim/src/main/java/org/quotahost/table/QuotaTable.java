@@ -245,14 +245,31 @@ public final class QuotaTable {
 
     /** Sets the host's factor (0..1) and its cause, for all clients; it is in force until the lease runs out. */
     public void factor(double value, String cause) {
-        factor(value, cause, (Marks.Affected) null);
+        factor(value, cause, List.of());
     }
 
-    private synchronized void factor(double value, String cause, Marks.Affected affected) {
+    /**
+     * Sets the host's factor (0..1) of the volumes, its cause, and whom it and the factors of budgets are for: clients that
+     * write to the topics of these groups. Without a group VOLUMES the factor of the volumes is for all clients.
+     */
+    public synchronized void factor(double value, String cause, List<SlowedTopics> groups) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
         factorInForce.hostFactor = new Factor(value, cause);
-        factorInForce.hostAffected = affected;
+        factorInForce.hostAffected = groups.isEmpty() ? null : marks.affected(value, groups);
         follow();
+    }
+
+    /**
+     * Topics whose writers share a factor: those of a budget, or those on volumes above their soft limits.
+     *
+     * @param group the budget's name; VOLUMES for the latter
+     * @param error in words why requests to its held topics are turned back; "" for the volumes'
+     * @param topics each topic is in one group, that with the smallest factor
+     * @param places where each topic has its replica on such a volume, or which budget it uses, in words for an operator
+     * @param held the topics to which requests are turned back
+     */
+    public record SlowedTopics(String group, double factor, String error, String[] topics, String[] places, Set<String> held) {
+        static final String VOLUMES = "";
     }
 
     /**
@@ -267,23 +284,6 @@ public final class QuotaTable {
         }
         factorInForce.ofTypes = ofTypes;
         follow();
-    }
-
-    /**
-     * Sets the host's factor (0..1) of the volumes, its cause, and whom it and the factors of budgets are for: clients that
-     * write to these topics.
-     *
-     * @param places where each topic has its replica on a volume above its soft limit, or which budget it uses, in words
-     *     for an operator
-     * @param held whether requests to the topic are turned back
-     * @param groupOf the group of each topic, as an index into the next three
-     * @param names of the groups: of budgets, "" for the volumes'; without that the factor of the volumes is for all clients
-     * @param factors of the groups; the volumes' is that above
-     * @param errors in words why requests to a held topic of the group are turned back; "" for the volumes'
-     */
-    public void factor(double value, String cause, String[] topics, String[] places, boolean[] held, int[] groupOf,
-            String[] names, double[] factors, String[] errors) {
-        factor(value, cause, marks.affected(value, topics, places, held, groupOf, names, factors, errors));
     }
 
     /** Puts the fallback's factor in force, while the host is silent; null gives the host's back. */

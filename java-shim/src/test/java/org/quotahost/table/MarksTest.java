@@ -14,6 +14,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /** The marks are bounded by number and by the length of names, and each ends. */
 class MarksTest {
@@ -21,9 +22,12 @@ class MarksTest {
 
     private final Marks marks = new Marks(() -> MOST);
     /** Each topic has the factor of its group: that of small is smaller. */
-    private final Marks.Affected affected = marks.affected(1, new String[] {"small", "large"}, new String[] {"a budget", "another"},
-            new boolean[2], new int[] {0, 1}, new String[] {"one", "other"}, new double[] {0.2, 0.8}, new String[] {"", ""});
+    private final Marks.Affected affected = marks.affected(1, List.of(of("small", "one", 0.2), of("large", "other", 0.8)));
     private final List<String> ended = new ArrayList<>();
+
+    private static SlowedTopics of(String topic, String budget, double factor) {
+        return new SlowedTopics(budget, factor, "", new String[] {topic}, new String[] {"a budget"}, Set.of());
+    }
 
     private void sweep(int beat, String... affected) {
         marks.now = beat;

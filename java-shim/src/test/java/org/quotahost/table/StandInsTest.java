@@ -8,6 +8,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.util.Beans;
 
 /** What a factor multiplies for a client without a quota: what it used when the factor fell, or uses when it comes later. */
@@ -107,7 +108,7 @@ class StandInsTest {
     @Test
     void theSlowedTagsCountWithTheOwnOnes() throws JMException {
         Scope scope = table.scopes.find("alice", "app").scope;
-        scope.slowed(Marks.Group.VOLUMES);
+        scope.slowed(SlowedTopics.VOLUMES);
         kafka.show("Produce", ",user=alice,client-id=app", 100, 0);
         kafka.show("Produce", ",user=\"<slowed alice>\",client-id=app", 30, 0);
 

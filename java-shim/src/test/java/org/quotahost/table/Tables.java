@@ -4,11 +4,13 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.Publication.Answer;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /** Quota tables for tests, filled as the host fills them. */
 public final class Tables {
@@ -87,12 +89,10 @@ public final class Tables {
 
     /** Has the factor be for those who write to these topics on volumes; requests to topics named "held..." are turned back. */
     public static void affect(QuotaTable table, double factor, String... topics) {
-        boolean[] held = new boolean[topics.length];
         String[] places = new String[topics.length];
-        for (int i = 0; i < topics.length; i++) held[i] = topics[i].startsWith("held");
         Arrays.fill(places, "broker 3, volume /dev/sdb");
-        table.factor(factor, "full", topics, places, held, new int[topics.length], new String[] {Marks.Group.VOLUMES},
-                new double[] {factor}, new String[] {""});
+        Set<String> held = Arrays.stream(topics).filter(topic -> topic.startsWith("held")).collect(Collectors.toSet());
+        table.factor(factor, "full", List.of(new SlowedTopics(SlowedTopics.VOLUMES, factor, "", topics, places, held)));
     }
 
     /** An eighth of clients.idle passes, after which the table looks for silent clients. */
