@@ -64,7 +64,7 @@ class LiveChange:
         self._clock, self._install, self.strict = clock, install, strict
         self._staged: tuple[float, Configuration] | None = None
         self._plugins = PluginSet(())  # those in force
-        self._refused: tuple[dict[str, str], str] | None = None  # what Kafka applied last, if that was refused, and why
+        self._refused: dict[str, str] | None = None  # what Kafka applied last, if that was refused
         self._logged: set[Note | Problem] = set()
 
     # ---- staging ----
@@ -120,42 +120,39 @@ class LiveChange:
     # ---- Kafka's events ----
 
     def on_validate(self, fields: tuple[str, ...]) -> None:
-        ticket, given = properties(fields)
+        ticket, *given = fields
         problem = None
         try:
-            self.stage(given)
+            self.stage(properties(given))
         except (SettingsError, PluginError) as error:
             problem = str(error)
         self._shim.verdict(ticket, problem)
 
     def on_reconfigure(self, fields: tuple[str, ...]) -> None:
         """Put a change in force that Kafka has applied; if that can't be, all stays as it was."""
-        ticket, given = properties(fields)
+        given = properties(fields)
         # Each change may come twice: a node that is broker and controller has two callbacks.
-        if self._refused and given == self._refused[0]:
-            self._shim.verdict(ticket, self._refused[1])
+        if given == self._refused:
             return
         try:
             if given != self.in_force.given:
                 self.apply(given)
-                self._shim.ready(self.in_force.live)
+                self._shim.ready(self.in_force.live, given)
                 log.info("reconfigured")
         except (SettingsError, PluginError) as error:
             log.error(
                 "the new properties are refused and the old ones stay, until those that Kafka has stored are mended or "
                 "removed by kafka-configs.sh: %s", error
             )  # fmt: skip
-            self._refused = given, str(error)
-            self._shim.verdict(ticket, str(error))
+            self._refused = given
             self._show_refused(refused=True)
         else:
             self._refused = None
-            self._shim.verdict(ticket, None)
             self._log_unknown(self.in_force.unknown)
             self._show_refused(refused=bool(self.in_force.unknown))
 
     def on_failure(self, kind: str, fields: tuple[str, ...], error: Exception) -> None:
-        if kind in ("validate", "reconfigure"):
+        if kind == "validate":
             self._shim.verdict(fields[0], f"the host failed at the change: {error!r}")
         if kind == "reconfigure":
             self._show_refused(refused=True)

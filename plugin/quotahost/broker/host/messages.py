@@ -249,10 +249,9 @@ def cluster(fields: tuple[str, ...]) -> Cluster:
     return Cluster(cluster_id, frozenset(int(broker) for broker in brokers))
 
 
-def properties(fields: tuple[str, ...]) -> tuple[str, dict[str, str]]:
-    """From "validate" and "reconfigure": the ticket, then names and values of all properties in turn."""
-    ticket, *flat = fields
-    return ticket, dict(zip(flat[::2], flat[1::2], strict=True))
+def properties(flat: Sequence[str]) -> dict[str, str]:
+    """From "reconfigure", and behind the ticket from "validate": names and values of all properties in turn."""
+    return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 # ---- what a supplier in shadow would give ----------------------------------------------------------------------

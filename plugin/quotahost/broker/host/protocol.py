@@ -141,10 +141,13 @@ class Shim:
         """
         self._call("built")
 
-    @_declare("live: [text]", most=_MANY)
-    def ready(self, live: Sequence[str]) -> None:
-        """All plugins are built, and the broker may go on; these properties can be changed live."""
-        self._call("ready", list(live))
+    @_declare("live: [text], given: [name, value, ...: text]", most=_MANY)
+    def ready(self, live: Sequence[str], given: Mapping[str, str]) -> None:
+        """The properties ``given`` are in force, and the broker may go on; these can be changed ``live``.
+
+        A host that follows this one starts with the properties that were in force last.
+        """
+        self._call("ready", list(live), _flat(given))
 
     @_declare("problem: text", most=_TEXT)
     def refuse(self, problem: str) -> None:
@@ -303,10 +306,7 @@ class Shim:
         self._call("answer", ticket, text)
 
     def verdict(self, ticket: str, problem: str | None) -> None:
-        """Answer a "validate" or "reconfigure" event: None, or why the properties are refused.
-
-        None confirms a "reconfigure": these are the properties with which a host starts that follows this one.
-        """
+        """Answer a "validate" event: None, or why the properties are refused."""
         self.answer(ticket, problem or "")
 
     @_declare("text: text", most=_MANY, waits=False)

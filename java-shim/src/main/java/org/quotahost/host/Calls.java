@@ -99,7 +99,7 @@ final class Calls {
                 entry("broker", a -> BrokerConfigs.flat(host.config().broker())),
                 entry("starting", a -> life.starting.complete(null)),
                 entry("built", a -> done(life::awaitTurn)),
-                entry("ready", a -> done(() -> host.ready(life, a.texts(0)))),
+                entry("ready", a -> done(() -> host.ready(life, a.texts(0), a.texts(1)))),
                 entry("refuse", a -> done(() -> life.refuse(a.get(0)))),
                 entry("restarted", a -> host.lives.started),
                 entry("configure", this::configure),

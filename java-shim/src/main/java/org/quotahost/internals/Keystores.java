@@ -7,7 +7,6 @@ import java.security.cert.X509Certificate;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.config.AbstractConfig;
@@ -50,9 +49,8 @@ public final class Keystores {
     }
 
     private static String[] stores(String[] ssl) throws Exception {
-        Map<String, Object> given = new HashMap<>();
-        for (int i = 0; i < ssl.length; i += 2) given.put(ssl[i], ssl[i + 1]);
-        String rules = given.getOrDefault("ssl.principal.mapping.rules", "DEFAULT").toString();
+        Map<String, String> given = BrokerConfigs.pairs(ssl);
+        String rules = given.getOrDefault("ssl.principal.mapping.rules", "DEFAULT");
         ConfigDef known = new ConfigDef();
         SslConfigs.addClientSslSupport(known);
         Map<String, ?> values = new AbstractConfig(known, given, false).values();

@@ -64,6 +64,13 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
         return map.entrySet().stream().flatMap(e -> Stream.of(e.getKey(), e.getValue())).toList();
     }
 
+    /** Such names and values as a map. */
+    public static Map<String, String> pairs(String[] flat) {
+        Map<String, String> map = new TreeMap<>();
+        for (int i = 0; i < flat.length; i += 2) map.put(flat[i], flat[i + 1]);
+        return map;
+    }
+
     /** Only the names, since values may be secrets. */
     @Override
     public String toString() {

@@ -16,8 +16,7 @@ import org.quotahost.inbox.Inboxes;
 import org.quotahost.util.BrokerConfigs;
 
 /**
- * Questions go to Python as events, and each answer finds the one who asked; an administrator's change waits for a verdict,
- * what Kafka applies does not, and a restart uses what was confirmed.
+ * Questions go to Python as events, and each answer finds the one who asked; an administrator's change waits for a verdict.
  */
 class QuestionsTest {
     private static final String NAME = "client.quota.callback.static.produce";
@@ -76,31 +75,6 @@ class QuestionsTest {
     }
 
     @Test
-    void propertiesAreThoseOfTheStartUntilTheHostHasTakenOverOthers() {
-        questions.apply(config("2M"));
-        assertEquals("1M", questions.confirmed.properties().get(NAME), "nobody has waited, and nothing is confirmed yet");
-
-        answer("");
-        assertEquals("2M", questions.confirmed.properties().get(NAME));
-
-        questions.apply(config("fast"));
-        answer("fast is no rate");
-        assertEquals("2M", questions.confirmed.properties().get(NAME), "what was refused is not for the next start");
-    }
-
-    @Test
-    void anEarlierChangeThatNobodyAnsweredIsNotConfirmedByALateVerdict() {
-        questions.apply(config("2M"));
-        String lost = Inboxes.awaitEvents(inbox).get(0).fields().get(0);
-        questions.apply(config("3M"));
-        answer("");
-
-        questions.answer(lost, "");
-
-        assertEquals("3M", questions.confirmed.properties().get(NAME));
-    }
-
-    @Test
     void anAdministratorHearsTheVerdictAndChangesNothingByHisQuestion() throws Exception {
         for (String problem : new String[] {"", "fast is no rate"}) {
             Thread host = new Thread(() -> answer(problem));
@@ -110,7 +84,7 @@ class QuestionsTest {
                     assertThrows(ConfigException.class, () -> questions.check(config("fast"))).getMessage());
             host.join();
         }
-        assertEquals("1M", questions.confirmed.properties().get(NAME));
+        assertEquals("1M", host.config().properties().get(NAME));
     }
 
     @Test
