@@ -366,13 +366,12 @@ class Shim:
         for topic, name in {topic: group.name for group in by_factor for topic in group.topics}.items():
             topics[name].append(topic)
         places, held = (affected.places, affected.held) if affected is not None else ({}, frozenset())
-        whom = [
-            [
-                g.name, float(g.factor), g.error, topics[g.name], [g.place or places[topic] for topic in topics[g.name]],
-                [topic for topic in topics[g.name] if (g.factor <= 0 if g.name else topic in held)],
-            ]
-            for g in groups
-        ]  # fmt: skip
+        whom = []
+        for group in groups:
+            own = topics[group.name]
+            held_ones = [topic for topic in own if (group.factor <= 0 if group.name else topic in held)]
+            at = [group.place or places[topic] for topic in own]
+            whom.append([group.name, float(group.factor), group.error, own, at, held_ones])
         self._call("set_factor", float(value), cause, whom, full)
 
     @_declare("factors: doubles, causes: [text]", most=_TEXT)

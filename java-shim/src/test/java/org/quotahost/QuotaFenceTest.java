@@ -20,7 +20,6 @@ import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.errors.NotControllerException;
-import org.apache.kafka.common.errors.SecurityDisabledException;
 import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiKeys;
@@ -167,23 +166,6 @@ class QuotaFenceTest {
         });
         assertTrue(log.contains("stands before org.apache.kafka.metadata.authorizer.StandardAuthorizer"), log);
         assertTrue(log.contains("\"none\" there is for clusters that had no authorizer"), log);
-    }
-
-    @ParameterizedTest
-    @ValueSource(strings = {"none", "NONE", " none "})
-    void noneIsABrokerWithoutAnAuthorizer(String none) throws Exception {
-        QuotaFence fence = FenceFixture.fence(none, Map.of());
-        var bindings = List.of(AclOracle.binding("alice", "t"));
-
-        assertEquals(List.of(AuthorizationResult.ALLOWED, AuthorizationResult.ALLOWED),
-                fence.authorize(REQUEST, FenceFixture.write("t", "u")));
-        assertEquals(AuthorizationResult.ALLOWED,
-                fence.authorizeByResourceType(REQUEST, AclOperation.WRITE, ResourceType.TOPIC));
-        var created = fence.createAcls(REQUEST, bindings).get(0).toCompletableFuture().get();
-        assertInstanceOf(SecurityDisabledException.class, created.exception().orElseThrow());
-        var deleted = fence.deleteAcls(REQUEST, List.of(AclBindingFilter.ANY)).get(0).toCompletableFuture().get();
-        assertInstanceOf(SecurityDisabledException.class, deleted.exception().orElseThrow());
-        assertThrows(SecurityDisabledException.class, () -> fence.acls(AclBindingFilter.ANY));
     }
 
     @Test

@@ -2,7 +2,6 @@ package org.quotahost.fence;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -12,10 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.apache.kafka.common.acl.AclOperation;
-import org.apache.kafka.common.errors.NotEnoughReplicasException;
-import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.protocol.ApiKeys;
-import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
@@ -26,7 +22,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.quotahost.Proves;
 import org.quotahost.QuotaFence;
 import org.quotahost.util.LineLimit;
 import org.quotahost.util.LogCapture;
@@ -75,17 +70,6 @@ class FenceTest {
         assertEquals(ALLOWED, produce("alice", "app"));
         Fence.state(true, true, null);
         assertTurnedBack("alice", "app");
-    }
-
-    @Proves("kip-13.refused-before-append")
-    @Test
-    void clientsSeeAnErrorThatTheyTryAgain() {
-        RuntimeException refusal = assertThrows(RuntimeException.class, () -> produce("alice", "app"));
-
-        assertEquals(Errors.NOT_ENOUGH_REPLICAS, Errors.forException(refusal));
-        assertInstanceOf(RetriableException.class, refusal);
-        assertInstanceOf(NotEnoughReplicasException.class, refusal);
-        assertEquals(0, refusal.getStackTrace().length);
     }
 
     static Stream<ApiKeys> everyOtherRequestGoesOn() {
@@ -220,18 +204,6 @@ class FenceTest {
         assertThrows(FenceFixture.PAUSED, () -> produceTo("__remote_log_metadata"));
         Fence.state(false, false, null);
         assertEquals(both, produceTo("__remote_log_metadata", "t"));
-    }
-
-    @Test
-    void rejectionsAreCountedOncePerRequestAndTheExemptNot() {
-        Exemptions.set(new String[] {"root"}, new String[0], "");
-        long before = Fence.rejections.sum();
-
-        assertThrows(FenceFixture.PAUSED,
-                () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("t", "u", "v")));
-        produce("root", "app");
-
-        assertEquals(before + 1, Fence.rejections.sum());
     }
 
     @Test

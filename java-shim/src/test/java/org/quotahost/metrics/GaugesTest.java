@@ -130,21 +130,6 @@ class GaugesTest {
     }
 
     @Test
-    void whileJavaOverrulesANumberOfPythonsItsOwnIsShown() throws Exception {
-        double[] instead = {Double.NaN};
-        gauges.overrule("Factor", "", "LackOfData", () -> instead[0]);
-        assertEquals(0.0, server.getAttribute(name("Factor"), "LackOfData"));
-
-        gauges.set("Factor", "", "LackOfData", 0.25);
-        assertEquals(0.25, server.getAttribute(name("Factor"), "LackOfData"));
-        instead[0] = 1;
-        assertEquals(1.0, server.getAttribute(name("Factor"), "LackOfData"));
-        gauges.set("Factor", "", "LackOfData", 0.5);
-        instead[0] = Double.NaN;
-        assertEquals(0.5, server.getAttribute(name("Factor"), "LackOfData"), "what Python has set meanwhile");
-    }
-
-    @Test
     void closingTakesEveryMBeanAwayAndASecondLifeMayHaveTheSameNames() throws Exception {
         gauges.add("Test", "", "Depth", () -> value);
         gauges.close();

@@ -1,7 +1,6 @@
 package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.quotahost.table.Tables.PRODUCE;
 
@@ -50,22 +49,6 @@ class FactorInShadowTest {
 
         shadow();
         assertEquals(factor >= 1 ? quota : Math.max(10, quota * factor), limit("alice"));
-    }
-
-    @Test
-    void aPauseTurnsNothingBackAndIsCounted() {
-        QuotaFence fence = FenceFixture.fence("none", Map.of());
-        var request = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
-        shadow("factor");
-        table.factor(0, "");
-        long before = Fence.shadowed.sum(), rejections = Fence.rejections.sum();
-
-        fence.authorize(request, FenceFixture.write("t"));
-        assertEquals(before + 1, Fence.shadowed.sum());
-        assertEquals(rejections, Fence.rejections.sum());
-
-        shadow();
-        assertThrows(FenceFixture.PAUSED, () -> fence.authorize(request, FenceFixture.write("t")));
     }
 
     @Test

@@ -65,21 +65,6 @@ class MarksTest {
     }
 
     @Test
-    void itEndsWithItsTopicOrWhenNobodyRenewsIt() {
-        marks.mark("alice", "a", "t", affected);
-        marks.mark("alice", "b", "u", affected);
-        sweep(1, "t");
-        assertEquals(List.of("alice b"), ended);
-
-        marks.mark("alice", "a", "t", affected);
-        sweep(1 + Marks.LIFE_BEATS, "t");
-        assertNotNull(marks.topic("alice", "a"));
-        sweep(2 + Marks.LIFE_BEATS, "t");
-        assertNull(marks.topic("alice", "a"));
-        assertEquals(0, marks.size.get());
-    }
-
-    @Test
     void aPrincipalWithTooManyClientIdsIsMarkedAsAWholeUntilTheseEnd() {
         for (int i = 0; i <= Marks.MOST_CLIENT_IDS; i++) marks.mark("alice", "id-" + i, "t", affected);
 

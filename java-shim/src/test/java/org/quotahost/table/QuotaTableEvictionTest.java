@@ -4,31 +4,13 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.quotahost.table.Tables.PRODUCE;
 import static org.quotahost.table.Tables.publish;
 
-import java.util.ArrayList;
-import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.quotahost.inbox.Inbox;
-import org.quotahost.inbox.Inbox.Batch;
 
 /** Which clients the table forgets, and when. */
 class QuotaTableEvictionTest {
     private static final int IDLE = QuotaTable.TICKS_PER_IDLE + 1;
-
-    @Test
-    void oneBatchTooLargeIsAdmittedUpToTheBound() {
-        QuotaTable table = Tables.table(new Inbox(), 5, 3_600);
-        List<Batch.Lookup> many = new ArrayList<>();
-        for (int i = 0; i < 20; i++) many.add(new Batch.Lookup("u", "c" + i, 0));
-
-        int[] codes = new int[20 * QuotaTable.TYPES];
-        double[] rates = new double[20 * QuotaTable.TYPES];
-        java.util.Arrays.fill(rates, 1_000);
-
-        assertEquals(3, publish(table, new Batch(many, List.of()), codes, rates, new String[0]), "as many as it leaves to others");
-        assertEquals("<newcomers u>", Tables.tags(table, PRODUCE, "u", "c5").get("user"));
-    }
 
     @ParameterizedTest
     @ValueSource(ints = {Scopes.CLIENT, Scopes.USER})

@@ -61,16 +61,6 @@ class QuotaTableFenceTest {
     }
 
     @Test
-    void theUnlimitedStaySo() {
-        FenceFixture.fence("none", Map.of());
-        Tables.publish(table, "alice", "app", Scopes.CLIENT, Double.NaN);
-
-        table.factor(0, "");
-
-        assertNull(limit(Tables.PRODUCE));
-    }
-
-    @Test
     void theUnlimitedAreOpenAgainOnceAFenceTakesThePauseOver() {
         table.configureTap(2, 1_000, 30_000);
         Tables.publish(table, "alice", "app", Scopes.CLIENT, Double.NaN);

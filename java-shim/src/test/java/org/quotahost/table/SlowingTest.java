@@ -167,20 +167,6 @@ class SlowingTest {
     }
 
     @Test
-    void theFallbackIsForAllAndTheHostsTopicsAreBackAfterIt() {
-        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        affect(0.5, "orders");
-        table.fallback(0.0);
-        assertThrows(FenceFixture.PAUSED, () -> write("alice", "a", "other"));
-
-        table.fallback(null);
-        write("alice", "a", "other");
-        assertEquals(1_000.0, limit("alice", "a"));
-        write("alice", "a", "orders");
-        assertEquals(500.0, limit("alice", "a"));
-    }
-
-    @Test
     void withoutAFenceNobodyWouldBeMarkedSoTheFactorIsForAll() {
         FenceFixture.reset();
         Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
@@ -258,25 +244,6 @@ class SlowingTest {
         table.beat(0);
         assertEquals(100.0, limit("alice", "a"), 10);
         assertEquals(1_000.0, limit("bob", "b"));
-    }
-
-    @Test
-    void whoIsMarkedAgainOnTheWayUpBeginsAgain() {
-        table.configureTap(10, 100, 30_000);
-        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        affect(0.5, "orders");
-        write("alice", "a", "orders");
-        limit("alice", "a");
-        pass(3);
-        affect(0.5, "bills");
-        while (limit("alice", "a") < 400) pass(1);
-        write("alice", "a", "bills");
-        limit("alice", "a");
-        pass(3); // nobody has its own tags for longer than Kafka's windows
-        affect(0.5, "orders");
-        table.beat(0);
-
-        assertEquals(100.0, limit("alice", "a"), 50);
     }
 
     @Test
