@@ -91,21 +91,6 @@ class InternalsTest {
         assertEquals(1, LogCapture.lines(log[0], name + " is missing, or not as quotahost knows it ("), log[0]);
     }
 
-    @Test
-    void whatFailsLaterIsLoggedOnceTheWatchLooksAndStaysInUse() {
-        Internals.Internal<String> use = new Internals.Internal<>("Use", "so be it", () -> "found");
-        assertNull(use.get());
-        use.tryOnce(List.of());
-        assertEquals("found", use.get());
-        assertNull(use.news());
-        use.failed("first");
-        use.failed("second");
-        assertTrue(use.missing());
-        assertEquals("found", use.get());
-        assertTrue(use.news().contains("(first), so so be it"));
-        assertNull(use.news());
-    }
-
     // ---- Kafka's interfaces ----------------------------------------------------------------------------------
 
     /** A much later Kafka's. */

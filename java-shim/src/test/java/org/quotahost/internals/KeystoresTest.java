@@ -16,6 +16,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** What Python gets of the keystores that Kafka reads. */
@@ -66,11 +67,6 @@ class KeystoresTest {
         return pairs;
     }
 
-    @Test
-    void ofNoStoreThereIsNothing() throws Exception {
-        assertEquals(Map.of(), read());
-    }
-
     @ParameterizedTest
     @ValueSource(strings = {"JKS", "PKCS12"})
     void storesBecomePem(String type) throws Exception {
@@ -103,20 +99,13 @@ class KeystoresTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"RULE:^CN=([^,]*),.*$/$1/U", "RULE:^none$/x/,RULE:^CN=([^,]*),.*$/$1/U"})
-    void theNameIsMadeByTheRulesOfTheListener(String rules) throws Exception {
+    @CsvSource(delimiter = '|', value = {"RULE:^CN=([^,]*),.*$/$1/U | BROKER-1", "RULE:^none$/x/,RULE:^CN=([^,]*),.*$/$1/U | BROKER-1",
+        "RULE:^none$/x/ | " + SUBJECT})
+    void theNameIsMadeByTheRulesOfTheListenerAndWhereNoneFitsItIsTheSubject(String rules, String name) throws Exception {
         store("keystore", "PKCS12");
         ssl.put("ssl.principal.mapping.rules", rules);
 
-        assertEquals("BROKER-1", read().get("principal"));
-    }
-
-    @Test
-    void whereNoRuleFitsTheNameIsTheSubject() throws Exception {
-        store("keystore", "PKCS12");
-        ssl.put("ssl.principal.mapping.rules", "RULE:^none$/x/");
-
-        assertEquals(SUBJECT, read().get("principal"));
+        assertEquals(name, read().get("principal"));
     }
 
     @Test

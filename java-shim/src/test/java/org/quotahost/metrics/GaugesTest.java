@@ -16,12 +16,7 @@ import javax.management.MBeanAttributeInfo;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import javax.management.RuntimeMBeanException;
-import javax.management.openmbean.CompositeType;
-import javax.management.openmbean.OpenType;
-import javax.management.openmbean.SimpleType;
 import javax.management.openmbean.TabularData;
-import javax.management.openmbean.TabularDataSupport;
-import javax.management.openmbean.TabularType;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -79,7 +74,7 @@ class GaugesTest {
     @Test
     void anMBeanGainsAttributesWhileItIsThereAndSaysSo() throws Exception {
         gauges.add("Test", "", "Depth", () -> value);
-        gauges.table("Test", "Uses", GaugesTest::uses);
+        gauges.table("Test", "Uses", () -> new ClientTable(() -> "").read());
         gauges.set("Test", "", "Age", 3);
 
         MBeanAttributeInfo[] infos = server.getMBeanInfo(name("Test")).getAttributes();
@@ -89,16 +84,6 @@ class GaugesTest {
         assertEquals(0, server.getMBeanInfo(name("Test")).getOperations().length);
         assertTrue(((TabularData) server.getAttribute(name("Test"), "Uses")).isEmpty());
         assertEquals(List.of("Depth", "Age"), gauges.all().stream().map(Gauges.Gauge::attribute).toList(), "JMX alone has tables");
-    }
-
-    private static TabularData uses() {
-        try {
-            String[] columns = {"client"};
-            var row = new CompositeType("use", "use", columns, columns, new OpenType<?>[] {SimpleType.STRING});
-            return new TabularDataSupport(new TabularType("uses", "uses", row, columns));
-        } catch (javax.management.JMException e) {
-            throw new AssertionError(e);
-        }
     }
 
     @Test

@@ -45,6 +45,13 @@ class SlowingTest {
         fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, principal, clientId), FenceFixture.write(topics));
     }
 
+    /** alice has a quota of 1,000 in such a scope, and writes to orders, which is affected. */
+    private void slow(int code) {
+        Tables.publish(table, "alice", "a", code, 1_000);
+        affect(0.5, "orders");
+        write("alice", "a", "orders");
+    }
+
     private void pass(long seconds) {
         for (int i = 0; i < seconds * 5; i++) {
             table.beat(ms += QuotaTable.BEAT_MS);
@@ -95,9 +102,7 @@ class SlowingTest {
 
     @Test
     void aNewQuotaHoldsAtOnceForAClientThatWasNeverSeenUnslowed() {
-        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        affect(0.5, "orders");
-        write("alice", "a", "orders");
+        slow(Scopes.CLIENT);
         Map<String, String> tags = Tables.tags(table, "alice", "a");
         assertEquals(500.0, table.limit(PRODUCE, tags));
         pass(3);
@@ -111,9 +116,7 @@ class SlowingTest {
 
     @Test
     void onlyTheTypesThatTheFactorMultipliesAreApart() {
-        Tables.publish(table, "alice", "a", Scopes.USER, 1_000);
-        affect(0.5, "orders");
-        write("alice", "a", "orders");
+        slow(Scopes.USER);
         assertEquals("alice", Tables.tags(table, FETCH, "alice", "a").get("user"));
 
         Tables.configure(table, FLOOR, "PRODUCE", "FETCH");
@@ -123,9 +126,7 @@ class SlowingTest {
 
     @Test
     void oneThatWritesElsewhereOnlyIsFreeAfterFifteenSeconds() {
-        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        affect(0.5, "orders");
-        write("alice", "a", "orders");
+        slow(Scopes.CLIENT);
         pass(10);
         write("alice", "a", "other", "orders");
         pass(14);
@@ -154,9 +155,7 @@ class SlowingTest {
 
     @Test
     void whenTheFactorIsForAllAgainAllAreSlowedByTheirOwnTags() {
-        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        affect(0.5, "orders");
-        write("alice", "a", "orders");
+        slow(Scopes.CLIENT);
         table.factor(0.4, "unknown");
 
         assertEquals("alice", user("alice", "a"));
@@ -268,9 +267,7 @@ class SlowingTest {
     @Test
     void whoIsSilentAfterItsMarkEndedHasItsFullLimitOnceKafkasWindowsAreEmpty() {
         table.configureTap(10, 1_000, 30_000);
-        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        affect(0.5, "orders");
-        write("alice", "a", "orders");
+        slow(Scopes.CLIENT);
         limit("alice", "a");
         pass(10);
         Map<String, String> own = new HashMap<>(Map.of("user", "alice", "client-id", "a"));

@@ -45,14 +45,10 @@ class TopicQuotasTest {
     }
 
     private void configure(double total, Map<String, Double> own) {
-        configure(total, own, "NOT_ENOUGH_REPLICAS");
-    }
-
-    private void configure(double total, Map<String, Double> own, String error) {
         String[] names = own.keySet().toArray(new String[0]);
         double[] rates = new double[names.length];
         for (int i = 0; i < names.length; i++) rates[i] = own.get(names[i]);
-        quotas.configure(total, names, rates, new String[] {"__consumer_offsets", "snapshots"}, error, List.of());
+        quotas.configure(total, names, rates, new String[] {"__consumer_offsets", "snapshots"}, "NOT_ENOUGH_REPLICAS", List.of());
     }
 
     /** Whether a produce request to these topics goes on. */
@@ -101,6 +97,11 @@ class TopicQuotasTest {
             meters.sleep(LOOK_MS);
             quotas.read(meters.nanos());
         }
+    }
+
+    private void greedyIsOver() {
+        configure(TOTAL, Map.of());
+        exceed("greedy");
     }
 
     @Proves({"v1.steady", "v1.rule"})
@@ -194,8 +195,7 @@ class TopicQuotasTest {
     @Proves("v1.exempt")
     @Test
     void theExemptWriteOnAndOtherRequestsGoOn() {
-        configure(TOTAL, Map.of());
-        exceed("greedy");
+        greedyIsOver();
         Exemptions.set(new String[] {"root"}, new String[0], "");
 
         assertFalse(passes("greedy"));
@@ -252,8 +252,7 @@ class TopicQuotasTest {
 
     @Test
     void aPauseGoesBeforeTopicQuotasAndLeavesThemBehind() {
-        configure(TOTAL, Map.of());
-        exceed("greedy");
+        greedyIsOver();
         Fence.state(true, true, null);
         assertFalse(passes("other"));
         Fence.state(false, false, null);
@@ -263,8 +262,7 @@ class TopicQuotasTest {
 
     @Test
     void whenTheQuotasGoOrTheMeterCantBeReadNothingIsTurnedBack() {
-        configure(TOTAL, Map.of());
-        exceed("greedy");
+        greedyIsOver();
         meters.remove("");
         String log = LogCapture.during(() -> {
             quotas.read(meters.nanos());
