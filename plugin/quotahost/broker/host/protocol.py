@@ -1,10 +1,10 @@
 """The calls that the host makes into the broker's JVM, each declared once, with the method that makes it.
 
 Python makes every call, and Java answers (``org.quotahost.host.Calls``). A call is the list of its name and its
-arguments, its answer the list of a problem, or null, and the value; ``messages.encode`` makes bytes of both. A
-transport carries the bytes: JPype where Python runs in the broker's own process, a pipe where Python has a process of
-its own (``bridge``). Java never calls Python: such a call would need a proxy of JPype's, which is slow under contention
-and leaks in some versions.
+arguments, of which ``messages.encode`` makes bytes; its answer, in JSON, is the list of a problem, or null, and the
+value. A transport carries the bytes: JPype where Python runs in the broker's own process, a pipe where Python has a
+process of its own (``bridge``). Java never calls Python: such a call would need a proxy of JPype's, which is slow under
+contention and leaks in some versions.
 
 The jar contains this declaration (``resource``), so that Java knows version, bounds and names from here, and
 ``docs/reference/host-protocol.md`` shows it (``table``). VERSION grows with every change that an older end would not
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
 
-from quotahost.broker.host.messages import Answers, Batch, ConfigRow, batch, decode, encode
+from quotahost.broker.host.messages import Answers, Batch, ConfigRow, batch, encode
 from quotahost.model import Factor, LogDir, QuotaType
 from quotahost.model.use import Load
 from quotahost.model.volumes import Affected, SlowedBudget
@@ -107,7 +107,7 @@ class Shim:
         if not call.waits:
             self._transport.tell(message)
             return None
-        problem, answer = decode(self._transport.ask(message))
+        problem, answer = json.loads(self._transport.ask(message))
         if problem is not None:
             raise ConnectionError(problem)
         return answer
@@ -290,10 +290,10 @@ class Shim:
         sizes = self._call("replicas", [topic for topic, _ in replicas], partitions)
         return [None if size < 0 else (size >> 1, bool(size & 1)) for size in sizes]
 
-    @_declare("words: [text]", "text", most=_TEXT)
+    @_declare("words: [text]", "JSON", most=_TEXT)
     def ask(self, *words: str) -> Any:
         """What Java answers to a question, its JSON as Python's values (``quotahost.broker.host.dump``)."""
-        answer = json.loads(self._call("ask", words))
+        answer = self._call("ask", words)
         if isinstance(answer, dict) and "error" in answer:
             raise ConnectionError(answer["error"])
         return answer

@@ -5,7 +5,9 @@ import static java.util.Map.entry;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -20,6 +22,7 @@ import org.quotahost.table.FactorInForce;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.util.BrokerConfigs;
+import org.quotahost.util.Json;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -27,7 +30,7 @@ import org.slf4j.LoggerFactory;
  * What Python may call, in one of its lives. Python declares the calls (quotahost.broker.host.protocol), and the jar has the
  * declaration as a resource; what each of them does is told there, or in shim.py.
  *
- * <p>A call is a list of its name and its arguments, its answer a list of a problem, or null, and a value (Wire). Nothing
+ * <p>A call is a list of its name and its arguments (Wire), its answer a list of a problem, or null, and a value (Json). Nothing
  * here throws: JPype makes a Python class of each kind of Java exception on the thread that meets it first, and if the JVM is
  * shutting down at that moment, this crashes it. Python raises an error of its own instead.
  */
@@ -115,7 +118,7 @@ final class Calls {
                 entry("log_dirs", a -> host.admin.logDirs(a.get(0))),
                 entry("offline_log_dirs", a -> KafkaBeans.offlineLogDirs()),
                 entry("replicas", a -> KafkaBeans.replicas(a.texts(0), a.get(1))),
-                entry("ask", a -> host.questions.answer(a.texts(0))),
+                entry("ask", a -> new Json.Raw(host.questions.answer(a.texts(0)))),
                 entry("answer", a -> done(() -> host.questions.answer(a.get(0), a.get(1)))),
                 entry("held", a -> done(() -> host.questions.held = a.get(0))),
                 entry("gauge", a -> done(() -> host.gauges.set(a.get(0), a.get(1), a.get(2), a.get(3)))),
@@ -162,14 +165,18 @@ final class Calls {
     /** Makes a call, and answers its answer. */
     byte[] answer(Request request) {
         try {
-            return Wire.encode(new Object[] {null, handlers.get(request.name).answer(new Arguments(request.arguments))});
+            return answer(null, handlers.get(request.name).answer(new Arguments(request.arguments)));
         } catch (Throwable e) {
             return refusal(problem(e));
         }
     }
 
     static byte[] refusal(String text) {
-        return Wire.encode(new Object[] {text, null});
+        return answer(text, null);
+    }
+
+    private static byte[] answer(String problem, Object value) {
+        return Json.text(Arrays.asList(problem, value)).getBytes(StandardCharsets.US_ASCII);
     }
 
     /** What went wrong, in one line: the first cause. */

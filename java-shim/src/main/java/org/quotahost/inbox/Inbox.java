@@ -1,5 +1,6 @@
 package org.quotahost.inbox;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -67,7 +68,8 @@ public final class Inbox {
                 texts.add(Integer.toString(event.fields().size()));
                 texts.addAll(event.fields());
             }
-            return texts.toArray(String[]::new);
+            // Half a surrogate pair, as a principal builder may make it, becomes a question mark: no plugin could write it.
+            return texts.stream().map(text -> new String(text.getBytes(StandardCharsets.UTF_8), StandardCharsets.UTF_8)).toArray(String[]::new);
         }
     }
 
