@@ -101,20 +101,17 @@ class FakeShim(Shim):
     def arrive(self, *clients: tuple[str, str]) -> None:
         self.script.append(Batch([Client(*c) for c in clients]))
 
-    def post(self, kind: str, *fields: str) -> None:
+    def post(self, kind: str, *fields: Any) -> None:
         self.script.append(Batch([], [Event(kind, fields)]))
 
     def idle(self, times: int = 1) -> None:
         self.script.extend(Batch([]) for _ in range(times))
 
     def reconfigure(self, **changes: str) -> None:
-        properties = self.given | changes
-        flat = [text for pair in properties.items() for text in (PREFIX + pair[0], pair[1])]
-        self.post("reconfigure", *flat)
+        self.post("reconfigure", {PREFIX + name: value for name, value in (self.given | changes).items()})
 
     def validate(self, ticket: str, **changes: str) -> None:
-        flat = [text for pair in (self.given | changes).items() for text in (PREFIX + pair[0], pair[1])]
-        self.post("validate", ticket, *flat)
+        self.post("validate", ticket, {PREFIX + name: value for name, value in (self.given | changes).items()})
 
     # ---- quotahost.broker.host.protocol.Shim ----
 

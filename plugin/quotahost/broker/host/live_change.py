@@ -20,10 +20,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from quotahost.broker.discovery import PluginError, models
-from quotahost.broker.host.messages import properties
 from quotahost.broker.host.plugins import Builder, Guard, PluginSet, Sections, close
 from quotahost.broker.host.protocol import Shim
 from quotahost.settings.broker import Settings, live_properties, read_properties
@@ -119,18 +118,18 @@ class LiveChange:
 
     # ---- Kafka's events ----
 
-    def on_validate(self, fields: tuple[str, ...]) -> None:
-        ticket, *given = fields
+    def on_validate(self, fields: tuple[Any, ...]) -> None:
+        ticket, given = fields
         problem = None
         try:
-            self.stage(properties(given))
+            self.stage(given)
         except (SettingsError, PluginError) as error:
             problem = str(error)
         self._shim.verdict(ticket, problem)
 
-    def on_reconfigure(self, fields: tuple[str, ...]) -> None:
+    def on_reconfigure(self, fields: tuple[Any, ...]) -> None:
         """Put a change in force that Kafka has applied; if that can't be, all stays as it was."""
-        given = properties(fields)
+        (given,) = fields
         # Each change may come twice: a node that is broker and controller has two callbacks.
         if given == self._refused:
             return
@@ -151,7 +150,7 @@ class LiveChange:
             self._log_unknown(self.in_force.unknown)
             self._show_refused(refused=bool(self.in_force.unknown))
 
-    def on_failure(self, kind: str, fields: tuple[str, ...], error: Exception) -> None:
+    def on_failure(self, kind: str, fields: tuple[Any, ...], error: Exception) -> None:
         if kind == "validate":
             self._shim.verdict(fields[0], f"the host failed at the change: {error!r}")
         if kind == "reconfigure":

@@ -22,7 +22,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Final
+from typing import Any, Final
 
 from quotahost.api import Disks
 from quotahost.background import LoggedOnce
@@ -192,7 +192,7 @@ class Host:
         else:
             self._broken_events.healed()
 
-    def _handle(self, kind: str, fields: tuple[str, ...], changes: LiveChange) -> None:
+    def _handle(self, kind: str, fields: tuple[Any, ...], changes: LiveChange) -> None:
         match kind:
             case "client-quota":
                 self._notifier.client_quota_changed(self._plugins, client_quota(fields))

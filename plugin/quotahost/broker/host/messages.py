@@ -2,7 +2,7 @@
 
 1. ``encode`` makes bytes of a call, which ``org.quotahost.host.Wire`` reads. A value is one letter for its type and
    then, big-endian, its content; texts, bytes and lists begin with their length. Answers come as JSON.
-2. A ``Batch`` of clients and events comes out of Java's inbox (``batch``).
+2. A ``Batch`` of clients and events comes out of Java's inbox.
 3. ``Answers`` go back into Java's table. Beside a client's answer goes what suppliers in shadow would give it: a text
    that Java keeps and hands back without reading it (``shadow_text``, ``would_be``).
 """
@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from quotahost.broker.host.dump import BROKER, Tags
@@ -62,7 +61,7 @@ class Event(NamedTuple):
     """Something that happened in the broker: its kind and its particulars."""
 
     kind: str
-    fields: tuple[str, ...]
+    fields: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +150,6 @@ def _write(value: object, parts: list[bytes]) -> None:
         raise TypeError(f"{type(value).__name__} has no form on the way to Java")
 
 
-# ---- batches: org.quotahost.inbox.Inbox ----
-
-
-def batch(size: int, texts: Sequence[str]) -> Batch:
-    """A batch of so many clients, from the texts that org.quotahost.inbox.Inbox documents."""
-    rest = iter(texts)
-    # map() is lazy, so islice() takes two texts for each client and no more.
-    clients = list(islice(map(Client._make, zip(rest, rest, strict=False)), size))
-    return Batch(clients, [Event(kind, tuple(islice(rest, int(next(rest))))) for kind in rest])
-
-
 # ---- the fields of events: org.quotahost.inbox.Inbox, org.quotahost.host.Questions ----
 
 
@@ -183,11 +171,6 @@ def cluster(fields: tuple[str, ...]) -> Cluster:
     """From "cluster": the cluster's id, then the ids of its brokers."""
     cluster_id, *brokers = fields
     return Cluster(cluster_id, frozenset(int(broker) for broker in brokers))
-
-
-def properties(flat: Sequence[str]) -> dict[str, str]:
-    """From "reconfigure", and behind the ticket from "validate": names and values of all properties in turn."""
-    return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 # ---- what a supplier in shadow would give ----------------------------------------------------------------------

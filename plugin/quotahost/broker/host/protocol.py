@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
 
-from quotahost.broker.host.messages import Answers, Batch, ConfigRow, batch, encode
-from quotahost.model import Factor, LogDir, QuotaType
+from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, encode
+from quotahost.model import Client, Factor, LogDir, QuotaType
 from quotahost.model.use import Load
 from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
@@ -118,15 +118,15 @@ class Shim:
 
     # ---- the host's start ----
 
-    @_declare(answer="[name, value, ...: text]")
+    @_declare(answer="{name: value}")
     def properties(self) -> dict[str, str]:
         """The properties under ``client.quota.callback.`` with which this host has to start, secrets included."""
-        return _pairs(self._call("properties"))
+        return dict(self._call("properties"))
 
-    @_declare(answer="[name, value, ...: text]")
+    @_declare(answer="{name: value}")
     def broker(self) -> dict[str, str]:
         """The broker's own properties that say what it is and how brokers and clients connect; they contain secrets."""
-        return _pairs(self._call("broker"))
+        return dict(self._call("broker"))
 
     @_declare()
     def starting(self) -> None:
@@ -193,11 +193,11 @@ class Shim:
 
     # ---- the loop ----
 
-    @_declare("timeout_ms: long", "[clients: long, texts: [text], closing: bool]")
+    @_declare("timeout_ms: long", "[clients: [[principal, client_id]], events: [[kind, fields: list]], closing: bool]")
     def take(self, timeout: float) -> Batch:
         """Wait for work, at most this many seconds. Renews the lease."""
-        clients, texts, self._closing = self._call("take", int(timeout * _MILLIS))
-        return batch(clients, texts)
+        clients, events, self._closing = self._call("take", int(timeout * _MILLIS))
+        return Batch(list(map(Client._make, clients)), [Event(kind, tuple(fields)) for kind, fields in events])
 
     def closing(self) -> bool:
         """Whether the host has to end: with the batch that was taken last the shim has said so."""
@@ -245,10 +245,10 @@ class Shim:
 
     # ---- the cluster and this broker ----
 
-    @_declare("ssl: [name, value, ...: text]", "[name, value, ...: text]", most=_TEXT)
+    @_declare("ssl: [name, value, ...: text]", "{name: value}", most=_TEXT)
     def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
         """What the keystores hold that properties ``ssl.*`` name (``kafka.librdkafka.Keystores``)."""
-        return _pairs(self._call("keystores", _flat(ssl)))
+        return dict(self._call("keystores", _flat(ssl)))
 
     @_declare("client: [name, value, ...: text]", most=_TEXT, waits=False)
     def connect(self, client: Mapping[str, str]) -> None:
@@ -380,11 +380,11 @@ class Shim:
         of_types = [factors.get(quota_type, Factor(1.0)) for quota_type in QuotaType]
         self._call("set_factors_of_types", array("d", (f.value for f in of_types)), [f.cause for f in of_types])
 
-    @_declare("", "[at_ns: long, handlers_idle_ns: long, queued: long, listeners: [text], network_idle_ns: [double]]")
+    @_declare("", "[at_ns: long, handlers_idle_ns: long, queued: long, network_idle_ns: {listener: double}]")
     def load(self) -> Load:
         """For how long this broker's threads have been idle, by Kafka's own counters."""
-        at_ns, handlers, queued, listeners, waited = self._call("load")
-        return Load(at_ns, handlers, dict(zip(listeners, map(int, waited), strict=True)), queued)
+        at_ns, handlers, queued, waited = self._call("load")
+        return Load(at_ns, handlers, {listener: int(ns) for listener, ns in waited.items()}, queued)
 
     @_declare("principals: [text], client_ids: [text], internal_client_ids: text", most=_MANY)
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
@@ -411,10 +411,6 @@ def _rate(rate: float | None) -> float:
 
 def _flat(pairs: Mapping[str, str]) -> list[str]:
     return [text for pair in pairs.items() for text in pair]
-
-
-def _pairs(flat: Sequence[str]) -> dict[str, str]:
-    return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 # ---- the declaration for Java, and for readers -----------------------------------------------------------------

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.messages import GROUP, Batch, WouldBe, encode, shadow_text, tag, would_be
+from quotahost.broker.host.messages import GROUP, Batch, Event, WouldBe, encode, shadow_text, tag, would_be
 from quotahost.broker.host.protocol import CALLS, VERSION, Shim
-from quotahost.model import QUOTA_TYPES, ScopeKind
+from quotahost.model import QUOTA_TYPES, Client, ScopeKind
 from quotahost.model.volumes import Affected, SlowedBudget
 
 TEXTS = st.text(st.characters(codec="utf-8"))
@@ -94,7 +94,7 @@ def test_rows_of_the_cluster_and_answers_become_values() -> None:
         "configs": [["t", "retention.ms", "DEFAULT_CONFIG", "1"]],
         "log_dirs": [[1, "/data\t1", 10, None, ""]],
         "factor": [0.5, "full"],
-        "take": [0, [], True],
+        "take": [[["alice", "app"]], [["closing", []]], True],
         "ask": ["alice", 1],
     }
     java = Java(**answers)
@@ -106,7 +106,7 @@ def test_rows_of_the_cluster_and_answers_become_values() -> None:
     assert shim.ask("client", "alice", "\ud800") == ["alice", 1]
     assert java.calls[-1] == ["ask", ["client", "alice", "\\ud800"]]
     assert not shim.closing()
-    assert shim.take(0.1) == Batch([], [])
+    assert shim.take(0.1) == Batch([Client("alice", "app")], [Event("closing", ())])
     assert shim.closing()
 
 

@@ -98,8 +98,8 @@ final class Calls {
         QuotaTable table = host.table;
         handlers = Map.ofEntries(
                 entry("hello", a -> hello(a.get(0), a.get(1))),
-                entry("properties", a -> BrokerConfigs.flat(life.config.properties())),
-                entry("broker", a -> BrokerConfigs.flat(host.config().broker())),
+                entry("properties", a -> life.config.properties()),
+                entry("broker", a -> host.config().broker()),
                 entry("starting", a -> life.starting.complete(null)),
                 entry("built", a -> done(life::awaitTurn)),
                 entry("ready", a -> done(() -> host.ready(life, a.texts(0), a.texts(1)))),
@@ -200,7 +200,7 @@ final class Calls {
     /** It renews the lease, since a Python that asks for work is alive. */
     private Object take(long timeoutMs) {
         host.lease.renew();
-        Object[] taken = life.take(host.inbox, timeoutMs);
+        Object taken = life.take(host.inbox, timeoutMs);
         host.lease.renew();
         return taken;
     }

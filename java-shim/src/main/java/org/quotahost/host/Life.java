@@ -1,6 +1,7 @@
 package org.quotahost.host;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -157,15 +158,21 @@ abstract class Life {
     // ---- its batches ------------------------------------------------------------------------------------------
 
     /**
-     * Takes a batch, waiting for so many ms at most, and keeps it until it is answered: how many clients it has, its texts, and
-     * whether this life is to end.
+     * Takes a batch, waiting for so many ms at most, and keeps it until it is answered: principal and client-id of each client,
+     * kind and fields of each event, and whether this life is to end.
      */
-    Object[] take(Inbox inbox, long timeoutMs) {
+    List<Object> take(Inbox inbox, long timeoutMs) {
         synchronized (takes) {
             taken.clients().forEach(inbox::askAgain); // it failed at them
             taken = closing() ? Batch.EMPTY : inbox.take(timeoutMs);
-            return new Object[] {taken.clients().size(), taken.texts(), closing()};
+            return List.of(taken.clients().stream().map(each -> List.of(plain(each.principal()), plain(each.clientId()))).toList(),
+                    taken.events().stream().map(each -> List.of(each.kind(), each.fields())).toList(), closing());
         }
+    }
+
+    /** Half a surrogate pair, as a principal builder may make it, becomes a question mark: no plugin could write it. */
+    private static String plain(String name) {
+        return new String(name.getBytes(StandardCharsets.UTF_8), StandardCharsets.UTF_8);
     }
 
     /** The batch that it has taken last, which is answered by now. */

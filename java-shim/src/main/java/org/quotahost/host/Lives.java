@@ -248,7 +248,7 @@ final class Lives {
     }
 
     private void reconfigure(BrokerConfigs next) {
-        host.inbox.postEvent("reconfigure", BrokerConfigs.flat(next.properties()));
+        host.inbox.postEvent("reconfigure", List.of(next.properties()));
     }
 
     /** The upgrade that a request asks for. One that Kafka has applied goes first: else requests that come again and again would end it. */

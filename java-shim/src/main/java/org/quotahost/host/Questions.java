@@ -59,7 +59,7 @@ final class Questions {
      * @param fields what follows the ticket
      * @return the answer, or null if none came in time; a host that is silent that long does not get the question later
      */
-    String ask(String kind, List<String> fields, long timeoutMs) {
+    String ask(String kind, List<?> fields, long timeoutMs) {
         String ticket = Long.toString(tickets.incrementAndGet());
         var answer = new CompletableFuture<String>().completeOnTimeout(null, timeoutMs, TimeUnit.MILLISECONDS);
         open.put(ticket, answer);
@@ -72,7 +72,7 @@ final class Questions {
 
     /** For an administrator's request: ConfigException if Python refuses the properties or doesn't answer in time. */
     void check(BrokerConfigs config) {
-        String problem = ask("validate", BrokerConfigs.flat(config.properties()), CHECK_MS);
+        String problem = ask("validate", List.of(config.properties()), CHECK_MS);
         if (problem == null) {
             problem = "the Python host did not check the change within " + CHECK_MS + " ms; the old properties stay. Try again";
         }

@@ -35,8 +35,8 @@ class CallsTest {
 
     @Test
     void anAnswerIsAValueOrAProblemAndNeverAnException() {
-        assertEquals("[null,[\"node.id\",\"7\"]]", call("broker"));
-        assertEquals("[null,[\"client.quota.callback.static.produce\",\"1M\"]]", call("properties"));
+        assertEquals("[null,{\"node.id\":\"7\"}]", call("broker"));
+        assertEquals("[null,{\"client.quota.callback.static.produce\":\"1M\"}]", call("properties"));
         for (Object[] wrong : new Object[][] {{"gauge"}, {"gauge", 1, 2, 3, 4}, {"nonsense"}, {}, {"ready", List.of(1)}}) {
             assertTrue(call(wrong).matches("\\[\".*\",null]"), call(wrong));
         }
@@ -60,10 +60,10 @@ class CallsTest {
     @Test
     void aBatchThatIsNotAnsweredIsTakenOnceMore() {
         host.inbox.postClient("alice", "app\ud800"); // as a principal builder may make it; no plugin could write it
-        assertEquals("[null,[1,[\"alice\",\"app?\"],false]]", call("take", 0L));
+        assertEquals("[null,[[[\"alice\",\"app?\"]],[],false]]", call("take", 0L));
 
         life.close();
-        assertEquals("[null,[0,[],true]]", call("take", 60_000L));
+        assertEquals("[null,[[],[],true]]", call("take", 60_000L));
         life.giveBack(host.inbox);
 
         Batch again = host.inbox.take(0);
@@ -85,6 +85,6 @@ class CallsTest {
         left.join();
 
         assertEquals(1, host.inbox.take(0).clients().size());
-        assertEquals("[null,[0,[],true]]", call("take", 60_000L));
+        assertEquals("[null,[[],[],true]]", call("take", 60_000L));
     }
 }

@@ -25,6 +25,10 @@ class QuestionsTest {
     private final Inbox inbox = host.inbox;
     private final Questions questions = host.questions;
 
+    private static String ticket(Batch.Event event) {
+        return String.valueOf(event.fields().get(0));
+    }
+
     @Test
     void eachAnswerFindsTheOneWhoAskedInWhateverOrderTheyCome() {
         var retention = CompletableFuture.supplyAsync(() -> questions.ask("question", List.of("retention", "a,b"), 30_000));
@@ -34,8 +38,8 @@ class QuestionsTest {
         assertEquals("question", first.kind());
         assertEquals(List.of("retention", "a,b"), first.fields().subList(1, 3));
 
-        questions.answer(second.fields().get(0), "{}");
-        questions.answer(first.fields().get(0), "[]");
+        questions.answer(ticket(second), "{}");
+        questions.answer(ticket(first), "[]");
 
         assertEquals("{}", clients.join());
         assertEquals("[]", retention.join());
@@ -59,7 +63,7 @@ class QuestionsTest {
 
         inbox.take(0); // the question that was taken back has woken the host for nothing
         var next = CompletableFuture.supplyAsync(() -> questions.ask("question", List.of("clients"), 30_000));
-        String ticket = Inboxes.awaitEvents(inbox).get(0).fields().get(0);
+        String ticket = ticket(Inboxes.awaitEvents(inbox).get(0));
         assertTrue(!ticket.equals("1") && !next.isDone());
         questions.answer(ticket, "{}");
         assertEquals("{}", next.join());
@@ -71,7 +75,7 @@ class QuestionsTest {
 
     /** The host's answer to the events that wait. */
     private void answer(String problem) {
-        for (Batch.Event event : Inboxes.awaitEvents(inbox)) questions.answer(event.fields().get(0), problem);
+        for (Batch.Event event : Inboxes.awaitEvents(inbox)) questions.answer(ticket(event), problem);
     }
 
     @Test

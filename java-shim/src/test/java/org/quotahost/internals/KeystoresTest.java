@@ -61,10 +61,7 @@ class KeystoresTest {
     }
 
     private Map<String, String> read() throws Exception {
-        String[] found = Keystores.read(flat(ssl));
-        Map<String, String> pairs = new HashMap<>();
-        for (int i = 0; i < found.length; i += 2) pairs.put(found[i], found[i + 1]);
-        return pairs;
+        return Keystores.read(flat(ssl));
     }
 
     @ParameterizedTest
