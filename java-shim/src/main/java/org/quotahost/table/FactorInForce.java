@@ -18,10 +18,9 @@ import org.quotahost.table.Tap.Windows;
 /**
  * The factor in force, and what follows from it: the rule by which limits are made, and when Kafka has to read them again.
  *
- * <p>The host sets a factor, and whom it is for; while the host is silent the fallback's is in force. At each beat, and when
- * something has been set, the limits go on by a Tap, downwards or upwards, and a new Rule holds (follow). If it makes other
- * limits of a type than the last one, that type's generation grows: Kafka then asks for all limits of the type
- * (quotaResetRequired). All of it is under the table's lock, but for what others read.
+ * <p>While the host is silent the fallback's factor is in force. At each beat, and when something has been set, the limits go
+ * on by a Tap, and a new Rule holds. If it makes other limits of a type than the last one, that type's generation grows. All
+ * of it is under the table's lock, but for what others read.
  *
  * <p>If there is a fence, a PAUSE is the fence's: it turns produce requests back, and the produce limits go no lower than
  * where they begin after the release.
@@ -75,7 +74,6 @@ public final class FactorInForce {
         return instead != null ? instead : hostFactor.value;
     }
 
-    /** The factor that the host has set last, whether or not the fallback is in force. */
     public Factor hostFactor() {
         return hostFactor;
     }
@@ -111,17 +109,14 @@ public final class FactorInForce {
         return !shadow.contains("all");
     }
 
-    /** The rule by which limits are made now. */
     Rule rule() {
         return rule;
     }
 
-    /** Grows whenever limits of a type have changed that Kafka may have in its sensors. */
     int generation(int type) {
         return generations.get(type);
     }
 
-    /** How often the factor has changed limits so far. */
     public int steps() {
         return steps;
     }
@@ -147,7 +142,6 @@ public final class FactorInForce {
         return value() <= 0 && factored.contains(ClientQuotaType.PRODUCE);
     }
 
-    /** The quota types that it multiplies. */
     public Set<ClientQuotaType> factored() {
         return factored;
     }

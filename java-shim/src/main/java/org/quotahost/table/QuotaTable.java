@@ -161,7 +161,6 @@ public final class QuotaTable {
         return factorInForce.generation(type);
     }
 
-    /** The tags of principals that the table does not know. */
     public Map<String, String> newcomers() {
         return scopes.newcomers.own;
     }
@@ -403,7 +402,6 @@ public final class QuotaTable {
         return topics == null ? -1 : topics.ofVolumes();
     }
 
-    /** How many places are taken (Principals). */
     public int size() {
         return principals.size;
     }

@@ -247,7 +247,6 @@ public final class TopicQuotas {
         return now == null ? 0 : now.total;
     }
 
-    /** The bytes/s that all topics take in together. */
     public double rate() {
         return totalRate;
     }
