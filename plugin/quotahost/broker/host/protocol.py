@@ -417,9 +417,9 @@ def _flat(pairs: Mapping[str, str]) -> list[str]:
 
 
 def resource() -> str:
-    """The declaration as Java reads it: ``NAME=BYTES`` and what the call is, in a properties file."""
-    calls = (f"call.{name}={call.most}{' waits' * call.waits}\n" for name, call in CALLS.items())
-    return f"version={VERSION}\n" + "".join(calls)
+    """The declaration as Java reads it, a properties file: all calls by name, and those that nobody waits for."""
+    told = (name for name, call in CALLS.items() if not call.waits)
+    return f"version={VERSION}\nmost={_MANY}\ncalls={' '.join(CALLS)}\ntold={' '.join(told)}\n"
 
 
 def table() -> str:

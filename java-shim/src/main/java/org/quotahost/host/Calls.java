@@ -35,29 +35,24 @@ import org.slf4j.LoggerFactory;
  * shutting down at that moment, this crashes it. Python raises an error of its own instead.
  */
 final class Calls {
-    /** What the declaration says of a call: its size in bytes at most, and whether anybody waits. */
-    record Declared(int most, boolean waits) {}
-
-    static final int VERSION;
-    static final Map<String, Declared> DECLARED;
+    private static final Properties DECLARATION = declaration();
+    static final int VERSION = Integer.parseInt(DECLARATION.getProperty("version"));
+    /** How many bytes a call, or its answer, may have. */
+    static final int MOST = Integer.parseInt(DECLARATION.getProperty("most"));
+    static final Set<String> DECLARED = Set.of(DECLARATION.getProperty("calls").split(" "));
+    /** Those that nobody waits for. */
+    private static final Set<String> TOLD = Set.of(DECLARATION.getProperty("told").split(" "));
     /** How many sets of client-ids are remembered, at most: a supplier may return the same large one for every principal. */
     private static final int MOST_IDS = 4_096;
 
-    static {
+    private static Properties declaration() {
         Properties declared = new Properties();
         try (InputStream in = Calls.class.getResourceAsStream("/META-INF/quotahost/host-protocol.properties")) {
             declared.load(in);
+            return declared;
         } catch (IOException | NullPointerException e) {
             throw new ConfigException("the jar's host-protocol.properties cannot be read: " + e);
         }
-        VERSION = Integer.parseInt(declared.getProperty("version"));
-        Map<String, Declared> calls = new HashMap<>();
-        for (String key : declared.stringPropertyNames()) {
-            if (!key.startsWith("call.")) continue;
-            List<String> words = List.of(declared.getProperty(key).split(" "));
-            calls.put(key.substring(5), new Declared(Integer.parseInt(words.get(0)), words.contains("waits")));
-        }
-        DECLARED = Map.copyOf(calls);
     }
 
     private interface Handler {
@@ -85,7 +80,11 @@ final class Calls {
     }
 
     /** A call that was read and not made yet. */
-    record Request(String name, Declared declared, List<?> arguments) {}
+    record Request(String name, List<?> arguments) {
+        boolean waits() {
+            return !TOLD.contains(name);
+        }
+    }
 
     private final PythonHost host;
     private final Life life;
@@ -153,13 +152,12 @@ final class Calls {
         }
     }
 
-    /** Reads a message; IllegalArgumentException if it is no call that is declared, or larger than it may be. */
+    /** Reads a message; IllegalArgumentException if it is no call that is declared. */
     static Request read(byte[] message) {
         if (!(Wire.decode(message) instanceof List<?> call) || call.isEmpty()) throw new IllegalArgumentException("a message is no call");
-        Declared declared = DECLARED.get(String.valueOf(call.get(0)));
-        if (declared == null) throw new IllegalArgumentException("there is no call " + call.get(0));
-        if (message.length > declared.most) throw new IllegalArgumentException("the call " + call.get(0) + " has " + message.length + " bytes");
-        return new Request((String) call.get(0), declared, call.subList(1, call.size()));
+        String name = String.valueOf(call.get(0));
+        if (!DECLARED.contains(name)) throw new IllegalArgumentException("there is no call " + name);
+        return new Request(name, call.subList(1, call.size()));
     }
 
     /** Makes a call, and answers its answer. */
