@@ -10,11 +10,8 @@ import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
-import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.protocol.ApiKeys;
-import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
-import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -32,7 +29,6 @@ class FenceTest {
     private static final String INTERNAL = "broker-#-*|raft-client-#|__x_#_producer|quotahost-#|quotahost-pipeline";
 
     private static final List<AuthorizationResult> ALLOWED = List.of(AuthorizationResult.ALLOWED);
-    private static final List<AuthorizationResult> DENIED = List.of(AuthorizationResult.DENIED);
 
     private int exempt;
     private final QuotaFence fence = FenceFixture.fence("none", Map.of());
@@ -63,15 +59,6 @@ class FenceTest {
         assertThrows(FenceFixture.PAUSED, () -> produce(user, clientId), user + "/" + clientId);
     }
 
-    @Test
-    void aProduceRequestIsTurnedBackUntilTheFenceOpens() {
-        assertTurnedBack("alice", "app");
-        Fence.state(false, false, null);
-        assertEquals(ALLOWED, produce("alice", "app"));
-        Fence.state(true, true, null);
-        assertTurnedBack("alice", "app");
-    }
-
     static Stream<ApiKeys> everyOtherRequestGoesOn() {
         return Stream.of(ApiKeys.values()).filter(key -> key != ApiKeys.PRODUCE && key.hasValidVersion());
     }
@@ -80,23 +67,6 @@ class FenceTest {
     @MethodSource
     void everyOtherRequestGoesOn(ApiKeys key) {
         assertEquals(ALLOWED, fence.authorize(FenceFixture.from(key, "alice", "app"), FenceFixture.write("t")));
-    }
-
-    @Test
-    void aTransactionalProduceIsTurnedBackAtItsTopicsNotAtItsId() {
-        var request = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
-        List<Action> id = List.of(FenceFixture.to(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, "tx"));
-
-        assertEquals(ALLOWED, fence.authorize(request, id));
-        assertThrows(FenceFixture.PAUSED, () -> fence.authorize(request, FenceFixture.write("t")));
-    }
-
-    @Test
-    void aClientThatIsDeniedGetsThatAnswerAndNotTheAdviceToTryAgain() throws IOException {
-        try (QuotaFence strict = FenceFixture.fence("", Map.of())) {
-            strict.completeInitialLoad();
-            assertEquals(DENIED, strict.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("t")));
-        }
     }
 
     @Test

@@ -36,20 +36,6 @@ class GaugesTest {
     }
 
     @Test
-    void beansAreFoundByWhatTheyShow() {
-        gauges.add("Source", "first", "Answers", () -> value);
-        gauges.add("Source", "second", "Answers", () -> 1 - value);
-        gauges.add("Source", "second", "Switches", () -> 1);
-        gauges.add("Other", "third", "Answers", () -> 1);
-        assertEquals(List.of("first"), gauges.names("Source", "Answers", 1));
-
-        value = 0;
-
-        assertEquals(List.of("second"), gauges.names("Source", "Answers", 1));
-        assertEquals(List.of(), gauges.names("Source", "Answers", 2));
-    }
-
-    @Test
     void aGaugeIsReadWhenItIsAskedFor() throws Exception {
         gauges.add("Test", "", "Depth", () -> value);
         assertEquals(1.0, server.getAttribute(name("Test"), "Depth"));

@@ -9,7 +9,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -32,21 +31,6 @@ class MarksTest {
     private void sweep(int beat, String... affected) {
         marks.now = beat;
         marks.sweep(List.of(affected)::contains, (principal, clientId) -> ended.add(principal + " " + clientId));
-    }
-
-    @Test
-    void aMarkIsAClientsAndNamesTheTopicThatItAskedForLast() {
-        marks.mark("alice", "a", "t", affected);
-        marks.mark("alice", "a", "u", affected);
-
-        assertEquals("u", marks.topic("alice", "a"));
-        assertNull(marks.topic("alice", "b"));
-        assertNull(marks.topic("bob", "a"));
-        assertEquals(2, marks.size.get()); // the principal and the client-id
-        marks.mark("bob", "b\tc", "t", affected);
-        assertEquals(Set.of(List.of("alice", "a", "u"), List.of("bob", "b\tc", "t")),
-                marks.list(10).stream().map(List::of).collect(Collectors.toSet()));
-        assertEquals(1, marks.list(1).size());
     }
 
     @Test
