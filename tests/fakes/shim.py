@@ -53,6 +53,7 @@ class FakeShim(Shim):
         budgets: those with factors of their own, as they were set each time.
         of_types: the factors of single quota types, as they were set each time.
         exempted: the arguments of every ``exempt``.
+        in_force: the properties of each ``ready``.
         verdicts: for each ticket why the properties are refused, None if they are not.
         failed: the plugin of every counted failure.
         lines: of the log, and each thread that has detached itself.
@@ -69,6 +70,7 @@ class FakeShim(Shim):
     script: deque[Batch | Callable[[], None]] = field(default_factory=deque)
     table: dict[Client, list[tuple[int, float, str]]] = field(default_factory=dict)
     live: Sequence[str] = ()
+    in_force: list[dict[str, str]] = field(default_factory=list)
     refused: str | None = None
     factors: list[float] = field(default_factory=list)
     spared: list[str] = field(default_factory=list)
@@ -99,20 +101,17 @@ class FakeShim(Shim):
     def arrive(self, *clients: tuple[str, str]) -> None:
         self.script.append(Batch([Client(*c) for c in clients]))
 
-    def post(self, kind: str, *fields: str) -> None:
+    def post(self, kind: str, *fields: Any) -> None:
         self.script.append(Batch([], [Event(kind, fields)]))
 
     def idle(self, times: int = 1) -> None:
         self.script.extend(Batch([]) for _ in range(times))
 
-    def reconfigure(self, ticket: str = "", **changes: str) -> None:
-        properties = self.given | changes
-        flat = [text for pair in properties.items() for text in (PREFIX + pair[0], pair[1])]
-        self.post("reconfigure", ticket, *flat)
+    def reconfigure(self, **changes: str) -> None:
+        self.post("reconfigure", {PREFIX + name: value for name, value in (self.given | changes).items()})
 
     def validate(self, ticket: str, **changes: str) -> None:
-        flat = [text for pair in (self.given | changes).items() for text in (PREFIX + pair[0], pair[1])]
-        self.post("validate", ticket, *flat)
+        self.post("validate", ticket, {PREFIX + name: value for name, value in (self.given | changes).items()})
 
     # ---- quotahost.broker.host.protocol.Shim ----
 
@@ -126,8 +125,9 @@ class FakeShim(Shim):
 
     def built(self) -> None: ...
 
-    def ready(self, live: Sequence[str]) -> None:
+    def ready(self, live: Sequence[str], given: Mapping[str, str]) -> None:
         self.live = live
+        self.in_force.append({name.removeprefix(PREFIX): value for name, value in given.items()})
 
     def refuse(self, problem: str) -> None:
         self.refused = problem

@@ -259,6 +259,7 @@ class Shadow:
 
     def names(self) -> list[str]:
         return [
+            *(["all"] if self.everything else []),
             *(["factor"] if self.factor else []),
             *(["topics"] if self.all_topics else []),
             *(_TOPIC + topic for topic in sorted(self.topics)),

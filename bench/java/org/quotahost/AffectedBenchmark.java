@@ -3,6 +3,7 @@ package org.quotahost;
 import java.net.InetAddress;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.network.ClientInformation;
@@ -76,8 +77,8 @@ public class AffectedBenchmark {
             QuotaTable table = Filled.table(principals, 0);
             callback = Filled.callback(table);
             actions = List.of(write(clients.equals("marked") ? AFFECTED : "other"));
-            if (!clients.equals("none")) table.factor(0.5, "full", new String[] {AFFECTED}, new String[] {"here"}, new boolean[1],
-                    new int[1], new String[] {""}, new double[] {0.5}, new String[] {""});
+            var slowed = new QuotaTable.SlowedTopics("", 0.5, "", new String[] {AFFECTED}, new String[] {"here"}, Set.of());
+            if (!clients.equals("none")) table.factor(0.5, "full", List.of(slowed));
             for (int i = 0; i < CLIENTS; i++) {
                 requests[i] = produce(principals[i]);
                 fence.authorize(requests[i], actions);

@@ -31,7 +31,7 @@ final class Filled {
         int[] scopes = new int[TYPES];
         Arrays.fill(rates, 1e6);
         Arrays.fill(scopes, scope);
-        table.configure(4 * principals.length, 3_600, 35_000, new String[] {"PRODUCE"}, false, rates, new String[] {"PRODUCE"});
+        table.configure(4 * principals.length, 3_600, 35_000, new String[] {"PRODUCE"}, rates, new String[] {"PRODUCE"});
         List<Batch.Lookup> lookups = new ArrayList<>();
         for (KafkaPrincipal p : principals) lookups.add(new Batch.Lookup(p.getName(), CLIENT_ID, 1));
         @SuppressWarnings("unchecked")

@@ -20,10 +20,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from quotahost.broker.discovery import PluginError, models
-from quotahost.broker.host.messages import properties
 from quotahost.broker.host.plugins import Builder, Guard, PluginSet, Sections, close
 from quotahost.broker.host.protocol import Shim
 from quotahost.settings.broker import Settings, live_properties, read_properties
@@ -64,7 +63,7 @@ class LiveChange:
         self._clock, self._install, self.strict = clock, install, strict
         self._staged: tuple[float, Configuration] | None = None
         self._plugins = PluginSet(())  # those in force
-        self._refused: tuple[dict[str, str], str] | None = None  # what Kafka applied last, if that was refused, and why
+        self._refused: dict[str, str] | None = None  # what Kafka applied last, if that was refused
         self._logged: set[Note | Problem] = set()
 
     # ---- staging ----
@@ -119,8 +118,8 @@ class LiveChange:
 
     # ---- Kafka's events ----
 
-    def on_validate(self, fields: tuple[str, ...]) -> None:
-        ticket, given = properties(fields)
+    def on_validate(self, fields: tuple[Any, ...]) -> None:
+        ticket, given = fields
         problem = None
         try:
             self.stage(given)
@@ -128,34 +127,31 @@ class LiveChange:
             problem = str(error)
         self._shim.verdict(ticket, problem)
 
-    def on_reconfigure(self, fields: tuple[str, ...]) -> None:
+    def on_reconfigure(self, fields: tuple[Any, ...]) -> None:
         """Put a change in force that Kafka has applied; if that can't be, all stays as it was."""
-        ticket, given = properties(fields)
+        (given,) = fields
         # Each change may come twice: a node that is broker and controller has two callbacks.
-        if self._refused and given == self._refused[0]:
-            self._shim.verdict(ticket, self._refused[1])
+        if given == self._refused:
             return
         try:
             if given != self.in_force.given:
                 self.apply(given)
-                self._shim.ready(self.in_force.live)
+                self._shim.ready(self.in_force.live, given)
                 log.info("reconfigured")
         except (SettingsError, PluginError) as error:
             log.error(
                 "the new properties are refused and the old ones stay, until those that Kafka has stored are mended or "
                 "removed by kafka-configs.sh: %s", error
             )  # fmt: skip
-            self._refused = given, str(error)
-            self._shim.verdict(ticket, str(error))
+            self._refused = given
             self._show_refused(refused=True)
         else:
             self._refused = None
-            self._shim.verdict(ticket, None)
             self._log_unknown(self.in_force.unknown)
             self._show_refused(refused=bool(self.in_force.unknown))
 
-    def on_failure(self, kind: str, fields: tuple[str, ...], error: Exception) -> None:
-        if kind in ("validate", "reconfigure"):
+    def on_failure(self, kind: str, fields: tuple[Any, ...], error: Exception) -> None:
+        if kind == "validate":
             self._shim.verdict(fields[0], f"the host failed at the change: {error!r}")
         if kind == "reconfigure":
             self._show_refused(refused=True)

@@ -22,7 +22,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Final
+from typing import Any, Final
 
 from quotahost.api import Disks
 from quotahost.background import LoggedOnce
@@ -112,7 +112,7 @@ class Host:
         gc.freeze()  # imported modules stay: no full collection needs to look at them again
         self._factor.step(self._plugins, self._settings)
         # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
-        self._shim.ready(changes.in_force.live)
+        self._shim.ready(changes.in_force.live, given)
         self._cluster.start(node_id(self._broker.properties()) if self._roles.broker else None)
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers()))
         return changes
@@ -192,7 +192,7 @@ class Host:
         else:
             self._broken_events.healed()
 
-    def _handle(self, kind: str, fields: tuple[str, ...], changes: LiveChange) -> None:
+    def _handle(self, kind: str, fields: tuple[Any, ...], changes: LiveChange) -> None:
         match kind:
             case "client-quota":
                 self._notifier.client_quota_changed(self._plugins, client_quota(fields))

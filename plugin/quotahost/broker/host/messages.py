@@ -1,9 +1,8 @@
 """The values that the host and Java hand to each other, and their form on the way (``protocol`` has the calls).
 
-1. ``encode`` makes bytes of a call or an answer, ``decode`` reads them; ``org.quotahost.host.Wire`` is the same in
-   Java. A value is one letter for its type and then, big-endian, its content; texts, bytes and lists begin with their
-   length.
-2. A ``Batch`` of clients and events comes out of Java's inbox (``batch``).
+1. ``encode`` makes bytes of a call, which ``org.quotahost.host.Wire`` reads. A value is one letter for its type and
+   then, big-endian, its content; texts, bytes and lists begin with their length. Answers come as JSON.
+2. A ``Batch`` of clients and events comes out of Java's inbox.
 3. ``Answers`` go back into Java's table. Beside a client's answer goes what suppliers in shadow would give it: a text
    that Java keeps and hands back without reading it (``shadow_text``, ``would_be``).
 """
@@ -19,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from itertools import accumulate, islice, pairwise
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -46,13 +44,9 @@ EACH: Final = -1  # each client-id of the principal may have another quota
 ALONE: Final = -2  # the answer is for this client alone
 assert max(kind.value for kind in ScopeKind) < GROUP
 
-_U32: Final = struct.Struct(">I")
 _SIZED: Final = struct.Struct(">cI")
 _LONG: Final = struct.Struct(">cq")
 _DOUBLE: Final = struct.Struct(">cd")
-_CONSTANTS: Final[dict[bytes, bool | None]] = {b"N": None, b"F": False, b"T": True}
-#: The arrays that have a type of their own: the letter on the way, the array's typecode here, bytes of an item.
-_ARRAYS: Final = {b"i": ("i", 4), b"d": ("d", 8)}
 
 
 class Reason(StrEnum):
@@ -67,16 +61,15 @@ class Event(NamedTuple):
     """Something that happened in the broker: its kind and its particulars."""
 
     kind: str
-    fields: tuple[str, ...]
+    fields: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Clients to resolve and events, as taken from the inbox; Java finds the clients again by the ``number``."""
+    """Clients to resolve and events, as taken from the inbox."""
 
     clients: Sequence[Client]
     events: Sequence[Event] = ()
-    number: int = 0
 
 
 @dataclass(slots=True)
@@ -118,7 +111,7 @@ class ConfigRow(NamedTuple):
     value: str
 
 
-# ---- calls and answers: org.quotahost.host.Wire ----
+# ---- calls: org.quotahost.host.Wire ----
 
 
 def encode(value: object) -> bytes:
@@ -149,82 +142,12 @@ def _write(value: object, parts: list[bytes]) -> None:
     elif isinstance(value, bytes):
         parts += (_SIZED.pack(b"B", len(value)), value)
     elif isinstance(value, array):
-        parts += (_SIZED.pack(value.typecode.encode(), len(value)), _big_endian(value).tobytes())
+        swapped = value[:]
+        if sys.byteorder == "little":
+            swapped.byteswap()
+        parts += (_SIZED.pack(value.typecode.encode(), len(value)), swapped.tobytes())
     else:
         raise TypeError(f"{type(value).__name__} has no form on the way to Java")
-
-
-def _big_endian(numbers: array[Any]) -> array[Any]:
-    # A copy, since byteswap() changes its array.
-    swapped = numbers[:]
-    if sys.byteorder == "little":
-        swapped.byteswap()
-    return swapped
-
-
-def decode(message: bytes) -> Any:
-    """The value of these bytes; lists come as lists, arrays as arrays. Raises ValueError if they are not one value."""
-    try:
-        value, end = _read(message, 0)
-    except (struct.error, KeyError) as error:
-        raise ValueError(f"no message: {error!r}") from None
-    if end != len(message):
-        raise ValueError(f"no message: {len(message) - end} bytes too many")
-    return value
-
-
-def _read(message: bytes, at: int) -> tuple[Any, int]:
-    kind = message[at : at + 1]
-    if kind in _CONSTANTS:
-        return _CONSTANTS[kind], at + 1
-    if kind == b"I":
-        return _LONG.unpack_from(message, at)[1], at + _LONG.size
-    if kind == b"D":
-        return _DOUBLE.unpack_from(message, at)[1], at + _DOUBLE.size
-    (size,) = _U32.unpack_from(message, at + 1)
-    at += _SIZED.size
-    if kind == b"L":
-        values = []
-        for _ in range(size):
-            value, at = _read(message, at)
-            values.append(value)
-        return values, at
-    if kind == b"t":
-        return _texts(message, at, size)
-    typecode, width = _ARRAYS.get(kind, ("", 1))
-    end = at + size * width
-    if end > len(message):
-        raise ValueError(f"no message: cut by {end - len(message)} bytes")
-    data = message[at:end]
-    if typecode:
-        return _big_endian(array(typecode, data)), end
-    if kind not in (b"S", b"B"):
-        raise ValueError("no message: a value of no known type")
-    return data.decode() if kind == b"S" else data, end
-
-
-def _texts(message: bytes, at: int, number: int) -> tuple[list[str], int]:
-    """So many texts at once: their lengths in characters, then all of them as one."""
-    begin = at + number * _U32.size
-    (size,) = _U32.unpack_from(message, begin)
-    begin += _U32.size
-    if begin + size > len(message):
-        raise ValueError("no message: cut within texts")
-    # One decoding and one slice for each text: the quickest way into Python.
-    lengths = _big_endian(array("I", message[at : begin - _U32.size]))
-    text = message[begin : begin + size].decode()
-    return [text[first:last] for first, last in pairwise(accumulate(lengths, initial=0))], begin + size
-
-
-# ---- batches: org.quotahost.inbox.Inbox ----
-
-
-def batch(number: int, size: int, texts: Sequence[str]) -> Batch:
-    """A batch of so many clients, from the texts that org.quotahost.inbox.Inbox documents."""
-    rest = iter(texts)
-    # map() is lazy, so islice() takes two texts for each client and no more.
-    clients = list(islice(map(Client._make, zip(rest, rest, strict=False)), size))
-    return Batch(clients, [Event(kind, tuple(islice(rest, int(next(rest))))) for kind in rest], number)
 
 
 # ---- the fields of events: org.quotahost.inbox.Inbox, org.quotahost.host.Questions ----
@@ -248,12 +171,6 @@ def cluster(fields: tuple[str, ...]) -> Cluster:
     """From "cluster": the cluster's id, then the ids of its brokers."""
     cluster_id, *brokers = fields
     return Cluster(cluster_id, frozenset(int(broker) for broker in brokers))
-
-
-def properties(fields: tuple[str, ...]) -> tuple[str, dict[str, str]]:
-    """From "validate" and "reconfigure": the ticket, then names and values of all properties in turn."""
-    ticket, *flat = fields
-    return ticket, dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 # ---- what a supplier in shadow would give ----------------------------------------------------------------------

@@ -1,10 +1,10 @@
 """The calls that the host makes into the broker's JVM, each declared once, with the method that makes it.
 
 Python makes every call, and Java answers (``org.quotahost.host.Calls``). A call is the list of its name and its
-arguments, its answer the list of a problem, or null, and the value; ``messages.encode`` makes bytes of both. A
-transport carries the bytes: JPype where Python runs in the broker's own process, a pipe where Python has a process of
-its own (``bridge``). Java never calls Python: such a call would need a proxy of JPype's, which is slow under contention
-and leaks in some versions.
+arguments, of which ``messages.encode`` makes bytes; its answer, in JSON, is the list of a problem, or null, and the
+value. A transport carries the bytes: JPype where Python runs in the broker's own process, a pipe where Python has a
+process of its own (``bridge``). Java never calls Python: such a call would need a proxy of JPype's, which is slow under
+contention and leaks in some versions.
 
 The jar contains this declaration (``resource``), so that Java knows version, bounds and names from here, and
 ``docs/reference/host-protocol.md`` shows it (``table``). VERSION grows with every change that an older end would not
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
 
-from quotahost.broker.host.messages import Answers, Batch, ConfigRow, batch, decode, encode
-from quotahost.model import Factor, LogDir, QuotaType
+from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, encode
+from quotahost.model import Client, Factor, LogDir, QuotaType
 from quotahost.model.use import Load
 from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
@@ -107,7 +107,7 @@ class Shim:
         if not call.waits:
             self._transport.tell(message)
             return None
-        problem, answer = decode(self._transport.ask(message))
+        problem, answer = json.loads(self._transport.ask(message))
         if problem is not None:
             raise ConnectionError(problem)
         return answer
@@ -118,15 +118,15 @@ class Shim:
 
     # ---- the host's start ----
 
-    @_declare(answer="[name, value, ...: text]")
+    @_declare(answer="{name: value}")
     def properties(self) -> dict[str, str]:
         """The properties under ``client.quota.callback.`` with which this host has to start, secrets included."""
-        return _pairs(self._call("properties"))
+        return dict(self._call("properties"))
 
-    @_declare(answer="[name, value, ...: text]")
+    @_declare(answer="{name: value}")
     def broker(self) -> dict[str, str]:
         """The broker's own properties that say what it is and how brokers and clients connect; they contain secrets."""
-        return _pairs(self._call("broker"))
+        return dict(self._call("broker"))
 
     @_declare()
     def starting(self) -> None:
@@ -141,10 +141,13 @@ class Shim:
         """
         self._call("built")
 
-    @_declare("live: [text]", most=_MANY)
-    def ready(self, live: Sequence[str]) -> None:
-        """All plugins are built, and the broker may go on; these properties can be changed live."""
-        self._call("ready", list(live))
+    @_declare("live: [text], given: [name, value, ...: text]", most=_MANY)
+    def ready(self, live: Sequence[str], given: Mapping[str, str]) -> None:
+        """The properties ``given`` are in force, and the broker may go on; these can be changed ``live``.
+
+        A host that follows this one starts with the properties that were in force last.
+        """
+        self._call("ready", list(live), _flat(given))
 
     @_declare("problem: text", most=_TEXT)
     def refuse(self, problem: str) -> None:
@@ -157,11 +160,11 @@ class Shim:
         return bool(self._call("restarted"))
 
     @_declare(
-        "table: [clients_max: long, idle_seconds: long, floor_bytes: double, factored: [text], all_in_shadow: bool, "
-        "newcomers: doubles, measured: [text]], shadow: [text], "
+        "table: [clients_max: long, idle_seconds: long, floor_bytes: double, factored: [text], newcomers: doubles, "
+        "measured: [text]], shadow: [text], "
         "tap: [windows: long, window_ms: long, max_mute_ms: long], creation_allowed: bool, "
         "lease: [validity_ms: long, fallback: text], topics: [total: double, "
-        "names: [text], rates: doubles, spared: [text], error: text, all_in_shadow: bool, in_shadow: [text]]",
+        "names: [text], rates: doubles, spared: [text], error: text]",
         most=_MANY,
     )
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
@@ -169,33 +172,32 @@ class Shim:
 
         ``measured`` are the types for which clients without a quota are measured one by one.
         """
-        shadow, topics, rates = settings.shadow, settings.topics, rates_of(settings.newcomers).values()
+        topics, rates = settings.topics, rates_of(settings.newcomers).values()
         windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
         factored = [quota_type.value for quota_type in settings.factor_quota_types]
         self._call(
             "configure",
             [
                 settings.clients_max, int(settings.clients_idle.total_seconds()), float(settings.floor_bytes), factored,
-                shadow.everything, array("d", map(_rate, rates)), sorted(measured),
+                array("d", map(_rate, rates)), sorted(measured),
             ],
-            shadow.names(),
+            settings.shadow.names(),
             [windows.number, int(windows.size * _MILLIS), int(max_mute * _MILLIS)],
             settings.pause_creation == "allow",
             [int(settings.validity.total_seconds() * _MILLIS), str(settings.fallback_action)],
             [
                 _rate(topics.total), [topic for topic, _ in topics.thresholds],
                 array("d", [rate for _, rate in topics.thresholds]), list(settings.spared_topics), topics.reject_error,
-                shadow.all_topics, sorted(shadow.topics),
             ],
         )  # fmt: skip
 
     # ---- the loop ----
 
-    @_declare("timeout_ms: long", "[batch: long, clients: long, texts: [text], closing: bool]")
+    @_declare("timeout_ms: long", "[clients: [[principal, client_id]], events: [[kind, fields: list]], closing: bool]")
     def take(self, timeout: float) -> Batch:
         """Wait for work, at most this many seconds. Renews the lease."""
-        number, clients, texts, self._closing = self._call("take", int(timeout * _MILLIS))
-        return batch(number, clients, texts)
+        clients, events, self._closing = self._call("take", int(timeout * _MILLIS))
+        return Batch(list(map(Client._make, clients)), [Event(kind, tuple(fields)) for kind, fields in events])
 
     def closing(self) -> bool:
         """Whether the host has to end: with the batch that was taken last the shim has said so."""
@@ -212,17 +214,17 @@ class Shim:
         self._call("ask_again_the_failed")
 
     @_declare(
-        "batch: long, rows: ints, codes: ints, rates: doubles, groups: [text], sources: ints, suppliers: [text], "
+        "rows: ints, codes: ints, rates: doubles, groups: [text], sources: ints, suppliers: [text], "
         "distinct: ints, distinct_ids: [bytes, each a list of texts], shadows: [text]",
         "long",
         most=_MANY,
     )
     def publish(self, batch: Batch, answers: Answers) -> int:
-        """Put answers into the table, and return for how many clients they differ from before."""
+        """Put the answers for the batch taken last into the table, and return for how many clients they differ."""
         # One call with flat arrays for the whole batch. Java finds the clients by position in its own batch, so no name
         # has to survive the way into Python and back.
         changed = self._call(
-            "publish", batch.number, array("i", answers.rows), array("i", answers.codes), array("d", answers.rates),
+            "publish", array("i", answers.rows), array("i", answers.codes), array("d", answers.rates),
             list(answers.groups), array("i", answers.sources), list(answers.suppliers), array("i", answers.distinct),
             [self._ids(ids) for ids in answers.distinct_ids], answers.shadows,
         )  # fmt: skip
@@ -243,10 +245,10 @@ class Shim:
 
     # ---- the cluster and this broker ----
 
-    @_declare("ssl: [name, value, ...: text]", "[name, value, ...: text]", most=_TEXT)
+    @_declare("ssl: [name, value, ...: text]", "{name: value}", most=_TEXT)
     def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
         """What the keystores hold that properties ``ssl.*`` name (``kafka.librdkafka.Keystores``)."""
-        return _pairs(self._call("keystores", _flat(ssl)))
+        return dict(self._call("keystores", _flat(ssl)))
 
     @_declare("client: [name, value, ...: text]", most=_TEXT, waits=False)
     def connect(self, client: Mapping[str, str]) -> None:
@@ -288,10 +290,10 @@ class Shim:
         sizes = self._call("replicas", [topic for topic, _ in replicas], partitions)
         return [None if size < 0 else (size >> 1, bool(size & 1)) for size in sizes]
 
-    @_declare("words: [text]", "text", most=_TEXT)
+    @_declare("words: [text]", "JSON", most=_TEXT)
     def ask(self, *words: str) -> Any:
         """What Java answers to a question, its JSON as Python's values (``quotahost.broker.host.dump``)."""
-        answer = json.loads(self._call("ask", words))
+        answer = self._call("ask", words)
         if isinstance(answer, dict) and "error" in answer:
             raise ConnectionError(answer["error"])
         return answer
@@ -304,10 +306,7 @@ class Shim:
         self._call("answer", ticket, text)
 
     def verdict(self, ticket: str, problem: str | None) -> None:
-        """Answer a "validate" or "reconfigure" event: None, or why the properties are refused.
-
-        None confirms a "reconfigure": these are the properties with which a host starts that follows this one.
-        """
+        """Answer a "validate" event: None, or why the properties are refused."""
         self.answer(ticket, problem or "")
 
     @_declare("text: text", most=_MANY, waits=False)
@@ -344,8 +343,8 @@ class Shim:
         return Factor(*self._call("factor"))
 
     @_declare(
-        "value: double, cause: text, affected: null or [topics: [text], places: [text], held: [bool], groups: ints, "
-        "names: [text], factors: doubles, errors: [text]], full: bool",
+        "value: double, cause: text, "
+        "groups: [[name: text, factor: double, error: text, topics: [text], places: [text], held: [text]]], full: bool",
         most=_MANY,
     )
     def set_factor(
@@ -361,18 +360,18 @@ class Shim:
         """
         groups = [SlowedBudget("", float(value), frozenset(affected.places))] if affected is not None else []
         groups += budgets
-        if not groups:
-            self._call("set_factor", float(value), cause, None, full)
-            return
         # The largest factor first: of a topic of several groups the smallest one is left.
-        of = {topic: at for at, g in sorted(enumerate(groups), key=lambda one: -one[1].factor) for topic in g.topics}
+        by_factor = sorted(groups, key=lambda group: -group.factor)
+        topics: dict[str, list[str]] = {group.name: [] for group in groups}
+        for topic, name in {topic: group.name for group in by_factor for topic in group.topics}.items():
+            topics[name].append(topic)
         places, held = (affected.places, affected.held) if affected is not None else ({}, frozenset())
-        whom = [
-            list(of), [groups[at].place or places[topic] for topic, at in of.items()],
-            [groups[at].factor <= 0 if groups[at].name else topic in held for topic, at in of.items()],
-            array("i", of.values()), [group.name for group in groups],
-            array("d", (group.factor for group in groups)), [group.error for group in groups],
-        ]  # fmt: skip
+        whom = []
+        for group in groups:
+            own = topics[group.name]
+            held_ones = [topic for topic in own if (group.factor <= 0 if group.name else topic in held)]
+            at = [group.place or places[topic] for topic in own]
+            whom.append([group.name, float(group.factor), group.error, own, at, held_ones])
         self._call("set_factor", float(value), cause, whom, full)
 
     @_declare("factors: doubles, causes: [text]", most=_TEXT)
@@ -381,11 +380,11 @@ class Shim:
         of_types = [factors.get(quota_type, Factor(1.0)) for quota_type in QuotaType]
         self._call("set_factors_of_types", array("d", (f.value for f in of_types)), [f.cause for f in of_types])
 
-    @_declare("", "[at_ns: long, handlers_idle_ns: long, queued: long, listeners: [text], network_idle_ns: [double]]")
+    @_declare("", "[at_ns: long, handlers_idle_ns: long, queued: long, network_idle_ns: {listener: double}]")
     def load(self) -> Load:
         """For how long this broker's threads have been idle, by Kafka's own counters."""
-        at_ns, handlers, queued, listeners, waited = self._call("load")
-        return Load(at_ns, handlers, dict(zip(listeners, map(int, waited), strict=True)), queued)
+        at_ns, handlers, queued, waited = self._call("load")
+        return Load(at_ns, handlers, {listener: int(ns) for listener, ns in waited.items()}, queued)
 
     @_declare("principals: [text], client_ids: [text], internal_client_ids: text", most=_MANY)
     def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
@@ -414,17 +413,13 @@ def _flat(pairs: Mapping[str, str]) -> list[str]:
     return [text for pair in pairs.items() for text in pair]
 
 
-def _pairs(flat: Sequence[str]) -> dict[str, str]:
-    return dict(zip(flat[::2], flat[1::2], strict=True))
-
-
 # ---- the declaration for Java, and for readers -----------------------------------------------------------------
 
 
 def resource() -> str:
-    """The declaration as Java reads it: ``NAME=BYTES`` and what the call is, in a properties file."""
-    calls = (f"call.{name}={call.most}{' waits' * call.waits}\n" for name, call in CALLS.items())
-    return f"version={VERSION}\n" + "".join(calls)
+    """The declaration as Java reads it, a properties file: all calls by name, and those that nobody waits for."""
+    told = (name for name, call in CALLS.items() if not call.waits)
+    return f"version={VERSION}\nmost={_MANY}\ncalls={' '.join(CALLS)}\ntold={' '.join(told)}\n"
 
 
 def table() -> str:

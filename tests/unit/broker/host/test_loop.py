@@ -239,10 +239,10 @@ def test_an_event_that_cannot_be_handled_costs_nothing_but_itself(caplog: pytest
     shim = FakeShim({"static.produce": "5M"})
     good = "cluster", ("id-1", "1", "2")
     shim.script.append(Batch([Client("alice", "app")], [Event("client-quota", ("NO_TYPE",)), Event(*good)]))
-    shim.script.append(Batch([], [Event("reconfigure", ("7", "odd"))]))
+    shim.script.append(Batch([], [Event("validate", ("7", "odd")), Event("reconfigure", ("odd",))]))
     Host(shim).run()
     assert shim.table[Client("alice", "app")][0][1] == 5_000_000
-    assert shim.shown["Host", "", "EventErrors"] == 2
+    assert shim.shown["Host", "", "EventErrors"] == 3
     assert shim.shown["Host", "", "ConfigRefused"] == 1
     assert "the host failed at the change" in str(shim.verdicts["7"])
     assert sum("can't be handled" in each.getMessage() for each in caplog.records) == 1  # logged once, not in a flood

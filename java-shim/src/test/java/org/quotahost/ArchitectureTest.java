@@ -3,19 +3,14 @@ package org.quotahost;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.methods;
 import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
-import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 
-import com.tngtech.archunit.core.domain.JavaModifier;
 import com.tngtech.archunit.core.importer.ImportOption;
 import com.tngtech.archunit.junit.AnalyzeClasses;
 import com.tngtech.archunit.junit.ArchTest;
 import com.tngtech.archunit.lang.ArchRule;
-import org.apache.kafka.common.metrics.Monitorable;
-import org.apache.kafka.metadata.authorizer.ClusterMetadataAuthorizer;
-import org.apache.kafka.server.quota.ClientQuotaCallback;
 
 /**
- * Which package may use which, what Kafka loads, and what request threads must not do.
+ * Which package may use which, and what request threads must not do.
  *
  * <p>ArchUnit reads the compiled classes. A constant that the compiler copies into its users leaves no trace there,
  * so a package that uses nothing but another one's constant is not seen.
@@ -48,19 +43,6 @@ class ArchitectureTest {
             .whereLayer("util").mayNotAccessAnyLayer()
             .ensureAllClassesAreContainedInArchitecture()
             .as("every package uses only what lies below it");
-
-    @ArchTest
-    static final ArchRule NO_PACKAGES_USE_EACH_OTHER = slices().matching("org.quotahost.(*)..").should().beFreeOfCycles();
-
-    @ArchTest
-    static final ArchRule WHAT_KAFKA_LOADS_AS_A_CALLBACK_HAS_ITS_NAME_IN_THE_ROOT_PACKAGE =
-            classes().that().areAssignableTo(ClientQuotaCallback.class).or().areAssignableTo(Monitorable.class)
-                    .should().resideInAPackage("org.quotahost");
-
-    @ArchTest
-    static final ArchRule WHAT_KAFKA_LOADS_AS_AN_AUTHORIZER_HAS_ITS_NAME_IN_THE_ROOT_PACKAGE =
-            classes().that().areAssignableTo(ClusterMetadataAuthorizer.class).and().doNotHaveModifier(JavaModifier.ABSTRACT)
-                    .should().resideInAPackage("org.quotahost");
 
     @ArchTest
     static final ArchRule REQUEST_THREADS_NEITHER_WAIT_NOR_LOG_NOR_DO_IO =

@@ -55,7 +55,7 @@ class LaterKafkaTest {
         field.setAccessible(true);
         Object table = field.get(callback);
         double[] rates = {1_000, 1_000, 1_000, 1_000};
-        call(table, "configure", 100, 3_600L, 10.0, new String[] {"PRODUCE"}, false, rates, new String[0]);
+        call(table, "configure", 100, 3_600L, 10.0, new String[] {"PRODUCE"}, rates, new String[0]);
         Object lookup = loader.loadClass("org.quotahost.inbox.Inbox$Batch$Lookup").getConstructors()[0].newInstance("alice", "app", 1L);
         Object batch = loader.loadClass("org.quotahost.inbox.Inbox$Batch").getConstructors()[0].newInstance(List.of(lookup), List.of());
         call(table, "publish", batch, new int[1], new int[4], rates, new String[0], new int[4], new String[] {"static"},

@@ -24,9 +24,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Which requests are turned back on this node; Exemptions says whose pass in any case.
  *
- * <p>The quota table closes and opens the fence with the state PAUSE, the topic quotas hand it the topics whose
- * requests are turned back, and the authorizer (QuotaFence) asks it about each request. A closed fence turns produce
- * requests back before anything of them is appended. All of it is static, since Kafka makes the authorizer and the quota
+ * <p>The quota table closes and opens the fence, the topic quotas hand it the topics whose requests are turned back, and the
+ * authorizer (QuotaFence) asks it about each request. All of it is static, since Kafka makes the authorizer and the quota
  * callback apart from each other, in one JVM.
  *
  * <p>A controller also creates no topics and partitions in a PAUSE, if a volume is known to be at its hard limit: a new

@@ -5,6 +5,9 @@ import static java.util.Map.entry;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -17,7 +20,9 @@ import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Keystores;
 import org.quotahost.table.FactorInForce;
 import org.quotahost.table.QuotaTable;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.util.BrokerConfigs;
+import org.quotahost.util.Json;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -25,34 +30,29 @@ import org.slf4j.LoggerFactory;
  * What Python may call, in one of its lives. Python declares the calls (quotahost.broker.host.protocol), and the jar has the
  * declaration as a resource; what each of them does is told there, or in shim.py.
  *
- * <p>A call is a list of its name and its arguments, its answer a list of a problem, or null, and a value (Wire). Nothing
+ * <p>A call is a list of its name and its arguments (Wire), its answer a list of a problem, or null, and a value (Json). Nothing
  * here throws: JPype makes a Python class of each kind of Java exception on the thread that meets it first, and if the JVM is
  * shutting down at that moment, this crashes it. Python raises an error of its own instead.
  */
 final class Calls {
-    /** What the declaration says of a call: its size in bytes at most, and whether anybody waits. */
-    record Declared(int most, boolean waits) {}
-
-    static final int VERSION;
-    static final Map<String, Declared> DECLARED;
+    private static final Properties DECLARATION = declaration();
+    static final int VERSION = Integer.parseInt(DECLARATION.getProperty("version"));
+    /** How many bytes a call, or its answer, may have. */
+    static final int MOST = Integer.parseInt(DECLARATION.getProperty("most"));
+    static final Set<String> DECLARED = Set.of(DECLARATION.getProperty("calls").split(" "));
+    /** Those that nobody waits for. */
+    private static final Set<String> TOLD = Set.of(DECLARATION.getProperty("told").split(" "));
     /** How many sets of client-ids are remembered, at most: a supplier may return the same large one for every principal. */
     private static final int MOST_IDS = 4_096;
 
-    static {
+    private static Properties declaration() {
         Properties declared = new Properties();
         try (InputStream in = Calls.class.getResourceAsStream("/META-INF/quotahost/host-protocol.properties")) {
             declared.load(in);
+            return declared;
         } catch (IOException | NullPointerException e) {
             throw new ConfigException("the jar's host-protocol.properties cannot be read: " + e);
         }
-        VERSION = Integer.parseInt(declared.getProperty("version"));
-        Map<String, Declared> calls = new HashMap<>();
-        for (String key : declared.stringPropertyNames()) {
-            if (!key.startsWith("call.")) continue;
-            List<String> words = List.of(declared.getProperty(key).split(" "));
-            calls.put(key.substring(5), new Declared(Integer.parseInt(words.get(0)), words.contains("waits")));
-        }
-        DECLARED = Map.copyOf(calls);
     }
 
     private interface Handler {
@@ -80,7 +80,11 @@ final class Calls {
     }
 
     /** A call that was read and not made yet. */
-    record Request(String name, Declared declared, List<?> arguments) {}
+    record Request(String name, List<?> arguments) {
+        boolean waits() {
+            return !TOLD.contains(name);
+        }
+    }
 
     private final PythonHost host;
     private final Life life;
@@ -93,11 +97,11 @@ final class Calls {
         QuotaTable table = host.table;
         handlers = Map.ofEntries(
                 entry("hello", a -> hello(a.get(0), a.get(1))),
-                entry("properties", a -> BrokerConfigs.flat(life.config.properties())),
-                entry("broker", a -> BrokerConfigs.flat(host.config().broker())),
+                entry("properties", a -> life.config.properties()),
+                entry("broker", a -> host.config().broker()),
                 entry("starting", a -> life.starting.complete(null)),
                 entry("built", a -> done(life::awaitTurn)),
-                entry("ready", a -> done(() -> host.ready(life, a.texts(0)))),
+                entry("ready", a -> done(() -> host.ready(life, a.texts(0), a.texts(1)))),
                 entry("refuse", a -> done(() -> life.refuse(a.get(0)))),
                 entry("restarted", a -> host.lives.started),
                 entry("configure", this::configure),
@@ -113,7 +117,7 @@ final class Calls {
                 entry("log_dirs", a -> host.admin.logDirs(a.get(0))),
                 entry("offline_log_dirs", a -> KafkaBeans.offlineLogDirs()),
                 entry("replicas", a -> KafkaBeans.replicas(a.texts(0), a.get(1))),
-                entry("ask", a -> host.questions.answer(a.texts(0))),
+                entry("ask", a -> new Json.Raw(host.questions.answer(a.texts(0)))),
                 entry("answer", a -> done(() -> host.questions.answer(a.get(0), a.get(1)))),
                 entry("held", a -> done(() -> host.questions.held = a.get(0))),
                 entry("gauge", a -> done(() -> host.gauges.set(a.get(0), a.get(1), a.get(2), a.get(3)))),
@@ -148,26 +152,29 @@ final class Calls {
         }
     }
 
-    /** Reads a message; IllegalArgumentException if it is no call that is declared, or larger than it may be. */
+    /** Reads a message; IllegalArgumentException if it is no call that is declared. */
     static Request read(byte[] message) {
         if (!(Wire.decode(message) instanceof List<?> call) || call.isEmpty()) throw new IllegalArgumentException("a message is no call");
-        Declared declared = DECLARED.get(String.valueOf(call.get(0)));
-        if (declared == null) throw new IllegalArgumentException("there is no call " + call.get(0));
-        if (message.length > declared.most) throw new IllegalArgumentException("the call " + call.get(0) + " has " + message.length + " bytes");
-        return new Request((String) call.get(0), declared, call.subList(1, call.size()));
+        String name = String.valueOf(call.get(0));
+        if (!DECLARED.contains(name)) throw new IllegalArgumentException("there is no call " + name);
+        return new Request(name, call.subList(1, call.size()));
     }
 
     /** Makes a call, and answers its answer. */
     byte[] answer(Request request) {
         try {
-            return Wire.encode(new Object[] {null, handlers.get(request.name).answer(new Arguments(request.arguments))});
+            return answer(null, handlers.get(request.name).answer(new Arguments(request.arguments)));
         } catch (Throwable e) {
             return refusal(problem(e));
         }
     }
 
     static byte[] refusal(String text) {
-        return Wire.encode(new Object[] {text, null});
+        return answer(text, null);
+    }
+
+    private static byte[] answer(String problem, Object value) {
+        return Json.text(Arrays.asList(problem, value)).getBytes(StandardCharsets.US_ASCII);
     }
 
     /** What went wrong, in one line: the first cause. */
@@ -191,29 +198,28 @@ final class Calls {
     /** It renews the lease, since a Python that asks for work is alive. */
     private Object take(long timeoutMs) {
         host.lease.renew();
-        Object[] taken = life.take(host.inbox, timeoutMs);
+        Object taken = life.take(host.inbox, timeoutMs);
         host.lease.renew();
         return taken;
     }
 
     private Object configure(Arguments a) {
         Arguments table = a.list(0), tap = a.list(2), lease = a.list(4), topics = a.list(5);
-        host.table.configure(table.number(0), table.get(1), table.get(2), table.texts(3), table.get(4),
-                table.get(5), table.texts(6));
-        host.table.shadow(a.texts(1));
+        List<String> shadow = List.of(a.texts(1));
+        host.table.configure(table.number(0), table.get(1), table.get(2), table.texts(3), table.get(4), table.texts(5));
+        host.table.shadow(shadow);
         host.table.configureTap(tap.number(0), tap.get(1), tap.get(2));
         Fence.allowCreation(a.get(3));
         host.lease.configure(lease.get(0), lease.get(1));
-        host.topicQuotas.configure(topics.get(0), topics.texts(1), topics.get(2), topics.texts(3), topics.get(4),
-                topics.get(5), topics.texts(6));
+        host.topicQuotas.configure(topics.get(0), topics.texts(1), topics.get(2), topics.texts(3), topics.get(4), shadow);
         return null;
     }
 
     private Object publish(Arguments a) {
         @SuppressWarnings({"unchecked", "rawtypes"})
-        Set<String>[] distinct = a.list(8).all.stream().map(each -> ids((byte[]) each)).toArray(Set[]::new);
-        return host.table.publish(life.answered(a.get(0)), a.get(1), a.get(2), a.get(3), a.texts(4), a.get(5),
-                a.texts(6), a.get(7), distinct, a.texts(9));
+        Set<String>[] distinct = a.list(7).all.stream().map(each -> ids((byte[]) each)).toArray(Set[]::new);
+        return host.table.publish(life.answered(), a.get(0), a.get(1), a.get(2), a.texts(3), a.get(4), a.texts(5), a.get(6),
+                distinct, a.texts(8));
     }
 
     /** The set that these bytes, a list of client-ids, have made before, or a new one. Only the host thread publishes. */
@@ -230,16 +236,12 @@ final class Calls {
 
     private Object setFactor(Arguments a) {
         Fence.diskFull(a.get(3));
-        if (a.all.get(2) == null) {
-            host.table.factor(a.get(0), a.get(1));
-            return null;
+        List<SlowedTopics> groups = new ArrayList<>();
+        for (Object each : a.list(2).all) {
+            Arguments g = new Arguments((List<?>) each);
+            groups.add(new SlowedTopics(g.get(0), g.get(1), g.get(2), g.texts(3), g.texts(4), Set.of(g.texts(5))));
         }
-        Arguments affected = a.list(2);
-        List<?> held = affected.list(2).all;
-        boolean[] isHeld = new boolean[held.size()];
-        for (int i = 0; i < isHeld.length; i++) isHeld[i] = (Boolean) held.get(i);
-        host.table.factor(a.get(0), a.get(1), affected.texts(0), affected.texts(1), isHeld, affected.get(3), affected.texts(4),
-                affected.get(5), affected.texts(6));
+        host.table.factor(a.get(0), a.get(1), groups);
         return null;
     }
 

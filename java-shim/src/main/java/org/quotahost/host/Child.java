@@ -36,7 +36,6 @@ import org.slf4j.LoggerFactory;
  */
 final class Child extends Life {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.python");
-    private static final int MOST = Calls.DECLARED.values().stream().mapToInt(Calls.Declared::most).max().orElseThrow();
     /** How many calls that somebody waits for go on at once, of one child. */
     private static final int MOST_CALLS = 32;
     /** How many calls of a child that waits for its turn are kept. */
@@ -69,7 +68,7 @@ final class Child extends Life {
     void begin() throws IOException {
         since = System.nanoTime();
         PythonEnvironment python = environment.join();
-        String code = Interpreter.resource("child.py").replace("{path}", Interpreter.literal(python.path()))
+        String code = Interpreter.resource("child.py").replace("{path}", Interpreter.literal(String.join("\n", python.path())))
                 .replace("{parent}", Long.toString(ProcessHandle.current().pid()));
         // Isolated: it must not run what lies in the working directory, nor start as PYTHON* variables say.
         process = new ProcessBuilder(python.executable(), "-I", "-c", code).start();
@@ -97,7 +96,7 @@ final class Child extends Life {
             for (int first = in.read(); first >= 0; first = in.read()) {
                 int length = first << 24 | in.readUnsignedByte() << 16 | in.readUnsignedShort();
                 long number = in.readLong();
-                if (length < 0 || length > MOST) throw new IllegalArgumentException("it sent a frame of " + length + " bytes");
+                if (length < 0 || length > Calls.MOST) throw new IllegalArgumentException("it sent a frame of " + length + " bytes");
                 byte[] message = new byte[length];
                 in.readFully(message);
                 take(number, Calls.read(message));
@@ -110,7 +109,7 @@ final class Child extends Life {
     }
 
     private void take(long number, Calls.Request request) {
-        if (!request.declared().waits()) {
+        if (!request.waits()) {
             if (!holds(request)) calls.answer(request);
         } else if (!places.tryAcquire()) {
             answer(number, Calls.refusal("too many calls go on (" + MOST_CALLS + ")"));
@@ -141,7 +140,7 @@ final class Child extends Life {
 
     private void answer(long number, byte[] message) {
         if (number == 0) return;
-        byte[] fits = message.length <= MOST ? message : Calls.refusal("the answer is too large");
+        byte[] fits = message.length <= Calls.MOST ? message : Calls.refusal("the answer is too large");
         try {
             synchronized (out) {
                 out.writeInt(fits.length);

@@ -19,6 +19,7 @@ import org.apache.kafka.clients.admin.DescribeClusterOptions;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+import org.quotahost.util.BrokerConfigs;
 
 /**
  * Asks the cluster with Java's Admin client, as whom Python says: librdkafka lists neither fenced brokers (KIP-1073)
@@ -44,7 +45,7 @@ final class ClusterAdmin {
     synchronized void configure(String[] client) {
         Map<String, Object> next = new HashMap<>(Map.of("client.id", clientId, "request.timeout.ms", TIMEOUT_MS / 2,
                 "default.api.timeout.ms", TIMEOUT_MS, "reconnect.backoff.max.ms", TIMEOUT_MS, "metric.reporters", ""));
-        for (int i = 0; i < client.length; i += 2) next.putIfAbsent(client[i], client[i + 1]);
+        BrokerConfigs.pairs(client).forEach(next::putIfAbsent);
         if (!next.equals(config)) end();
         config = next;
     }

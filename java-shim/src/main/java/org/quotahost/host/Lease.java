@@ -74,7 +74,6 @@ final class Lease {
                 .formatted(Math.round(ageSeconds() * 1_000), validityMs, action);
     }
 
-    /** How long ago the lease was renewed. */
     double ageSeconds() {
         return (nanoClock.getAsLong() - renewedAt) / 1e9;
     }

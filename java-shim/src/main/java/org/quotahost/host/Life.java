@@ -1,8 +1,8 @@
 package org.quotahost.host;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
-import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import org.apache.kafka.common.config.ConfigException;
@@ -20,9 +20,6 @@ import org.quotahost.util.BrokerConfigs;
  * another life waits between built and ready for its turn.
  */
 abstract class Life {
-    /** How many batches with clients a host may have taken and not answered; it has one at a time. */
-    private static final int MOST_TAKEN = 16;
-
     /** With whose properties it starts. */
     final BrokerConfigs config;
     /** The interpreter that it runs in; a ConfigException if that cannot work. */
@@ -40,9 +37,9 @@ abstract class Life {
     private volatile Long closedAt;
     /** Why it cannot use its configuration, null if it can. */
     private volatile String refusal;
-    /** Batches whose clients have no answer yet, by their numbers; the lock of all that is taken and given back. */
-    private final TreeMap<Long, Batch> taken = new TreeMap<>();
-    private long batches;
+    /** The batch that it has taken last, without clients once they have their answers. Under the lock. */
+    private Batch taken = Batch.EMPTY;
+    private final Object takes = new Object();
 
     /** @param waits whether it waits for its turn, because another one serves */
     Life(PythonHost host, BrokerConfigs config, CompletableFuture<PythonEnvironment> environment, boolean waits) {
@@ -161,24 +158,29 @@ abstract class Life {
     // ---- its batches ------------------------------------------------------------------------------------------
 
     /**
-     * Takes a batch, waiting for so many ms at most, and keeps it until it is answered: its number, how many clients it has, its
-     * texts, and whether this life is to end.
+     * Takes a batch, waiting for so many ms at most, and keeps it until it is answered: principal and client-id of each client,
+     * kind and fields of each event, and whether this life is to end.
      */
-    Object[] take(Inbox inbox, long timeoutMs) {
-        synchronized (taken) {
-            Batch batch = closing() ? Batch.EMPTY : inbox.take(timeoutMs);
-            batches++;
-            if (!batch.clients().isEmpty()) taken.put(batches, batch);
-            if (taken.size() > MOST_TAKEN) taken.pollFirstEntry();
-            return new Object[] {batches, batch.clients().size(), batch.texts(), closing()};
+    List<Object> take(Inbox inbox, long timeoutMs) {
+        synchronized (takes) {
+            taken.clients().forEach(inbox::askAgain); // it failed at them
+            taken = closing() ? Batch.EMPTY : inbox.take(timeoutMs);
+            return List.of(taken.clients().stream().map(each -> List.of(plain(each.principal()), plain(each.clientId()))).toList(),
+                    taken.events().stream().map(each -> List.of(each.kind(), each.fields())).toList(), closing());
         }
     }
 
-    /** The batch of this number, which is answered by now; an empty one if it is not known. */
-    Batch answered(long number) {
-        synchronized (taken) {
-            Batch batch = taken.remove(number);
-            return batch != null ? batch : Batch.EMPTY;
+    /** Half a surrogate pair, as a principal builder may make it, becomes a question mark: no plugin could write it. */
+    private static String plain(String name) {
+        return new String(name.getBytes(StandardCharsets.UTF_8), StandardCharsets.UTF_8);
+    }
+
+    /** The batch that it has taken last, which is answered by now. */
+    Batch answered() {
+        synchronized (takes) {
+            Batch answered = taken;
+            taken = Batch.EMPTY;
+            return answered;
         }
     }
 
@@ -188,9 +190,6 @@ abstract class Life {
      */
     void giveBack(Inbox inbox) {
         close();
-        synchronized (taken) {
-            taken.values().forEach(batch -> batch.clients().forEach(inbox::askAgain));
-            taken.clear();
-        }
+        answered().clients().forEach(inbox::askAgain);
     }
 }

@@ -60,6 +60,8 @@ final class Lives {
     volatile long restarts;
     /** A new Python that is built beside the one that serves, or null. Under the lock, as are changes of what serves. */
     private Child upgrade;
+    /** The properties that Python has put in force last, with which its next life starts. */
+    volatile BrokerConfigs inForce;
     /** The generation that serves, and the one that Kafka has applied and that could not be built. */
     private volatile String generation, refused;
     /** Whether Kafka has applied all that it had stored when this broker started. */
@@ -73,6 +75,7 @@ final class Lives {
 
     /** Starts Python, and waits until its plugins are built; ConfigException if they can't be. */
     void start(BrokerConfigs config) {
+        inForce = config;
         inChild = config.inChild();
         generation = config.generation();
         Life first = life(config, CompletableFuture.completedFuture(PythonEnvironment.of(config.executable(), inChild)));
@@ -103,8 +106,7 @@ final class Lives {
         } catch (TimeoutException e) {
             throw new ConfigException(problem);
         } catch (ExecutionException e) {
-            throw e.getCause() instanceof ConfigException refusal ? refusal
-                    : new ConfigException("the Python host failed to start: " + e.getCause());
+            throw (ConfigException) e.getCause();
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new ConfigException("interrupted while the Python host started");
@@ -168,7 +170,7 @@ final class Lives {
                 } else {
                     // One that did not come up may have been upgraded in a way that does not work.
                     boolean asksAgain = inChild && !serving.isReady();
-                    serving = life(host.questions.confirmed, asksAgain ? environment(host.config()) : serving.environment);
+                    serving = life(inForce, asksAgain ? environment(host.config()) : serving.environment);
                     problem = begin(serving);
                 }
                 if (closing()) close(serving);
@@ -242,7 +244,11 @@ final class Lives {
         if (!next.generation().equals(refused)) refused = null;
         boolean upgrades = upgrades(next);
         if (upgrades && !inChild) LOG.warn(NO_CHILD);
-        if (!upgrades || !inChild) host.questions.apply(next);
+        if (!upgrades || !inChild) reconfigure(next);
+    }
+
+    private void reconfigure(BrokerConfigs next) {
+        host.inbox.postEvent("reconfigure", List.of(next.properties()));
     }
 
     /** The upgrade that a request asks for. One that Kafka has applied goes first: else requests that come again and again would end it. */
@@ -288,12 +294,12 @@ final class Lives {
                 next.environment.join().executable(), serving);
         serving = next;
         generation = next.config.generation();
-        host.questions.confirmed = next.config;
+        inForce = next.config;
         host.gauges.set("Host", "", "ConfigRefused", 0);
         host.lease.renew();
         serving.takeTurn();
         // What was applied while the old one ended.
-        if (!next.isFor(host.config()) && !upgrades(host.config())) host.questions.apply(host.config());
+        if (!next.isFor(host.config()) && !upgrades(host.config())) reconfigure(host.config());
     }
 
     private void fail(Life failed, String problem) {

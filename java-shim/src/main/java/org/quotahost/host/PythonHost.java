@@ -42,7 +42,7 @@ public final class PythonHost {
     final ClusterAdmin admin;
     private final AdminSocket socket;
     private final Schedule watch = new Schedule("quotahost-watch"), topicSchedule = new Schedule("quotahost-topics");
-    /** As Kafka has it now; Questions knows which of its properties are in force. */
+    /** As Kafka has it now; Lives knows which of its properties are in force. */
     private volatile BrokerConfigs config;
     private volatile Set<String> reconfigurable = Set.of();
     private volatile boolean reconfigured;
@@ -52,7 +52,7 @@ public final class PythonHost {
     PythonHost(BrokerConfigs config) {
         this.config = config;
         String node = config.broker().getOrDefault("node.id", "-1");
-        questions = new Questions(this, config);
+        questions = new Questions(this);
         admin = new ClusterAdmin("quotahost-" + node);
         socket = new AdminSocket(node, questions::answer, AdminSocket.IDLE_MS);
     }
@@ -130,12 +130,10 @@ public final class PythonHost {
         return calls.call(message);
     }
 
-    /**
-     * The plugins are built, and the broker's start goes on; these properties may change while it runs. Python calls it
-     * again when other plugins have brought other properties.
-     */
-    void ready(Life life, String[] names) {
+    /** Python has put properties in force, those of its start or of a change, and these may change while it runs. */
+    void ready(Life life, String[] names, String[] given) {
         reconfigurable = Set.copyOf(List.of(names));
+        lives.inForce = new BrokerConfigs(BrokerConfigs.pairs(given), config.broker());
         lease.renew(); // the start may have taken longer than validity
         life.ready.complete(null);
     }

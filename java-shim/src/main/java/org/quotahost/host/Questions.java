@@ -6,10 +6,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentSkipListMap;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
 import org.apache.kafka.common.config.ConfigException;
@@ -33,8 +30,7 @@ import org.quotahost.util.Json;
  *
  * <p>All else only Python can answer: an operator's other questions, JMX's table of clients, and whether new properties are
  * valid. Java never calls Python, so such a question goes to it as an event with a ticket, its answer comes back with the
- * same one (answer), and who asks waits. A request of a client never waits. Neither does Kafka when it applies what is
- * stored: Python takes it over or keeps the properties that it has, and says so in the log.
+ * same one (answer), and who asks waits. A request of a client never waits.
  */
 final class Questions {
     /** How long an operator's question to Python may take, which may ask the cluster. */
@@ -45,19 +41,13 @@ final class Questions {
     private final Dump dump;
     private final AtomicLong tickets = new AtomicLong();
     /** The questions that somebody waits for, by ticket. */
-    private final Map<Long, CompletableFuture<String>> open = new ConcurrentHashMap<>();
-    /** The properties that Kafka has applied and Python has not judged yet, by ticket. */
-    private final ConcurrentSkipListMap<Long, BrokerConfigs> applied = new ConcurrentSkipListMap<>();
-    /** The properties that Python has taken over last, with which its next life starts. */
-    volatile BrokerConfigs confirmed;
+    private final Map<String, CompletableFuture<String>> open = new ConcurrentHashMap<>();
     /** By which rule in shadow scopes would be held back, as Python has told last. */
     volatile String held = "{}";
 
-    /** @param start the properties of the start */
-    Questions(PythonHost host, BrokerConfigs start) {
+    Questions(PythonHost host) {
         this.host = host;
         this.dump = new Dump(host.table);
-        this.confirmed = start;
     }
 
     // ---- what Python answers ----------------------------------------------------------------------------------
@@ -69,57 +59,30 @@ final class Questions {
      * @param fields what follows the ticket
      * @return the answer, or null if none came in time; a host that is silent that long does not get the question later
      */
-    String ask(String kind, List<String> fields, long timeoutMs) {
-        Long ticket = tickets.incrementAndGet();
-        CompletableFuture<String> answer = new CompletableFuture<>();
+    String ask(String kind, List<?> fields, long timeoutMs) {
+        String ticket = Long.toString(tickets.incrementAndGet());
+        var answer = new CompletableFuture<String>().completeOnTimeout(null, timeoutMs, TimeUnit.MILLISECONDS);
         open.put(ticket, answer);
-        try {
-            post(kind, ticket, fields);
-            return answer.get(timeoutMs, TimeUnit.MILLISECONDS);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            return null;
-        } catch (TimeoutException | ExecutionException e) {
-            return null;
-        } finally {
-            open.remove(ticket);
-            if (!answer.isDone()) host.inbox.withdraw(kind, ticket.toString());
-        }
-    }
-
-    private void post(String kind, Long ticket, List<String> fields) {
-        host.inbox.postEvent(kind, Stream.concat(Stream.of(ticket.toString()), fields.stream()).toList());
+        host.inbox.postEvent(kind, Stream.concat(Stream.of(ticket), fields.stream()).toList());
+        String text = answer.join();
+        open.remove(ticket);
+        if (text == null) host.inbox.withdraw(kind, ticket);
+        return text;
     }
 
     /** For an administrator's request: ConfigException if Python refuses the properties or doesn't answer in time. */
     void check(BrokerConfigs config) {
-        String problem = ask("validate", BrokerConfigs.flat(config.properties()), CHECK_MS);
+        String problem = ask("validate", List.of(config.properties()), CHECK_MS);
         if (problem == null) {
             problem = "the Python host did not check the change within " + CHECK_MS + " ms; the old properties stay. Try again";
         }
         if (!problem.isEmpty()) throw new ConfigException(problem);
     }
 
-    /** Has Python take over what Kafka applies. It waits for nothing. */
-    void apply(BrokerConfigs config) {
-        Long ticket = tickets.incrementAndGet();
-        applied.put(ticket, config);
-        post("reconfigure", ticket, BrokerConfigs.flat(config.properties()));
-    }
-
-    /**
-     * Python's answer; one that comes too late is for nobody.
-     *
-     * @param text of properties why they are refused, "" if they are not
-     */
+    /** Python's answer; one that comes too late is for nobody. */
     void answer(String ticket, String text) {
-        Long number = Long.valueOf(ticket);
-        CompletableFuture<String> waiting = open.get(number);
+        CompletableFuture<String> waiting = open.get(ticket);
         if (waiting != null) waiting.complete(text);
-        BrokerConfigs judged = applied.get(number);
-        if (judged == null) return;
-        applied.headMap(number, true).clear(); // Python takes events in order, so earlier ones are settled, too
-        if (text.isEmpty()) confirmed = judged;
     }
 
     // ---- what Java answers ------------------------------------------------------------------------------------
@@ -173,7 +136,7 @@ final class Questions {
                 * Long.parseLong(broker.getOrDefault("controller.quota.window.size.seconds", "1"));
         return Json.object("pid", ProcessHandle.current().pid(), "node", broker.getOrDefault("node.id", ""),
                 "version", PythonEnvironment.built().getProperty("quotahost", ""),
-                "enforced", factor.isEnforced(), "shadow", table.shadow(), "factor", factor.value(),
+                "enforced", factor.isEnforced(), "shadow", factor.shadow(), "factor", factor.value(),
                 "cause", fallback ? lease.cause() : factor.hostFactor().cause(),
                 "host_factor", factor.hostFactor().value(), "limit_factor", factor.limitFactor(),
                 "fallback", fallback, "silent_ms", Math.round(lease.ageSeconds() * 1_000),

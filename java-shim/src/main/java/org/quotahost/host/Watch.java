@@ -26,7 +26,6 @@ final class Watch {
 
     private final QuotaTable table;
     private final long startedAt = System.nanoTime();
-    private long tickedAt = startedAt;
     private final LineLimit fullLines = new LineLimit(1);
     private long unadmittedBefore;
     /** By how much the wall clock was ahead of the monotonic one when it was looked at last. */
@@ -42,7 +41,8 @@ final class Watch {
         schedule.every(BEAT_MS, "the table's clock and the move of the limits",
                 () -> table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - watch.startedAt)));
         schedule.every(1_000, "the look at the wall clock", watch::lookAtWallClock);
-        schedule.every(BEAT_MS, "the eviction of silent clients", watch::evict);
+        schedule.every(BEAT_MS, "the eviction of silent clients", table::evict);
+        schedule.every(BEAT_MS, "the log of a full table", watch::logFull);
         schedule.every(BEAT_MS, "the summary of changed limits", () -> BrokerLog.OF_BROKER.summarize(table.factorInForce::limitFactor));
         schedule.every(BEAT_MS, "the log of refused creations", Fence::logRefusals);
         schedule.every(1_000, "forgetting who was turned back", () -> TurnedBack.forgetOld(System.nanoTime()));
@@ -57,12 +57,7 @@ final class Watch {
         wallClockAhead = ahead;
     }
 
-    private void evict() {
-        long eighth = TimeUnit.SECONDS.toNanos(table.idleSeconds()) / QuotaTable.TICKS_PER_IDLE;
-        if (System.nanoTime() - tickedAt >= eighth) {
-            tickedAt = System.nanoTime();
-            table.tick();
-        }
+    private void logFull() {
         long unadmitted = table.counters.unadmitted.sum();
         if (unadmitted != unadmittedBefore && fullLines.pass() != LineLimit.NO) {
             LOG.warn("The quota table is full ({}clients.max={}), or one principal has as many clients as are left for others:"

@@ -53,22 +53,7 @@ public final class Inbox {
         }
 
         /** Anything else that happened: its kind, and its particulars in an order that the kind defines. */
-        public record Event(String kind, List<String> fields) {}
-
-        /** Principal and client-id of each client; then, of each event, its kind, the number of its fields, and these. */
-        public String[] texts() {
-            List<String> texts = new ArrayList<>(2 * clients.size() + 16);
-            for (Lookup client : clients) {
-                texts.add(client.principal());
-                texts.add(client.clientId());
-            }
-            for (Event event : events) {
-                texts.add(event.kind());
-                texts.add(Integer.toString(event.fields().size()));
-                texts.addAll(event.fields());
-            }
-            return texts.toArray(String[]::new);
-        }
+        public record Event(String kind, List<?> fields) {}
     }
 
     private final Queue<Batch.Lookup> posts = new ConcurrentLinkedQueue<>();
@@ -148,7 +133,7 @@ public final class Inbox {
     }
 
     /** Posts an event of another kind: "validate", "reconfigure", "question" or "closing". */
-    public synchronized void postEvent(String kind, List<String> fields) {
+    public synchronized void postEvent(String kind, List<?> fields) {
         events.add(new Batch.Event(kind, fields));
         eventArrived();
     }

@@ -178,8 +178,8 @@ public final class KafkaBeans {
 
     /**
      * What Kafka counts of its threads' idle time: System.nanoTime() now; for how many ns request handlers have waited, in
-     * the mean, or -1; how many requests wait for one, or -1; listeners, and for how many ns the network threads of each have
-     * waited, in the mean. To find these threads searches all MBeans: so only at first, and when one has gone, and after the
+     * the mean, or -1; how many requests wait for one, or -1; by listener, for how many ns its network threads have waited,
+     * in the mean. To find these threads searches all MBeans: so only at first, and when one has gone, and after the
      * start once a minute at most, as metrics.jmx.exclude may leave all of them out.
      */
     public static synchronized Object[] load() {
@@ -197,8 +197,7 @@ public final class KafkaBeans {
                 Collectors.averagingDouble(thread -> number(thread, "io-wait-time-ns-total"))));
         waited.values().removeIf(mean -> mean.isNaN());
         return new Object[] {now, handlers instanceof Number idle ? idle.longValue() : -1L,
-            queued instanceof Number requests ? requests.longValue() : -1L, waited.keySet().toArray(String[]::new),
-            waited.values().toArray(Double[]::new)};
+            queued instanceof Number requests ? requests.longValue() : -1L, waited};
     }
 
     private static void missing(Internals.Internal<?> use, String what) {

@@ -32,14 +32,14 @@ public final class Keystores {
     private Keystores() {}
 
     /**
-     * What the stores hold, names and values in turn: ssl.ca.pem (all certificates of the truststore), and of the
+     * What the stores hold: ssl.ca.pem (all certificates of the truststore), and of the
      * keystore's first key ssl.key.pem, ssl.certificate.pem (its chain) and principal (the name that Kafka makes of
      * the certificate, DefaultKafkaPrincipalBuilder). Of a store that is not named there is nothing.
      *
      * @param ssl properties that begin with ssl., names and values in turn, ssl.principal.mapping.rules among them
      * @throws Exception whatever Kafka's SSL code throws for a keystore that cannot be read
      */
-    public static String[] read(String[] ssl) throws Exception {
+    public static Map<String, String> read(String[] ssl) throws Exception {
         if (Internals.SSL.get() == null) throw new IOException(WEAKER);
         return stores(ssl);
     }
@@ -49,37 +49,36 @@ public final class Keystores {
         return true;
     }
 
-    private static String[] stores(String[] ssl) throws Exception {
-        Map<String, Object> given = new HashMap<>();
-        for (int i = 0; i < ssl.length; i += 2) given.put(ssl[i], ssl[i + 1]);
-        String rules = given.getOrDefault("ssl.principal.mapping.rules", "DEFAULT").toString();
+    private static Map<String, String> stores(String[] ssl) throws Exception {
+        Map<String, String> given = BrokerConfigs.pairs(ssl);
+        String rules = given.getOrDefault("ssl.principal.mapping.rules", "DEFAULT");
         ConfigDef known = new ConfigDef();
         SslConfigs.addClientSslSupport(known);
         Map<String, ?> values = new AbstractConfig(known, given, false).values();
-        List<String> found = new ArrayList<>();
+        Map<String, String> found = new HashMap<>();
         try (DefaultSslEngineFactory factory = new DefaultSslEngineFactory()) {
             factory.configure(values);
             KeyStore trusted = factory.truststore();
             if (trusted != null) {
                 List<Certificate> all = new ArrayList<>();
                 for (String alias : Collections.list(trusted.aliases())) all.add(trusted.getCertificate(alias));
-                found.addAll(List.of("ssl.ca.pem", pem(all)));
+                found.put("ssl.ca.pem", pem(all));
             }
             if (factory.keystore() != null) key(factory.keystore(), values, rules, found);
         }
-        return found.toArray(String[]::new);
+        return found;
     }
 
-    private static void key(KeyStore store, Map<String, ?> values, String rules, List<String> found) throws Exception {
+    private static void key(KeyStore store, Map<String, ?> values, String rules, Map<String, String> found) throws Exception {
         Object secret = values.get(SslConfigs.SSL_KEY_PASSWORD_CONFIG);
         if (secret == null) secret = values.get(SslConfigs.SSL_KEYSTORE_PASSWORD_CONFIG);
         char[] password = secret == null ? null : BrokerConfigs.text(secret).toCharArray();
         for (String alias : Collections.list(store.aliases())) {
             if (!store.isKeyEntry(alias)) continue;
-            found.addAll(List.of("ssl.key.pem", block("PRIVATE KEY", store.getKey(alias, password).getEncoded()),
-                    "ssl.certificate.pem", pem(List.of(store.getCertificateChain(alias)))));
+            found.put("ssl.key.pem", block("PRIVATE KEY", store.getKey(alias, password).getEncoded()));
+            found.put("ssl.certificate.pem", pem(List.of(store.getCertificateChain(alias))));
             if (store.getCertificate(alias) instanceof X509Certificate certificate) {
-                found.addAll(List.of("principal", mapped(certificate.getSubjectX500Principal().getName(), rules)));
+                found.put("principal", mapped(certificate.getSubjectX500Principal().getName(), rules));
             }
             return;
         }

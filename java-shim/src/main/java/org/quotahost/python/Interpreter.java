@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.util.List;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.internals.ShutdownOrder;
@@ -50,7 +49,7 @@ public final class Interpreter {
         try {
             requireNoProblem("Python does not start", initialize(environment.libpython(), environment.executable()));
             requireNoProblem("JPype does not start", run(resource("bootstrap.py")
-                    .replace("{path}", literal(environment.path()))
+                    .replace("{path}", literal(String.join("\n", environment.path())))
                     .replace("{executable}", literal(environment.executable()))
                     .replace("{library}", literal(library.toString()))));
             ShutdownOrder.keep();
@@ -61,11 +60,6 @@ public final class Interpreter {
 
     private static void requireNoProblem(String what, String problem) {
         if (problem != null) throw new ConfigException(what + ": " + problem);
-    }
-
-    /** A list of texts as Python writes it. */
-    public static String literal(List<String> texts) {
-        return texts.stream().map(Interpreter::literal).collect(Collectors.joining(", ", "[", "]"));
     }
 
     /** A text as a Python string literal in plain ASCII. */

@@ -191,11 +191,7 @@ public final class Dump {
     private Scope scope(String principal, String clientId, int type) {
         Entry entry = table.principals.entry(principal);
         TagHolder client = entry == null ? null : entry.client(clientId);
-        if (client != null) return client.tags(type).scope;
-        boolean exempt = Exemptions.exempt(Publication.byName(principal), clientId);
-        boolean shares = entry != null && entry.all[type] != null && !entry.isDistinct(clientId);
-        if (shares && (!exempt || entry.all[type].exempt)) return entry.all[type];
-        return exempt ? table.scopes.exempt : entry != null ? entry.unknown(type, table.now) : table.scopes.newcomers;
+        return client != null ? client.tags(type).scope : table.scopeOf(type, entry, Publication.byName(principal), clientId);
     }
 
     private static boolean isOfOneClient(Scope scope) {

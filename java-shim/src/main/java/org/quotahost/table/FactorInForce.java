@@ -3,6 +3,7 @@ package org.quotahost.table;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicIntegerArray;
@@ -10,16 +11,16 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
 import org.quotahost.table.Marks.Affected;
 import org.quotahost.table.Marks.Group;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.table.Rule.Course;
 import org.quotahost.table.Tap.Windows;
 
 /**
  * The factor in force, and what follows from it: the rule by which limits are made, and when Kafka has to read them again.
  *
- * <p>The host sets a factor, and whom it is for; while the host is silent the fallback's is in force. At each beat, and when
- * something has been set, the limits go on by a Tap, downwards or upwards, and a new Rule holds (follow). If it makes other
- * limits of a type than the last one, that type's generation grows: Kafka then asks for all limits of the type
- * (quotaResetRequired). All of it is under the table's lock, but for what others read.
+ * <p>While the host is silent the fallback's factor is in force. At each beat, and when something has been set, the limits go
+ * on by a Tap, and a new Rule holds. If it makes other limits of a type than the last one, that type's generation grows. All
+ * of it is under the table's lock, but for what others read.
  *
  * <p>If there is a fence, a PAUSE is the fence's: it turns produce requests back, and the produce limits go no lower than
  * where they begin after the release.
@@ -44,10 +45,8 @@ public final class FactorInForce {
     volatile Factor[] ofTypes = {OPEN, OPEN, OPEN, OPEN};
     /** The fallback's factor, while the host is silent; null while the host's is in force. */
     volatile Double fallback;
-    /** The factor is computed and shown, and limits stay as with a factor of 1. In force again, they come down by the tap. */
-    volatile boolean factorInShadow;
-    /** Nothing at all is enforced. */
-    private volatile boolean everythingInShadow;
+    /** The rules that are not enforced, by their names in the property shadow. */
+    volatile List<String> shadow = List.of();
     private volatile Set<ClientQuotaType> factored = EnumSet.of(ClientQuotaType.PRODUCE);
     private volatile double floorBytes = 35_000;
     /** How quickly limits may move. */
@@ -58,7 +57,7 @@ public final class FactorInForce {
      * Of those who write to affected topics, by group. Those of the volumes are followed while there are none, too, so that
      * a turn finds them; those of a budget until they are back at 1.
      */
-    private final Map<String, Taps> slowedTaps = new HashMap<>(Map.of(Group.VOLUMES, new Taps()));
+    private final Map<String, Taps> slowedTaps = new HashMap<>(Map.of(SlowedTopics.VOLUMES, new Taps()));
     private double[] newcomers = {Double.NaN, Double.NaN, Double.NaN, Double.NaN};
     private volatile Affected affected;
     private volatile double limitFactor = 1;
@@ -75,7 +74,6 @@ public final class FactorInForce {
         return instead != null ? instead : hostFactor.value;
     }
 
-    /** The factor that the host has set last, whether or not the fallback is in force. */
     public Factor hostFactor() {
         return hostFactor;
     }
@@ -93,27 +91,32 @@ public final class FactorInForce {
         return limitFactor;
     }
 
-    /** Whether the factor is computed and shown only. */
-    public boolean inShadow() {
-        return factorInShadow || everythingInShadow;
+    /** The rules that are not enforced, by their names in the property shadow; "all" comes with "factor" and "topics". */
+    public List<String> shadow() {
+        return shadow;
     }
 
-    /** Whether limits are enforced at all (mode). */
+    /**
+     * Whether the factor is computed and shown only: limits stay as with a factor of 1. In force again, they come down by
+     * the tap.
+     */
+    boolean inShadow() {
+        return shadow.contains("factor");
+    }
+
+    /** Whether limits are enforced at all. */
     public boolean isEnforced() {
-        return !everythingInShadow;
+        return !shadow.contains("all");
     }
 
-    /** The rule by which limits are made now. */
     Rule rule() {
         return rule;
     }
 
-    /** Grows whenever limits of a type have changed that Kafka may have in its sensors. */
     int generation(int type) {
         return generations.get(type);
     }
 
-    /** How often the factor has changed limits so far. */
     public int steps() {
         return steps;
     }
@@ -125,7 +128,7 @@ public final class FactorInForce {
 
     /** Whether the factor is for some clients only, and in force. */
     boolean slows() {
-        return affected != null && !factorInShadow;
+        return affected != null && !inShadow();
     }
 
     /** Whether the fence is to turn requests back: all in a PAUSE, or those to held topics. */
@@ -139,7 +142,6 @@ public final class FactorInForce {
         return value() <= 0 && factored.contains(ClientQuotaType.PRODUCE);
     }
 
-    /** The quota types that it multiplies. */
     public Set<ClientQuotaType> factored() {
         return factored;
     }
@@ -153,10 +155,9 @@ public final class FactorInForce {
         };
     }
 
-    void configure(double floor, Set<ClientQuotaType> types, boolean shadowOfAll, double[] newcomerRates) {
+    void configure(double floor, Set<ClientQuotaType> types, double[] newcomerRates) {
         floorBytes = floor;
         factored = types;
-        everythingInShadow = shadowOfAll;
         newcomers = newcomerRates.clone();
     }
 
@@ -171,26 +172,26 @@ public final class FactorInForce {
         boolean fence = Fence.installed();
         affected = fallback == null && fence ? hostAffected : null;
         Map<String, Group> groups = slows() ? affected.groups() : Map.of();
-        Group volumes = groups.get(Group.VOLUMES);
-        double enforced = factorInShadow ? 1 : value(), ofAll = volumes == null ? enforced : 1;
+        Group volumes = groups.get(SlowedTopics.VOLUMES);
+        double enforced = inShadow() ? 1 : value(), ofAll = volumes == null ? enforced : 1;
         // Whether the fence turns back all that the limits would slow.
-        boolean holds = fence && !factorInShadow && factored.contains(ClientQuotaType.PRODUCE);
+        boolean holds = fence && !inShadow() && factored.contains(ClientQuotaType.PRODUCE);
         boolean heldForAll = holds && ofAll <= 0;
         Course[] all = allTaps.step(ofAll, heldForAll, ofAll, nowMs);
         groups.keySet().forEach(name -> slowedTaps.computeIfAbsent(name, any -> new Taps()));
         Map<String, Course[]> slowed = new HashMap<>();
         slowedTaps.forEach((name, taps) -> {
-            boolean ofVolumes = name.equals(Group.VOLUMES);
+            boolean ofVolumes = name.equals(SlowedTopics.VOLUMES);
             Group group = groups.get(name);
             double factor = ofVolumes ? enforced : Math.min(group == null ? 1 : group.factor(), ofAll);
             boolean held = heldForAll ? ofVolumes || group != null : holds && factor <= 0 && group != null && group.held();
             Course[] courses = taps.step(factor, held, aim(factor), nowMs);
             if (group != null) slowed.put(name, courses);
         });
-        slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(Group.VOLUMES) && !groups.containsKey(of.getKey())
+        slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(SlowedTopics.VOLUMES) && !groups.containsKey(of.getKey())
                 && of.getValue().areOpen());
-        limitFactor = (volumes == null ? allTaps : slowedTaps.get(Group.VOLUMES)).produce();
-        return new Rule(all, slowed, groups.isEmpty() ? null : affected, everythingInShadow, newcomers, windows, beat);
+        limitFactor = (volumes == null ? allTaps : slowedTaps.get(SlowedTopics.VOLUMES)).produce();
+        return new Rule(all, slowed, groups.isEmpty() ? null : affected, !isEnforced(), newcomers, windows, beat);
     }
 
     /** Has the next rule hold; restless limits are others at each beat, though the rule makes the same ones. */
@@ -255,7 +256,7 @@ public final class FactorInForce {
             for (int at = 0; at < QuotaTable.TYPES; at++) {
                 ClientQuotaType type = ClientQuotaType.values()[at];
                 boolean multiplied = factored.contains(type), isHeld = at == PRODUCE && held;
-                double own = factorInShadow ? 1 : ofType(at).value, towards = multiplied ? Math.min(factor, own) : own;
+                double own = inShadow() ? 1 : ofType(at).value, towards = multiplied ? Math.min(factor, own) : own;
                 taps[at].step(windows, towards, isHeld, nowMs);
                 double value = taps[at].value();
                 if (at == PRODUCE && factor > 0) openBeforePause = towards >= 1;

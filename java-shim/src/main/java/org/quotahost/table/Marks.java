@@ -1,7 +1,6 @@
 package org.quotahost.table;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -12,6 +11,7 @@ import java.util.function.IntSupplier;
 import java.util.function.Predicate;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.fence.Fence;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /**
  * Who asked to write to an affected topic lately, and to which one last.
@@ -73,15 +73,12 @@ final class Marks {
     }
 
     /**
-     * The topics whose writers share a factor: those on volumes above their soft limits, or those of one budget.
+     * What the topics whose writers share a factor have in common (SlowedTopics).
      *
-     * @param name the budget's; VOLUMES for the former
      * @param error with which a closed fence turns back requests to its held topics; made beforehand
      * @param held whether all its topics are held
      */
-    record Group(String name, double factor, RuntimeException error, boolean held) {
-        static final String VOLUMES = "";
-    }
+    record Group(String name, double factor, RuntimeException error, boolean held) {}
 
     /** An affected topic: where it has its replica or which budget it uses, in words for an operator; whether it is held. */
     record AffectedTopic(String place, Group group, boolean held) {}
@@ -109,7 +106,7 @@ final class Marks {
 
         /** The topics on volumes above their soft limits; -1 while the factor of the volumes is for all clients. */
         int ofVolumes() {
-            Group volumes = groups.get(Group.VOLUMES);
+            Group volumes = groups.get(SlowedTopics.VOLUMES);
             return volumes == null ? -1 : (int) topics.values().stream().filter(topic -> topic.group == volumes).count();
         }
 
@@ -125,23 +122,22 @@ final class Marks {
         this.most = most;
     }
 
-    /** The affected topics, from the arrays of QuotaTable.factor; who asks to write to them is marked here. */
-    Affected affected(double ofVolumes, String[] topics, String[] places, boolean[] held, int[] groupOf, String[] names,
-            double[] factors, String[] errors) {
-        boolean[] whole = new boolean[names.length];
-        Arrays.fill(whole, true);
-        for (int i = 0; i < topics.length; i++) whole[groupOf[i]] &= held[i];
+    /** The affected topics; who asks to write to them is marked here. */
+    Affected affected(double ofVolumes, List<SlowedTopics> all) {
         Map<String, Group> groups = new HashMap<>();
-        for (int g = 0; g < names.length; g++) {
-            RuntimeException error = errors[g].isEmpty() ? Fence.CLOSED : Fence.closed(errors[g]);
-            groups.put(names[g], new Group(names[g], factors[g], error, whole[g] && factors[g] <= 0));
+        Map<String, AffectedTopic> topics = new HashMap<>();
+        for (SlowedTopics each : all) {
+            boolean held = each.factor() <= 0 && each.held().containsAll(List.of(each.topics()));
+            RuntimeException error = each.error().isEmpty() ? Fence.CLOSED : Fence.closed(each.error());
+            Group group = new Group(each.group(), each.factor(), error, held);
+            groups.put(group.name, group);
+            for (int i = 0; i < each.topics().length; i++) {
+                String topic = each.topics()[i];
+                topics.put(topic, new AffectedTopic(each.places()[i], group, each.held().contains(topic)));
+            }
         }
-        Map<String, AffectedTopic> byName = new HashMap<>();
-        for (int i = 0; i < topics.length; i++) {
-            byName.put(topics[i], new AffectedTopic(places[i], groups.get(names[groupOf[i]]), held[i]));
-        }
-        RuntimeException others = ofVolumes > 0 || groups.containsKey(Group.VOLUMES) ? null : Fence.CLOSED;
-        return new Affected(byName, groups, others, this);
+        RuntimeException others = ofVolumes > 0 || groups.containsKey(SlowedTopics.VOLUMES) ? null : Fence.CLOSED;
+        return new Affected(topics, groups, others, this);
     }
 
     // ---- request threads -------------------------------------------------------------------------------------

@@ -12,9 +12,8 @@ import org.quotahost.table.Principals.TagHolder;
 /**
  * Takes the host's answers over into what the table knows; all of it under the table's lock.
  *
- * <p>The principal comes first. What an answer says of all its client-ids is kept with the principal, once. A client
- * is kept by its client-id only where that matters: where some type's scope depends on it, or where it is one of the
- * distinct ones. Nothing is made for a principal or client for which there is no place.
+ * <p>What an answer says of all client-ids of a principal is kept with the principal, once (Principals). Nothing is made for
+ * a principal or client for which there is no place.
  */
 final class Publication {
     /** For so many beats unknown client-ids keep the scope that their whole principal had, 5 s. */

@@ -29,7 +29,7 @@ import org.quotahost.util.Histogram;
  * host     publish()  an Entry of a principal, and its clients' own tags, replaced as a whole; base rates of a Scope
  *          factor()   the factor, and whom it is for
  * watch    beat()     the next Rule (FactorInForce); ends marks; measures stand-ins
- *          tick()     forgets silent clients
+ *          evict()    forgets silent clients
  * fence    marks      who asks to write to affected topics
  * request  tags()     principal -> Entry -> Scope -> its own Tags, or its slowed ones; an unknown name goes to the inbox
  *          limit()    Tags x Rule -> the limit, made when Kafka asks for it
@@ -44,7 +44,7 @@ import org.quotahost.util.Histogram;
  */
 public final class QuotaTable {
     /** Silent clients are looked for this many times in clients.idle. */
-    public static final int TICKS_PER_IDLE = 8;
+    static final int TICKS_PER_IDLE = 8;
     /** The table's clock, which request threads read instead of the system's, goes on in beats of so many ms. */
     public static final long BEAT_MS = 200;
     /** Arrays "by quota type" go by ClientQuotaType.ordinal(). The callback leaves types of a later Kafka unlimited. */
@@ -62,14 +62,12 @@ public final class QuotaTable {
     final Scopes scopes = new Scopes();
     private final Tags exempt = scopes.exempt.own;
     final Principals principals = new Principals();
-    private final Fence.Addresses addresses = principals::seen;
     final Marks marks = new Marks(() -> principals.max);
     private final StandIns standIns = new StandIns();
     /** In beats since the start. */
     volatile int now;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
-    private volatile List<String> shadow = List.of();
-    private int tickedAt;
+    private int evictedAt;
     private int sweptAt;
     /** The wall clock was set back: Kafka may keep its sensors for longer than the table keeps its clients. */
     private boolean clockWentBack;
@@ -109,11 +107,10 @@ public final class QuotaTable {
         if (holder != null) {
             own = holder.tags(type);
             isFirst = holder.see(type, beat);
-        } else if (entry == null || entry.needs(principal, clientId)) {
-            own = unknown(type, entry, principal, clientId, beat).own;
         } else {
-            own = entry.all[type].own;
-            isFirst = entry.see(type, beat);
+            if (entry != null) entry.see(type, beat);
+            if (entry == null || entry.needs(principal, clientId)) ask(entry, principal, clientId);
+            own = scopeOf(type, entry, principal, clientId).own;
         }
         // The host knows names alone, but only a name of this type exempts (Exemptions).
         if (own == exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) own = scopes.newcomers.own;
@@ -128,10 +125,17 @@ public final class QuotaTable {
         return tags;
     }
 
-    /** The scope of a client that the table doesn't know; the client goes to the inbox, if there is a place for it. */
-    private Scope unknown(int type, Entry entry, KafkaPrincipal principal, String clientId, int beat) {
+    /** The scope of a client that has nothing of its own in the table. */
+    Scope scopeOf(int type, Entry entry, KafkaPrincipal principal, String clientId) {
+        if (entry != null && !entry.needs(principal, clientId)) return entry.all[type];
+        if (Exemptions.exempt(principal, clientId)) return scopes.exempt;
+        // Never a scope that other principals share with a known one.
+        return entry == null ? scopes.newcomers : entry.unknown(type, now);
+    }
+
+    /** A client that the table doesn't know goes to the inbox, if there is a place for it. */
+    private void ask(Entry entry, KafkaPrincipal principal, String clientId) {
         counters.misses.increment();
-        if (entry != null) entry.see(type, beat);
         // Without a place for the client, the answer for its principal is still to be had.
         boolean asks = entry == null ? !principals.isFull() : !entry.answered() || principals.hasPlaceFor(entry);
         String name = principal.getName();
@@ -141,9 +145,6 @@ public final class QuotaTable {
         else if (Principals.keepsPrincipal(name) && (kept || entry == null)) {
             inbox.postClient(name, kept ? clientId : clientId.substring(0, Principals.LONGEST_CLIENT_ID));
         }
-        if (Exemptions.exempt(principal, clientId)) return scopes.exempt;
-        // Never a scope that other principals share with a known one.
-        return entry == null ? scopes.newcomers : entry.unknown(type, beat);
     }
 
     /**
@@ -160,7 +161,6 @@ public final class QuotaTable {
         return factorInForce.generation(type);
     }
 
-    /** The tags of principals that the table does not know. */
     public Map<String, String> newcomers() {
         return scopes.newcomers.own;
     }
@@ -179,13 +179,12 @@ public final class QuotaTable {
      * @param idle after how many seconds of silence a client is forgotten (clients.idle)
      * @param floorBytes bytes/s below which no factor takes a limit (floor.bytes)
      * @param factored names of the quota types that the factor multiplies
-     * @param shadowOfAll no limit is enforced, and the fence turns no request back (shadow=all)
      * @param newcomerRates the newcomers' rates by quota type, NaN for unlimited
      * @param measured names of the quota types for which clients without a quota are measured, too: a factor may act on
      *     what they use, or a plugin reads it. They have no sensors of their own in all other types
      */
-    public synchronized void configure(int max, long idle, double floorBytes, String[] factored, boolean shadowOfAll,
-            double[] newcomerRates, String[] measured) {
+    public synchronized void configure(int max, long idle, double floorBytes, String[] factored, double[] newcomerRates,
+            String[] measured) {
         principals.max = max;
         idleSeconds = idle;
         Set<ClientQuotaType> types = EnumSet.noneOf(ClientQuotaType.class);
@@ -193,10 +192,11 @@ public final class QuotaTable {
         boolean[] measuredTypes = new boolean[TYPES];
         for (String name : measured) measuredTypes[ClientQuotaType.valueOf(name).ordinal()] = true;
         scopes.measured(measuredTypes);
-        factorInForce.configure(floorBytes, types, shadowOfAll, newcomerRates);
+        factorInForce.configure(floorBytes, types, newcomerRates);
         int changed = 0;
         for (int type = 0; type < TYPES; type++) if (scopes.newcomers.base(type, newcomerRates[type])) changed |= 1 << type;
         Fence.allowance(floorBytes);
+        Fence.addresses(principals::seen);
         follow();
         factorInForce.renew(changed, now);
     }
@@ -207,13 +207,9 @@ public final class QuotaTable {
         follow();
     }
 
-    /**
-     * Sets the rules that are not enforced by their names in the property shadow. The factor among them leaves limits and
-     * requests alone; suppliers and topics are the business of the host and of TopicQuotas.
-     */
-    public synchronized void shadow(String[] rules) {
-        shadow = List.of(rules);
-        factorInForce.factorInShadow = shadow.contains("factor");
+    /** Sets the rules that are not enforced; suppliers and topics are the business of the host and of TopicQuotas. */
+    public synchronized void shadow(List<String> rules) {
+        factorInForce.shadow = rules;
         follow();
     }
 
@@ -248,14 +244,31 @@ public final class QuotaTable {
 
     /** Sets the host's factor (0..1) and its cause, for all clients; it is in force until the lease runs out. */
     public void factor(double value, String cause) {
-        factor(value, cause, (Marks.Affected) null);
+        factor(value, cause, List.of());
     }
 
-    private synchronized void factor(double value, String cause, Marks.Affected affected) {
+    /**
+     * Sets the host's factor (0..1) of the volumes, its cause, and whom it and the factors of budgets are for: clients that
+     * write to the topics of these groups. Without a group VOLUMES the factor of the volumes is for all clients.
+     */
+    public synchronized void factor(double value, String cause, List<SlowedTopics> groups) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
         factorInForce.hostFactor = new Factor(value, cause);
-        factorInForce.hostAffected = affected;
+        factorInForce.hostAffected = groups.isEmpty() ? null : marks.affected(value, groups);
         follow();
+    }
+
+    /**
+     * Topics whose writers share a factor: those of a budget, or those on volumes above their soft limits.
+     *
+     * @param group the budget's name; VOLUMES for the latter
+     * @param error in words why requests to its held topics are turned back; "" for the volumes'
+     * @param topics each topic is in one group, that with the smallest factor
+     * @param places where each topic has its replica on such a volume, or which budget it uses, in words for an operator
+     * @param held the topics to which requests are turned back
+     */
+    public record SlowedTopics(String group, double factor, String error, String[] topics, String[] places, Set<String> held) {
+        static final String VOLUMES = "";
     }
 
     /**
@@ -270,23 +283,6 @@ public final class QuotaTable {
         }
         factorInForce.ofTypes = ofTypes;
         follow();
-    }
-
-    /**
-     * Sets the host's factor (0..1) of the volumes, its cause, and whom it and the factors of budgets are for: clients that
-     * write to these topics.
-     *
-     * @param places where each topic has its replica on a volume above its soft limit, or which budget it uses, in words
-     *     for an operator
-     * @param held whether requests to the topic are turned back
-     * @param groupOf the group of each topic, as an index into the next three
-     * @param names of the groups: of budgets, "" for the volumes'; without that the factor of the volumes is for all clients
-     * @param factors of the groups; the volumes' is that above
-     * @param errors in words why requests to a held topic of the group are turned back; "" for the volumes'
-     */
-    public void factor(double value, String cause, String[] topics, String[] places, boolean[] held, int[] groupOf,
-            String[] names, double[] factors, String[] errors) {
-        factor(value, cause, marks.affected(value, topics, places, held, groupOf, names, factors, errors));
     }
 
     /** Puts the fallback's factor in force, while the host is silent; null gives the host's back. */
@@ -339,16 +335,21 @@ public final class QuotaTable {
         }
     }
 
-    /** Forgets the clients that have been silent for clients.idle. The watch calls it after each eighth of that time. */
-    public synchronized void tick() {
-        int eighth = (int) Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS);
-        if (now - tickedAt < eighth) now = tickedAt + eighth; // the clock must not fall behind the ticks
-        tickedAt = now;
+    /** Forgets the clients that have been silent for clients.idle, each eighth of that time. The watch calls it often. */
+    public synchronized void evict() {
+        int eighth = eighth();
+        if (now - evictedAt < eighth) return;
+        evictedAt = now;
         int before = principals.size;
         Set<Scope> had = principals.forgetIdle(now, TICKS_PER_IDLE * eighth);
         counters.evicted.add(before - principals.size);
         // Kafka looks for unused sensors now and then, so it may keep one for somewhat longer.
         scopes.sweep(now - 2 * TICKS_PER_IDLE * eighth, had);
+    }
+
+    /** An eighth of clients.idle, in beats. */
+    int eighth() {
+        return (int) Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS);
     }
 
     /** The wall clock was set back, by which Kafka drops its sensors. */
@@ -365,7 +366,6 @@ public final class QuotaTable {
         Rule next = factorInForce.next(clock.getAsLong(), now);
         Fence.shadow(factorInForce.inShadow());
         Fence.state(factorInForce.paused(), factorInForce.turnsBack(), factorInForce.affected());
-        Fence.addresses(addresses);
         if (slowed && !factorInForce.slows()) marks.sweep(any -> false, this::markEnded);
         else if (before != factorInForce.affected()) endMarks();
         // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
@@ -392,10 +392,6 @@ public final class QuotaTable {
 
     // ---- readers -----------------------------------------------------------------------------------------------
 
-    public long idleSeconds() {
-        return idleSeconds;
-    }
-
     public int marked() {
         return marks.size.get();
     }
@@ -406,16 +402,11 @@ public final class QuotaTable {
         return topics == null ? -1 : topics.ofVolumes();
     }
 
-    /** How many places are taken (Principals). */
     public int size() {
         return principals.size;
     }
 
     public int clientsMax() {
         return principals.max;
-    }
-
-    public List<String> shadow() {
-        return shadow;
     }
 }

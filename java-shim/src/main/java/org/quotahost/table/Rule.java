@@ -8,8 +8,7 @@ import org.quotahost.table.Marks.Affected;
 import org.quotahost.table.Tap.Windows;
 
 /**
- * All that a limit depends on beside its scope: one immutable value, replaced as a whole, so that a change of the factor
- * is one write. Nothing is walked over: Kafka's own scan of its sensors asks for the limits (QuotaTable.limit).
+ * All that a limit depends on beside its scope: one immutable value, replaced as a whole.
  *
  * <p>A limit is null (unlimited) or a finite number above 0. Kafka's throttle time is (rate - bound) / bound x window,
  * without a cap (ClientQuotaManager, QuotaUtils), so no factor may take a limit below the floor. A base rate that is

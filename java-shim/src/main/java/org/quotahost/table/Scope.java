@@ -4,6 +4,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import org.quotahost.internals.KafkaBeans;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /**
  * The clients that share one pair of tags, and so one sensor of Kafka's and one limit for each quota type; and those of
@@ -78,7 +79,7 @@ final class Scope {
 
     /** The slowed tags of a group of this rule that somebody had last; the own ones if it slows no group that is known here. */
     Tags slowedLast(Rule rule) {
-        if (rule.slowed().containsKey(Marks.Group.VOLUMES)) slowed(Marks.Group.VOLUMES);
+        if (rule.slowed().containsKey(SlowedTopics.VOLUMES)) slowed(SlowedTopics.VOLUMES);
         Tags last = own;
         for (Tags tags : slowed.values()) {
             if (rule.slows(tags) && (last == own || tags.seen() > last.seen())) last = tags;

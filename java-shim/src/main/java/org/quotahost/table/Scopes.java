@@ -1,6 +1,5 @@
 package org.quotahost.table;
 
-import java.util.Arrays;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;

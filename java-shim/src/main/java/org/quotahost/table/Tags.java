@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLongFieldUpdater;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /**
  * Two metric tags as the map that Kafka gets, and what is kept by them: when they are in use, and the limit that was made
@@ -72,7 +73,7 @@ final class Tags extends AbstractMap<String, String> {
 
     /** The group of such a user tag; null for another user tag. */
     static String group(String user) {
-        if (user.startsWith(SLOWED)) return Marks.Group.VOLUMES;
+        if (user.startsWith(SLOWED)) return SlowedTopics.VOLUMES;
         if (!user.startsWith(BUDGET)) return null;
         int end = user.indexOf(' ', BUDGET.length());
         return user.substring(BUDGET.length(), end < 0 ? user.length() - 1 : end);

@@ -79,15 +79,14 @@ public final class TopicQuotas {
      * @param names the topics that have a threshold of their own, in the order of their rates (bytes/s)
      * @param spared topics that are never turned back, Kafka's own among them
      * @param error the name in Kafka's protocol of the error with which requests are turned back
-     * @param allInShadow whether no threshold is enforced, all are only counted
-     * @param inShadow the topics of which that is so
+     * @param shadow the rules that are not enforced, by their names in the property shadow
      */
     public void configure(double bytesPerSecond, String[] names, double[] rates, String[] spared, String error,
-            boolean allInShadow, String[] inShadow) {
+            List<String> shadow) {
         Map<String, Double> own = new HashMap<>();
         for (int i = 0; i < names.length; i++) own.put(names[i], rates[i]);
         configured = Double.isNaN(bytesPerSecond) ? null : new Thresholds(bytesPerSecond, Map.copyOf(own),
-                Set.copyOf(List.of(spared)), allInShadow ? null : Set.of(inShadow), Errors.valueOf(error).exception(MESSAGE));
+                Set.copyOf(List.of(spared)), Set.copyOf(shadow), Errors.valueOf(error).exception(MESSAGE));
     }
 
     /**
@@ -95,13 +94,12 @@ public final class TopicQuotas {
      * together, of each topic with a threshold of its own, and of each other topic an equal share of the rest.
      *
      * @param own by topic; Python checks that their sum is at most the total (quotahost.settings.topics)
-     * @param inShadow null for all topics
      */
-    record Thresholds(double total, Map<String, Double> own, Set<String> spared, Set<String> inShadow,
+    record Thresholds(double total, Map<String, Double> own, Set<String> spared, Set<String> shadow,
             RuntimeException answer) {
-        /** The rule by which a topic's threshold is in shadow, as the property shadow names it; null if it is enforced. */
+        /** The rule by which a topic's threshold is in shadow; null if it is enforced. */
         String shadowOf(String topic) {
-            return inShadow == null ? "topics" : inShadow.contains(topic) ? "topic." + topic : null;
+            return shadow.contains("topics") ? "topics" : shadow.contains("topic." + topic) ? "topic." + topic : null;
         }
 
         double expected(String topic, double share) {
@@ -249,7 +247,6 @@ public final class TopicQuotas {
         return now == null ? 0 : now.total;
     }
 
-    /** The bytes/s that all topics take in together. */
     public double rate() {
         return totalRate;
     }

@@ -4,7 +4,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
-import java.util.stream.Stream;
 import org.apache.kafka.common.config.types.Password;
 
 /**
@@ -59,9 +58,11 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
         return properties.getOrDefault(PREFIX + "python.generation", "");
     }
 
-    /** A map as Python gets it: names and values alternate. */
-    public static List<String> flat(Map<String, String> map) {
-        return map.entrySet().stream().flatMap(e -> Stream.of(e.getKey(), e.getValue())).toList();
+    /** A map as it comes from Python: names and values alternate. */
+    public static Map<String, String> pairs(String[] flat) {
+        Map<String, String> map = new TreeMap<>();
+        for (int i = 0; i < flat.length; i += 2) map.put(flat[i], flat[i + 1]);
+        return map;
     }
 
     /** Only the names, since values may be secrets. */

@@ -15,6 +15,9 @@ import java.util.stream.IntStream;
 public final class Json {
     private Json() {}
 
+    /** A text that is JSON already. */
+    public record Raw(String json) {}
+
     /** An object of these names and values, in turn. */
     public static Map<String, Object> object(Object... pairs) {
         Map<String, Object> object = new LinkedHashMap<>();
@@ -46,6 +49,8 @@ public final class Json {
             write(IntStream.range(0, Array.getLength(value)).mapToObj(i -> Array.get(value, i)).toList(), out);
         } else if (value instanceof Double number) {
             out.append(Double.isFinite(number) ? number.toString() : "null");
+        } else if (value instanceof Raw raw) {
+            out.append(raw.json);
         } else if (value == null || value instanceof Number || value instanceof Boolean) {
             out.append(value);
         } else {

@@ -1,7 +1,7 @@
 package org.quotahost.util;
 
+import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
-import java.util.HexFormat;
 import java.util.regex.Pattern;
 import javax.management.ObjectName;
 
@@ -12,26 +12,12 @@ import javax.management.ObjectName;
  */
 public final class Sanitized {
     private static final Pattern PLAIN = Pattern.compile("[\\w-%\\. \t]*");
-    private static final HexFormat HEX = HexFormat.of().withUpperCase();
 
     private Sanitized() {}
 
     /** As a metric tag: percent-encoded UTF-8. */
     public static String tag(String name) {
-        // Most names are plain; sanitizing takes longer than all else that is made for a new principal.
-        int plain = 0;
-        while (plain < name.length() && isUnreserved(name.charAt(plain))) plain++;
-        if (plain == name.length()) return name;
-        StringBuilder text = new StringBuilder(name.length() + 16);
-        for (byte each : name.getBytes(StandardCharsets.UTF_8)) {
-            if (isUnreserved(each)) text.append((char) each);
-            else text.append('%').append(HEX.toHexDigits(each));
-        }
-        return text.toString();
-    }
-
-    private static boolean isUnreserved(int c) {
-        return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_';
+        return URLEncoder.encode(name, StandardCharsets.UTF_8).replace("+", "%20").replace("*", "%2A");
     }
 
     /** As a value in an MBean's name: quoted if it needs to be. */

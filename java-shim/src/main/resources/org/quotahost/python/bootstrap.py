@@ -5,7 +5,7 @@ def _boot():
 
     try:
         # Imports come from the environment of python.executable: probe.py has printed the path of that interpreter.
-        sys.path[:] = {path}
+        sys.path[:] = {path}.split("\n")
         sys.executable = {executable}
         sys.argv = ["quotahost"]
         import _jpype

@@ -7,7 +7,7 @@ pipes = os.dup(0), os.dup(1)
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 os.dup2(2, 1)
 # probe.py has printed this path.
-sys.path[:] = {path}
+sys.path[:] = {path}.split("\n")
 
 from quotahost.broker.host.bridge import main
 

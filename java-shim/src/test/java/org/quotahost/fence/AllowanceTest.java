@@ -43,13 +43,6 @@ class AllowanceTest {
     }
 
     @Test
-    void noRequestTakesMoreThanASecondOfIt() {
-        for (int i = 0; i < TurnedBack.Allowance.SAVED_SECONDS; i++) assertTrue(take(ALICE, 100_000, 0));
-        assertFalse(take(ALICE, 100_000, 0.9));
-        assertTrue(take(ALICE, 100_000, 1));
-    }
-
-    @Test
     void aProducerThatBacksOffAsKafkasDoIsNeverOutOfItHoweverLargeItsRequests() {
         double now = 0;
         for (double backOff = 0.1; now < 1_000; backOff = Math.min(1, 2 * backOff)) {

@@ -8,7 +8,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.Stream;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.errors.PolicyViolationException;
 import org.apache.kafka.common.message.CreatePartitionsRequestData;
@@ -19,7 +18,6 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.CreatePartitionsRequest;
 import org.apache.kafka.common.requests.CreateTopicsRequest;
-import org.apache.kafka.common.requests.CreateTopicsResponse;
 import org.apache.kafka.common.requests.EnvelopeRequest;
 import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.common.resource.Resource;
@@ -30,7 +28,6 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.QuotaFence;
 import org.quotahost.internals.InternalsFixture;
@@ -84,13 +81,6 @@ class CreationTest {
     }
 
     @Test
-    void theClientIsToldTheReasonForEachTopic() {
-        CreateTopicsResponse response = (CreateTopicsResponse) topics(false, "t")
-                .getErrorResponse(0, refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER));
-        assertTrue(response.data().topics().find("t").errorMessage().contains("no topics and partitions in a PAUSE"));
-    }
-
-    @Test
     void whoPassesTheFenceMayCreateAndWhoMayNotAnywayIsToldSo() throws Exception {
         Exemptions.set(new String[] {"backup"}, new String[0], "");
         passes(ApiKeys.CREATE_TOPICS, "backup", CLUSTER);
@@ -100,18 +90,6 @@ class CreationTest {
             assertEquals(List.of(AuthorizationResult.DENIED),
                     strict.authorize(FenceFixture.from(ApiKeys.CREATE_TOPICS, "alice", "app"), CLUSTER));
         }
-    }
-
-    static Stream<ApiKeys> whateverFreesSpaceGoesOn() {
-        return Stream.of(ApiKeys.DELETE_TOPICS, ApiKeys.DELETE_RECORDS, ApiKeys.INCREMENTAL_ALTER_CONFIGS,
-                ApiKeys.ALTER_CONFIGS, ApiKeys.ALTER_PARTITION_REASSIGNMENTS, ApiKeys.METADATA);
-    }
-
-    @ParameterizedTest
-    @MethodSource
-    void whateverFreesSpaceGoesOn(ApiKeys key) {
-        passes(key, "alice", ALTER);
-        passes(key, "alice", CLUSTER);
     }
 
     private static CreateTopicsRequest topics(boolean validateOnly, String... names) {

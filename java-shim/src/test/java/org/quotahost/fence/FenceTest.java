@@ -2,7 +2,6 @@ package org.quotahost.fence;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -11,14 +10,8 @@ import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
-import org.apache.kafka.common.acl.AclOperation;
-import org.apache.kafka.common.errors.NotEnoughReplicasException;
-import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.protocol.ApiKeys;
-import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
-import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -26,7 +19,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.quotahost.Proves;
 import org.quotahost.QuotaFence;
 import org.quotahost.util.LineLimit;
 import org.quotahost.util.LogCapture;
@@ -37,7 +29,6 @@ class FenceTest {
     private static final String INTERNAL = "broker-#-*|raft-client-#|__x_#_producer|quotahost-#|quotahost-pipeline";
 
     private static final List<AuthorizationResult> ALLOWED = List.of(AuthorizationResult.ALLOWED);
-    private static final List<AuthorizationResult> DENIED = List.of(AuthorizationResult.DENIED);
 
     private int exempt;
     private final QuotaFence fence = FenceFixture.fence("none", Map.of());
@@ -68,26 +59,6 @@ class FenceTest {
         assertThrows(FenceFixture.PAUSED, () -> produce(user, clientId), user + "/" + clientId);
     }
 
-    @Test
-    void aProduceRequestIsTurnedBackUntilTheFenceOpens() {
-        assertTurnedBack("alice", "app");
-        Fence.state(false, false, null);
-        assertEquals(ALLOWED, produce("alice", "app"));
-        Fence.state(true, true, null);
-        assertTurnedBack("alice", "app");
-    }
-
-    @Proves("kip-13.refused-before-append")
-    @Test
-    void clientsSeeAnErrorThatTheyTryAgain() {
-        RuntimeException refusal = assertThrows(RuntimeException.class, () -> produce("alice", "app"));
-
-        assertEquals(Errors.NOT_ENOUGH_REPLICAS, Errors.forException(refusal));
-        assertInstanceOf(RetriableException.class, refusal);
-        assertInstanceOf(NotEnoughReplicasException.class, refusal);
-        assertEquals(0, refusal.getStackTrace().length);
-    }
-
     static Stream<ApiKeys> everyOtherRequestGoesOn() {
         return Stream.of(ApiKeys.values()).filter(key -> key != ApiKeys.PRODUCE && key.hasValidVersion());
     }
@@ -96,23 +67,6 @@ class FenceTest {
     @MethodSource
     void everyOtherRequestGoesOn(ApiKeys key) {
         assertEquals(ALLOWED, fence.authorize(FenceFixture.from(key, "alice", "app"), FenceFixture.write("t")));
-    }
-
-    @Test
-    void aTransactionalProduceIsTurnedBackAtItsTopicsNotAtItsId() {
-        var request = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
-        List<Action> id = List.of(FenceFixture.to(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, "tx"));
-
-        assertEquals(ALLOWED, fence.authorize(request, id));
-        assertThrows(FenceFixture.PAUSED, () -> fence.authorize(request, FenceFixture.write("t")));
-    }
-
-    @Test
-    void aClientThatIsDeniedGetsThatAnswerAndNotTheAdviceToTryAgain() throws IOException {
-        try (QuotaFence strict = FenceFixture.fence("", Map.of())) {
-            strict.completeInitialLoad();
-            assertEquals(DENIED, strict.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("t")));
-        }
     }
 
     @Test
@@ -220,18 +174,6 @@ class FenceTest {
         assertThrows(FenceFixture.PAUSED, () -> produceTo("__remote_log_metadata"));
         Fence.state(false, false, null);
         assertEquals(both, produceTo("__remote_log_metadata", "t"));
-    }
-
-    @Test
-    void rejectionsAreCountedOncePerRequestAndTheExemptNot() {
-        Exemptions.set(new String[] {"root"}, new String[0], "");
-        long before = Fence.rejections.sum();
-
-        assertThrows(FenceFixture.PAUSED,
-                () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("t", "u", "v")));
-        produce("root", "app");
-
-        assertEquals(before + 1, Fence.rejections.sum());
     }
 
     @Test

@@ -57,15 +57,4 @@ class TurnedBackTest {
         note("alice", "app", "topics", now);
         assertEquals(1, TurnedBack.clients.size());
     }
-
-    @Test
-    void whoHasTurnedAClientBackIsTheLastThatDid() {
-        TurnedBack.clients.clear();
-        assertEquals("", TurnedBack.by("alice", "app"));
-        note("alice", "app", "topics", 0);
-        assertEquals("topics", TurnedBack.by("alice", "app"));
-        note("alice", "app", "fence", 0);
-        assertEquals("fence", TurnedBack.by("alice", "app"));
-        assertEquals(1, TurnedBack.clients.size());
-    }
 }

@@ -82,18 +82,6 @@ class AdminSocketTest {
         }
     }
 
-    private static String mode(Path file) throws IOException {
-        return PosixFilePermissions.toString(Files.getPosixFilePermissions(file));
-    }
-
-    @Test
-    void onlyItsOwnUserCanOpenIt() throws Exception {
-        AdminSocket socket = started(60_000);
-        assertEquals(List.of("rwx------", "rw-------"), List.of(mode(directory), mode(path())));
-        socket.close();
-        assertFalse(Files.exists(path()));
-    }
-
     @Test
     void aConnectionAsksAgainAndAgainAndAnyNameArrives() throws Exception {
         started(60_000);

@@ -1,15 +1,13 @@
 package org.quotahost.host;
 
-import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
-import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.util.BrokerConfigs;
 
@@ -20,50 +18,45 @@ class CallsTest {
             new BrokerConfigs(Map.of("client.quota.callback.static.produce", "1M"), Map.of()), new CompletableFuture<>());
     private final Calls calls = life.calls;
 
-    private List<?> call(Object... call) {
-        return (List<?>) Wire.decode(calls.call(Wire.encode(call)));
+    /** The answer in JSON: [problem, value]. */
+    private String call(Object... call) {
+        return text(calls.call(PythonCalls.bytes(call)));
+    }
+
+    private static String text(byte[] answer) {
+        return new String(answer, StandardCharsets.US_ASCII);
     }
 
     @Test
     void everyCallThatPythonDeclaresIsAnsweredAndNoOther() {
-        assertEquals(Calls.DECLARED.keySet(), calls.handlers.keySet());
+        assertEquals(Calls.DECLARED, calls.handlers.keySet());
     }
 
     @Test
     void anAnswerIsAValueOrAProblemAndNeverAnException() {
-        assertEquals(List.of("node.id", "7"), call("broker").get(1));
-        assertEquals(List.of("client.quota.callback.static.produce", "1M"), call("properties").get(1));
+        assertEquals("[null,{\"node.id\":\"7\"}]", call("broker"));
+        assertEquals("[null,{\"client.quota.callback.static.produce\":\"1M\"}]", call("properties"));
         for (Object[] wrong : new Object[][] {{"gauge"}, {"gauge", 1, 2, 3, 4}, {"nonsense"}, {}, {"ready", List.of(1)}}) {
-            assertTrue(call(wrong).get(0) instanceof String, String.valueOf(call(wrong)));
+            assertTrue(call(wrong).matches("\\[\".*\",null]"), call(wrong));
         }
-        assertTrue(Wire.decode(calls.call(new byte[] {'?'})) instanceof List<?> answer && answer.get(0) instanceof String);
+        assertTrue(text(calls.call(new byte[] {'?'})).matches("\\[\".*\",null]"));
     }
 
     @Test
     void aPythonOfAnotherProtocolIsRefusedWithARemedy() {
-        assertEquals(null, call("hello", Calls.VERSION, "1.0").get(0));
-        String problem = String.valueOf(call("hello", Calls.VERSION + 1, "9.9").get(0));
+        assertEquals("[null,null]", call("hello", Calls.VERSION, "1.0"));
+        String problem = call("hello", Calls.VERSION + 1, "9.9");
         assertTrue(problem.contains("quotahost 9.9") && problem.contains("one release"), problem);
         assertTrue(life.ready.isCompletedExceptionally());
     }
 
     @Test
-    void aCallThatIsLargerThanDeclaredIsNotRead() {
-        byte[] large = Wire.encode(List.of("fence", "x".repeat(Calls.DECLARED.get("fence").most())));
-        assertThrows(IllegalArgumentException.class, () -> Calls.read(large));
-    }
-
-    private void assertTaken(long timeoutMs, Object... expected) {
-        assertArrayEquals(Wire.encode(new Object[] {null, expected}), calls.call(Wire.encode(List.of("take", timeoutMs))));
-    }
-
-    @Test
-    void aBatchIsKnownByItsNumberUntilItIsAnswered() {
-        host.inbox.postClient("alice", "app");
-        assertTaken(0, 1L, 1, new String[] {"alice", "app"}, false);
+    void aBatchThatIsNotAnsweredIsTakenOnceMore() {
+        host.inbox.postClient("alice", "app\ud800"); // as a principal builder may make it; no plugin could write it
+        assertEquals("[null,[[[\"alice\",\"app?\"]],[],false]]", call("take", 0L));
 
         life.close();
-        assertTaken(60_000, 2L, 0, new String[0], true);
+        assertEquals("[null,[[],[],true]]", call("take", 60_000L));
         life.giveBack(host.inbox);
 
         Batch again = host.inbox.take(0);
@@ -71,13 +64,12 @@ class CallsTest {
         assertTrue(again.clients().get(0).posted());
         life.giveBack(host.inbox);
         assertEquals(List.of(), host.inbox.take(0).clients());
-        assertEquals(0, life.answered(1).clients().size());
     }
 
     /** Such a call waits on when its process has ended, and another life begins. */
     @Test
     void aCallOfALifeThatIsOverTakesNothingFromTheNextOne() throws Exception {
-        Thread left = new Thread(() -> calls.call(Wire.encode(List.of("take", 500L))));
+        Thread left = new Thread(() -> call("take", 500L));
         left.start();
         while (left.getState() != Thread.State.TIMED_WAITING) Thread.onSpinWait();
 
@@ -86,6 +78,6 @@ class CallsTest {
         left.join();
 
         assertEquals(1, host.inbox.take(0).clients().size());
-        assertTaken(60_000, 2L, 0, new String[0], true);
+        assertEquals("[null,[[],[],true]]", call("take", 60_000L));
     }
 }

@@ -58,7 +58,7 @@ class ChildTest {
     }
 
     private static String frame(long number, Object... call) {
-        byte[] message = Wire.encode(call);
+        byte[] message = PythonCalls.bytes(call);
         return frame(message.length, number, message);
     }
 
@@ -71,7 +71,7 @@ class ChildTest {
 
     @Test
     void aCallIsAnsweredAndOneThatNobodyWaitsForIsMade() throws Exception {
-        Child child = start(frame(0, "gauge", "Test", "", "Value", 4.5) + "; " + frame(7, "factor") + "; head -c 30 > "
+        Child child = start(frame(0, "gauge", "Test", "", "Value", 4.5) + "; " + frame(7, "factor") + "; head -c 20 > "
                 + folder.resolve("answer"));
         end(child);
         byte[] answer = Files.readAllBytes(folder.resolve("answer"));

@@ -1,7 +1,6 @@
 package org.quotahost.host;
 
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
-import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -34,13 +33,5 @@ class ClusterAdminTest {
             String problem = assertThrows(IOException.class, question).getMessage();
             assertTrue(problem.contains("static.kafka.admin.bootstrap.servers"), problem);
         }
-    }
-
-    @Test
-    void afterTheEndNobodyIsAsked() {
-        admin.configure(new String[] {"bootstrap.servers", "127.0.0.1:1"});
-        admin.close();
-
-        assertEquals("this broker is stopping", assertThrows(IOException.class, admin::brokers).getMessage());
     }
 }

@@ -45,17 +45,6 @@ class LeaseTest {
         assertEquals(Arrays.asList(factor, null), applied);
     }
 
-    @Test
-    void aRenewedLeaseNeverEnds() {
-        lease.configure(1_000, "PAUSE");
-        for (int i = 0; i < 100; i++) {
-            lease.renew();
-            after(500);
-        }
-        assertEquals(List.of(), applied);
-        assertTrue(lease.ageSeconds() <= 0.5);
-    }
-
     /** The host hands over its settings while the watch finds the host alive again. */
     @Test
     void aChangeOfTheSettingsNeverBringsAFallbackBackThatHasEnded() throws Exception {

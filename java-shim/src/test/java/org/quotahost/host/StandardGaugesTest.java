@@ -4,8 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import java.lang.management.ManagementFactory;
 import java.util.List;
-import java.util.Set;
-import java.util.stream.Collectors;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import org.junit.jupiter.api.AfterEach;
@@ -45,27 +43,5 @@ class StandardGaugesTest {
             lease.check();
             assertEquals(0.0, server.getAttribute(factor, "LackOfData"), "the host answers again");
         }
-    }
-
-    @Test
-    void theyShowTheTableTheInboxAndTheLease() throws Exception {
-        Inbox inbox = new Inbox();
-        QuotaTable table = Tables.table(inbox, 3, 3_600);
-        StandardGauges.add(gauges, table, inbox, new Lease(() -> 0, table::fallback), new TopicQuotas(),
-                () -> 0);
-        Tables.tags(table, Tables.PRODUCE, "alice", "a");
-        Tables.publish(table, "alice", "a", Tables.CLIENT, 1_000);
-        table.factor(0.5, "");
-
-        ObjectName name = new ObjectName("quotahost:type=QuotaTable");
-        assertEquals(1.0, server.getAttribute(name, "Clients"));
-        assertEquals(3.0, server.getAttribute(name, "ClientsMax"));
-        assertEquals(0.5, server.getAttribute(name, "Factor"));
-        assertEquals(1.0, server.getAttribute(name, "State"), "THROTTLE");
-        assertEquals(1.0, server.getAttribute(name, "Resolved"));
-        assertEquals(1.0, server.getAttribute(new ObjectName("quotahost:type=Inbox"), "Depth"));
-        Set<String> types = gauges.all().stream().map(Gauges.Gauge::type).collect(Collectors.toSet());
-        assertEquals(Set.of("QuotaTable", "Fence", "Internals", "TopicQuotas", "Inbox", "Lease", "Host", "Watch", "Factor",
-                "ImpatientClients"), types);
     }
 }

@@ -57,7 +57,7 @@ class InboxRaceTest {
         Map<String, Integer> next = new HashMap<>();
         Map<String, String> rates = new HashMap<>();
         for (Batch.Event event : events) {
-            List<String> fields = event.fields();
+            List<String> fields = event.fields().stream().map(String::valueOf).toList();
             if (event.kind().equals("e")) assertEquals(next.merge(fields.get(0), 1, Integer::sum) - 1, Integer.parseInt(fields.get(1)));
             else rates.put(fields.get(2), fields.get(5));
         }

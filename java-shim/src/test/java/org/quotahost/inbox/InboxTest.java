@@ -25,15 +25,6 @@ class InboxTest {
     }
 
     @Test
-    void beyondItsBoundAPostIsDroppedAndCounted() {
-        for (int i = 0; i < Inbox.MOST + 3; i++) inbox.postClient("alice", "client-" + i);
-        assertEquals(Inbox.MOST, inbox.depth());
-        assertEquals(3, inbox.overflow());
-        assertEquals(Inbox.MOST, Inboxes.drain(inbox).size());
-        assertEquals(0, inbox.depth());
-    }
-
-    @Test
     void whoIsAskedForAgainComesAfterTheNewOnesAndNoMoreAtOnceThanABatch() {
         for (int i = 0; i < 5_000; i++) inbox.askAgain(new Batch.Lookup("known-" + i, "c", 0));
         for (int i = 0; i < 5_000; i++) inbox.askAgain(new Batch.Lookup("known-" + i, "c", 0));
@@ -46,25 +37,10 @@ class InboxTest {
     }
 
     @Test
-    void withoutWorkTheWaitEndsEmptyHanded() {
-        Batch batch = inbox.take(1);
-
-        assertTrue(batch.clients().isEmpty() && batch.events().isEmpty());
-    }
-
-    @Test
     void clientsComeInTheOrderOfTheirFirstRequest() {
         for (String id : List.of("c", "a", "b", "a")) inbox.postClient("alice", id);
 
         assertEquals(List.of("alice/c", "alice/a", "alice/b"), Inboxes.drain(inbox));
-    }
-
-    @Test
-    void aLargeCrowdIsTakenInParts() {
-        for (int i = 0; i < Inbox.BATCH + 5; i++) inbox.postClient("alice", "c" + i);
-
-        assertEquals(Inbox.BATCH, inbox.take(0).clients().size());
-        assertEquals(5, inbox.take(0).clients().size());
     }
 
     @Test

@@ -144,14 +144,6 @@ class BrokerLogTest {
         assertEquals(List.of("replicas", "no cause"), written);
     }
 
-    @Test
-    void itIsPutInOnceHoweverOftenItIsAskedFor() {
-        var filter = context.getConfiguration().getFilter();
-        for (int i = 0; i < 3; i++) Internals.tryAll();
-
-        assertEquals(filter, context.getConfiguration().getFilter());
-    }
-
     // ---- which lines about changed limits pass, and the line in place of the others -------------------------
 
     private long now = 1;

@@ -1,25 +1,23 @@
 package org.quotahost.internals;
 
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.File;
+import java.lang.reflect.Method;
 import java.net.MalformedURLException;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.TreeMap;
-import java.util.stream.Stream;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.MonitoredPythonQuotaCallback;
 import org.quotahost.MonitoredQuotaFence;
@@ -29,81 +27,30 @@ import org.quotahost.util.LogCapture;
 
 /** What happens where something is missing that is no public API: tests/broker/host/test_internals.py starts brokers. */
 class InternalsTest {
-    private static final String WITHOUT = Internals.WITHOUT;
-    /** What these tests have no jar of: kafka_2.13. */
-    private static final List<String> OF_BROKERS = List.of("Requests", "Mute", "Caller");
-
-    static Stream<String> names() {
-        return Internals.all().stream().map(Internals.Internal::name);
-    }
-
-    /** By name, whether it is missing for a JVM without this jar, and what the log says. */
-    private static Map<String, Boolean> missing(String jar, String[] log) throws Exception {
+    /** What the log says at the start in a JVM without this jar. */
+    private static String startWithout(String jar) throws Exception {
         try (URLClassLoader loader = new URLClassLoader(classPath(jar), ClassLoader.getPlatformClassLoader())) {
-            Class<?> internals = loader.loadClass(Internals.class.getName());
+            Method start = loader.loadClass(Internals.class.getName()).getMethod("start", Class.class);
             Class<?> ours = loader.loadClass(QuotaFence.class.getName());
-            Exception[] failed = new Exception[1];
-            log[0] = LogCapture.during(() -> {
-                try {
-                    internals.getMethod("start", Class.class).invoke(null, ours);
-                    internals.getMethod("start", Class.class).invoke(null, ours);
-                } catch (ReflectiveOperationException e) {
-                    failed[0] = e;
-                }
+            return LogCapture.during(() -> {
+                for (int callback = 0; callback < 2; callback++) assertDoesNotThrow(() -> start.invoke(null, ours));
             });
-            if (failed[0] != null) throw failed[0];
-            Map<String, Boolean> all = new TreeMap<>();
-            for (Object each : (List<?>) internals.getMethod("all").invoke(null)) {
-                all.put((String) each.getClass().getMethod("name").invoke(each),
-                        (Boolean) each.getClass().getMethod("missing").invoke(each));
-            }
-            return all;
         }
     }
 
     private static URL[] classPath(String without) throws MalformedURLException {
         List<URL> path = new ArrayList<>();
         for (String each : System.getProperty("java.class.path").split(File.pathSeparator)) {
-            if (without.isEmpty() || !new File(each).getName().startsWith(without)) path.add(new File(each).toURI().toURL());
+            if (!new File(each).getName().startsWith(without)) path.add(new File(each).toURI().toURL());
         }
         return path.toArray(new URL[0]);
     }
 
     @ParameterizedTest
-    @MethodSource("names")
-    void whatAnOperatorTakesAwayIsMissingAndNothingElse(String name) throws Exception {
-        String[] log = new String[1];
-        System.setProperty(WITHOUT, "another, " + name);
-        try {
-            missing("", log).forEach((each, missing) ->
-                    assertEquals(each.equals(name) || OF_BROKERS.contains(each), missing, each));
-        } finally {
-            System.clearProperty(WITHOUT);
-        }
-        assertEquals(1, LogCapture.lines(log[0], name + " is missing, or not as quotahost knows it ("), log[0]);
-    }
-
-    @ParameterizedTest
     @CsvSource({"log4j-core, BrokerLog", "metrics-core, Meters", "kafka-server-common, Meters"})
     void whereAJarIsMissingTheStartGoesOn(String jar, String name) throws Exception {
-        String[] log = new String[1];
-        assertTrue(missing(jar, log).get(name), log[0]);
-        assertEquals(1, LogCapture.lines(log[0], name + " is missing, or not as quotahost knows it ("), log[0]);
-    }
-
-    @Test
-    void whatFailsLaterIsLoggedOnceTheWatchLooksAndStaysInUse() {
-        Internals.Internal<String> use = new Internals.Internal<>("Use", "so be it", () -> "found");
-        assertNull(use.get());
-        use.tryOnce(List.of());
-        assertEquals("found", use.get());
-        assertNull(use.news());
-        use.failed("first");
-        use.failed("second");
-        assertTrue(use.missing());
-        assertEquals("found", use.get());
-        assertTrue(use.news().contains("(first), so so be it"));
-        assertNull(use.news());
+        String log = startWithout(jar);
+        assertEquals(1, LogCapture.lines(log, name + " is missing, or not as quotahost knows it ("), log);
     }
 
     // ---- Kafka's interfaces ----------------------------------------------------------------------------------

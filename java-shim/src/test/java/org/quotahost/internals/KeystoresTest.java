@@ -16,6 +16,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** What Python gets of the keystores that Kafka reads. */
@@ -60,15 +61,7 @@ class KeystoresTest {
     }
 
     private Map<String, String> read() throws Exception {
-        String[] found = Keystores.read(flat(ssl));
-        Map<String, String> pairs = new HashMap<>();
-        for (int i = 0; i < found.length; i += 2) pairs.put(found[i], found[i + 1]);
-        return pairs;
-    }
-
-    @Test
-    void ofNoStoreThereIsNothing() throws Exception {
-        assertEquals(Map.of(), read());
+        return Keystores.read(flat(ssl));
     }
 
     @ParameterizedTest
@@ -103,20 +96,13 @@ class KeystoresTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"RULE:^CN=([^,]*),.*$/$1/U", "RULE:^none$/x/,RULE:^CN=([^,]*),.*$/$1/U"})
-    void theNameIsMadeByTheRulesOfTheListener(String rules) throws Exception {
+    @CsvSource(delimiter = '|', value = {"RULE:^CN=([^,]*),.*$/$1/U | BROKER-1", "RULE:^none$/x/,RULE:^CN=([^,]*),.*$/$1/U | BROKER-1",
+        "RULE:^none$/x/ | " + SUBJECT})
+    void theNameIsMadeByTheRulesOfTheListenerAndWhereNoneFitsItIsTheSubject(String rules, String name) throws Exception {
         store("keystore", "PKCS12");
         ssl.put("ssl.principal.mapping.rules", rules);
 
-        assertEquals("BROKER-1", read().get("principal"));
-    }
-
-    @Test
-    void whereNoRuleFitsTheNameIsTheSubject() throws Exception {
-        store("keystore", "PKCS12");
-        ssl.put("ssl.principal.mapping.rules", "RULE:^none$/x/");
-
-        assertEquals(SUBJECT, read().get("principal"));
+        assertEquals(name, read().get("principal"));
     }
 
     @Test

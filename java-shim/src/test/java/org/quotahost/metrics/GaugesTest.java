@@ -16,12 +16,7 @@ import javax.management.MBeanAttributeInfo;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import javax.management.RuntimeMBeanException;
-import javax.management.openmbean.CompositeType;
-import javax.management.openmbean.OpenType;
-import javax.management.openmbean.SimpleType;
 import javax.management.openmbean.TabularData;
-import javax.management.openmbean.TabularDataSupport;
-import javax.management.openmbean.TabularType;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -38,20 +33,6 @@ class GaugesTest {
 
     private static ObjectName name(String rest) throws Exception {
         return new ObjectName("quotahost:type=" + rest);
-    }
-
-    @Test
-    void beansAreFoundByWhatTheyShow() {
-        gauges.add("Source", "first", "Answers", () -> value);
-        gauges.add("Source", "second", "Answers", () -> 1 - value);
-        gauges.add("Source", "second", "Switches", () -> 1);
-        gauges.add("Other", "third", "Answers", () -> 1);
-        assertEquals(List.of("first"), gauges.names("Source", "Answers", 1));
-
-        value = 0;
-
-        assertEquals(List.of("second"), gauges.names("Source", "Answers", 1));
-        assertEquals(List.of(), gauges.names("Source", "Answers", 2));
     }
 
     @Test
@@ -79,7 +60,7 @@ class GaugesTest {
     @Test
     void anMBeanGainsAttributesWhileItIsThereAndSaysSo() throws Exception {
         gauges.add("Test", "", "Depth", () -> value);
-        gauges.table("Test", "Uses", GaugesTest::uses);
+        gauges.table("Test", "Uses", () -> new ClientTable(() -> "").read());
         gauges.set("Test", "", "Age", 3);
 
         MBeanAttributeInfo[] infos = server.getMBeanInfo(name("Test")).getAttributes();
@@ -89,16 +70,6 @@ class GaugesTest {
         assertEquals(0, server.getMBeanInfo(name("Test")).getOperations().length);
         assertTrue(((TabularData) server.getAttribute(name("Test"), "Uses")).isEmpty());
         assertEquals(List.of("Depth", "Age"), gauges.all().stream().map(Gauges.Gauge::attribute).toList(), "JMX alone has tables");
-    }
-
-    private static TabularData uses() {
-        try {
-            String[] columns = {"client"};
-            var row = new CompositeType("use", "use", columns, columns, new OpenType<?>[] {SimpleType.STRING});
-            return new TabularDataSupport(new TabularType("uses", "uses", row, columns));
-        } catch (javax.management.JMException e) {
-            throw new AssertionError(e);
-        }
     }
 
     @Test
@@ -127,21 +98,6 @@ class GaugesTest {
         assertEquals(1.0, server.getAttribute(name("Fence"), "Mutes"));
         gauges.set("Volume", "a", "Bytes", 7);
         assertEquals(7.0, server.getAttribute(name("Volume,name=a"), "Bytes"));
-    }
-
-    @Test
-    void whileJavaOverrulesANumberOfPythonsItsOwnIsShown() throws Exception {
-        double[] instead = {Double.NaN};
-        gauges.overrule("Factor", "", "LackOfData", () -> instead[0]);
-        assertEquals(0.0, server.getAttribute(name("Factor"), "LackOfData"));
-
-        gauges.set("Factor", "", "LackOfData", 0.25);
-        assertEquals(0.25, server.getAttribute(name("Factor"), "LackOfData"));
-        instead[0] = 1;
-        assertEquals(1.0, server.getAttribute(name("Factor"), "LackOfData"));
-        gauges.set("Factor", "", "LackOfData", 0.5);
-        instead[0] = Double.NaN;
-        assertEquals(0.5, server.getAttribute(name("Factor"), "LackOfData"), "what Python has set meanwhile");
     }
 
     @Test

@@ -32,12 +32,6 @@ class PythonEnvironmentTest {
         assertNull(PythonEnvironment.problem("/opt/q/bin/python", facts, false));
     }
 
-    @Test
-    void theJarKnowsWhatItWasBuiltWith() {
-        assertEquals("1.7.1", BUILT.getProperty("jpype"));
-        assertTrue(BUILT.getProperty("quotahost").matches("\\d+\\.\\d+\\.\\d+.*"));
-    }
-
     @ParameterizedTest
     @CsvSource({
         "version, '', is no Python",
@@ -56,13 +50,6 @@ class PythonEnvironmentTest {
         String problem = PythonEnvironment.problem("/opt/q/bin/python", facts, false);
 
         assertTrue(problem.contains(message), problem);
-    }
-
-    @Test
-    void aProgramThatIsNotThereIsNamed() {
-        String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of("/no/such/python", false)).getMessage();
-
-        assertTrue(message.contains("python.executable=/no/such/python could not be run"), message);
     }
 
     @Test

@@ -7,8 +7,10 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.quotahost.table.Tables.PRODUCE;
 
-import java.util.Arrays;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.DoubleRange;
@@ -23,10 +25,10 @@ import org.junit.jupiter.api.Test;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /** Budgets of storage: each slows or stops those alone who write to its topics. */
 class BudgetsTest {
-    private static final String[] NAMES = {"orders.*", "logs"};
     private final QuotaTable table = Tables.table();
     private QuotaFence fence;
     private long ms;
@@ -49,14 +51,15 @@ class BudgetsTest {
 
     /** The factor of the volumes, for all clients or for those who write to the topic disk, and those of both budgets. */
     private void budgets(double ofVolumes, double orders, double logs, boolean volumesByTopics) {
-        String[] names = volumesByTopics ? new String[] {NAMES[0], NAMES[1], ""} : NAMES;
-        double[] factors = volumesByTopics ? new double[] {orders, logs, ofVolumes} : new double[] {orders, logs};
-        String[] errors = {"the budget orders.* is used up", "the budget logs is used up", ""};
-        String[] topics = {"orders.eu", "orders.us", "logs", "disk"};
-        boolean[] held = {orders <= 0, orders <= 0, logs <= 0, ofVolumes <= 0};
-        int count = volumesByTopics ? 4 : 3;
-        table.factor(ofVolumes, "cause", Arrays.copyOf(topics, count), Arrays.copyOf(topics, count),
-                Arrays.copyOf(held, count), Arrays.copyOf(new int[] {0, 0, 1, 2}, count), names, factors, errors);
+        List<SlowedTopics> groups = new ArrayList<>(List.of(
+                group("orders.*", orders, "the budget orders.* is used up", "orders.eu", "orders.us"),
+                group("logs", logs, "the budget logs is used up", "logs")));
+        if (volumesByTopics) groups.add(group(SlowedTopics.VOLUMES, ofVolumes, "", "disk"));
+        table.factor(ofVolumes, "cause", groups);
+    }
+
+    private static SlowedTopics group(String name, double factor, String error, String... topics) {
+        return new SlowedTopics(name, factor, error, topics, topics, factor <= 0 ? Set.of(topics) : Set.of());
     }
 
     private void write(String principal, String... topics) {

@@ -166,27 +166,6 @@ class DumpTest {
     }
 
     @Test
-    void principalsAndClientsAreToldWithTheirScopesForRulesInShadow() throws JMException {
-        Tables.publishWhole(table, "alice", "app", Scopes.USER, 1_000);
-        Tables.tags(table, "alice", "app");
-        client("bob", "app", Scopes.CLIENT, 500);
-        kafka.show("Produce", ",user=alice", 70, 0);
-        kafka.show("Produce", ",user=bob,client-id=app", 60, 0);
-
-        List<String> holders = dump.holders("PRODUCE").stream().map(each -> Json.text(each)).sorted().toList();
-        assertEquals(List.of("[\"alice\",\"app\",true,\"PRODUCE\",\"alice\",\"\",1000.0,null,70.0,false,false,\"static\",\"\",false,false]",
-                "[\"bob\",\"app\",false,\"PRODUCE\",\"bob\",\"app\",500.0,null,60.0,false,false,\"static\",\"\",false,false]"), holders);
-    }
-
-    @Test
-    void theTokensOfABucketAreOfMutationsAlone() throws JMException {
-        client("alice", "app", Scopes.CLIENT, 1_000);
-        kafka.show("kafka.server:type=ControllerMutation,user=alice,client-id=app", Map.of("tokens", -45.5, "mutation-rate", 5.6));
-        var row = dump.uses(1).get(0);
-        assertEquals(List.of("CONTROLLER_MUTATION", 5.6, -45.5), List.of(row.get("type"), row.get("rate"), row.get("tokens")));
-    }
-
-    @Test
     void anyTextIsJsonInAscii() {
         String text = Json.text(Map.of("a\"b\\", List.of("\u00fc\n\ud83d", 1.5, Double.NaN, true, new int[0], new String[] {"x"})));
         assertEquals("{\"a\\\"b\\\\\":[\"\\u00fc\\u000a\\ud83d\",1.5,null,true,[],[\"x\"]]}", text);

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.quotahost.table.Tables.PRODUCE;
 
+import java.util.List;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.DoubleRange;
@@ -54,7 +55,7 @@ class FactorsOfTypesTest {
         assertThrows(IllegalArgumentException.class, () -> ofTypes(0, 1));
         assertThrows(IllegalArgumentException.class, () -> ofTypes(Double.NaN, 1));
         Tables.publish(table, "alice", "app", Scopes.CLIENT, 1e6);
-        table.shadow(new String[] {"factor"});
+        table.shadow(List.of("factor"));
         ofTypes(0.1, 0.1);
         assertEquals(1e6, Tables.limit(table, PRODUCE, "alice", "app"));
         assertEquals(1e6, Tables.limit(table, FETCH, "alice", "app"));

@@ -72,7 +72,7 @@ final class KafkaSensors {
 
     void tick() {
         now++;
-        table.tick();
+        Tables.tick(table);
         sensors.values().removeIf(sensor -> now - sensor.usedAt > lifeTicks);
     }
 }

@@ -30,8 +30,10 @@ class KafkaSensorsTest {
     static final class Broker {
         final QuotaTable table;
         final KafkaSensors kafka;
+        final int idleSeconds;
 
         Broker(int idleSeconds) {
+            this.idleSeconds = idleSeconds;
             table = Tables.table(new Inbox(), 4, idleSeconds);
             int secondsPerTick = idleSeconds / QuotaTable.TICKS_PER_IDLE;
             kafka = new KafkaSensors(table, PRODUCE, SENSOR_LIFE / secondsPerTick);
@@ -89,6 +91,6 @@ class KafkaSensorsTest {
 
     private static Step newcomers(double rate) {
         double[] rates = {rate, rate, rate, rate};
-        return new Step("newcomers " + rate, b -> b.table.configure(4, b.table.idleSeconds(), 10, new String[] {"PRODUCE"}, false, rates, Tables.ALL));
+        return new Step("newcomers " + rate, b -> b.table.configure(4, b.idleSeconds, 10, new String[] {"PRODUCE"}, rates, Tables.ALL));
     }
 }

@@ -48,7 +48,7 @@ class MarkedRateTest {
 
         Greedy() {
             table.configureTap(KafkaSensors.NUM, KafkaSensors.WINDOW_MS, MAX_MUTE_MS);
-            table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, Tables.ALL);
+            Tables.configure(table, 10, "PRODUCE");
             Tables.publish(table, "alice", "a", Scopes.CLIENT, QUOTA);
         }
 

@@ -9,11 +9,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /** The marks are bounded by number and by the length of names, and each ends. */
 class MarksTest {
@@ -21,28 +21,16 @@ class MarksTest {
 
     private final Marks marks = new Marks(() -> MOST);
     /** Each topic has the factor of its group: that of small is smaller. */
-    private final Marks.Affected affected = marks.affected(1, new String[] {"small", "large"}, new String[] {"a budget", "another"},
-            new boolean[2], new int[] {0, 1}, new String[] {"one", "other"}, new double[] {0.2, 0.8}, new String[] {"", ""});
+    private final Marks.Affected affected = marks.affected(1, List.of(of("small", "one", 0.2), of("large", "other", 0.8)));
     private final List<String> ended = new ArrayList<>();
+
+    private static SlowedTopics of(String topic, String budget, double factor) {
+        return new SlowedTopics(budget, factor, "", new String[] {topic}, new String[] {"a budget"}, Set.of());
+    }
 
     private void sweep(int beat, String... affected) {
         marks.now = beat;
         marks.sweep(List.of(affected)::contains, (principal, clientId) -> ended.add(principal + " " + clientId));
-    }
-
-    @Test
-    void aMarkIsAClientsAndNamesTheTopicThatItAskedForLast() {
-        marks.mark("alice", "a", "t", affected);
-        marks.mark("alice", "a", "u", affected);
-
-        assertEquals("u", marks.topic("alice", "a"));
-        assertNull(marks.topic("alice", "b"));
-        assertNull(marks.topic("bob", "a"));
-        assertEquals(2, marks.size.get()); // the principal and the client-id
-        marks.mark("bob", "b\tc", "t", affected);
-        assertEquals(Set.of(List.of("alice", "a", "u"), List.of("bob", "b\tc", "t")),
-                marks.list(10).stream().map(List::of).collect(Collectors.toSet()));
-        assertEquals(1, marks.list(1).size());
     }
 
     @Test
@@ -58,21 +46,6 @@ class MarksTest {
         assertEquals("other", marks.group("alice", "a", affected));
         assertNull(marks.group("bob", "a", affected));
         assertNull(marks.group("alice", "a", null));
-    }
-
-    @Test
-    void itEndsWithItsTopicOrWhenNobodyRenewsIt() {
-        marks.mark("alice", "a", "t", affected);
-        marks.mark("alice", "b", "u", affected);
-        sweep(1, "t");
-        assertEquals(List.of("alice b"), ended);
-
-        marks.mark("alice", "a", "t", affected);
-        sweep(1 + Marks.LIFE_BEATS, "t");
-        assertNotNull(marks.topic("alice", "a"));
-        sweep(2 + Marks.LIFE_BEATS, "t");
-        assertNull(marks.topic("alice", "a"));
-        assertEquals(0, marks.size.get());
     }
 
     @Test

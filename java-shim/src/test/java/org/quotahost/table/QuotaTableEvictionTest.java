@@ -4,31 +4,13 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.quotahost.table.Tables.PRODUCE;
 import static org.quotahost.table.Tables.publish;
 
-import java.util.ArrayList;
-import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-import org.quotahost.inbox.Inbox;
-import org.quotahost.inbox.Inbox.Batch;
 
 /** Which clients the table forgets, and when. */
 class QuotaTableEvictionTest {
     private static final int IDLE = QuotaTable.TICKS_PER_IDLE + 1;
-
-    @Test
-    void oneBatchTooLargeIsAdmittedUpToTheBound() {
-        QuotaTable table = Tables.table(new Inbox(), 5, 3_600);
-        List<Batch.Lookup> many = new ArrayList<>();
-        for (int i = 0; i < 20; i++) many.add(new Batch.Lookup("u", "c" + i, 0));
-
-        int[] codes = new int[20 * QuotaTable.TYPES];
-        double[] rates = new double[20 * QuotaTable.TYPES];
-        java.util.Arrays.fill(rates, 1_000);
-
-        assertEquals(3, publish(table, new Batch(many, List.of()), codes, rates, new String[0]), "as many as it leaves to others");
-        assertEquals("<newcomers u>", Tables.tags(table, PRODUCE, "u", "c5").get("user"));
-    }
 
     @ParameterizedTest
     @ValueSource(ints = {Scopes.CLIENT, Scopes.USER})
@@ -36,11 +18,11 @@ class QuotaTableEvictionTest {
         QuotaTable table = Tables.table();
         Tables.publishWhole(table, "u", "a", code, 1_000);
         for (int round = 0; round < 2; round++) {
-            for (int tick = 0; tick < QuotaTable.TICKS_PER_IDLE; tick++) table.tick();
+            for (int tick = 0; tick < QuotaTable.TICKS_PER_IDLE; tick++) Tables.tick(table);
             assertEquals(1, table.size());
             Tables.tags(table, PRODUCE, "u", "a");
         }
-        for (int tick = 0; tick < IDLE; tick++) table.tick();
+        for (int tick = 0; tick < IDLE; tick++) Tables.tick(table);
         assertEquals(0, table.size());
         assertEquals(1, table.counters.evicted.sum());
     }
@@ -50,7 +32,7 @@ class QuotaTableEvictionTest {
         QuotaTable table = Tables.table();
         publish(table, "u", "a", Scopes.CLIENT, 1_000);
         var tags = new java.util.HashMap<>(Tables.tags(table, PRODUCE, "u", "a"));
-        for (int tick = 0; tick < 3 * IDLE; tick++) table.tick();
+        for (int tick = 0; tick < 3 * IDLE; tick++) Tables.tick(table);
 
         assertEquals(100.0, table.limit(PRODUCE, tags), "as of unknown tags: the newcomers'");
     }
@@ -60,7 +42,7 @@ class QuotaTableEvictionTest {
         QuotaTable table = Tables.table();
         publish(table, "u", "a", Scopes.NEWCOMER, Double.NaN);
         publish(table, "u", "a", Scopes.CLIENT, 1_000);
-        for (int tick = 0; tick < 3 * IDLE; tick++) table.tick();
+        for (int tick = 0; tick < 3 * IDLE; tick++) Tables.tick(table);
 
         table.factor(0.5, "");
         assertEquals(50.0, table.limit(PRODUCE, table.newcomers()));
@@ -76,11 +58,11 @@ class QuotaTableEvictionTest {
             table.beat(days * 86_400_000);
             Tables.tags(table, PRODUCE, "u", "a");
             Tables.tags(table, PRODUCE, "w", "a");
-            table.tick();
+            table.evict();
             assertEquals(2, table.size());
             assertEquals(1_000.0, Tables.limit(table, PRODUCE, "u", "a"));
         }
-        for (int tick = 0; tick < IDLE; tick++) table.tick();
+        for (int tick = 0; tick < IDLE; tick++) Tables.tick(table);
         assertEquals(0, table.size());
     }
 }

@@ -29,10 +29,6 @@ class QuotaTableFenceTest {
         FenceFixture.reset();
     }
 
-    private void configure(boolean shadow, String... factored) {
-        table.configure(100, 3_600, FLOOR, factored, shadow, Tables.NEWCOMERS, Tables.ALL);
-    }
-
     private Double limit(int type) {
         return Tables.limit(table, type, "alice", "app");
     }
@@ -65,16 +61,6 @@ class QuotaTableFenceTest {
     }
 
     @Test
-    void theUnlimitedStaySo() {
-        FenceFixture.fence("none", Map.of());
-        Tables.publish(table, "alice", "app", Scopes.CLIENT, Double.NaN);
-
-        table.factor(0, "");
-
-        assertNull(limit(Tables.PRODUCE));
-    }
-
-    @Test
     void theUnlimitedAreOpenAgainOnceAFenceTakesThePauseOver() {
         table.configureTap(2, 1_000, 30_000);
         Tables.publish(table, "alice", "app", Scopes.CLIENT, Double.NaN);
@@ -104,7 +90,7 @@ class QuotaTableFenceTest {
 
     @Test
     void otherTypesThatTheFactorMultipliesGoToTheirFloor() {
-        configure(false, "PRODUCE", "FETCH");
+        Tables.configure(table, FLOOR, "PRODUCE", "FETCH");
         FenceFixture.fence("none", Map.of());
 
         table.factor(0, "");
@@ -139,7 +125,7 @@ class QuotaTableFenceTest {
 
     @Test
     void itStaysOpenIfTheFactorDoesNotMultiplyProduceRates() {
-        configure(false, "FETCH");
+        Tables.configure(table, FLOOR, "FETCH");
         FenceFixture.fence("none", Map.of());
 
         table.factor(0, "");

@@ -7,6 +7,7 @@ import static org.quotahost.table.Tables.FETCH;
 import static org.quotahost.table.Tables.PRODUCE;
 import static org.quotahost.table.Tables.publish;
 
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox;
 
@@ -38,7 +39,7 @@ class QuotaTableGenerationTest {
         assertFalse(resets(PRODUCE, () -> table.factor(0.5, "")));
         assertFalse(resets(PRODUCE, () -> table.fallback(0.5)));
         assertFalse(resets(PRODUCE, () -> table.fallback(null)));
-        assertFalse(resets(PRODUCE, () -> table.configure(100_000, 3_600, 10, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, Tables.ALL)));
+        assertFalse(resets(PRODUCE, () -> table.configure(100_000, 3_600, 10, new String[] {"PRODUCE"}, Tables.NEWCOMERS, Tables.ALL)));
     }
 
     @Test
@@ -46,11 +47,11 @@ class QuotaTableGenerationTest {
         table.factor(0, "");
         double[] other = {200, 100, 100, 100};
 
-        assertTrue(resets(PRODUCE, () -> table.configure(100, 3_600, 20, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, Tables.ALL)));
-        assertTrue(resets(FETCH, () -> table.configure(100, 3_600, 20, new String[] {"PRODUCE"}, true, Tables.NEWCOMERS, Tables.ALL)));
-        assertTrue(resets(FETCH, () -> table.configure(100, 3_600, 20, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, Tables.ALL)));
-        assertTrue(resets(FETCH, () -> table.configure(100, 3_600, 20, new String[] {"FETCH"}, false, Tables.NEWCOMERS, Tables.ALL)));
-        assertTrue(resets(PRODUCE, () -> table.configure(100, 3_600, 20, new String[] {"FETCH"}, false, other, Tables.ALL)));
+        assertTrue(resets(PRODUCE, () -> Tables.configure(table, 20, "PRODUCE")));
+        assertTrue(resets(FETCH, () -> table.shadow(List.of("all", "factor", "topics"))));
+        assertTrue(resets(FETCH, () -> table.shadow(List.of())));
+        assertTrue(resets(FETCH, () -> Tables.configure(table, 20, "FETCH")));
+        assertTrue(resets(PRODUCE, () -> table.configure(100, 3_600, 20, new String[] {"FETCH"}, other, Tables.ALL)));
     }
 
     @Test

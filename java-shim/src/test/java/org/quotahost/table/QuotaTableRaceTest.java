@@ -79,7 +79,7 @@ class QuotaTableRaceTest {
 
         for (int version = 1; version <= VERSIONS / 4; version++) {
             publishOwn(version, scopes[version % scopes.length]);
-            if (version % 100 == 0) for (int tick = 0; tick <= QuotaTable.TICKS_PER_IDLE; tick++) table.tick();
+            if (version % 100 == 0) for (int tick = 0; tick <= QuotaTable.TICKS_PER_IDLE; tick++) Tables.tick(table);
         }
 
         finish(reads);

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.quotahost.table.Tables.FETCH;
 import static org.quotahost.table.Tables.PRODUCE;
 import static org.quotahost.table.Tables.limit;
@@ -14,6 +15,13 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
+import net.jqwik.api.Arbitraries;
+import net.jqwik.api.Arbitrary;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.Provide;
+import net.jqwik.api.constraints.DoubleRange;
+import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
@@ -147,6 +155,40 @@ class QuotaTableTest {
         assertEquals(List.of("alice/y", "bob/y"), again(null, "y"));
         assertEquals(List.of("bob/x"), again("bob", "x"));
         assertEquals(4, again(null, null).size());
+    }
+
+    /** Kafka takes no limit that is 0 or infinite, and mutes for the longer the smaller it is. */
+    @Property
+    void whateverRateAndFactorALimitIsFiniteAndBetweenFloorAndRate(@ForAll("rates") double rate,
+            @ForAll @DoubleRange(max = 1) double factor) {
+        QuotaTable any = Tables.table();
+        Tables.configure(any, 35_000, Tables.ALL);
+        publish(any, "alice", "a", Scopes.CLIENT, rate);
+        any.factor(factor, "");
+        for (ClientQuotaType type : ClientQuotaType.values()) {
+            double limit = limit(any, type.ordinal(), "alice", "a");
+            assertTrue(limit > 0 && Double.isFinite(limit), () -> "limit " + limit);
+            assertTrue(limit <= rate && limit >= rate * factor && limit >= Math.min(rate, any.factorInForce.floor(type)));
+        }
+    }
+
+    @Provide
+    Arbitrary<Double> rates() {
+        Arbitrary<Double> anywhere = Arbitraries.integers().between(-320, 308).map(exponent -> Math.pow(10, exponent));
+        Arbitrary<Double> likely = Arbitraries.doubles().between(0.000001, 1e9).ofScale(6);
+        return Arbitraries.oneOf(anywhere, likely, Arbitraries.of(Double.MIN_VALUE, Double.MAX_VALUE, 34_999.99, 35_000.0));
+    }
+
+    @Test
+    void withoutAQuotaForItselfAndNewcomersAClientIsUnlimitedUntilTheFactorIsNothing() {
+        double[] none = {UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED};
+        table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, none, Tables.ALL);
+        publish(table, "alice", "a", Scopes.CLIENT, UNLIMITED);
+        assertNull(limit(table, PRODUCE, "alice", "a"));
+        table.factor(0.01, "");
+        assertNull(limit(table, PRODUCE, "alice", "a"));
+        table.factor(0, "");
+        assertEquals(10.0, limit(table, PRODUCE, "alice", "a"));
     }
 
     private List<String> again(String principal, String clientId) {

@@ -45,6 +45,13 @@ class SlowingTest {
         fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, principal, clientId), FenceFixture.write(topics));
     }
 
+    /** alice has a quota of 1,000 in such a scope, and writes to orders, which is affected. */
+    private void slow(int code) {
+        Tables.publish(table, "alice", "a", code, 1_000);
+        affect(0.5, "orders");
+        write("alice", "a", "orders");
+    }
+
     private void pass(long seconds) {
         for (int i = 0; i < seconds * 5; i++) {
             table.beat(ms += QuotaTable.BEAT_MS);
@@ -95,9 +102,7 @@ class SlowingTest {
 
     @Test
     void aNewQuotaHoldsAtOnceForAClientThatWasNeverSeenUnslowed() {
-        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        affect(0.5, "orders");
-        write("alice", "a", "orders");
+        slow(Scopes.CLIENT);
         Map<String, String> tags = Tables.tags(table, "alice", "a");
         assertEquals(500.0, table.limit(PRODUCE, tags));
         pass(3);
@@ -111,21 +116,17 @@ class SlowingTest {
 
     @Test
     void onlyTheTypesThatTheFactorMultipliesAreApart() {
-        Tables.publish(table, "alice", "a", Scopes.USER, 1_000);
-        affect(0.5, "orders");
-        write("alice", "a", "orders");
+        slow(Scopes.USER);
         assertEquals("alice", Tables.tags(table, FETCH, "alice", "a").get("user"));
 
-        table.configure(100, 3_600, FLOOR, new String[] {"PRODUCE", "FETCH"}, false, Tables.NEWCOMERS, Tables.ALL);
+        Tables.configure(table, FLOOR, "PRODUCE", "FETCH");
         assertEquals("<slowed alice>", Tables.tags(table, FETCH, "alice", "a").get("user"));
         assertEquals(500.0, Tables.limit(table, FETCH, "alice", "a"));
     }
 
     @Test
     void oneThatWritesElsewhereOnlyIsFreeAfterFifteenSeconds() {
-        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        affect(0.5, "orders");
-        write("alice", "a", "orders");
+        slow(Scopes.CLIENT);
         pass(10);
         write("alice", "a", "other", "orders");
         pass(14);
@@ -154,9 +155,7 @@ class SlowingTest {
 
     @Test
     void whenTheFactorIsForAllAgainAllAreSlowedByTheirOwnTags() {
-        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        affect(0.5, "orders");
-        write("alice", "a", "orders");
+        slow(Scopes.CLIENT);
         table.factor(0.4, "unknown");
 
         assertEquals("alice", user("alice", "a"));
@@ -164,20 +163,6 @@ class SlowingTest {
         assertEquals(40.0, limit("stranger", "x"));
         affect(0.4, "orders");
         assertEquals(1_000.0, limit("alice", "a"));
-    }
-
-    @Test
-    void theFallbackIsForAllAndTheHostsTopicsAreBackAfterIt() {
-        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        affect(0.5, "orders");
-        table.fallback(0.0);
-        assertThrows(FenceFixture.PAUSED, () -> write("alice", "a", "other"));
-
-        table.fallback(null);
-        write("alice", "a", "other");
-        assertEquals(1_000.0, limit("alice", "a"));
-        write("alice", "a", "orders");
-        assertEquals(500.0, limit("alice", "a"));
     }
 
     @Test
@@ -261,25 +246,6 @@ class SlowingTest {
     }
 
     @Test
-    void whoIsMarkedAgainOnTheWayUpBeginsAgain() {
-        table.configureTap(10, 100, 30_000);
-        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        affect(0.5, "orders");
-        write("alice", "a", "orders");
-        limit("alice", "a");
-        pass(3);
-        affect(0.5, "bills");
-        while (limit("alice", "a") < 400) pass(1);
-        write("alice", "a", "bills");
-        limit("alice", "a");
-        pass(3); // nobody has its own tags for longer than Kafka's windows
-        affect(0.5, "orders");
-        table.beat(0);
-
-        assertEquals(100.0, limit("alice", "a"), 50);
-    }
-
-    @Test
     void whoseOwnWindowsAreNotEmptyHasItsFullLimitAtOnce() {
         table.configureTap(10, 1_000, 30_000);
         Tables.publish(table, "alice", "a", Scopes.USER, 1_000);
@@ -301,9 +267,7 @@ class SlowingTest {
     @Test
     void whoIsSilentAfterItsMarkEndedHasItsFullLimitOnceKafkasWindowsAreEmpty() {
         table.configureTap(10, 1_000, 30_000);
-        Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        affect(0.5, "orders");
-        write("alice", "a", "orders");
+        slow(Scopes.CLIENT);
         limit("alice", "a");
         pass(10);
         Map<String, String> own = new HashMap<>(Map.of("user", "alice", "client-id", "a"));

@@ -8,6 +8,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.util.Beans;
 
 /** What a factor multiplies for a client without a quota: what it used when the factor fell, or uses when it comes later. */
@@ -21,7 +22,7 @@ class StandInsTest {
     @BeforeEach
     void alice() {
         table.configureTap(1, 400, 1_000_000); // soon
-        table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, false, Tables.NEWCOMERS, Tables.ALL);
+        Tables.configure(table, 10, "PRODUCE");
         Tables.publish(table, "alice", "app", Scopes.CLIENT, UNLIMITED);
     }
 
@@ -107,7 +108,7 @@ class StandInsTest {
     @Test
     void theSlowedTagsCountWithTheOwnOnes() throws JMException {
         Scope scope = table.scopes.find("alice", "app").scope;
-        scope.slowed(Marks.Group.VOLUMES);
+        scope.slowed(SlowedTopics.VOLUMES);
         kafka.show("Produce", ",user=alice,client-id=app", 100, 0);
         kafka.show("Produce", ",user=\"<slowed alice>\",client-id=app", 30, 0);
 

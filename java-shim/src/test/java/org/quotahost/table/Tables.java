@@ -4,11 +4,13 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.Publication.Answer;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /** Quota tables for tests, filled as the host fills them. */
 public final class Tables {
@@ -30,8 +32,13 @@ public final class Tables {
     public static QuotaTable table(Inbox inbox, int max, long idleSeconds) {
         QuotaTable table = new QuotaTable(inbox);
         table.configureTap(1, 0, 1); // at once
-        table.configure(max, idleSeconds, 10, new String[] {"PRODUCE"}, false, NEWCOMERS, Tables.ALL);
+        table.configure(max, idleSeconds, 10, new String[] {"PRODUCE"}, NEWCOMERS, ALL);
         return table;
+    }
+
+    /** Has the factor multiply these types, down to this floor (bytes/s). */
+    public static void configure(QuotaTable table, double floor, String... factored) {
+        table.configure(100, 3_600, floor, factored, NEWCOMERS, ALL);
     }
 
     /** Publishes one answer for all types of one client, of a supplier named "static"; each client-id may have another one. */
@@ -82,12 +89,16 @@ public final class Tables {
 
     /** Has the factor be for those who write to these topics on volumes; requests to topics named "held..." are turned back. */
     public static void affect(QuotaTable table, double factor, String... topics) {
-        boolean[] held = new boolean[topics.length];
         String[] places = new String[topics.length];
-        for (int i = 0; i < topics.length; i++) held[i] = topics[i].startsWith("held");
         Arrays.fill(places, "broker 3, volume /dev/sdb");
-        table.factor(factor, "full", topics, places, held, new int[topics.length], new String[] {Marks.Group.VOLUMES},
-                new double[] {factor}, new String[] {""});
+        Set<String> held = Arrays.stream(topics).filter(topic -> topic.startsWith("held")).collect(Collectors.toSet());
+        table.factor(factor, "full", List.of(new SlowedTopics(SlowedTopics.VOLUMES, factor, "", topics, places, held)));
+    }
+
+    /** An eighth of clients.idle passes, after which the table looks for silent clients. */
+    static void tick(QuotaTable table) {
+        table.beat((table.now + table.eighth()) * QuotaTable.BEAT_MS);
+        table.evict();
     }
 
     public static KafkaPrincipal principal(String name) {

@@ -2,7 +2,6 @@ package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertNull;
 
 import java.util.HashMap;
 import java.util.List;
@@ -13,7 +12,6 @@ import net.jqwik.api.Combinators;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -53,19 +51,6 @@ class TagsTest {
         assertEquals(List.of(Map.entry("user", user), Map.entry("client-id", clientId)), List.copyOf(tags.entrySet()));
         assertEquals(List.of("user", "client-id"), List.copyOf(tags.keySet()));
         assertEquals(List.of(user, clientId), List.copyOf(tags.values()));
-    }
-
-    @Test
-    void theyAreAMapLikeAnyOther() {
-        Map<String, String> tags = new Member("alice", "app", Scopes.CLIENT, "").tags();
-        Map<String, String> copy = new HashMap<>(tags);
-
-        assertEquals(copy, tags);
-        assertEquals(tags, copy);
-        assertEquals(copy.hashCode(), tags.hashCode());
-        assertEquals(2, tags.size());
-        assertNull(tags.get("group"));
-        assertEquals("{user=alice, client-id=app}", tags.toString());
     }
 
     @Property

@@ -35,14 +35,6 @@ class TopicThresholdsTest {
                 thresholds.expected("absent", share)));
     }
 
-    @Proves("v1.exempt")
-    @Test
-    void topicsThatAreNeverTurnedBackHaveNoShare() {
-        var thresholds = thresholds(100, Map.of(), Set.of("__consumer_offsets", "snapshots"));
-
-        assertEquals(50, thresholds.share(List.of("__consumer_offsets", "a", "snapshots", "b")));
-    }
-
     @Test
     void withNothingLeftTheShareIsNothingAndWithoutTopicsItIsAll() {
         assertEquals(0, thresholds(0.3, Map.of("a", 0.1, "b", 0.2), Set.of()).share(List.of("c")));

@@ -61,11 +61,4 @@ class BrokerConfigsTest {
 
         assertEquals(BrokerConfigs.of(configs), BrokerConfigs.of(raw));
     }
-
-    @Test
-    void thePythonOfThePathIsTakenIfNoneIsNamed() {
-        assertEquals("python3", BrokerConfigs.of(configs).executable());
-        configs.put("client.quota.callback.python.executable", "/opt/q/bin/python");
-        assertEquals("/opt/q/bin/python", BrokerConfigs.of(configs).executable());
-    }
 }

@@ -104,15 +104,6 @@ class ScheduleTest {
     }
 
     @Test
-    void theThreadIsADaemonWithTheSchedulesName() {
-        var names = new java.util.concurrent.CompletableFuture<Thread>();
-        schedule.every(1, "its thread", () -> names.complete(Thread.currentThread()));
-
-        assertEquals("test", names.join().getName());
-        assertTrue(names.join().isDaemon());
-    }
-
-    @Test
     void afterAMinuteTheNextLineSaysHowManyWereLeftOut() {
         long[] now = {0};
         LineLimit limit = new LineLimit(1, () -> now[0]);

@@ -1,0 +1,38 @@
+package org.quotahost.host;
+
+import java.io.ByteArrayOutputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+
+/** Calls as Python makes them (quotahost.broker.host.messages.encode). */
+final class PythonCalls {
+    private PythonCalls() {}
+
+    static byte[] bytes(Object... call) {
+        var out = new ByteArrayOutputStream();
+        try {
+            write(List.of(call), new DataOutputStream(out));
+        } catch (IOException e) {
+            throw new AssertionError(e);
+        }
+        return out.toByteArray();
+    }
+
+    private static void write(Object value, DataOutputStream out) throws IOException {
+        if (value instanceof Number number) {
+            out.writeByte(number instanceof Double ? 'D' : 'I');
+            out.writeLong(number instanceof Double real ? Double.doubleToLongBits(real) : number.longValue());
+        } else if (value instanceof List<?> items) {
+            out.writeByte('L');
+            out.writeInt(items.size());
+            for (Object item : items) write(item, out);
+        } else {
+            byte[] utf8 = ((String) value).getBytes(StandardCharsets.UTF_8);
+            out.writeByte('S');
+            out.writeInt(utf8.length);
+            out.write(utf8);
+        }
+    }
+}
