@@ -60,6 +60,24 @@ def frame(spark: SparkSession, records: Sequence[Record]) -> DataFrame:
     return spark.createDataFrame(rows, _SCHEMA)
 
 
+class Log:
+    """A directory of files that stands for Kafka's topics, for streams."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir()
+        self._directory, self._files = directory, 0
+
+    def write(self, *records: Record) -> None:
+        """Append a file with these."""
+        hidden = self._directory / f".{self._files}"
+        hidden.write_text("".join(map(_line, records)))
+        hidden.rename(self._directory / f"{self._files}.json")
+        self._files += 1
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        return spark.readStream.schema(_SCHEMA).json(str(self._directory))
+
+
 class Planned:
     """A query over records, which Spark plans once: a plan takes seconds of a core, a handful of records a fraction.
 
