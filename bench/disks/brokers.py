@@ -24,7 +24,7 @@ from harness.java.jmx import Jmx
 from harness.kafka.admin import DEFAULT, set_quota
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, JAR, PREFIX, STATES, plugin_properties, prefixed
+from harness.plugin import FENCE, JAR, PREFIX, plugin_properties, prefixed
 from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 
@@ -117,9 +117,7 @@ def is_stopped(node: KafkaNode) -> bool:
     """
     check_alive(node)
     try:
-        if "strimzi" in node.properties[PREFIX + "class"]:
-            return factor(node, Holder.STRIMZI) == 0
-        return float(Jmx(node).get("quotahost:type=QuotaTable", "State")) == STATES.index("PAUSE")
+        return factor(node) == 0
     except HelperError:  # not registered yet
         return True
 
@@ -218,11 +216,9 @@ def set_by_hand(node: KafkaNode, quota: float) -> None:
     set_quota(node, {"producer_byte_rate": round(quota)}, client_id=DEFAULT)
 
 
-def factor(node: KafkaNode, holder: str = Holder.QUOTAHOST) -> float:
-    """The factor in force; 1 for a stock broker, which has none, and before Strimzi's plugin shows it."""
-    if holder == Holder.STOCK:
-        return 1.0
-    if holder == Holder.STRIMZI:
+def factor(node: KafkaNode) -> float:
+    """The factor in force; 1 before Strimzi's plugin shows it."""
+    if "strimzi" in node.properties[PREFIX + "class"]:
         beans = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
         return max((float(bean["Value"]) for bean in beans.values()), default=1.0)
     return float(Jmx(node).get("quotahost:type=QuotaTable", "Factor"))
