@@ -67,7 +67,6 @@ class Publisher:
             # By a part of a backlog, or of what came while a cold Spark started, living brokers look dead and full
             # disks empty. A tick causes the next batch.
             if not self._caught_up():
-                self._ticks.hurry()
                 bring_forward(volumes)
                 return
             self._last = self._publish_batch(volumes, batch)

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from quotahost.cli.lab import asking
 from quotahost.cli.lab.curves import Name, Question, Report
-from quotahost.cli.lab.history import NoHistory, buckets, ranked, worst
+from quotahost.cli.lab.history import NoHistory, ranked, worst
 from quotahost.cli.main import app
 from tests.pipeline.support.rows import NOON, frame, reading, written
 
@@ -60,24 +60,6 @@ def _rows(readings: dict[Any, Any]) -> list[dict[str, Any]]:
         reading(0, consumed, **name._asdict(), soft=soft, hard=hard) | {"at": NOON + timedelta(microseconds=at)}
         for (name, at), (consumed, soft, hard) in readings.items()
     ]
-
-
-@settings(max_examples=3, deadline=None)
-@given(READINGS, st.integers(1_000_000, 6_000_000), st.integers(0, 3_000_000), st.sets(NAMES, min_size=1))
-def test_buckets_are_those_of_a_plain_reduction(
-    spark: SparkSession, readings: dict[Any, Any], width: int, since: int, names: set[Name]
-) -> None:
-    of = defaultdict(list)
-    for (name, at), (consumed, soft, hard) in sorted(readings.items()):
-        if name in names and at >= since:
-            of[name, (at - since) // width].append((START + at, consumed, soft, hard))
-    plain = [
-        (*name, at, min(c for _, c, _, _ in each), max(c for _, c, _, _ in each), last, 1000, soft, hard)
-        for (name, _), each in sorted(of.items())
-        for at, last, soft, hard in each[-1:]
-    ]  # fmt: skip
-    rows = buckets(frame(spark, _rows(readings)), sorted(names), START + since, width).collect()
-    assert sorted(map(tuple, rows), key=lambda row: row[:4]) == plain
 
 
 @settings(max_examples=3, deadline=None)
@@ -155,11 +137,13 @@ def test_a_range_includes_its_first_time_and_not_its_last_and_opens_no_folders_o
     assert report.curves[0].newest.last == 60
 
 
-def test_a_day_is_drawn_from_at_most_500_buckets_that_keep_each_peak(spark: SparkSession, tmp_path: Path) -> None:
-    day = [reading(minute * 60, 500 + (minute == 700) * 400) for minute in range(24 * 60)]
+def test_a_day_is_drawn_from_at_most_500_buckets_that_keep_each_peak_and_dip(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    day = [reading(minute * 60, {300: 100, 700: 900}.get(minute, 500)) for minute in range(24 * 60)]
     (curve,) = found(spark, written(spark, day, tmp_path)).curves
     assert 400 < len(curve.buckets) <= 500
-    assert max(bucket.high for bucket in curve.buckets) == 900
+    assert (min(bucket.low for bucket in curve.buckets), max(bucket.high for bucket in curve.buckets)) == (100, 900)
     assert curve.newest.at == (NOON + timedelta(minutes=24 * 60 - 1)).timestamp()
 
 
