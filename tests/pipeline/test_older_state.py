@@ -17,7 +17,7 @@ from quotahost.pipeline.frames import bring_forward, sql
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.queries import place
 from quotahost.pipeline.supervisor import Supervisor, set_checkpoint_aside
-from tests.pipeline.support.records import Log, ago, record, snapshot, volume
+from tests.pipeline.support.records import Log, told, volume
 
 PATIENCE = 120.0  # seconds
 
@@ -42,14 +42,14 @@ def test_at_the_first_failure_it_is_set_aside_and_the_same_is_rebuilt_from_the_t
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic, checkpoint = Log(tmp_path / "topic"), tmp_path / "checkpoint"
-    topic.write(*(record(n, str(n), snapshot(str(n), ago(9), [volume("/a", 100, n)]), ago(9)) for n in range(3)))
+    topic.write(*(told(str(n), 9, volume("/a", 100, n)) for n in range(3)))
     with monkeypatch.context() as older:
         older.setattr(aggregate, "sql", of_another_version)
         began: StreamingQuery = query(spark, topic, checkpoint, lambda rows, _: bring_forward(rows))
         began.processAllAvailable()
         began.stop()
 
-    topic.write(record(9, "0", snapshot("0", ago(1), [volume("/a", 100, 50)]), ago(1)))
+    topic.write(told("0", 1, volume("/a", 100, 50)))
     found: dict[str, int] = {}
     starts: list[StreamingQuery] = []
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -183,26 +184,14 @@ def test_a_record_is_in_the_partition_where_its_broker_looks_for_it(spark: Spark
         assert all(row.partition == share_records.partition_of(row.key, partitions) for row in rows)
 
 
-class Leader:
-    """Stands for the leadership."""
-
-    run = 7
-
-    def __init__(self) -> None:
-        self.other = False
-
-    def stands_by(self) -> bool:
-        return self.other
-
-
 class World:
     """A publisher whose records are kept instead of written, and its clocks."""
 
     def __init__(self, spark: SparkSession, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.spark, self.directory, self.leader, self.partitions, self.seconds = spark, directory, Leader(), 1, 0.0
-        self.batch, self.fails = 0, False
+        self.spark, self.directory, self.partitions, self.seconds = spark, directory, 1, 0.0
+        self.batch, self.fails, self.other_leads = 0, False, False
         monkeypatch.setattr(pipeline, "kafka_sink", lambda writer, *_: Sink(self, writer))
-        leader: Any = self.leader
+        leader: Any = SimpleNamespace(run=7, stands_by=lambda: self.other_leads)
         self.clock = KafkaClock(lambda: MS)
         self.publisher = pipeline.SharesPublisher(
             "shares", {}, timedelta(minutes=1), leader, self.clock,
@@ -272,9 +261,9 @@ def test_what_was_not_written_and_after_more_partitions_and_after_a_standby_all_
     assert len(world.publish(*usages)) == 5
     world.partitions = 3
     assert len(world.publish(*usages)) == 5
-    world.leader.other = True
+    world.other_leads = True
     assert world.publish(*usages) == set()
-    world.leader.other = False
+    world.other_leads = False
     assert len(world.publish(*usages)) == 5
 
 

@@ -83,6 +83,11 @@ class World:
         self.supervisor.kafka_answers()
         self.supervisor.look()
 
+    def reports(self, batch: int, end: int = 5, latest: int | None = 5, rows: int = 1) -> None:
+        """The query had a batch, and the supervisor looks at it."""
+        self.query.report(batch, end, latest, rows)
+        self.look()
+
     def know(self, brokers: int) -> None:
         self.progress.made(ClusterRecord("c", 1, 1, datetime.now(UTC), reporting=brokers), standing_by=False)
 
@@ -101,11 +106,9 @@ def metric(world: World, name: str) -> float | None:
 
 def test_batches_between_two_looks_are_counted_and_none_twice(world: World) -> None:
     for batch in (0, 0, 1):
-        world.query.report(batch)
-        world.look()
+        world.reports(batch)
     for batch in (2, 3, 4):
-        world.query.report(batch)
-    world.look()
+        world.reports(batch)
     assert metric(world, "batches_total") == 5
 
 
@@ -113,26 +116,14 @@ def test_a_look_that_found_nothing_does_not_hide_the_batch_of_the_same_number(wo
     world.query.report(0)
     world.query.lastProgress["durationMs"] = {"latestOffset": 3}  # type: ignore[index]
     world.look()
-    world.query.report(0, 6, 6)
-    world.look()
+    world.reports(0, 6, 6)
     assert metric(world, "batches_total") == 1
 
 
 def test_records_that_are_not_read_yet_are_shown_and_after_a_restart_spark_knows_of_none(world: World) -> None:
     for batch, (latest, shown) in enumerate([(8, 3), (None, 0)]):
-        world.query.report(batch, 5, latest)
-        world.look()
+        world.reports(batch, 5, latest)
         assert metric(world, "records_behind") == shown
-
-
-def test_the_batches_of_a_query_that_began_anew_are_counted_though_their_numbers_begin_with_0(world: World) -> None:
-    world.query.report(7)
-    world.look()
-    fail(world, ATTEMPTS)
-    assert world.aside == ["volumes"]
-    world.query.report(0)
-    world.look()
-    assert metric(world, "batches_total") == 2
 
 
 def fail(world: World, times: int) -> None:
@@ -156,19 +147,19 @@ def test_a_checkpoint_that_cannot_be_read_is_set_aside_after_some_failures_and_t
     assert world.query.isActive
 
 
-def test_what_fails_without_its_checkpoint_too_keeps_the_next_one(world: World) -> None:
+def test_what_fails_without_its_checkpoint_too_keeps_the_next_one_until_it_has_a_batch_from_0_on(world: World) -> None:
+    world.reports(7)
     fail(world, 4 * ATTEMPTS)
     assert world.aside == ["volumes"]
-    world.query.report(0)
-    world.look()
+    world.reports(0)
+    assert metric(world, "batches_total") == 2
     fail(world, ATTEMPTS)
     assert world.aside == ["volumes", "volumes"]
 
 
 def test_failures_with_batches_in_between_or_while_kafka_does_not_answer_set_nothing_aside(world: World) -> None:
     for batch in range(3 * ATTEMPTS):
-        world.query.report(batch)
-        world.look()
+        world.reports(batch)
         fail(world, 1)
     for _ in range(3 * ATTEMPTS):
         world.query.fail()
@@ -202,8 +193,7 @@ def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(
         return made[-1]
 
     world.supervisor.add("history", start, rebuilt_from_topics=False)
-    world.query.report(0)
-    world.look()
+    world.reports(0)
     for _ in range(2 * ATTEMPTS):
         made[-1].fail()
         world.look()
@@ -215,8 +205,7 @@ def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(
 def test_a_query_whose_topic_was_deleted_and_made_again_begins_anew(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.query.report(7, 5000, 5000)
-    world.look()
+    world.reports(7, 5000, 5000)
     before = world.query
     before.report(8, 5000, 3)
     with caplog.at_level(logging.WARNING):
@@ -229,16 +218,13 @@ def test_a_query_whose_topic_was_deleted_and_made_again_begins_anew(
 
 
 def test_a_state_of_brokers_that_are_long_gone_is_begun_anew(world: World) -> None:
-    world.query.report(0, rows=50_000)
-    world.look()
+    world.reports(0, rows=50_000)
     assert world.aside == [], "nobody knows yet how many brokers there are"
     world.know(100)
-    world.query.report(1, 6, 6, rows=2 * 100 + SPARE_ROWS)
-    world.look()
+    world.reports(1, 6, 6, rows=2 * 100 + SPARE_ROWS)
     assert world.aside == []
     assert not world.supervisor.crowded("volumes")
-    world.query.report(2, 7, 7, rows=2 * 100 + SPARE_ROWS + 1)
-    world.look()
+    world.reports(2, 7, 7, rows=2 * 100 + SPARE_ROWS + 1)
     assert world.aside == ["volumes"]
     assert world.supervisor.crowded("volumes"), "so that it leaves them out now"
 
@@ -246,8 +232,7 @@ def test_a_state_of_brokers_that_are_long_gone_is_begun_anew(world: World) -> No
 def test_a_state_that_is_as_large_after_it_began_anew_stays(world: World) -> None:
     world.know(0)  # brokers that publish their usage and no volumes
     for batch in range(5):
-        world.query.report(batch, rows=5000)
-        world.look()
+        world.reports(batch, rows=5000)
         world.look()
     assert world.aside == ["volumes"]
 

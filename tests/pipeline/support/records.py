@@ -50,6 +50,11 @@ def record(offset: int, key: str | None, value: bytes | None, at: datetime = NOW
     return Record(topic, 0, offset, at, None if key is None else key.encode(), value)
 
 
+def told(broker: str, seconds: float, *volumes: dict[str, Any], **more: Any) -> Record:
+    """What a broker told so many seconds ago."""
+    return record(0, broker, snapshot(broker, ago(seconds), volumes, **more), ago(seconds))
+
+
 def as_records(made: Iterable[_Told], encode: Callable[[_Told], bytes]) -> list[Record]:
     """What brokers tell, each written when it was captured."""
     return [record(n, told.broker, encode(told), told.captured_at) for n, told in enumerate(made)]
