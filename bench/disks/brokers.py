@@ -10,8 +10,7 @@ import os
 import shutil
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -127,16 +126,6 @@ def check_alive(*nodes: KafkaNode) -> None:
     for node in nodes:
         if not node.running:
             raise RuntimeError(f"broker {node.node_id} has ended with exit code {node.exit_code}: the run is void")
-
-
-def wait_until(condition: Callable[[], bool], timeout: float, poll: float = 0.01) -> float | None:
-    """The moment (monotonic s) at which a cheap condition came true; None if not within timeout seconds."""
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
-            return None
-        time.sleep(poll)
-    return time.monotonic()
 
 
 def on_disk(cluster: Cluster, topic: str) -> int:
