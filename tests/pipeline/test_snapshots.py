@@ -137,28 +137,29 @@ NUMBERS = [
     "+5.0", "5.0.0", "5e", "5e+", "--5.0", "NaN", "Infinity", '"5.0"', "true", "null", "[5.0]", '{"5.0":5.0}',
     "5.0 5.0",
 ]  # fmt: skip
-#: Where a snapshot has an integer; @ stands for the number. Texts and unknown fields with numbers stay as they are.
+#: Fields in which a snapshot has an integer; @ stands for it. Texts and unknown fields with numbers stay as they are.
 PLACES = (
-    r'"volumes": [{"volumeName":"5.0 \\\" : 6.0,", "capacity": @, "consumed":0, "other":[6.0, 1e3]}], "hardLimit":{}',
-    '"volumes":[{"volumeName":"a","capacity":10,"consumed":@}],"hardLimit":{}',
-    '"volumes":[],"hardLimit":{"type":"MinFreeBytes","level":@}',
-    '"volumes":[{"volumeName":"a","capacity":1,"consumed":1,"softLimit":{"level":@,"type":"MinFreePercentage"}}],'
-    '"hardLimit":{}',
-    '"volumes":[],"hardLimit":{},"ageMs":@',
-    '"volumes":[],"hardLimit":{},"schemaVersion":@',
+    ("volumes", r'[{"volumeName":"5.0 \\\" : 6.0,", "capacity": @, "consumed":0, "other":[6.0, 1e3]}]'),
+    ("volumes", '[{"volumeName":"a","capacity":10,"consumed":@}]'),
+    ("volumes", '[{"volumeName":"a","capacity":1,"consumed":1,"softLimit":{"level":@,"type":"MinFreePercentage"}}]'),
+    ("hardLimit", '{"type":"MinFreeBytes","level":@}'),
+    ("ageMs", "@"),
+    ("schemaVersion", "@"),
 )
 
 
-def with_number(place: str, number: str) -> bytes:
-    head = '{"brokerId":"1","snapshotAt":"2026-01-02T03:04:05.000Z","softLimit":{},'
-    return f"{head}{place.replace('@', number)}}}".encode()
+def with_other(name: str, place: str, value: str) -> bytes:
+    """A snapshot of broker 7 with this value in a field."""
+    fields = {"brokerId": '"7"', "snapshotAt": '"2026-01-02T03:04:05Z"', "softLimit": "{}", "hardLimit": "{}"}
+    fields |= {"volumes": "[]", name: place.replace("@", value)}
+    return ("{" + ",".join(f'"{key}":{text}' for key, text in fields.items()) + "}").encode()
 
 
 @pytest.mark.proves("proposal-035.schema-integers")
 def test_an_integer_of_json_is_one_in_all_its_forms_for_pipeline_and_brokers(spark: SparkSession) -> None:
     """Draft 7 of JSON Schema takes 5.0 and 5e0 for integers; a text of digits is none."""
     given = [
-        record(n, "1", with_number(place, number))
+        record(n, "7", with_other(*place, number))
         for n, (place, number) in enumerate((place, number) for place in PLACES for number in NUMBERS)
     ]
     rows = parsed(spark, given)
@@ -166,13 +167,13 @@ def test_an_integer_of_json_is_one_in_all_its_forms_for_pipeline_and_brokers(spa
     assert refused == [each.value for each in given if model.refusal(each)]
     for each, row in zip(given, rows, strict=True):
         if not row["error"]:
-            snapshot = decode(b"1", each.value or b"")
+            snapshot = decode(b"7", each.value or b"")
             assert [(v["volumeName"], v["capacity"], v["consumed"]) for v in row["s"]["volumes"]] == [
                 (v.name, v.capacity, v.consumed) for v in snapshot.volumes
             ]
             assert row["s"]["hardLimit"]["level"] == (snapshot.hard and snapshot.hard.level)
             assert row["s"]["ageMs"] == snapshot.age_ms
-    taken = {number for number in NUMBERS if model.refusal(record(0, "1", with_number(PLACES[0], number))) is None}
+    taken = {number for number in NUMBERS if model.refusal(record(0, "7", with_other(*PLACES[0], number))) is None}
     assert taken >= {"5.0", "5e0", "1.073741824E11", "9007199254740991.0", "9223372036854775807"}
     assert not taken & {"9007199254740992.0", "1.5", "1e400", '"5.0"', "05.0"}
 
@@ -199,12 +200,6 @@ TEXTS = (
     ("offlineLogDirs", '["/a",@]'),
     ("other", '{"brokerId":"1","clusterId":@}'),
 )  # fmt: skip
-
-
-def with_other(name: str, place: str, value: str) -> bytes:
-    fields = {"brokerId": '"7"', "snapshotAt": '"2026-01-02T03:04:05Z"', "softLimit": "{}", "hardLimit": "{}"}
-    fields |= {"volumes": "[]", name: place.replace("@", value)}
-    return ("{" + ",".join(f'"{key}":{text}' for key, text in fields.items()) + "}").encode()
 
 
 def test_what_is_no_text_is_taken_for_none_as_by_the_brokers(spark: SparkSession) -> None:
