@@ -12,7 +12,6 @@ from quotahost.cli.main import app
 from quotahost.pipeline import session as spark_session
 from quotahost.pipeline.main import submit_line
 from quotahost.pipeline.options import Options, OptionsError, options
-from quotahost.pipeline.session import defaults
 
 SECRET = "hunter2-very-secret"
 
@@ -114,12 +113,6 @@ def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
     (log4j,) = (word.rpartition("=")[2] for word in " ".join(words).split() if word.startswith("-Dlog4j2"))
     assert "rootLogger.level = ${env:QUOTAHOST_SPARK_LOG:-warn}" in Path(log4j).read_text(), "Spark is quiet"
     assert all(Path(jar).is_file() for jar in words[words.index("--jars") + 1].split(","))
-
-
-def test_the_defaults_in_conf_are_those_that_are_used() -> None:
-    conf = Path(__file__).parents[2] / "conf/spark/spark-defaults.conf"
-    found = dict(line.split(None, 1) for line in conf.read_text().splitlines() if line and not line.startswith("#"))
-    assert found == defaults()
 
 
 def test_a_package_without_the_connector_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

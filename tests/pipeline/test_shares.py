@@ -108,15 +108,16 @@ def test_a_record_says_which_cluster_broker_run_and_time_it_is_of(spark: SparkSe
 
 
 def test_a_record_holds_the_busiest_clients_and_no_more_than_fit(spark: SparkSession) -> None:
-    many = [usage(str(b), *((f"u{b}-{n:03}", b * 1000.0 + n, None) for n in range(200))) for b in (1, 2)]
-    assert len(computed(spark, many)["1"].clients) == MAX_CLIENTS
-    long = [usage(str(n), ("pqstu"[n] * (pipeline.MAX_CLIENT - 2), 1.0, None), ("alice", 1.0, None)) for n in range(5)]
-    assert {s.key.principal for s in computed(spark, long)["0"].clients} == {"alice"}
-    many = [usage(str(n), *((f"{n}{k:02}" * 500, 1.0, None) for k in range(50))) for n in range(3)]
-    found = computed(spark, many)
-    assert len(found["0"].clients) == MAX_NAMES // 1503
-    assert {b: [s.key for s in max_min.shares(many)[b]] for b in found} == {
-        b: [s.key for s in each.clients] for b, each in found.items()
+    many = [usage(str(b), *((f"u{b}-{n:03}", b * 1e3 + n, None) for n in range(200)), cluster="many") for b in (1, 2)]
+    names = ["pqstu"[n] * (pipeline.MAX_CLIENT - 2) for n in range(5)]
+    long = [usage(str(n), (name, 1.0, None), ("alice", 1.0, None), cluster="long") for n, name in enumerate(names)]
+    wide = [usage(str(n), *((f"{n}{k:02}" * 500, 1.0, None) for k in range(50)), cluster="wide") for n in range(3)]
+    found = {key: [s.key for s in each.clients] for key, each in all_computed(spark, [*many, *long, *wide]).items()}
+    assert len(found["many", "1"]) == MAX_CLIENTS
+    assert {key.principal for key in found["long", "0"]} == {"alice"}
+    assert len(found["wide", "0"]) == MAX_NAMES // 1503
+    assert {broker: [s.key for s in each] for broker, each in max_min.shares(wide).items()} == {
+        broker: keys for (cluster, broker), keys in found.items() if cluster == "wide"
     }
 
 
