@@ -109,12 +109,14 @@ class BrokerSample:
         state: OPEN, THROTTLE or PAUSE.
         factor: the factor in force.
         source: the factor source that answers; empty if none does.
+        age: the age of the cluster record in seconds; None if there is none.
         rate: bytes/s over the last 2 s of the producer that writes to it.
     """
 
     state: str
     factor: float
     source: str
+    age: float | None
     rate: float
 
 
@@ -138,15 +140,17 @@ def _sample(node: KafkaNode, load: ProducerLoad) -> BrokerSample:
     table = Jmx(node).query("quotahost:type=QuotaTable")["quotahost:type=QuotaTable"]
     sources = Jmx(node).query("quotahost:type=FactorSource,*")
     answers = [name.rpartition("=")[2] for name, bean in sources.items() if bean["Answers"] == 1]
+    age = next((bean["Age"] for bean in Jmx(node).query("quotahost:type=ClusterRecord").values()), None)
     state, factor = STATES[int(table["State"])], float(table["Factor"])
-    return BrokerSample(state, factor, answers[0] if answers else "", load.meter.rate_over(2.0))
+    return BrokerSample(state, factor, answers[0] if answers else "", age, load.meter.rate_over(2.0))
 
 
 # ---- the acts --------------------------------------------------------------------------------------------------
 
 SPARK_TIMEOUT: Final = 240.0  # seconds for Spark's first record on a busy machine
-# Spark has warmed up when its record has answered in so many samples: they take longer than VALIDITY.
-STEADY_SAMPLES: Final = 24
+# Spark has warmed up when in so many samples no record is older than so many seconds.
+STEADY_SAMPLES: Final = 8
+FRESH_AGE: Final = 4.0
 WATCH_TIME: Final = 3.0  # seconds to watch that nothing changes
 
 
@@ -224,8 +228,10 @@ class _Acts:
 
     def _fill_to_hard(self) -> str:
         caption = "the disk comes close to its hard limit: producers become slower and slower"
-        self._until(caption, lambda sample: sample.all_are("PAUSE") and sample.all_use(RECORD_SOURCE))
+        self._until(caption, lambda sample: sample.all_are("PAUSE"))
         self._service.stop()
+        if not self.watch.samples[-1].all_use(RECORD_SOURCE):
+            raise Failed("PAUSE on all, but not by Spark's record")
         caption = "the disk is at its hard limit: the fence turns all producers back"
         self.watch.during(caption, 2 * POLL)  # requests that were under way may still be appended
         self._records_at_pause = self._records()
@@ -298,7 +304,9 @@ class _Acts:
     def _steady(self) -> bool:
         """Whether records reach all brokers in time. Spark's first batches are slow, until its JVM is warm."""
         samples = self.watch.samples[-STEADY_SAMPLES:]
-        return len(samples) == STEADY_SAMPLES and all(sample.all_use(RECORD_SOURCE) for sample in samples)
+        ages = [broker.age for sample in samples for broker in sample.brokers.values()]
+        quick = all(age is not None and age < FRESH_AGE for age in ages)
+        return len(samples) == STEADY_SAMPLES and quick and all(sample.all_use(RECORD_SOURCE) for sample in samples)
 
     def _nothing_appended(self) -> str:
         """Says that no producer got through since the stop. Raises Failed if one did, or a broker was open."""
