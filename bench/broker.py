@@ -103,20 +103,20 @@ def _measure(form: str, **settings: str) -> Figures:
     began = time.monotonic()
     with _node(form, **settings) as node:
         yield "broker start, s", time.monotonic() - began
-        yield "resident memory after the start, all processes, MB", sum(map(_rss, [node.pid, *_children(node)]))
+        yield "resident memory after the start, all processes, MB", sum(map(_rss, [node.pid, *children(node.pid)]))
         if form != "child":
             return
         create_topic(node, "t")
         with ProducerLoad(node.client_config(client_id="p"), "t", record_size=1_000) as load:
             time.sleep(WARM_UP)
-            os.kill(_children(node)[0], signal.SIGKILL)
+            os.kill(children(node.pid)[0], signal.SIGKILL)
             began = time.monotonic()
             introduce_clients(node, ["new"])
             eventually(lambda: not quota_now(node, "ANONYMOUS", "new", "PRODUCE").newcomer, poll=0.01)
             yield "kill -9 under load: a new client has its quota after, s", time.monotonic() - began
             yield "kill -9 under load: failed records", float(len(load.errors))
         time.sleep(WARM_UP)
-        (pid,) = _children(node)
+        (pid,) = children(node.pid)
         before = cpu_seconds(pid)
         time.sleep(IDLE)
         yield "idle CPU of the child, percent of a core", (cpu_seconds(pid) - before) / IDLE * 100
@@ -140,10 +140,10 @@ def _throughput(forms: tuple[str, str]) -> float:
     return statistics.median(a / b for a, b in zip(rates[forms[0]], rates[forms[1]], strict=True))
 
 
-def _children(node: KafkaNode) -> list[int]:
-    """The process ids of a broker's children."""
-    tasks = Path(f"/proc/{node.pid}/task").glob("*/children")
-    return [int(pid) for task in tasks for pid in task.read_text().split()]
+def children(pid: int) -> list[int]:
+    """The process ids of a process's children."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
 
 
 def _rss(pid: int) -> float:

@@ -76,22 +76,6 @@ def live_heap(broker: KafkaNode) -> float:
     return int(total.split()[2]) / 1e6
 
 
-def short() -> Iterator[str]:
-    """Client-ids of 20 characters."""
-    return (f"rotating-{number:011}" for number in range(NAMES))
-
-
-def long() -> Iterator[str]:
-    """Client-ids of 32,000 characters."""
-    return (f"{number:032000}" for number in range(LONG_NAMES))
-
-
-def colliding() -> Iterator[str]:
-    """Client-ids of 34 characters, which all have one hash in Java."""
-    pairs = itertools.product(("Aa", "BB"), repeat=17)
-    return itertools.islice(map("".join, pairs), NAMES)
-
-
 def in_time(names: Iterator[str]) -> Iterator[str]:
     """The names; raises TimeoutError if they are not taken within PATIENCE."""
     end = time.monotonic() + PATIENCE
@@ -102,9 +86,10 @@ def in_time(names: Iterator[str]) -> Iterator[str]:
 
 
 KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
-    f"{NAMES:,} of 20 characters": short,
-    f"{NAMES:,} of one hash": colliding,
-    f"{LONG_NAMES:,} of 32,000 characters": long,
+    f"{NAMES:,} of 20 characters": lambda: (f"rotating-{number:011}" for number in range(NAMES)),
+    # Of 34 characters, which all have one hash in Java.
+    f"{NAMES:,} of one hash": lambda: itertools.islice(map("".join, itertools.product(("Aa", "BB"), repeat=17)), NAMES),
+    f"{LONG_NAMES:,} of 32,000 characters": lambda: (f"{number:032000}" for number in range(LONG_NAMES)),
 }
 
 

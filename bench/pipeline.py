@@ -16,6 +16,7 @@ from typing import Final
 
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 
+from bench.broker import children
 from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
 from harness.system.pipeline import PipelineProcess
@@ -96,34 +97,17 @@ class Driver:
     @contextmanager
     def suspended(self) -> Iterator[None]:
         """Suspends the driver's processes for the time of the block."""
-        group = self._group()
+        group = os.getpgid(self.process.pid)
         os.killpg(group, signal.SIGSTOP)
         try:
             yield
         finally:
             os.killpg(group, signal.SIGCONT)
 
-    def _group(self) -> int:
-        return os.getpgid(self.process.pid)
-
     def cpu(self) -> float:
         """CPU seconds of the driver, Python's and Java's, so far."""
-        group = self._group()
-        return sum(_cpu(int(entry.name)) for entry in Path("/proc").iterdir() if _in(entry, group))
-
-
-def _in(entry: Path, group: int) -> bool:
-    try:
-        return entry.name.isdigit() and os.getpgid(int(entry.name)) == group
-    except ProcessLookupError:
-        return False
-
-
-def _cpu(pid: int) -> float:
-    try:
-        return cpu_seconds(pid)
-    except OSError:  # it has ended meanwhile
-        return 0.0
+        pid = self.process.pid
+        return sum(map(cpu_seconds, [pid, *children(pid)]))
 
 
 @contextmanager

@@ -4,15 +4,14 @@ The broker has two log directories, each a volume, of which one will fill. Its l
 used, so that the part takes a minute. A service that is exempt fills the disk; the users blue and green write to it,
 too, and are the producers that the limits act on. With ``factor.scope=topics`` the user purple, who writes to the other
 disk, isn't slowed. Kafka's window is two samples here, so that producers are slowed evenly; with its default of eleven
-each would get the window's bytes in one second and nothing for ten. Samples are taken twice a second: some are
-printed, findings and a picture show all.
+each would get the window's bytes in one second and nothing for ten.
 """
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from rich.console import Console
 
 from demo.pictures import save, tidy
 from demo.quotas import MEGA, mega
-from harness.clients.load import Load
+from demo.watch import Watch
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
@@ -44,6 +43,13 @@ WINDOW: Final = 2.0  # seconds: Kafka's window here
 # Without an initial delay a young broker, too, deletes a topic's files at once.
 QUICK_DELETION: Final = {"log.segment.delete.delay.ms": "200", "log.initial.task.delay.ms": "100"}
 PROPERTIES: Final = FENCE | QUICK_DELETION | {"quota.window.num": "2"}
+SOFT: Final = 80 * MEGA  # bytes above what is used when this part begins
+HARD: Final = 240 * MEGA
+USERS: Final = ("blue", "green")
+ELSEWHERE: Final = "purple"
+SERVICE: Final = 12 * MEGA  # bytes/s of the exempt service, which writes on at any factor
+PAUSE_TIME: Final = 5.0  # seconds to watch the pause before space is freed
+OPEN_TIME: Final = 6.0  # seconds to watch the producers afterwards
 
 
 @contextmanager
@@ -71,16 +77,9 @@ def _directory_of(node: KafkaNode, topic: str) -> Path | None:
     return next((each for each in node.data_dirs if (each / f"{topic}-0").exists()), None)
 
 
-SOFT: Final = 80 * MEGA  # bytes above what is used when this part begins
-HARD: Final = 240 * MEGA
-USERS: Final = ("blue", "green")
-ELSEWHERE: Final = "purple"
-SERVICE: Final = 12 * MEGA  # bytes/s of the exempt service, which writes on at any factor
-POLL: Final = 0.5  # seconds between two samples
-EVERY: Final = 10  # samples between two that are printed
-PAUSE_TIME: Final = 5.0  # seconds to watch the pause before space is freed
-OPEN_TIME: Final = 6.0  # seconds to watch the producers afterwards
-ACT_TIMEOUT: Final = 60.0  # seconds
+def consumed(node: KafkaNode) -> int:
+    """Bytes used of the volume of the broker's first log directory."""
+    return read_disks("1", [str(node.data_dirs[0])]).volumes[0].consumed
 
 
 @dataclass(frozen=True)
@@ -106,6 +105,20 @@ class Sample:
     rejections: float
 
 
+def _sample(node: KafkaNode, loads: dict[str, ProducerLoad], at: float) -> Sample:
+    table = Jmx(node).query("quotahost:type=QuotaTable")["quotahost:type=QuotaTable"]
+    rejections = float(Jmx(node).get("quotahost:type=Fence", "Rejections"))
+    rates = {user: load.meter.rate_over(WINDOW) for user, load in loads.items()}
+    totals = {user: load.meter.bytes for user, load in loads.items()}
+    return Sample(at, consumed(node), table["Factor"], STATES[int(table["State"])], rates, totals, rejections)
+
+
+def _line(sample: Sample) -> str:
+    rates = ", ".join(f"{user} {mega(rate)}" for user, rate in sample.rates.items())
+    used = f"{sample.consumed / 1e6:,.0f} MB used, factor {sample.factor:.2f} ({sample.state})"
+    return f"{used}, {sample.rejections:,.0f} requests turned back, producers: {rates}"
+
+
 @dataclass
 class Recording:
     """All samples, the limits in bytes, and when each act began (seconds since the start; None if it didn't).
@@ -116,15 +129,10 @@ class Recording:
     soft: int
     hard: int
     two_volumes: bool
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[Sample]
     paused_at: float | None = None
     freed_at: float | None = None
     open_at: float | None = None
-
-    @property
-    def throttled(self) -> bool:
-        """Whether producers were slowed on the way."""
-        return any(sample.state == "THROTTLE" for sample in self.samples)
 
     def appended_while_paused(self) -> int:
         """Bytes of blue and green delivered from half a second after the stop until the freeing; -1 without a stop."""
@@ -147,96 +155,35 @@ def play(directory: Path, console: Console) -> Recording:
     """Plays all acts on a broker of its own, and says what is going on."""
     console.print("[bold]Now a disk: its soft and hard limits are set live, 80 and 240 MB above what is used")
     console.print("another broker starts, with two log directories, and quota.window.num=2 for even rates ...")
-    with broker(directory) as (node, two_volumes):
+    with broker(directory) as (node, two_volumes), ExitStack() as stack:
         if not two_volumes:
             console.print("no file system can be mounted here, so purple's disk is the one that fills, too")
-        return _play(node, two_volumes, console)
-
-
-def _play(node: KafkaNode, two_volumes: bool, console: Console) -> Recording:
-    full, other = node.data_dirs
-    topics = {name: topic_on(node, full, name) for name in ("written", "filling")}
-    topics["elsewhere"] = topic_on(node, other, "elsewhere")
-    recording = _set_limits(node, two_volumes)
-    # A rate just below the quota is even; so the picture shows what the factor does.
-    loads: dict[str, Load] = {
-        user: ProducerLoad(node.client_config(user, "app"), topics["written"], rate=0.95 * QUOTA) for user in USERS
-    }
-    loads[ELSEWHERE] = ProducerLoad(node.client_config(ELSEWHERE, "app"), topics["elsewhere"], rate=0.95 * QUOTA)
-    loads["service"] = ProducerLoad(node.client_config("service", "filler"), topics["filling"], rate=SERVICE)
-    with ExitStack() as stack:
+        full, other = node.data_dirs
+        written, filling = topic_on(node, full, "written"), topic_on(node, full, "filling")
+        elsewhere = topic_on(node, other, "elsewhere")
+        used = consumed(node)
+        limits = {"soft": used + SOFT, "hard": used + HARD}
+        alter_broker_config(node, {f"{PREFIX}static.storage.{side}": str(level) for side, level in limits.items()})
+        # A rate just below the quota is even; so the picture shows what the factor does.
+        topics = dict.fromkeys(USERS, written) | {ELSEWHERE: elsewhere}
+        loads = {u: ProducerLoad(node.client_config(u, "app"), topic, rate=0.95 * QUOTA) for u, topic in topics.items()}
+        loads["service"] = ProducerLoad(node.client_config("service", "filler"), filling, rate=SERVICE)
         for load in loads.values():
             stack.enter_context(load)
-        _Acts(node, recording, loads, console).play()
-    return recording
-
-
-def _set_limits(node: KafkaNode, two_volumes: bool) -> Recording:
-    now = consumed(node)
-    recording = Recording(now + SOFT, now + HARD, two_volumes)
-    limits = {"soft": str(recording.soft), "hard": str(recording.hard)}
-    alter_broker_config(node, {f"{PREFIX}static.storage.{side}": level for side, level in limits.items()})
-    return recording
-
-
-def consumed(node: KafkaNode) -> int:
-    """Bytes used of the volume of the broker's first log directory."""
-    return read_disks("1", [str(node.data_dirs[0])]).volumes[0].consumed
-
-
-class _Acts:
-    """Takes samples while it plays the acts one after the other."""
-
-    def __init__(self, node: KafkaNode, recording: Recording, loads: dict[str, Load], console: Console) -> None:
-        self._node, self._recording, self._loads, self._console = node, recording, loads, console
-        self._began, self._caption = time.monotonic(), ""
-
-    def play(self) -> None:
-        recording = self._recording
+        watch = Watch(console, partial(_sample, node, loads), _line)
+        recording = Recording(limits["soft"], limits["hard"], two_volumes, watch.samples)
         caption = "the disk fills: above the soft limit who writes to it is slowed, but not the exempt service"
-        self._watch_until(lambda: self._state_is("PAUSE"), caption)
-        recording.paused_at = recording.samples[-1].at
-        self._loads["service"].stop()
-        self._watch_for(PAUSE_TIME, "the disk is at its hard limit: the fence turns back who writes to it")
-        delete_topics(self._node, self._loads["service"].topic)
-        recording.freed_at = recording.samples[-1].at
-        self._watch_until(lambda: self._state_is("OPEN"), "the service's topic is deleted: space comes back")
-        recording.open_at = recording.samples[-1].at
-        self._watch_for(OPEN_TIME, "the producers go on as before")
-
-    def _watch_until(self, reached: Callable[[], bool], caption: str) -> None:
-        end = time.monotonic() + ACT_TIMEOUT
-        while not reached() and time.monotonic() < end:
-            self._take_sample(caption)
-            time.sleep(POLL)
-
-    def _watch_for(self, seconds: float, caption: str) -> None:
-        end = time.monotonic() + seconds
-        self._watch_until(lambda: time.monotonic() >= end, caption)
-
-    def _state_is(self, state: str) -> bool:
-        return bool(self._recording.samples) and self._recording.samples[-1].state == state
-
-    def _take_sample(self, caption: str) -> None:
-        """Take a sample, and print each new caption and every tenth sample."""
-        self._recording.samples.append(sample := self._sample())
-        if caption != self._caption:
-            self._caption = caption
-            self._console.print(caption)
-        if len(self._recording.samples) % EVERY == 0:
-            rates = ", ".join(f"{user} {mega(rate)}" for user, rate in sample.rates.items())
-            used = f"{sample.consumed / 1e6:,.0f} MB used, factor {sample.factor:.2f} ({sample.state})"
-            self._console.print(
-                f"  {used}, {sample.rejections:,.0f} requests turned back, producers: {rates}", soft_wrap=True
-            )
-
-    def _sample(self) -> Sample:
-        table = Jmx(self._node).query("quotahost:type=QuotaTable")["quotahost:type=QuotaTable"]
-        fence = Jmx(self._node).query("quotahost:type=Fence")["quotahost:type=Fence"]
-        rates = {user: load.meter.rate_over(WINDOW) for user, load in self._loads.items()}
-        totals = {user: load.meter.bytes for user, load in self._loads.items()}
-        at, state = time.monotonic() - self._began, STATES[int(table["State"])]
-        return Sample(at, consumed(self._node), table["Factor"], state, rates, totals, fence["Rejections"])
+        if watch.until(caption, lambda sample: sample.state == "PAUSE") is not None:
+            recording.paused_at = watch.samples[-1].at
+        loads["service"].stop()
+        watch.during("the disk is at its hard limit: the fence turns back who writes to it", PAUSE_TIME)
+        delete_topics(node, filling)
+        recording.freed_at = watch.samples[-1].at
+        caption = "the service's topic is deleted: space comes back"
+        if watch.until(caption, lambda sample: sample.state == "OPEN") is not None:
+            recording.open_at = watch.samples[-1].at
+        watch.during("the producers go on as before", OPEN_TIME)
+    return recording
 
 
 COLOURS: Final = {"blue": "#1f77b4", "green": "#2ca02c", "purple": "#8e44ad", "service": "#7f7f7f"}
@@ -246,24 +193,24 @@ NAMES: Final = {ELSEWHERE: "purple, to another disk", "service": "service, exemp
 def findings(recording: Recording) -> list[tuple[str, bool]]:
     """Sentences about what the recording shows, each with whether it is as it should be."""
     paused, freed, opened = recording.paused_at, recording.freed_at, recording.open_at
-    findings = [("above the soft limit, producers were slowed", recording.throttled)]
+    throttled = any(sample.state == "THROTTLE" for sample in recording.samples)
+    findings = [("above the soft limit, producers were slowed", throttled)]
     findings.append(("at the hard limit, they were stopped", paused is not None))
     appended = recording.appended_while_paused()
     findings.append((f"while they were stopped, {max(0, appended):,} of their bytes were appended", appended == 0))
     if freed is not None and opened is not None:
-        back = next((s.at for s in recording.samples if s.at >= opened and sum(_limited_rates(s)) > 0), None)
+        after = (sample for sample in recording.samples if sample.at >= opened)
+        back = next((sample.at for sample in after if any(sample.rates[user] for user in USERS)), None)
         findings.append((f"{opened - freed:.1f} s after the topic was deleted, the state was OPEN again", True))
         findings.append((f"{(back or 0) - opened:.1f} s later, they produced again", back is not None))
+    else:
+        findings.append(("the state was not OPEN again", False))
     if recording.two_volumes:
         share = recording.share_elsewhere()
         findings.append(
             (f"{ELSEWHERE}, which writes to another disk, got {share:.0%} of its rate meanwhile", share > 0.9)
         )
     return findings
-
-
-def _limited_rates(sample: Sample) -> list[float]:
-    return [sample.rates[user] for user in USERS]
 
 
 def draw(recording: Recording, file: Path) -> None:
@@ -290,6 +237,6 @@ def draw(recording: Recording, file: Path) -> None:
 
 def _states(axes: Any, recording: Recording) -> None:
     colours = {"THROTTLE": "#e6a700", "PAUSE": "#c0392b"}
-    for one, other in zip(recording.samples, recording.samples[1:], strict=False):
+    for one, other in pairwise(recording.samples):
         if one.state in colours:
             axes.axvspan(one.at, other.at, color=colours[one.state], alpha=0.12, linewidth=0)

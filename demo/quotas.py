@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from demo.pictures import save
+from demo.pictures import save, tidy
 from harness.clients.consumer import ConsumerLoad
 from harness.clients.load import KAFKA_WINDOW, Load
 from harness.clients.producer import ProducerLoad, fill_topic
@@ -77,13 +77,9 @@ class Phase:
     quotas: dict[str, tuple[float, str]]
 
 
-def _client_quotas(node: KafkaNode) -> None:
+def _client_quotas(bronze: int, node: KafkaNode) -> None:
     set_quota(node, {"producer_byte_rate": 4 * MEGA}, user="gold")
-    set_quota(node, {"producer_byte_rate": 1 * MEGA}, user="bronze")
-
-
-def _raise_bronze(node: KafkaNode) -> None:
-    set_quota(node, {"producer_byte_rate": 3 * MEGA}, user="bronze")
+    set_quota(node, {"producer_byte_rate": bronze}, user="bronze")
 
 
 def _use_example_plugin(node: KafkaNode) -> None:
@@ -94,12 +90,12 @@ def _use_example_plugin(node: KafkaNode) -> None:
 PHASES: Final = (
     Phase(
         "client quotas are set by the Admin API; the consumer has the static rate",
-        _client_quotas,
+        partial(_client_quotas, 1 * MEGA),
         {"gold": (4 * MEGA, "client-quotas"), "bronze": (1 * MEGA, "client-quotas"), "reader": (3 * MEGA, "static")},
     ),
     Phase(
         "the quota of bronze is raised from 1 to 3 MB/s while it runs, by the Admin API",
-        _raise_bronze,
+        partial(_client_quotas, 3 * MEGA),
         {"gold": (4 * MEGA, "client-quotas"), "bronze": (3 * MEGA, "client-quotas"), "reader": (3 * MEGA, "static")},
     ),
     Phase(
@@ -215,10 +211,7 @@ COLOURS = {"gold": "#c79100", "bronze": "#8d5524", "reader": "#1f77b4"}
 def draw(all_clients: list[Client], end: float, file: Path) -> None:
     """Draws a PNG: each client's rate as the mean over Kafka's window of 11 s, and its quota as dashed steps.
 
-    Args:
-        all_clients: the clients, with their meters and quotas.
-        end: the monotonic moment at which the picture ends.
-        file: the PNG file.
+    The picture ends at the monotonic moment ``end``.
     """
     figure, axes = pyplot.subplots(figsize=(10, 5), layout="constrained")
     zero = min(client.load.meter.started for client in all_clients)
@@ -231,13 +224,7 @@ def draw(all_clients: list[Client], end: float, file: Path) -> None:
         steps = [*((moment - zero, quota / 1e6) for moment, quota in client.quotas), (end - zero, 0.0)]
         for (start, quota), (stop, _) in pairwise(steps):
             axes.hlines(quota, start, stop, colors=colour, linestyles="dashed", linewidth=1)
-    axes.set(
-        xlabel="seconds",
-        ylabel="MB/s, mean of the last 11 s",
-        ylim=(0, None),
-        title="Achieved rates and quotas (dashed)",
-    )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", alpha=0.3)
-    figure.legend(frameon=False, loc="outside lower center", ncols=len(all_clients))
+    tidy([axes])
+    axes.set(xlabel="seconds", ylabel="MB/s, mean of the last 11 s", ylim=(0, None))
+    axes.set_title("Achieved rates and quotas (dashed)")
     save(figure, file)

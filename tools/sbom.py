@@ -11,6 +11,7 @@ import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from cyclonedx.model import HashAlgorithm, HashType
@@ -33,31 +34,14 @@ MAVEN_GROUPS = {
 APACHE = DisjunctiveLicense(id="Apache-2.0")
 
 
-def _project() -> dict[str, object]:
-    project: dict[str, object] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return project
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def _component(
-    name: str,
-    version: str | None,
-    content: bytes | None,
-    url: PackageURL | None,
-    kind: ComponentType,
-    scope: ComponentScope = ComponentScope.REQUIRED,
-    licensed: bool = True,
-) -> Component:
+def _component(name: str, version: str, content: bytes = b"", url: PackageURL | None = None, **more: Any) -> Component:
+    """A library under the Apache licence that is part of what is delivered, if ``more`` doesn't say otherwise."""
     hashes = [HashType(alg=HashAlgorithm.SHA_256, content=hashlib.sha256(content).hexdigest())] if content else []
-    return Component(
-        name=name,
-        version=version,
-        type=kind,
-        hashes=hashes,
-        purl=url,
-        scope=scope,
-        licenses=[APACHE] if licensed else [],
-        bom_ref=f"{name}@{version}",
-    )
+    kind = {"type": ComponentType.LIBRARY, "scope": ComponentScope.REQUIRED, "licenses": [APACHE]} | more
+    return Component(name=name, version=version, hashes=hashes, purl=url, bom_ref=f"{name}@{version}", **kind)
 
 
 def in_jar(jar: zipfile.ZipFile) -> Iterator[Component]:
@@ -66,12 +50,10 @@ def in_jar(jar: zipfile.ZipFile) -> Iterator[Component]:
     versions = dict(line.split("=") for line in lines)
     jpype = versions["jpype"]
     classes = b"".join(jar.read(name) for name in sorted(jar.namelist()) if "org/jpype/" in name)
-    yield _component(
-        "org.jpype", jpype, classes, PackageURL("pypi", name="jpype1", version=jpype), ComponentType.LIBRARY
-    )
+    yield _component("org.jpype", jpype, classes, PackageURL("pypi", name="jpype1", version=jpype))
     for name in sorted(jar.namelist()):
         if name.startswith("org/quotahost/native/") and not name.endswith("/"):
-            yield _component(name, versions["quotahost"], jar.read(name), None, ComponentType.FILE)
+            yield _component(name, versions["quotahost"], jar.read(name), type=ComponentType.FILE)
 
 
 def in_wheel(wheel: zipfile.ZipFile) -> Iterator[Component]:
@@ -84,19 +66,17 @@ def in_wheel(wheel: zipfile.ZipFile) -> Iterator[Component]:
         if artifact in MAVEN_GROUPS:
             url = PackageURL("maven", MAVEN_GROUPS[artifact], artifact, version)
         else:
-            url = PackageURL("maven", "org.quotahost", "quotahost", str(_project()["version"]))
-        yield _component(name, str(url.version), content, url, ComponentType.LIBRARY)
+            url = PackageURL("maven", "org.quotahost", "quotahost", PROJECT["version"])
+        yield _component(name, str(url.version), content, url)
 
 
 def asked_for() -> Iterator[Component]:
     """The packages that pip installs beside the wheel, in the versions that were tested."""
     locked = dict(re.findall(r"^([\w.-]+)==([^ ;\\]+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
-    dependencies = _project()["dependencies"]
-    assert isinstance(dependencies, list)
-    for requirement in dependencies:
+    for requirement in PROJECT["dependencies"]:
         name = re.split(r"[^\w.-]", requirement)[0].lower()
         url = PackageURL("pypi", name=name, version=locked[name])
-        yield _component(name, locked[name], None, url, ComponentType.LIBRARY, ComponentScope.EXCLUDED, licensed=False)
+        yield _component(name, locked[name], url=url, scope=ComponentScope.EXCLUDED, licenses=[])
 
 
 def bill() -> str:
@@ -105,10 +85,9 @@ def bill() -> str:
     Raises:
         FileNotFoundError: the jar or the wheel has not been built.
     """
-    version = str(_project()["version"])
-    own = _component(
-        "quotahost", version, None, PackageURL("pypi", name="quotahost", version=version), ComponentType.APPLICATION
-    )
+    version = PROJECT["version"]
+    url = PackageURL("pypi", name="quotahost", version=version)
+    own = _component("quotahost", version, url=url, type=ComponentType.APPLICATION)
     wheel_file = DIST / f"quotahost-{version}-py3-none-any.whl"
     with zipfile.ZipFile(DIST / "quotahost.jar") as jar, zipfile.ZipFile(wheel_file) as wheel:
         components = [*in_jar(jar), *in_wheel(wheel), *asked_for()]

@@ -10,8 +10,7 @@ import os
 import shutil
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,7 +23,7 @@ from harness.java.jmx import Jmx
 from harness.kafka.admin import DEFAULT, set_quota
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, JAR, PREFIX, STATES, plugin_properties, prefixed
+from harness.plugin import FENCE, JAR, PREFIX, plugin_properties, prefixed
 from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 
@@ -117,9 +116,7 @@ def is_stopped(node: KafkaNode) -> bool:
     """
     check_alive(node)
     try:
-        if "strimzi" in node.properties[PREFIX + "class"]:
-            return factor(node, Holder.STRIMZI) == 0
-        return float(Jmx(node).get("quotahost:type=QuotaTable", "State")) == STATES.index("PAUSE")
+        return factor(node) == 0
     except HelperError:  # not registered yet
         return True
 
@@ -129,16 +126,6 @@ def check_alive(*nodes: KafkaNode) -> None:
     for node in nodes:
         if not node.running:
             raise RuntimeError(f"broker {node.node_id} has ended with exit code {node.exit_code}: the run is void")
-
-
-def wait_until(condition: Callable[[], bool], timeout: float, poll: float = 0.01) -> float | None:
-    """The moment (monotonic s) at which a cheap condition came true; None if not within timeout seconds."""
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
-            return None
-        time.sleep(poll)
-    return time.monotonic()
 
 
 def on_disk(cluster: Cluster, topic: str) -> int:
@@ -218,11 +205,9 @@ def set_by_hand(node: KafkaNode, quota: float) -> None:
     set_quota(node, {"producer_byte_rate": round(quota)}, client_id=DEFAULT)
 
 
-def factor(node: KafkaNode, holder: str = Holder.QUOTAHOST) -> float:
-    """The factor in force; 1 for a stock broker, which has none, and before Strimzi's plugin shows it."""
-    if holder == Holder.STOCK:
-        return 1.0
-    if holder == Holder.STRIMZI:
+def factor(node: KafkaNode) -> float:
+    """The factor in force; 1 before Strimzi's plugin shows it."""
+    if "strimzi" in node.properties[PREFIX + "class"]:
         beans = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
         return max((float(bean["Value"]) for bean in beans.values()), default=1.0)
     return float(Jmx(node).get("quotahost:type=QuotaTable", "Factor"))

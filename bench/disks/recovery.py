@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bench.disks.brokers import Contender, brokers, check_alive, free_bytes, is_stopped, min_free, on_disk, wait_until
+from bench.disks.brokers import Contender, brokers, check_alive, free_bytes, is_stopped, min_free, on_disk
 from bench.disks.load import PacedProducer
 from bench.markdown import machine_line, table
 from harness.clients.meter import Meter
@@ -107,13 +107,12 @@ def filled(cluster: Cluster, topic: str) -> Iterator[Callable[[], float]]:
     create_topic(node, topic, partitions=3)
     config = cluster.client_config("filler", "filler") | {"queue.buffering.max.kbytes": 32_768}
     with ProducerLoad(config | {"batch.size": 1_000_000}, topic, record_size=100_000):
-        assert wait_until(lambda: free_bytes(node.directory) <= limit - OVER, 60) is not None, "the disk didn't fill"
+        eventually(lambda: free_bytes(node.directory) <= limit - OVER, 60, "a full disk")
 
     def empty_disk() -> float:
         delete_topics(node, topic)
-        space_back_at = wait_until(lambda: free_bytes(node.directory) > limit, 30)
-        assert space_back_at is not None, "no space came back"
-        return space_back_at
+        eventually(lambda: free_bytes(node.directory) > limit, 30, "space", poll=0.01)
+        return time.monotonic()
 
     yield empty_disk
 

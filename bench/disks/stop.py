@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
 
-from bench.disks.brokers import Contender, brokers, free_bytes, is_stopped, min_free, on_disk, wait_until
+from bench.disks.brokers import Contender, brokers, free_bytes, is_stopped, min_free, on_disk
 from bench.markdown import machine_line, table
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.kafka.admin import create_topic
@@ -51,8 +51,8 @@ def run(contender: Contender, after: float = AFTER) -> Stopped:
         stack.enter_context(reconnecting(node.client_config(client_id="again"), "again"))
         stack.enter_context(ProducerLoad(node.client_config("app", "steady"), "steady", rate=RATE))
         directory, limit = node.directory, min_free(node)
-        crossed = wait_until(lambda: free_bytes(directory) <= limit, 60, 0.002)
-        assert crossed is not None, "the disk didn't fill"
+        eventually(lambda: free_bytes(directory) <= limit, 60, "a full disk", poll=0.002)
+        crossed = time.monotonic()
         at_limit = on_disk(cluster, "*")
         eventually(lambda: is_stopped(node), what="a full stop", poll=0.01)
         seconds = time.monotonic() - crossed

@@ -22,7 +22,7 @@ from quotahost.pipeline.cluster import record as from_row
 from quotahost.records import snapshot as snapshots
 from quotahost.records.budgets import MAX_BUDGETS
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord, decode, encode
-from tests.pipeline.support.records import NOW, NOW_MS, Planned, ago, limit, record, snapshot, volume
+from tests.pipeline.support.records import NOW, NOW_MS, Planned, ago, limit, record, snapshot, told, volume
 from tests.reference import volumes as model
 from tests.reference.volumes import Record
 
@@ -68,18 +68,8 @@ LIMITED = st.lists(
     max_size=1,
 )
 WRONG_BUDGETS = (
-    None,
-    "a",
-    1,
-    {"a": 1},
-    [1],
-    [["a"]],
-    [["a", -1]],
-    [["a", "1"]],
-    [["a\n", 1]],
-    [["a", 1], ["a", 2]],
-    [["a", 2**63]],
-)
+    None, "a", 1, {"a": 1}, [1], [["a"]], [["a", -1]], [["a", "1"]], [["a\n", 1]], [["a", 1], ["a", 2]], [["a", 2**63]],
+)  # fmt: skip
 BUDGETS = st.lists(
     st.tuples(st.sampled_from(["orders.*", "logs", "x" * 64]), st.sampled_from([0, 7, 5.0, 2**53])),
     max_size=3, unique_by=lambda budget: budget[0],
@@ -117,7 +107,7 @@ def topics(draw: st.DrawFn) -> list[Record]:
     return list(draw(st.permutations(made)))
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(made=topics())
 def test_it_equals_the_plain_aggregate_for_any_records_in_any_order(spark: SparkSession, made: list[Record]) -> None:
     found, expected = in_spark(spark, made), in_python(made)
@@ -127,10 +117,7 @@ def test_it_equals_the_plain_aggregate_for_any_records_in_any_order(spark: Spark
 
 
 def test_a_silent_broker_is_stale_and_its_volumes_count_no_more(spark: SparkSession) -> None:
-    given = [
-        record(0, "1", snapshot("1", ago(10), [volume("a", 100, 40)]), ago(10)),
-        record(1, "2", snapshot("2", ago(61), [volume("a", 100, 99)]), ago(61)),
-    ]
+    given = [told("1", 10, volume("a", 100, 40)), told("2", 61, volume("a", 100, 99))]
     found = in_spark(spark, given)["home"]
     assert (found.reporting, found.stale, found.stale_brokers) == (1, 1, ("2",))
     assert (found.missing, found.missing_brokers) == (1, ("9",))
@@ -140,155 +127,113 @@ def test_a_silent_broker_is_stale_and_its_volumes_count_no_more(spark: SparkSess
 
 def test_what_a_broker_had_last_is_told_after_it_is_listed_no_more(spark: SparkSession) -> None:
     """Only readers know whether it is fenced, and then a disk that was full when it died stays full."""
-    forgotten = [record(n, f"0{n}", snapshot(f"0{n}", ago(601), [volume("a", 100, 99)]), ago(601)) for n in range(100)]
-    silent = record(100, "2", snapshot("2", ago(600), [volume("a", 100, 50)]), ago(600))
-    fresh = record(101, "1", snapshot("1", ago(10), [volume("a", 100, 40)]), ago(10))
-    found = in_spark(spark, [*forgotten, silent, fresh])["home"]
+    forgotten = [told(f"0{n}", 601, volume("a", 100, 99)) for n in range(100)]
+    others = [told("2", 600, volume("a", 100, 50)), told("1", 10, volume("a", 100, 40))]
+    of_all = in_spark(spark, [*forgotten, *others, told("7", 601, volume("a", 100, 99), clusterId="away")])
+    assert of_all.keys() == {"home"}, "nobody is left in the other one who would read it"
+    found = of_all["home"]
     assert (found.stale, found.stale_brokers, found.missing_brokers) == (1, ("2",), ("9",))
     assert (found.reporting, found.volume_count, found.kinds) == (1, 1, 1)
     assert [filling.volume.consumed for filling in found.silent] == [50, *[99] * 16], "those that are listed come first"
-    assert in_spark(spark, [*forgotten]) == {}, "nobody is left who would read it"
 
 
 def test_invented_and_decommissioned_brokers_hide_none_that_should_report(spark: SparkSession) -> None:
     """The own cluster's brokers in service are 1, 2 and 9."""
-    gone = [record(n, f"0{n}", snapshot(f"0{n}", ago(100), [volume("a", 100, 99)]), ago(100)) for n in range(100)]
-    invented = [
-        record(100 + n, f"x{n}", snapshot(f"x{n}", ago(1), [], offlineLogDirs=["/x"]), ago(1)) for n in range(70)
-    ]
-    silent = record(200, "9", snapshot("9", ago(100), [volume("a", 100, 50)]), ago(100))
-    fresh = record(201, "1", snapshot("1", ago(1), [volume("a", 100, 40)], offlineLogDirs=["/e"]), ago(1))
-    found = in_spark(spark, [*gone, *invented, silent, fresh])["home"]
+    gone = [told(f"0{n}", 100, volume("a", 100, 99)) for n in range(100)]
+    invented = [told(f"x{n}", 1, offlineLogDirs=["/x"]) for n in range(70)]
+    own = [told("9", 100, volume("a", 100, 50)), told("1", 1, volume("a", 100, 40), offlineLogDirs=["/e"])]
+    found = in_spark(spark, [*gone, *invented, *own])["home"]
     assert (found.reporting, found.stale, found.stale_brokers[0]) == (1, 101, "9")
     assert (found.missing_brokers, found.offline, found.offline_dirs[0].broker) == (("2",), 1, "1")
 
 
+def rates(spark: SparkSession, given: Sequence[Record]) -> dict[str, float | None]:
+    """The fill rate of each broker's one volume; the window is 20 s."""
+    worst = in_spark(spark, given)["home"].worst[LimitType.CONSUMED_BYTES]
+    return {each.volume.broker: each.fill_rate for each in worst}
+
+
 def test_a_tombstone_removes_a_broker_and_a_later_snapshot_begins_a_new_history(spark: SparkSession) -> None:
-    first = record(0, "1", snapshot("1", ago(30), [volume("a", 100, 10)]), ago(30))
-    gone = record(1, "1", None, ago(20))
-    again = record(2, "1", snapshot("1", ago(10), [volume("a", 100, 50)]), ago(10))
-    assert in_spark(spark, [first, gone]) == {}
-    assert in_spark(spark, [first, gone, again])["home"].fullest[0].fill_rate is None
-    assert in_spark(spark, [first, again])["home"].fullest[0].fill_rate == pytest.approx(2.0)
-
-
-def fill(spark: SparkSession, *readings: tuple[float, int]) -> float | None:
-    """The fill rate of a volume that held so many bytes so many seconds ago; the window is 20 s."""
-    given = [
-        record(n, "1", snapshot("1", ago(seconds), [volume("a", 10_000, used)]), ago(seconds))
-        for n, (seconds, used) in enumerate(readings)
-    ]
-    return in_spark(spark, given)["home"].fullest[0].fill_rate
+    given = [told(broker, 30, volume("a", 100, 10)) for broker in "123"]
+    given += [record(1, broker, None, ago(20)) for broker in "12"]
+    given += [told(broker, 10, volume("a", 100, 50)) for broker in "23"]
+    assert rates(spark, given) == {"2": None, "3": pytest.approx(2.0)}
 
 
 def test_a_fill_rate_looks_back_one_to_two_windows(spark: SparkSession) -> None:
     assert NOW.second % 20 == 5  # so the period that runs began 5 s ago
-    assert fill(spark, (4, 500)) is None
-    assert fill(spark, (4, 500), (1, 800)) == pytest.approx(100)
-    assert fill(spark, (24, 100), (4, 500), (1, 790)) == pytest.approx(30)
-    assert fill(spark, (44, 900), (24, 100), (4, 500), (1, 790)) == pytest.approx(30)
-    assert fill(spark, (4010, 0), (1, 4009)) == pytest.approx(1)  # silent for long: what there is
-    assert fill(spark, (4000, 0), (1, 4009)) is None  # or not, when that was in a period of the same parity
-
-
-def test_a_volume_keeps_its_past_when_others_come_and_go(spark: SparkSession) -> None:
-    before = snapshot("1", ago(30), [volume("a", 100, 10), volume("b", 100, 20), volume("c", 100, 30)])
-    after = snapshot("1", ago(10), [volume("new", 100, 1), volume("c", 100, 50), volume("a", 100, 12)])
-    found = in_spark(spark, [record(0, "1", before, ago(30)), record(1, "1", after, ago(10))])["home"]
-    worst = found.worst[LimitType.CONSUMED_BYTES]
-    assert [(f.volume.name, f.fill_rate) for f in worst] == [("c", 1.0), ("a", 0.1), ("new", None)]
-
-
-def test_a_late_snapshot_changes_nothing(spark: SparkSession) -> None:
-    newest = record(0, "1", snapshot("1", ago(5), [volume("a", 100, 60)]), ago(5))
-    late = record(1, "1", snapshot("1", ago(50), [volume("a", 100, 10)]), ago(1))
-    found = in_spark(spark, [newest, late])["home"]
-    assert found.consumed == 60
-    assert found.newest_snapshot_at == ago(5)
+    # What a volume held so many seconds ago, and its rate.
+    cases: list[tuple[list[tuple[float, int]], float | None]] = [
+        ([(4, 500)], None),
+        ([(4, 500), (1, 800)], 100),
+        ([(24, 100), (4, 500), (1, 790)], 30),
+        ([(44, 900), (24, 100), (4, 500), (1, 790)], 30),
+        ([(4010, 0), (1, 4009)], 1),  # silent for long: what there is
+        ([(4000, 0), (1, 4009)], None),  # or not, when that was in a period of the same parity
+    ]
+    given = [told(str(n), at, volume("a", 10_000, used)) for n, (held, _) in enumerate(cases) for at, used in held]
+    expected = {str(n): rate and pytest.approx(rate) for n, (_, rate) in enumerate(cases)}
+    assert rates(spark, given) == expected
 
 
 @pytest.mark.proves("faults.clock")
 def test_a_clock_that_is_ahead_does_not_win_for_ever(spark: SparkSession) -> None:
     ahead = record(0, "1", snapshot("1", NOW + timedelta(minutes=10), [volume("a", 100, 10)]), ago(20))
-    right = record(1, "1", snapshot("1", ago(5), [volume("a", 100, 60)]), ago(5))
-    assert in_spark(spark, [ahead, right])["home"].consumed == 60
+    assert in_spark(spark, [ahead, told("1", 5, volume("a", 100, 60))])["home"].consumed == 60
 
 
 def test_the_smallest_factor_is_that_of_the_published_limits(spark: SparkSession) -> None:
-    soft, hard = limit("ConsumedBytes", 10), limit("MinFreePercentage", 85)
-    full = snapshot("1", ago(1), [volume("a", 100, 12)], softLimit=soft, hardLimit=hard)
-    found = in_spark(spark, [record(0, "1", full, ago(1))])["home"]
-    assert found.smallest_factor == pytest.approx(0.6)
-    free = snapshot("1", ago(1), [volume("a", 100, 12)])
-    assert in_spark(spark, [record(0, "1", free, ago(1))])["home"].smallest_factor is None
-
-
-def test_the_record_stays_small_whatever_the_cluster_and_its_names(spark: SparkSession) -> None:
-    long = "\0" * 1000
-    given = [
-        record(n, str(n), snapshot(str(n), ago(1), [volume(f"{long}{v}", 1000 + 7 * n + v, n) for v in range(3)]))
-        for n in range(100)
-    ]
-    found = in_spark(spark, given)["home"]
-    assert found.volume_count == 300
-    assert {len(found.worst[kind]) for kind in LimitType} == {16}
-    assert len(encode(found)) < 1_000_000
-
-
-def test_a_volume_that_is_the_fullest_of_its_kind_is_never_left_out(spark: SparkSession) -> None:
-    """So that any policy is exact: a small volume at its end hides behind many large ones otherwise."""
-    soft, hard = limit("ConsumedBytes", 80), limit("ConsumedBytes", 100)
-    large = [volume(f"l{n}", 1000, 90) for n in range(40)]
-    value = snapshot("1", ago(1), [*large, volume("small", 95, 88)], softLimit=soft, hardLimit=hard)
-    found = in_spark(spark, [record(0, "1", value, ago(1))])["home"]
-    assert any(volume.name == "small" for volume in found.volumes)
+    limits = {"softLimit": limit("ConsumedBytes", 10), "hardLimit": limit("MinFreePercentage", 85)}
+    disk = volume("a", 100, 12)
+    found = in_spark(spark, [told("1", 1, disk, **limits), told("2", 1, disk, clusterId="away")])
+    assert found["home"].smallest_factor == pytest.approx(0.6)
+    assert found["away"].smallest_factor is None
 
 
 # ---- topics ----------------------------------------------------------------------------------------
 
 ABOVE: Final = {"softLimit": limit("ConsumedBytes", 10), "hardLimit": limit("ConsumedBytes", 90)}
+X: Final = volume("/a", 100, 11, topics=["x"], **ABOVE)
+BELOW: Final = volume("/a", 100, 10, topics=["w"], **ABOVE)
+SILENT: Final = volume("/a", 100, 10, **ABOVE)
+MANY: Final = [volume("/a", 100, 11, topics=[f"{n}-{m}" for m in range(500)], **ABOVE) for n in range(3)]
+#: Volumes of one cluster, and the topics that its record tells; None is all.
+UNIONS: Final[dict[str, tuple[list[dict[str, Any]], frozenset[str] | None]]] = {
+    "above the soft or at the hard limit": ([X, volume("/b", 100, 90, topics=["y"], **ABOVE), BELOW], frozenset("xy")),
+    "one above does not tell": ([X, SILENT | {"consumed": 11}], None),
+    "one that does not tell is below": ([X, SILENT], frozenset("x")),
+    "one that does not tell has no limit": ([X, volume("/b", 100, 100)], frozenset("x")),
+    "nobody is above": ([SILENT], frozenset()),
+    "as many as are listed": (MANY[:2], frozenset(f"{n}-{m}" for n in range(2) for m in range(500))),
+    "more than are listed": (MANY, None),
+}
 
 
 def affected(
-    spark: SparkSession, *volumes: dict[str, Any], at: float = 1, tellers: int = MAX_TELLERS
-) -> frozenset[str] | None:
-    """The union for brokers of one volume each, in Spark, which says the same as the plain model."""
-    given = [record(n, str(n), snapshot(str(n), ago(at), [each]), ago(at)) for n, each in enumerate(volumes)]
-    found = in_spark(spark, given, tellers)["home"]
-    assert len(volumes) > tellers or found == in_python(given)["home"]
-    return found.affected
+    spark: SparkSession, cases: dict[str, list[dict[str, Any]]], at: float = 1, tellers: int = MAX_TELLERS
+) -> dict[str, frozenset[str] | None]:
+    """The union of each case, a cluster of brokers with one volume each."""
+    given = [
+        told(f"{name} {n}", at, each, clusterId=name) for name, case in cases.items() for n, each in enumerate(case)
+    ]
+    found = in_spark(spark, given, tellers)
+    assert tellers < MAX_TELLERS or found == in_python(given)
+    return {name: record.affected for name, record in found.items()}
 
 
 @pytest.mark.parametrize("at", [1, 100])
 def test_the_union_is_of_the_volumes_above_their_soft_limits_fresh_or_silent(spark: SparkSession, at: float) -> None:
-    one, other = volume("/a", 100, 11, topics=["x", "y"], **ABOVE), volume("/b", 100, 90, topics=["y", "z"], **ABOVE)
-    below = volume("/a", 100, 10, topics=["w"], **ABOVE)
-    assert affected(spark, one, other, below, at=at) == frozenset("xyz")
-
-
-def test_a_volume_above_its_soft_limit_that_does_not_tell_makes_it_all_topics(spark: SparkSession) -> None:
-    told = volume("/a", 100, 11, topics=["x"], **ABOVE)
-    assert affected(spark, told, volume("/a", 100, 11, **ABOVE)) is None
-    assert affected(spark, told, volume("/a", 100, 10, **ABOVE)) == frozenset("x"), "it is not above"
-    assert affected(spark, told, volume("/b", 100, 100)) == frozenset("x"), "it has no limit"
-
-
-def test_nobody_above_is_no_topic(spark: SparkSession) -> None:
-    assert affected(spark, volume("/a", 100, 10, **ABOVE)) == frozenset()
-
-
-def test_a_union_of_more_topics_than_are_listed_is_all(spark: SparkSession) -> None:
-    many = [volume("/a", 100, 11, topics=[f"{n}-{m}" for m in range(500)], **ABOVE) for n in range(3)]
-    assert len(affected(spark, *many[:2]) or ()) == 1000
-    assert affected(spark, *many) is None
+    cases = {name: volumes for name, (volumes, _) in UNIONS.items()}
+    assert affected(spark, cases, at) == {name: expected for name, (_, expected) in UNIONS.items()}
 
 
 def test_more_volumes_that_tell_than_are_read_are_all(spark: SparkSession) -> None:
-    told = [volume("/a", 100, 11, topics=[f"t{n}"], **ABOVE) for n in range(3)]
-    kinds = [each | {"capacity": 100 + n} for n, each in enumerate(told)]
-    for most in (told, kinds):
-        assert affected(spark, *most[:2], tellers=2) == frozenset(("t0", "t1"))
-        assert affected(spark, *most, tellers=2) is None
+    alike = [X | {"topics": [f"t{n}"]} for n in range(3)]
+    kinds = [each | {"capacity": 100 + n} for n, each in enumerate(alike)]
+    cases = {"few": alike[:2], "many": alike, "few kinds": kinds[:2], "many kinds": kinds}
+    two = frozenset(("t0", "t1"))
+    expected = {"few": two, "many": None, "few kinds": two, "many kinds": None}
+    assert affected(spark, cases, tellers=2) == expected
 
 
 @pytest.mark.parametrize(("consumed", "affected"), [(10, frozenset({"orders"})), (90, None)])
@@ -298,10 +243,10 @@ def test_brokers_of_an_older_and_of_a_later_version_make_one_record(
     """The pipeline may be updated before the brokers and after them."""
     limits = {"softLimit": limit("ConsumedBytes", 50), "hardLimit": limit("ConsumedBytes", 95)}
     # Before factor.scope=topics a snapshot told no topics, no age and no cluster; that stands for all topics.
-    older = snapshot("1", ago(1), [volume("a", 100, consumed)], **limits)
-    told = volume("a", 100, 60, topics=["orders"], colour={"red": [1]})
-    later = snapshot("2", ago(1), [told], **limits, ageMs=5, clusterId="home", soon=None, nested={"deep": [{}]})
-    found = in_spark(spark, [record(0, "1", older), record(1, "2", later)])["home"]
+    older = told("1", 1, volume("a", 100, consumed), **limits)
+    disk = volume("a", 100, 60, topics=["orders"], colour={"red": [1]})
+    later = told("2", 1, disk, **limits, ageMs=5, clusterId="home", soon=None, nested={"deep": [{}]})
+    found = in_spark(spark, [older, later])["home"]
     assert (found.reporting, found.volume_count, found.consumed) == (2, 2, consumed + 60)
     assert found.affected == affected
 
@@ -309,14 +254,6 @@ def test_brokers_of_an_older_and_of_a_later_version_make_one_record(
 # ---- which volumes a cut record lists --------------------------------------------------------------
 
 LONG = 2**63 - 1
-
-
-def near(random: Random) -> dict[str, Any]:
-    """A volume whose factor differs from that of others by less than a double shows."""
-    capacity = LONG - random.randint(0, 1000)
-    soft, hard = limit("ConsumedBytes", random.randint(0, 5)), limit("MinFreeBytes", random.randint(0, 5))
-    consumed = capacity // 2 + random.randint(-1000, 1000)
-    return {"capacity": capacity, "consumed": consumed, "softLimit": soft, "hardLimit": hard}
 
 
 def any_volume(random: Random) -> dict[str, Any]:
@@ -335,69 +272,46 @@ def any_volume(random: Random) -> dict[str, Any]:
     return {"capacity": capacity, "consumed": consumed, "softLimit": some(), "hardLimit": some()}
 
 
-def one_topic(random: Random, brokers: int) -> list[Record]:
-    makes = [near, any_volume]
-    found = []
-    for number in range(brokers):
-        made = [volume(f"/{n}", **random.choice(makes)(random)) for n in range(20)]
-        own = {"softLimit": limit("MinFreePercentage", 20), "hardLimit": limit("MinFreePercentage", 10)}
-        value = snapshot(str(number), ago(1), made, **(own if number % 2 else {}))
-        found.append(record(number, str(number), value, ago(1)))
-    return found
-
-
 def test_spark_lists_the_same_kinds_and_none_that_is_left_out_is_worse(spark: SparkSession) -> None:
-    for seed in range(2):
-        given = one_topic(Random(seed), 10)
-        found = in_spark(spark, given)["home"]
-        assert found == in_python(given)["home"]
-        assert found.kinds > len(found.fullest) == MAX_LISTED
-        volumes = [each for one in given for each in snapshots.decode(one.key, one.value or b"").volumes]
-        judged = [(each, byte_limits(each, each.soft, each.hard)) for each in volumes]
-        assert found.smallest_factor == min(ramp.ramp(each.consumed) for each, ramp in judged if ramp)
+    random = Random(0)
+    own = {"softLimit": limit("MinFreePercentage", 20), "hardLimit": limit("MinFreePercentage", 10)}
+    given = [
+        told(str(number), 1, *(volume(f"/{n}", **any_volume(random)) for n in range(40)), **(own if number % 2 else {}))
+        for number in range(10)
+    ]
+    found = in_spark(spark, given)["home"]
+    assert found == in_python(given)["home"]
+    assert found.kinds > len(found.fullest) == MAX_LISTED
+    volumes = [each for one in given for each in snapshots.decode(one.key, one.value or b"").volumes]
+    judged = [(each, byte_limits(each, each.soft, each.hard)) for each in volumes]
+    assert found.smallest_factor == min(ramp.ramp(each.consumed) for each, ramp in judged if ramp)
 
 
 def test_of_silent_brokers_the_volumes_with_the_smallest_factors_are_listed_too(spark: SparkSession) -> None:
-    most = [volume(f"/{n}", 1000 + n, 990, **_limits(1, 0)) for n in range(100)]
+    free = {"softLimit": limit("MinFreeBytes", 1), "hardLimit": limit("MinFreeBytes", 0)}
+    most = [volume(f"/{n}", 1000 + n, 990, **free) for n in range(100)]
     at_hard = volume("/at-hard", 10**6, 10, softLimit=limit("ConsumedBytes", 5), hardLimit=limit("ConsumedBytes", 10))
-    given = [record(0, "1", snapshot("1", ago(61), [*most, at_hard]), ago(61))]
+    given = [told("1", 61, *most, at_hard)]
     found = in_spark(spark, given)["home"]
     assert found == in_python(given)["home"]
     assert "/at-hard" in [each.volume.name for each in found.silent]
 
 
-def _limits(soft: int, hard: int) -> dict[str, Any]:
-    return {"softLimit": limit("MinFreeBytes", soft), "hardLimit": limit("MinFreeBytes", hard)}
-
-
 def test_of_budgets_brokers_in_service_and_the_others_are_added_up_apart(spark: SparkSession) -> None:
-    told = {
-        "1": [["orders", 5], ["logs", 1]],
-        "2": [["orders", 7]],
-        "3": [["orders", 11]],
-        "4": [["orders", 2**63 - 1]],
-    }
-    made = [
-        record(n, name, snapshot(name, ago(n), [], budgets=of), ago(n)) for n, (name, of) in enumerate(told.items())
-    ]
+    of = {"1": [["orders", 5], ["logs", 1]], "2": [["orders", 7]], "3": [["orders", 11]], "4": [["orders", LONG]]}
+    made = [told(name, 1, budgets=budgets) for name, budgets in of.items()]
     # Broker 9 is in service and silent: what it leads counts on; 5 is long gone.
-    made += [record(8, "9", snapshot("9", ago(99), [], budgets=[["orders", 13]]), ago(99))]
-    made += [record(9, "5", snapshot("5", ago(601), [], budgets=[["orders", 17]]), ago(601))]
-    assert in_spark(spark, made)["home"].budgets == (("logs", 1, 0), ("orders", 25, 2**63 - 1)), (
-        "no sum is out of range"
-    )
+    made += [told("9", 99, budgets=[["orders", 13]]), told("5", 601, budgets=[["orders", 17]])]
+    assert in_spark(spark, made)["home"].budgets == (("logs", 1, 0), ("orders", 25, LONG)), "no sum is out of range"
 
 
 def test_until_the_cluster_has_answered_brokers_that_report_count_as_in_service() -> None:
-    told = [("1", True, '[["orders", 5]]'), ("2", False, '[["orders", 7]]')]
-    assert used_budgets(told, ()) == (("orders", 5, 7),)
+    brokers = [("1", True, '[["orders", 5]]'), ("2", False, '[["orders", 7]]')]
+    assert used_budgets(brokers, ()) == (("orders", 5, 7),)
 
 
 def test_a_wrong_list_of_budgets_leaves_the_rest_of_the_snapshot(spark: SparkSession) -> None:
-    made = [
-        record(n, str(n), snapshot(str(n), ago(1), [volume("a", 9, 1)], budgets=odd), ago(1))
-        for n, odd in enumerate(WRONG_BUDGETS)
-    ]
+    made = [told(str(n), 1, volume("a", 9, 1), budgets=odd) for n, odd in enumerate(WRONG_BUDGETS)]
     found = in_spark(spark, made)["home"]
     assert (found.consumed, found.budgets) == (len(WRONG_BUDGETS), ())
 

@@ -1,6 +1,5 @@
 """Two pipelines by mistake: the one launched last wins, and when it is gone the other one continues."""
 
-import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -60,12 +59,9 @@ def world() -> World:
     return World()
 
 
-@pytest.fixture
-def leadership(world: World) -> Leadership:
-    return world.leadership
-
-
-@pytest.mark.parametrize("forged", [claims(MOST), claims(MOST, "other"), (b"home", b"nonsense"), (b"", None)])
+@pytest.mark.parametrize(
+    "forged", [claims(MOST), claims(MOST, "other"), claims(NOW + 5, "other"), (b"home", b"nonsense"), (b"", None)]
+)
 def test_no_record_of_a_stranger_stops_the_pipeline(forged: tuple[bytes, bytes | None]) -> None:
     """Before it starts and while it runs: it leads, and goes on with runs that readers take."""
     before = World(forged)
@@ -81,39 +77,26 @@ def test_a_run_that_is_refused_is_counted_with_its_reason() -> None:
     assert World(claims(MOST), claims(MOST, "other"), (b"home", b"nonsense")).refused == ["ahead", "cluster", "json"]
 
 
-def test_one_of_a_pipeline_of_another_cluster_is_none_of_its_business(world: World) -> None:
-    world.reads(claims(NOW + 5, "other"))
-    assert not world.leadership.stands_by()
-
-
 def test_a_restart_takes_a_higher_run_though_its_clock_was_put_back() -> None:
     assert World(claims(NOW + 60_000)).leadership.run == NOW + 60_001
 
 
-def test_alone_it_publishes(leadership: Leadership) -> None:
-    leadership.note(NOW)
-    assert not leadership.stands_by()
-    assert leadership.run == NOW
-
-
-def test_it_stands_by_for_one_that_was_launched_later_and_logs_it_once(
-    leadership: Leadership, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("run", "stands_by", "logged"),
+    [
+        pytest.param(NOW, False, [], id="its own"),
+        pytest.param(NOW + 1000, True, ["it was launched later and wins, this one stands by"], id="a later one"),
+        pytest.param(NOW - 500, False, ["this one was launched later and wins"], id="an earlier one"),
+    ],
+)
+def test_the_one_launched_last_wins_and_that_is_logged_once(
+    world: World, caplog: pytest.LogCaptureFixture, run: int, stands_by: bool, logged: list[str]
 ) -> None:
-    with caplog.at_level(logging.WARNING):
-        leadership.note(NOW + 1000)
-        leadership.note(NOW + 1000)
-    assert leadership.stands_by()
-    assert len(caplog.records) == 1
-    assert "it was launched later and wins" in caplog.text
-
-
-def test_it_wins_over_one_that_was_launched_earlier_and_logs_it(
-    leadership: Leadership, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING):
-        leadership.note(NOW - 500)
-    assert not leadership.stands_by()
-    assert "this one was launched later and wins" in caplog.text
+    for _ in range(2):
+        world.reads(claims(run))
+    assert world.leadership.stands_by() is stands_by
+    assert world.leadership.run == NOW
+    assert [text in found for text, found in zip(logged, caplog.messages, strict=True)] == [True] * len(logged)
 
 
 def test_a_new_run_of_its_own_is_no_other_pipelines(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,8 +1,6 @@
 """A checkpoint whose state another version of quotahost has written: Spark refuses it, and the query begins anew."""
 
-import base64
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -15,33 +13,18 @@ from pyspark.sql.streaming.query import StreamingQuery
 from harness.system.waiting import eventually
 from quotahost.pipeline import cluster as aggregate
 from quotahost.pipeline import snapshots as parse
-from quotahost.pipeline.frames import bring_forward
+from quotahost.pipeline.frames import bring_forward, sql
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.queries import place
 from quotahost.pipeline.supervisor import Supervisor, set_checkpoint_aside
-from tests.pipeline.support.records import ago, record, snapshot, volume
-from tests.reference.volumes import Record
+from tests.pipeline.support.records import Log, told, volume
 
 PATIENCE = 120.0  # seconds
-SCHEMA = "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY"
 
 
-def write(topic: Path, number: int, records: Sequence[Record]) -> None:
-    """A file of the directory that stands for Kafka's topic."""
-    rows = [
-        {
-            "topic": each.topic, "partition": 0, "offset": each.offset, "timestamp": each.timestamp.isoformat(),
-            "key": base64.b64encode(each.key or b"").decode(), "value": base64.b64encode(each.value or b"").decode(),
-        }
-        for each in records
-    ]  # fmt: skip
-    (topic / f".{number}").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (topic / f".{number}").rename(topic / f"{number}.json")
-
-
-def query(spark: SparkSession, topic: Path, checkpoint: Path, publish: Callable[[DataFrame, int], None]) -> Any:
+def query(spark: SparkSession, topic: Log, checkpoint: Path, publish: Callable[[DataFrame, int], None]) -> Any:
     """The state of the volumes as a streaming query."""
-    good = parse.parse(spark.readStream.schema(SCHEMA).json(str(topic))).where("error IS NULL")
+    good = parse.parse(topic.stream(spark)).where("error IS NULL")
     volumes = aggregate.state(good, timedelta(minutes=1))
     writer = volumes.writeStream.outputMode("complete").foreachBatch(publish)
     return writer.queryName("volumes").option("checkpointLocation", place(str(checkpoint), "volumes")).start()
@@ -49,8 +32,6 @@ def query(spark: SparkSession, topic: Path, checkpoint: Path, publish: Callable[
 
 def of_another_version(name: str, **fields: Any) -> str:
     """The query's text, as a version had it that kept one field less of each snapshot."""
-    from quotahost.pipeline.frames import sql
-
     text = sql(name, **fields)
     assert text.count(", s.offlineLogDirs AS offline") == 1
     return text.replace(", s.offlineLogDirs AS offline", "").replace("s.offline", "array()")
@@ -60,16 +41,15 @@ def of_another_version(name: str, **fields: Any) -> str:
 def test_at_the_first_failure_it_is_set_aside_and_the_same_is_rebuilt_from_the_topic(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic, checkpoint = tmp_path / "topic", tmp_path / "checkpoint"
-    topic.mkdir()
-    write(topic, 0, [record(n, str(n), snapshot(str(n), ago(9), [volume("/a", 100, n)]), ago(9)) for n in range(3)])
+    topic, checkpoint = Log(tmp_path / "topic"), tmp_path / "checkpoint"
+    topic.write(*(told(str(n), 9, volume("/a", 100, n)) for n in range(3)))
     with monkeypatch.context() as older:
         older.setattr(aggregate, "sql", of_another_version)
         began: StreamingQuery = query(spark, topic, checkpoint, lambda rows, _: bring_forward(rows))
         began.processAllAvailable()
         began.stop()
 
-    write(topic, 1, [record(9, "0", snapshot("0", ago(1), [volume("/a", 100, 50)]), ago(1))])
+    topic.write(told("0", 1, volume("/a", 100, 50)))
     found: dict[str, int] = {}
     starts: list[StreamingQuery] = []
 

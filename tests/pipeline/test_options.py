@@ -1,6 +1,5 @@
 """Options and the command: clear errors, and no secret anywhere."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,65 +12,61 @@ from quotahost.cli.main import app
 from quotahost.pipeline import session as spark_session
 from quotahost.pipeline.main import submit_line
 from quotahost.pipeline.options import Options, OptionsError, options
-from quotahost.pipeline.session import defaults
 
 SECRET = "hunter2-very-secret"
 
 
-def test_the_error_names_option_and_variable_of_what_is_missing_or_wrong() -> None:
+GIVEN = {"bootstrap": "a:1", "checkpoint": "/x"}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "problem"),
+    [
+        ("checkpoint", None, "Field required"),
+        ("tick", "5x", "unknown unit 'x'"),
+        ("topics_prefix", "a b", ""),
+        ("snapshots_topic", "a,b", "name the cluster of each topic, as in a.snapshots=ID,b.snapshots=ID"),
+        ("snapshots_topic", "a=A,b=A", "cluster 'A' has two topics"),
+        ("snapshots_topic", "a=A,a=B", "topic 'a' is named twice"),
+        ("snapshots_topic", "a=", "'a=' is neither TOPIC nor TOPIC=CLUSTER"),
+        ("snapshots_topic", "a' OR 1=1", "neither TOPIC nor TOPIC=CLUSTER"),
+        ("snapshots_topic", "", ""),
+    ],
+)
+def test_the_error_names_option_and_variable_of_what_is_missing_or_wrong(
+    option: str, value: str | None, problem: str
+) -> None:
     with pytest.raises(OptionsError) as raised:
-        options(bootstrap="a:1", tick="5x")
-    assert "--checkpoint (or QUOTAHOST_PIPELINE_CHECKPOINT): Field required" in str(raised.value)
-    assert "--tick (or QUOTAHOST_PIPELINE_TICK)" in str(raised.value)
-    assert "unknown unit 'x'" in str(raised.value)
+        options(**GIVEN | {option: value})
+    named = f"--{option.replace('_', '-')} (or QUOTAHOST_PIPELINE_{option.upper()})"
+    assert named in str(raised.value)
+    assert problem in str(raised.value)
 
 
-def test_a_tick_as_long_as_validity_is_refused() -> None:
+def test_times_that_do_not_fit_together_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionsError, match=r"validity .* must be longer than tick"):
-        options(bootstrap="a:1", checkpoint="/x", tick="60s", validity="60s")
-
-
-def test_an_expiry_shorter_than_validity_is_refused() -> None:
+        options(**GIVEN, tick="60s", validity="60s")
     with pytest.raises(OptionsError, match=r"expiry .* must not be shorter than validity"):
-        options(bootstrap="a:1", checkpoint="/x", validity="60s", expiry="59s")
+        options(**GIVEN, validity="60s", expiry="59s")
+    with pytest.raises(OptionsError, match="--kafka-config can't be read"):
+        options(**GIVEN, kafka_config=tmp_path / "none")
 
 
 def test_a_topic_belongs_to_the_cluster_it_is_given_with_else_to_the_bootstraps() -> None:
-    given = {"bootstrap": "a:1", "checkpoint": "/x"}
-    assert options(**given).clusters("own") == {"__quotahost_snapshots": "own"}
-    assert options(**given, cluster="c").clusters("own") == {"__quotahost_snapshots": "c"}
-    several = options(**given, snapshots_topic="mine,a.snapshots=A-1,b.snapshots=B_2")
+    assert options(**GIVEN).clusters("own") == {"__quotahost_snapshots": "own"}
+    assert options(**GIVEN, cluster="c").clusters("own") == {"__quotahost_snapshots": "c"}
+    several = options(**GIVEN, snapshots_topic="mine,a.snapshots=A-1,b.snapshots=B_2")
     assert several.clusters("own") == {"mine": "own", "a.snapshots": "A-1", "b.snapshots": "B_2"}
 
 
 def test_topics_begin_as_the_brokers_do_unless_one_is_named() -> None:
-    made = options(bootstrap="a:1", checkpoint="/x", topics_prefix="acme.", usage_topic="who-uses-what")
+    made = options(**GIVEN, topics_prefix="acme.", usage_topic="who-uses-what")
     assert made.snapshots_topics == ("acme.snapshots",)
     topics = (made.cluster_volumes_topic, made.refused_topic, made.tick_topic, made.usage_topic, made.shares_topic)
     assert topics == ("acme.cluster_volumes", "acme.refused", "acme.ticks", "who-uses-what", "acme.shares")
     line = submit_line(made, "local[2]")
     assert line.count("acme.") == 1
     assert "--usage-topic who-uses-what" in line
-    with pytest.raises(OptionsError, match="--topics-prefix"):
-        options(bootstrap="a:1", checkpoint="/x", topics_prefix="a b")
-
-
-@pytest.mark.parametrize(
-    ("topics", "problem"),
-    [
-        ("a,b", "name the cluster of each topic, as in a.snapshots=ID,b.snapshots=ID"),
-        ("a=A,b=A", "cluster 'A' has two topics"),
-        ("a=A,a=B", "topic 'a' is named twice"),
-        ("a=", "'a=' is neither TOPIC nor TOPIC=CLUSTER"),
-        ("a' OR 1=1", "neither TOPIC nor TOPIC=CLUSTER"),
-        ("", "--snapshots-topic"),
-    ],
-)
-def test_topics_of_which_the_cluster_is_unclear_are_refused(topics: str, problem: str) -> None:
-    with pytest.raises(OptionsError) as raised:
-        options(bootstrap="a:1", checkpoint="/x", snapshots_topic=topics)
-    assert problem in str(raised.value)
-    assert "--snapshots-topic (or QUOTAHOST_PIPELINE_SNAPSHOTS_TOPIC)" in str(raised.value)
 
 
 def test_options_come_from_the_environment_and_what_is_given_wins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +83,7 @@ def test_secrets_come_by_file_or_environment_and_are_shown_nowhere(
     file = tmp_path / "client.properties"
     file.write_text(f"security.protocol=SSL\nssl.key.password={SECRET}\n")
     monkeypatch.setenv("QUOTAHOST_PIPELINE_KAFKA", f'{{"sasl.jaas.config": "x {SECRET}"}}')
-    made = options(bootstrap="a:1", checkpoint="/x", kafka_config=file)
+    made = options(**GIVEN, kafka_config=file)
     assert made.client() == {
         "client.id": "quotahost-pipeline",
         "security.protocol": "SSL",
@@ -102,41 +97,22 @@ def test_secrets_come_by_file_or_environment_and_are_shown_nowhere(
 def test_a_wrong_secret_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUOTAHOST_PIPELINE_KAFKA", f'{{"ssl.key.password": ["{SECRET}"]}}')
     with pytest.raises(OptionsError) as raised:
-        options(bootstrap="a:1", checkpoint="/x")
+        options(**GIVEN)
     assert SECRET not in str(raised.value)
-
-
-def test_a_missing_file_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(OptionsError, match="--kafka-config can't be read"):
-        options(bootstrap="a:1", checkpoint="/x", kafka_config=tmp_path / "none")
 
 
 def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
     made = Options(bootstrap="a:1,b:2", checkpoint="/my dir", tick="10s", snapshots_topic="x,y=ID_1")
     line = submit_line(made, "spark://h:7077")
-    words = subprocess.run(
-        ["bash", "-c", f"spark-submit() {{ printf '%s\\n' \"$@\"; }}\n{line}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
+    shell = ["bash", "-c", f"spark-submit() {{ printf '%s\\n' \"$@\"; }}\n{line}"]
+    words = subprocess.run(shell, capture_output=True, text=True, check=True).stdout.splitlines()
     given = dict(zip(words[-8::2], words[-7::2], strict=True))
-    assert given == {
-        "--bootstrap": "a:1,b:2",
-        "--checkpoint": "/my dir",
-        "--snapshots-topic": "x,y=ID_1",
-        "--tick": "10s",
-    }
+    expected = {"--bootstrap": "a:1,b:2", "--checkpoint": "/my dir", "--snapshots-topic": "x,y=ID_1", "--tick": "10s"}
+    assert given == expected
     assert words[:2] == ["--master", "spark://h:7077"]
     (log4j,) = (word.rpartition("=")[2] for word in " ".join(words).split() if word.startswith("-Dlog4j2"))
     assert "rootLogger.level = ${env:QUOTAHOST_SPARK_LOG:-warn}" in Path(log4j).read_text(), "Spark is quiet"
     assert all(Path(jar).is_file() for jar in words[words.index("--jars") + 1].split(","))
-
-
-def test_the_defaults_in_conf_are_those_that_are_used() -> None:
-    conf = Path(__file__).parents[2] / "conf/spark/spark-defaults.conf"
-    found = dict(line.split(None, 1) for line in conf.read_text().splitlines() if line and not line.startswith("#"))
-    assert found == defaults()
 
 
 def test_a_package_without_the_connector_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,13 +123,8 @@ def test_a_package_without_the_connector_says_what_to_do(tmp_path: Path, monkeyp
 
 def test_the_command_without_spark_says_what_to_install() -> None:
     code = "import sys; sys.modules['pyspark'] = None; from quotahost.cli.main import app; app()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "pipeline", "--bootstrap", "a:1", "--checkpoint", "/x"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=dict(os.environ),
-    )
+    command = [sys.executable, "-c", code, "pipeline", "--bootstrap", "a:1", "--checkpoint", "/x"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "pip install 'quotahost[spark]'" in done.stderr
 
@@ -161,10 +132,9 @@ def test_the_command_without_spark_says_what_to_install() -> None:
 def test_the_command_shows_defaults_that_it_reads_back_and_no_option_for_secrets() -> None:
     parameters = get_command(app).commands["pipeline"].params  # type: ignore[attr-defined]
     defaults = {each.name: each.show_default for each in parameters if isinstance(each.show_default, str)}
-    given = {"bootstrap": "a:1", "checkpoint": "/x"}
     assert {"interval", "tick", "validity", "expiry", "fill_window", "batch"} <= set(defaults)
     assert (defaults["interval"], defaults["expiry"]) == ("150ms", "1d")
-    assert options(**given, **defaults) == options(**given)
+    assert options(**GIVEN, **defaults) == options(**GIVEN)
     assert "kafka" not in {each.name for each in parameters}
 
 

@@ -11,6 +11,7 @@ import pytest
 from harness.system.waiting import eventually
 from quotahost.pipeline.main import lock, refusal, wait_for
 from quotahost.pipeline.monitoring import Progress
+from quotahost.pipeline.session import checkpoint_files
 
 LOCAL, HDFS = "file:///", "hdfs://h:8020"
 
@@ -60,13 +61,12 @@ class Other:
         self._process.communicate()
 
 
-@pytest.mark.parametrize("given", ["{}", "file://{}"])
 def test_of_two_pipelines_with_one_directory_the_second_stands_by_until_the_first_is_killed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, given: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = Other(tmp_path)
     progress, stop, taken = Progress(), threading.Event(), list[ExitStack | None]()
-    directories = [str(tmp_path / "history"), given.format(tmp_path)]
+    directories = [str(tmp_path / "history"), f"file://{tmp_path}"]
     second = threading.Thread(target=lambda: taken.append(wait_for(directories, progress, stop)))
     second.start()
     eventually(lambda: "another pipeline uses the same --checkpoint or --history" in caplog.text)
@@ -91,5 +91,8 @@ def test_while_it_stands_by_a_signal_ends_it(tmp_path: Path) -> None:
     first.kill()
 
 
-def test_what_lies_elsewhere_has_no_lock() -> None:
-    assert lock(["hdfs://h/c", "s3a://b/c"]) is not None
+def test_what_lies_elsewhere_has_no_lock_and_needs_hadoops_programs() -> None:
+    elsewhere = ["hdfs://h/c", "s3a://b/c"]
+    assert lock(elsewhere) is not None
+    assert [checkpoint_files(each) for each in elsewhere] == [{}, {}]
+    assert all(map(checkpoint_files, ["/var/c", "c", "file:///c"]))

@@ -48,26 +48,15 @@ class Counted:
 ROWS = [[(1, 20, "w2")], [(1, 30, "w3")], [(1, 40, "w4")]]
 
 
-def test_it_is_built_once_and_answers_with_each_batchs_rows(numbers: DataFrame) -> None:
+@pytest.mark.parametrize(("keys", "built"), [("", 1), ("abb", 2)])
+def test_it_is_built_once_for_all_batches_and_anew_when_what_it_depends_on_changes(
+    numbers: DataFrame, keys: str, built: int
+) -> None:
     counted = Counted()
-    counted.run(numbers)
-    assert counted.found == ROWS
-    assert counted.built == 1
-
-
-def test_it_is_built_anew_when_what_it_depends_on_changes(numbers: DataFrame) -> None:
-    counted = Counted()
-    counted.run(numbers, "a", "b", "b")
-    assert counted.found == ROWS
-    assert counted.built == 2
-
-
-def test_another_stream_has_a_plan_of_its_own(numbers: DataFrame) -> None:
-    counted = Counted()
-    counted.run(numbers)
-    counted.run(numbers.selectExpr("word", "tens + 0 AS tens"))
-    assert counted.found == ROWS * 2
-    assert counted.built == 2
+    counted.run(numbers, *keys)
+    assert (counted.found, counted.built) == (ROWS, built)
+    counted.run(numbers.selectExpr("word", "tens + 0 AS tens"), *keys)
+    assert (counted.found, counted.built) == (ROWS * 2, 2 * built), "another stream has a plan of its own"
 
 
 @pytest.mark.parametrize(("part", "instead"), [("_ROWS", "SomethingElse"), ("ClassicDataFrame", None)])

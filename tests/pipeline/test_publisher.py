@@ -17,7 +17,6 @@ from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.publisher import Publisher, Sending
-from quotahost.pipeline.session import checkpoint_files
 from quotahost.records.cluster_volumes import MAX_BYTES, ClusterRecord, decode, encode
 from quotahost.records.fields import MAX_NAME
 from tests.pipeline.support.records import NOW, NOW_MS, Planned, record, snapshot, volume
@@ -80,25 +79,19 @@ def volumes(spark: SparkSession, given: list[Record], at: datetime) -> DataFrame
     return STATE.frame(spark, given).withColumn("now", lit(at))
 
 
-def test_a_batch_becomes_a_record_of_its_time(spark: SparkSession) -> None:
-    sent = Sent()
-    sent.publisher(batch(spark), 7)
-    assert [(each.cluster, each.sequence, each.consumed) for each in sent.records] == [("home", 7, 40)]
-
-
 def test_while_a_backlog_is_read_nothing_is_published(spark: SparkSession) -> None:
     sent = Sent(caught_up=False)
     sent.publisher(batch(spark), 0)
     assert sent.records == []
-    assert sent.ticks.hurry.called, "so that another batch follows"
+    assert not sent.publisher.again(lambda _: True), "the next tick causes a batch"
 
 
 def test_a_batch_that_took_too_long_is_not_published_but_logged_once_and_counted(
     spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sent = Sent()
+    sent, late = Sent(), batch(spark, age=55)
     for number in range(2):
-        sent.publisher(batch(spark, age=55), number)
+        sent.publisher(late, number)
     assert sent.records == []
     assert sent.unpublished("home", "late") == 2
     assert ["a batch has taken" in each.getMessage() for each in caplog.records] == [True]
@@ -111,6 +104,7 @@ def test_without_news_the_same_is_published_again_as_newer_and_of_that_time(spar
     asked: list[int] = []
     assert sent.publisher.again(lambda number: not asked.append(number))
     home, away, *again = sent.records
+    assert {(each.cluster, each.sequence, each.consumed) for each in (home, away)} == {("home", 7, 40), ("away", 7, 40)}
     assert asked == [7]
     for first, second in zip((home, away), again, strict=True):
         assert second.computed_at > first.computed_at
@@ -119,7 +113,7 @@ def test_without_news_the_same_is_published_again_as_newer_and_of_that_time(spar
     assert sent.records[-1].sequence == 9
 
 
-def test_a_batch_is_needed_when_something_came_or_who_is_registered_or_who_is_fresh_has_changed(
+def test_a_batch_is_needed_when_something_came_or_who_is_registered_fresh_or_known_has_changed(
     spark: SparkSession,
 ) -> None:
     sent = Sent()
@@ -133,16 +127,12 @@ def test_a_batch_is_needed_when_something_came_or_who_is_registered_or_who_is_fr
     sent.later = 60_000  # the snapshot is older than validity
     assert not sent.publisher.again(lambda _: True)
     assert [each.sequence for each in sent.records] == [7, 8]
-
-
-def test_a_broker_that_expires_needs_a_batch_too(spark: SparkSession) -> None:
-    sent = Sent()
-    rows = batch(spark).withColumn("seen", lit(NOW - timedelta(hours=23)))
-    sent.publisher(rows, 7)
+    sent.later = 0
+    sent.publisher(batch(spark).withColumn("seen", lit(NOW - timedelta(hours=23))), 9)
     assert sent.records[-1].stale == 1
     sent.later = 3_000_000
     assert sent.publisher.again(lambda _: True)
-    sent.later = 3_700_000
+    sent.later = 3_700_000  # it expires
     assert not sent.publisher.again(lambda _: True)
 
 
@@ -171,30 +161,21 @@ def test_a_record_that_cannot_be_made_is_counted_and_the_other_clusters_go_on(sp
 
 
 def test_whatever_brokers_name_a_record_of_their_cluster_fits_into_one_of_kafkas(spark: SparkSession) -> None:
-    at = NOW
     longest = "\U0001f989" * (MAX_NAME - 4)  # twelve bytes each in JSON
 
     def one(number: int) -> Record:
         # As UTF-8: escaped, the names alone would exceed what a snapshot may have.
         disks = [volume(f"{n}{number:03}{longest}", 1000 + 10 * number + n, 999) for n in range(3)]
-        text = snapshot(f"{number:04}{longest}", at, disks, offlineLogDirs=[f"{number:04}{longest}"])
+        text = snapshot(f"{number:04}{longest}", NOW, disks, offlineLogDirs=[f"{number:04}{longest}"])
         value = json.dumps(json.loads(text), ensure_ascii=False).encode()
-        return record(number, f"{number:04}{longest}", value, at)
+        return record(number, f"{number:04}{longest}", value)
 
     given = [one(number) for number in range(100)]
     sent = Sent()
-    sent.publisher(volumes(spark, given, at), 0)
+    sent.publisher(volumes(spark, given, NOW), 0)
     assert [each.volume_count for each in sent.records] == [300]
     assert len(encode(sent.records[0])) < MAX_BYTES
     # And so do the ids of brokers that have fallen silent.
     late = Sent()
-    late.publisher(volumes(spark, given, at).withColumn("seen", lit(at - timedelta(minutes=2))), 0)
+    late.publisher(volumes(spark, given, NOW).withColumn("seen", lit(NOW - timedelta(minutes=2))), 0)
     assert [each.stale for each in late.records] == [100]
-
-
-@pytest.mark.parametrize(
-    ("checkpoint", "local"),
-    [("/var/c", True), ("c", True), ("file:///c", True), ("hdfs://h/c", False), ("s3a://b/c", False)],
-)
-def test_only_a_checkpoint_in_this_machine_is_written_without_hadoops_programs(checkpoint: str, local: bool) -> None:
-    assert bool(checkpoint_files(checkpoint)) == local

@@ -1,5 +1,6 @@
-"""What the supervisor does with a query that fails, has lost its place, or remembers too much."""
+"""What the supervisor does with a query that fails, has lost its place, or remembers too much, and what it shows."""
 
+import json
 import logging
 from datetime import UTC, datetime
 from typing import Any
@@ -38,12 +39,14 @@ class Query:
     def stop(self) -> None:
         self.stopped = True
 
-    def report(self, batch: int, end: int, latest: int, rows: int = 1) -> None:
+    def report(self, batch: int, end: int = 5, latest: int | None = 5, rows: int = 1) -> None:
+        # Spark gives offsets as JSON, decoded or not.
+        at_end = None if latest is None else json.dumps({"ticks": {"0": latest}})
         self.lastProgress = {  # type: ignore[assignment]
             "batchId": batch,
             "numInputRows": 1,
             "durationMs": {"addBatch": 1, "triggerExecution": 1},
-            "sources": [{"endOffset": {"ticks": {"0": end}}, "latestOffset": {"ticks": {"0": latest}}}],
+            "sources": [{"endOffset": {"ticks": {"0": end}}, "latestOffset": at_end}],
             "stateOperators": [{"numRowsTotal": rows, "memoryUsedBytes": 1}],
             "observedMetrics": {},
         }
@@ -80,6 +83,11 @@ class World:
         self.supervisor.kafka_answers()
         self.supervisor.look()
 
+    def reports(self, batch: int, end: int = 5, latest: int | None = 5, rows: int = 1) -> None:
+        """The query had a batch, and the supervisor looks at it."""
+        self.query.report(batch, end, latest, rows)
+        self.look()
+
     def know(self, brokers: int) -> None:
         self.progress.made(ClusterRecord("c", 1, 1, datetime.now(UTC), reporting=brokers), standing_by=False)
 
@@ -91,38 +99,31 @@ def world() -> World:
     return made
 
 
-def batches(world: World) -> float | None:
-    """How many batches of the volumes are counted."""
-    return world.progress.registry.get_sample_value("quotahost_pipeline_batches_total", {"query": "volumes"})
+def metric(world: World, name: str) -> float | None:
+    """A metric of the volumes."""
+    return world.progress.registry.get_sample_value(f"quotahost_pipeline_{name}", {"query": "volumes"})
 
 
 def test_batches_between_two_looks_are_counted_and_none_twice(world: World) -> None:
     for batch in (0, 0, 1):
-        world.query.report(batch, 5, 5)
-        world.look()
+        world.reports(batch)
     for batch in (2, 3, 4):
-        world.query.report(batch, 5, 5)
-    world.look()
-    assert batches(world) == 5
+        world.reports(batch)
+    assert metric(world, "batches_total") == 5
 
 
 def test_a_look_that_found_nothing_does_not_hide_the_batch_of_the_same_number(world: World) -> None:
-    world.query.report(0, 5, 5)
+    world.query.report(0)
     world.query.lastProgress["durationMs"] = {"latestOffset": 3}  # type: ignore[index]
     world.look()
-    world.query.report(0, 6, 6)
-    world.look()
-    assert batches(world) == 1
+    world.reports(0, 6, 6)
+    assert metric(world, "batches_total") == 1
 
 
-def test_the_batches_of_a_query_that_began_anew_are_counted_though_their_numbers_begin_with_0(world: World) -> None:
-    world.query.report(7, 5, 5)
-    world.look()
-    fail(world, ATTEMPTS)
-    assert world.aside == ["volumes"]
-    world.query.report(0, 5, 5)
-    world.look()
-    assert batches(world) == 2
+def test_records_that_are_not_read_yet_are_shown_and_after_a_restart_spark_knows_of_none(world: World) -> None:
+    for batch, (latest, shown) in enumerate([(8, 3), (None, 0)]):
+        world.reports(batch, 5, latest)
+        assert metric(world, "records_behind") == shown
 
 
 def fail(world: World, times: int) -> None:
@@ -146,24 +147,20 @@ def test_a_checkpoint_that_cannot_be_read_is_set_aside_after_some_failures_and_t
     assert world.query.isActive
 
 
-def test_what_fails_without_its_checkpoint_too_keeps_the_next_one(world: World) -> None:
+def test_what_fails_without_its_checkpoint_too_keeps_the_next_one_until_it_has_a_batch_from_0_on(world: World) -> None:
+    world.reports(7)
     fail(world, 4 * ATTEMPTS)
     assert world.aside == ["volumes"]
-    world.query.report(0, 5, 5)
-    world.look()
+    world.reports(0)
+    assert metric(world, "batches_total") == 2
     fail(world, ATTEMPTS)
     assert world.aside == ["volumes", "volumes"]
 
 
-def test_failures_with_batches_in_between_set_nothing_aside(world: World) -> None:
+def test_failures_with_batches_in_between_or_while_kafka_does_not_answer_set_nothing_aside(world: World) -> None:
     for batch in range(3 * ATTEMPTS):
-        world.query.report(batch, 5, 5)
-        world.look()
+        world.reports(batch)
         fail(world, 1)
-    assert world.aside == []
-
-
-def test_while_kafka_does_not_answer_nothing_is_set_aside(world: World) -> None:
     for _ in range(3 * ATTEMPTS):
         world.query.fail()
         for _ in range(2):
@@ -196,8 +193,7 @@ def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(
         return made[-1]
 
     world.supervisor.add("history", start, rebuilt_from_topics=False)
-    world.query.report(0, 5, 5)
-    world.look()
+    world.reports(0)
     for _ in range(2 * ATTEMPTS):
         made[-1].fail()
         world.look()
@@ -209,8 +205,7 @@ def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(
 def test_a_query_whose_topic_was_deleted_and_made_again_begins_anew(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.query.report(7, 5000, 5000)
-    world.look()
+    world.reports(7, 5000, 5000)
     before = world.query
     before.report(8, 5000, 3)
     with caplog.at_level(logging.WARNING):
@@ -223,16 +218,13 @@ def test_a_query_whose_topic_was_deleted_and_made_again_begins_anew(
 
 
 def test_a_state_of_brokers_that_are_long_gone_is_begun_anew(world: World) -> None:
-    world.query.report(0, 5, 5, rows=50_000)
-    world.look()
+    world.reports(0, rows=50_000)
     assert world.aside == [], "nobody knows yet how many brokers there are"
     world.know(100)
-    world.query.report(1, 6, 6, rows=2 * 100 + SPARE_ROWS)
-    world.look()
+    world.reports(1, 6, 6, rows=2 * 100 + SPARE_ROWS)
     assert world.aside == []
     assert not world.supervisor.crowded("volumes")
-    world.query.report(2, 7, 7, rows=2 * 100 + SPARE_ROWS + 1)
-    world.look()
+    world.reports(2, 7, 7, rows=2 * 100 + SPARE_ROWS + 1)
     assert world.aside == ["volumes"]
     assert world.supervisor.crowded("volumes"), "so that it leaves them out now"
 
@@ -240,21 +232,9 @@ def test_a_state_of_brokers_that_are_long_gone_is_begun_anew(world: World) -> No
 def test_a_state_that_is_as_large_after_it_began_anew_stays(world: World) -> None:
     world.know(0)  # brokers that publish their usage and no volumes
     for batch in range(5):
-        world.query.report(batch, 5, 5, rows=5000)
-        world.look()
+        world.reports(batch, rows=5000)
         world.look()
     assert world.aside == ["volumes"]
-
-
-def test_what_a_batch_has_read_is_known_until_the_next_one(world: World) -> None:
-    query = world.query
-    query.report(7, end=5, latest=5)
-    assert world.supervisor.read_up_to(7) == {("ticks", "0"): 5}
-    assert world.supervisor.read_up_to(6) == {}
-    query.report(8, end=5, latest=5)
-    query.lastProgress["durationMs"] = {}  # type: ignore[index]  # a look that found nothing
-    assert world.supervisor.read_up_to(7) == {("ticks", "0"): 5}
-    assert world.supervisor.read_up_to(8) == {}
 
 
 def test_a_query_that_is_to_begin_again_does_so_from_its_checkpoint_and_without_a_failure(world: World) -> None:

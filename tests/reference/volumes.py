@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from fractions import Fraction
 from typing import Final
 
 from quotahost.model import LimitType, Volume
@@ -57,7 +56,7 @@ Brokers = dict[tuple[str, str], Known]
 
 
 def refusal(record: Record, clusters: Mapping[str, str] | None = None) -> str | None:
-    """Why the record is refused, one of ``records.REFUSALS``; None if it is taken. ``clusters`` by topic."""
+    """Why the record is refused; None if it is taken. ``clusters`` by topic."""
     if record.key is None:
         return "key"
     if record.value is None:
@@ -227,14 +226,14 @@ def _ramp(volume: Volume) -> ByteLimits:
     return found
 
 
-def _exact_factor(volume: Volume) -> Fraction:
-    """Without the rounding of a float; 2 without limits."""
+def _factor(volume: Volume) -> float:
+    """As SQL divides; 2 without limits."""
     if not (volume.soft or volume.hard):
-        return Fraction(2)
+        return 2.0
     found = _ramp(volume)
     if found.soft < volume.consumed < found.hard:
-        return Fraction(found.hard - volume.consumed, found.hard - found.soft)
-    return Fraction(int(found.ramp(volume.consumed)))
+        return float(found.hard - volume.consumed) / float(found.hard - found.soft)
+    return found.ramp(volume.consumed)
 
 
 def _free_share(volume: Volume) -> float:
@@ -270,7 +269,7 @@ def _fullest(kinds: list[Filling]) -> list[Filling]:
     def share(each: Filling) -> tuple[float, int, str, str]:
         return _free_share(each.volume), -each.volume.consumed, each.volume.broker, each.volume.name
 
-    by_factor = sorted(kinds, key=lambda each: (_exact_factor(each.volume), share(each)))
+    by_factor = sorted(kinds, key=lambda each: (_factor(each.volume), share(each)))
     first, rest = by_factor[: MAX_LISTED // 2], by_factor[MAX_LISTED // 2 :]
     rest.sort(key=lambda each: (bool(each.volume.soft and each.volume.hard), share(each)))
     return sorted([*first, *rest[: MAX_LISTED // 2]], key=share)
@@ -284,8 +283,8 @@ def _last(brokers: dict[str, Known]) -> list[Filling]:
         kinds[each.volume.capacity, each.volume.soft, each.volume.hard].append(each)
     placed = [(place, kind[0], each) for kind in kinds.values() for place, each in enumerate(kind[:MAX_WORST])]
 
-    def order(of: tuple[int, Filling, Filling]) -> tuple[int, Fraction, float, int, str, str]:
+    def order(of: tuple[int, Filling, Filling]) -> tuple[int, float, float, int, str, str]:
         place, fullest, volume = of[0], of[1].volume, of[2].volume
-        return place, _exact_factor(fullest), _free_share(volume), -volume.consumed, volume.broker, volume.name
+        return place, _factor(fullest), _free_share(volume), -volume.consumed, volume.broker, volume.name
 
     return [each for _, _, each in sorted(placed, key=order)]

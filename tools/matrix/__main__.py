@@ -15,7 +15,7 @@ from typing import Final
 from harness.kafka.settings import QUICK_START
 from tools.jar_resources import RESOURCES, jni_headers
 from tools.matrix import roots, scene
-from tools.matrix.cells import CELLS, NOT_RUN, ROOT, Cell, record
+from tools.matrix.cells import NOT_RUN, ROOT, Cell, record, results
 
 _EMULATED: Final = 900  # seconds for each thing that an emulated broker does
 # The second compiler and a collector of several threads only cost time where each instruction is translated.
@@ -66,7 +66,7 @@ def main() -> int:
     parser.add_argument("--roots", type=Path, default=ROOT / "build/matrix/roots", help="where the systems are made")
     parser.add_argument("--list", action="store_true", help="show the names, run nothing")
     args = parser.parse_args()
-    chosen = [cell for cell in CELLS if not args.cells or any(cell.name.startswith(each) for each in args.cells)]
+    chosen = [cell for cell in results() if not args.cells or any(cell.name.startswith(each) for each in args.cells)]
     failed = 0
     for cell in chosen:
         if args.list:

@@ -1,22 +1,21 @@
 """The systems that quotahost is built for, and what became of it on each: the table of docs/reference/platforms.md.
 
-A cell is one combination of system, Python, Java, Kafka and architecture. The document keeps the results; the program
-replaces those of the cells that it has run.
+A cell is one combination of system, Python, Java, Kafka and architecture: a row of the table. The program replaces the
+results of the cells that it has run.
 """
 
-from dataclasses import dataclass
+import re
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DOCUMENT: Final = ROOT / "docs/reference/platforms.md"
-BEGIN, END = "<!-- platforms -->", "<!-- /platforms -->"
 NOT_RUN: Final = "built, not run"
-HEADS: Final = ("system", "architecture", "Python", "Java", "Kafka", "result")
+NEWEST: Final = "4.3.1"
+_ROW: Final = re.compile(r"^\| (.+) \| (amd64|arm64) \| (\S+) \| (\S+) \| (\S+) \| (.+) \|$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One row of the table.
 
     Attributes:
@@ -36,60 +35,15 @@ class Cell:
     @property
     def name(self) -> str:
         """How the command line names it."""
-        return "/".join(self._fields())
-
-    def _fields(self) -> tuple[str, ...]:
-        return self.system, self.architecture, self.python, self.java, self.kafka
+        return "/".join(self)
 
 
-NEWEST: Final = "4.3.1"
-CELLS: Final = (
-    *(Cell("host", "amd64", "3.11", "17", kafka) for kafka in ("4.0.1", "4.1.1", "4.2.0", NEWEST)),
-    Cell("host", "amd64", "3.12", "17", NEWEST),
-    Cell("bookworm", "amd64", "3.11", "17", NEWEST),
-    Cell("trixie", "amd64", "3.13", "21", NEWEST),
-    Cell("trixie", "amd64", "3.13", "25", NEWEST),
-    Cell("sid", "amd64", "3.14", "25", "4.0.1"),
-    Cell("sid", "amd64", "3.14", "25", NEWEST),
-    Cell("trixie", "arm64", "3.13", "21", "-"),
-    Cell("trixie", "arm64", "3.13", "21", NEWEST),
-    Cell("musl", "amd64", "-", "-", "-"),
-    Cell("musl", "arm64", "-", "-", "-"),
-    Cell("macOS", "amd64", "-", "-", "-"),
-    Cell("macOS", "arm64", "-", "-", "-"),
-)
+def results() -> dict[Cell, str]:
+    """What the document says of each cell."""
+    return {Cell(*row[:5]): row[5] for row in _ROW.findall(DOCUMENT.read_text(encoding="utf-8"))}
 
 
-def table(results: dict[Cell, str]) -> str:
-    """The Markdown table of all cells; a cell without a result was built and not run."""
-    lines = [HEADS, ("---",) * len(HEADS)]
-    lines += [(*cell._fields(), results.get(cell, NOT_RUN)) for cell in CELLS]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def results(text: str) -> dict[Cell, str]:
-    """The results that stand in the document's table.
-
-    Raises:
-        ValueError: the table's markers or a row's columns are missing, or a row is none of CELLS.
-    """
-    rows = [line.strip("| ").split(" | ") for line in _section(text).splitlines()[2:]]
-    found = {Cell(*row[:5]): row[5] for row in rows if len(row) == len(HEADS)}
-    if len(found) != len(rows) or not found.keys() <= set(CELLS):
-        raise ValueError(f"the table of {DOCUMENT.name} has rows that are no cells: {rows}")
-    return found
-
-
-def record(cell: Cell, result: str, document: Path = DOCUMENT) -> None:
+def record(cell: Cell, result: str) -> None:
     """Writes the result of one cell into the document."""
-    text = document.read_text(encoding="utf-8")
-    new = table(results(text) | {cell: result})
-    document.write_text(text.replace(_section(text), new), encoding="utf-8")
-
-
-def _section(text: str) -> str:
-    _, begin, rest = text.partition(BEGIN + "\n")
-    table_text, end, _ = rest.partition("\n" + END)
-    if not (begin and end):
-        raise ValueError(f"{DOCUMENT.name} must hold {BEGIN} and {END}")
-    return table_text
+    text, row = DOCUMENT.read_text(encoding="utf-8"), f"| {' | '.join(cell)} |"
+    DOCUMENT.write_text(text.replace(f"{row} {results()[cell]} |", f"{row} {result} |"), encoding="utf-8")

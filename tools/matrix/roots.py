@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tools.matrix.cells import CELLS, ROOT
+from tools.matrix.cells import ROOT, results
 
 MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 # Enters the root with a mount name space of its own: what is mounted goes when the command ends, whose pid it keeps.
@@ -61,7 +61,7 @@ def debian(suite: str, architecture: str, folder: Path) -> Path:
     done = root / ".complete"
     if not done.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        cells = [cell for cell in CELLS if (cell.system, cell.architecture) == (suite, architecture)]
+        cells = [cell for cell in results() if (cell.system, cell.architecture) == (suite, architecture)]
         packages = {"python3", "python3-venv", "ca-certificates", "musl"}
         packages |= {f"libpython{cell.python}" for cell in cells}
         packages |= {f"openjdk-{cell.java}-jre-headless" for cell in cells}

@@ -11,7 +11,6 @@ where it would make nothing new the publisher publishes without one.
 
 import logging
 import statistics
-import threading
 import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -92,16 +91,12 @@ class Ticks:
         self._period, self._send, self._clock = period, send, clock
         #: Publishes without a batch, and returns whether it did; it may raise.
         self.without_batch: Callable[[], bool] = lambda: False
-        self._last, self._hurried = clock(), threading.Event()
+        self._last = clock()
         self._fault = LoggedOnce(log)
         self._thread = Periodic("ticks", self._write_if_due, self._remaining)
 
     def published(self) -> None:
         self._last = self._clock()
-
-    def hurry(self) -> None:
-        self._hurried.set()
-        self._thread.wake()
 
     def close(self) -> bool:
         """End the thread; whether it ended within 5 s."""
@@ -111,15 +106,13 @@ class Ticks:
         return max(0.0, self._last + self._period - self._clock())
 
     def _write_if_due(self) -> None:
-        hurried = self._hurried.is_set()
         # A record may have been published while this thread slept; then the tick is due later.
-        if not hurried and self._remaining() > 0:
+        if self._remaining() > 0:
             return
-        self._hurried.clear()
         # Before the attempt: if Kafka doesn't answer, the next attempt is a whole period later, and not at once.
         self._last = self._clock()
         try:
-            if hurried or not self.without_batch():
+            if not self.without_batch():
                 self._send(TICK, b"")
             self._fault.healed()
         except Exception as problem:  # of Java's clients, of any kind; the next tick may succeed

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.volumes import MAX_TOPICS, byte_limits
-from quotahost.pipeline.frames import exact_factor, large_of_stranger, reached_at, sql
+from quotahost.pipeline.frames import factor, large_of_stranger, reached_at, sql
 from quotahost.records.budgets import MAX_BUDGETS
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
 from quotahost.records.fields import MAX_LONG, topic_set
@@ -82,12 +82,8 @@ def cut_strangers(good: DataFrame, topic: str, listed: Collection[str]) -> DataF
     """The good rows, where large snapshots of brokers that the cluster doesn't list are cut to what a record may list.
 
     Such a broker is a stranger's invention, or it is down: its full disk must count on. So MAX_LISTED volumes stay,
-    those with the least free shares, no topics, which stands for all, and no budgets.
-
-    Args:
-        good: the rows of ``snapshots.parse`` without an error.
-        topic: the topic of the cluster that lists its brokers; other topics' snapshots stay as they are.
-        listed: the ids that the cluster has listed.
+    those with the least free shares, no topics, which stands for all, and no budgets. Snapshots of other topics than
+    ``topic`` stay as they are.
     """
     volumes = F.expr(f"""slice(array_sort(transform(s.volumes, v -> struct(
         {_free_share("v.capacity", "v.consumed")} AS free, struct(left(v.volumeName, {MAX_NAME}) AS volumeName,
@@ -108,12 +104,9 @@ def _free_share(capacity: str, consumed: str) -> str:
 
 
 def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
-    """One row for each cluster, with the columns that :func:`record` reads.
+    """One row for each cluster, with the columns that :func:`record` reads, of a batch of :func:`state`.
 
-    Args:
-        volumes: a batch of :func:`state`.
-        rules: by what brokers are judged.
-        ahead: ms by which Kafka's clock is ahead of the driver's.
+    Kafka's clock is so many ms ``ahead`` of the driver's.
     """
     arguments = {
         "cluster": rules.cluster,
@@ -133,8 +126,8 @@ def _rollup_sql(tellers: int = MAX_TELLERS) -> str:
         free_share=_free_share("v.capacity", "v.consumed"),
         kind_free_share=_free_share("capacity", "get(top, 0).consumed"),
         silent_free_share=_free_share("s.v.capacity", "s.v.consumed"),
-        factor=exact_factor("get(top, 0).consumed"),
-        silent_factor=exact_factor("get(silent, 0).consumed"),
+        factor=factor("get(top, 0).consumed"),
+        silent_factor=factor("get(silent, 0).consumed"),
         half=MAX_LISTED // 2,
         soft_at=reached_at("softLimit"),
         hard_at=reached_at("hardLimit"),
@@ -230,20 +223,12 @@ def true_until(rows: Iterable[Row]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """The records of a batch.
-
-    Attributes:
-        batch: the number of the batch.
-        rules: by what it judged.
-        ahead: ms by which Kafka's clock was ahead of the driver's.
-        until: Kafka's time, in ms since the epoch, up to which the records are true while no snapshot comes.
-        records: one for each cluster.
-    """
+    """The records of a batch."""
 
     batch: int
-    rules: Rules
-    ahead: int
-    until: float
+    rules: Rules  # by which it judged
+    ahead: int  # ms by which Kafka's clock was ahead of the driver's
+    until: float  # Kafka's time, in ms since the epoch, up to which they are true while no snapshot comes
     records: tuple[ClusterRecord, ...]
 
     def holds(self, rules: Rules, ahead: int, now: int) -> bool:

@@ -2,7 +2,7 @@
 
 A query's text lies in ``sql/NAME.sql``. :func:`sql` fills in the fragments: when a record's contents were captured
 (:func:`seen_at`), at how many bytes a volume reaches a limit (:func:`reached_at`), and the factor that follows
-(:func:`exact_factor`). Rows go to a topic by :func:`kafka_sink`.
+(:func:`factor`). Rows go to a topic by :func:`kafka_sink`.
 """
 
 import json
@@ -42,11 +42,8 @@ def seen_at(stated_ms: str, captured_at: str, written_at: str, validity: timedel
     Where ``now`` is Kafka's present time, ``now - seen_at`` is the age of :func:`quotahost.records.fields.age`, but for
     records of the future; so a record is fresh where ``seen_at >= now - validity``.
 
-    Args:
-        stated_ms: SQL for the delay that the record states, a BIGINT; null, or the text ``NULL``, if it states none.
-        captured_at: SQL for the record's own time, a TIMESTAMP; null for a tombstone, which has no delay.
-        written_at: SQL for Kafka's timestamp of the record.
-        validity: the pipeline's.
+    All are SQL: the delay that the record states, a BIGINT, null or the text ``NULL`` if it states none; the record's
+    own time, null for a tombstone, which has no delay; and Kafka's timestamp of the record.
     """
     most = min(validity // _MS // 2, MAX_DELAY_MS)
     by_clocks = f"least(greatest(unix_millis({written_at}) - unix_millis({captured_at}), 0L), {most}L)"
@@ -73,24 +70,17 @@ def reached_at(limit: str, capacity: str = "capacity") -> str:
         END"""
 
 
-def exact_factor(consumed: str) -> str:
-    """A struct that orders volumes by their factor (``quotahost.model.volumes``); those without limits come last.
+def factor(consumed: str) -> str:
+    """The factor by which volumes are ordered, that of ``quotahost.model.volumes`` up to a double's last digits.
 
-    A factor is a quotient of whole numbers up to 2**63, and as doubles two of them may look alike. 54 of its digits, in
-    three numbers, tell any two apart. ``consumed`` is SQL for the bytes consumed. The columns softLimit and hardLimit
-    must be there, and softAt and hardAt, the consumptions in bytes at which the volume reaches them.
+    It is 2 without limits. ``consumed`` is SQL for the bytes consumed. The columns softLimit and hardLimit must be
+    there, and softAt and hardAt, the consumptions in bytes at which the volume reaches them.
     """
-    # 18 digits at a time: a DECIMAL of 38 holds no product of two longer numbers, and a BIGINT no longer quotient.
-    digits, ramp = "CAST(1000000000000000000L AS DECIMAL(19, 0))", "CAST(hardAt - softAt AS DECIMAL(19, 0))"
-    first = f"CAST(hardAt - {consumed} AS DECIMAL(19, 0)) * {digits}"
-    second = f"({first} % {ramp}) * {digits}"
-    third = f"({second} % {ramp}) * {digits}"
     return f"""CASE
-        WHEN softLimit IS NULL AND hardLimit IS NULL THEN struct(2000000000000000000L AS f1, 0L AS f2, 0L AS f3)
-        WHEN {consumed} >= hardAt THEN struct(0L AS f1, 0L AS f2, 0L AS f3)
-        WHEN {consumed} <= softAt THEN struct(1000000000000000000L AS f1, 0L AS f2, 0L AS f3)
-        WHEN {consumed} IS NOT NULL
-          THEN struct({first} div {ramp} AS f1, {second} div {ramp} AS f2, {third} div {ramp} AS f3)
+        WHEN softLimit IS NULL AND hardLimit IS NULL THEN 2D
+        WHEN {consumed} >= hardAt THEN 0D
+        WHEN {consumed} <= softAt THEN 1D
+        ELSE double(hardAt - {consumed}) / double(hardAt - softAt)
         END"""
 
 
@@ -100,10 +90,8 @@ def large_of_stranger(topic: str, broker: str, listed: Collection[str]) -> Colum
     Whoever may write to a topic can invent brokers, and the state of a query remembers each. Their number is bounded by
     :data:`quotahost.pipeline.supervisor.SPARE_ROWS`, and by this what each of them takes.
 
-    Args:
-        topic: the topic of the cluster that lists its brokers; of other topics' records nobody can say it.
-        broker: the name of the column with the broker's id.
-        listed: the ids that the cluster has listed.
+    ``topic`` is that of the cluster that lists its brokers, as nobody can say it of other topics' records; ``broker``
+    is the column with the broker's id.
     """
     known = F.from_json(F.lit(json.dumps(sorted(listed))), "ARRAY<STRING>")
     large = F.octet_length("value") > MAX_OF_STRANGER

@@ -49,26 +49,26 @@ _LATE: Final = "5 minutes"
 
 
 def readings(snapshots: DataFrame) -> DataFrame:
-    """A row of COLUMNS for each volume of each snapshot; none for a tombstone.
-
-    ``snapshots`` are the rows of ``snapshots.resolved``.
-    """
-    # No filter: Spark would push it below the parse of the JSON, and parse a second time for it.
-    volumes = snapshots.selectExpr("*", "explode(IF(removed, NULL, volumes)) AS v")
+    """A row of COLUMNS for each volume of each good snapshot, from rows of ``snapshots.parse``."""
+    # By Kafka's clock where the broker's is far off: the day names a folder. A volume's limit is its own, else its
+    # broker's (proposal 035, Metrics Snapshot, note 2).
+    volumes = snapshots.where("error IS NULL").selectExpr(
+        "cluster", "broker", "topic", "partition", "offset", "s", "explode(s.volumes) AS v",
+        "if(at BETWEEN timestamp - INTERVAL 1 DAY AND timestamp + INTERVAL 1 HOUR, at, timestamp) AS at",
+    ).selectExpr(
+        "*", "v.capacity AS capacity", "if(v.softLimit.type IS NULL, s.softLimit, v.softLimit) AS softLimit",
+        "if(v.hardLimit.type IS NULL, s.hardLimit, v.hardLimit) AS hardLimit",
+    )  # fmt: skip
     return volumes.selectExpr(
-        "cluster", "broker", "v.name AS volume", "at", "v.capacity AS capacity", "v.consumed AS consumed",
-        f"{reached_at('v.soft', 'v.capacity')} AS soft", f"{reached_at('v.hard', 'v.capacity')} AS hard",
+        "cluster", "broker", "v.volumeName AS volume", "at", "capacity", "v.consumed AS consumed",
+        f"{reached_at('softLimit')} AS soft", f"{reached_at('hardLimit')} AS hard",
         "topic", "partition", "offset", _day("at"),
     )  # fmt: skip
 
 
-def uses(usage: DataFrame, cluster: str) -> DataFrame:
-    """Rows of USAGE_COLUMNS, of producers only.
-
-    ``usage`` is the rows of ``shares.parse``; a stream or a batch; ``cluster`` is the id of the cluster of records that
-    name none.
-    """
-    return _minutes(_clients(usage, cluster).where("c.quotaType = 'PRODUCE'")).agg(
+def uses(usage: DataFrame) -> DataFrame:
+    """Rows of USAGE_COLUMNS, of producers only, from rows of ``shares.parse``."""
+    return _minutes(_clients(usage).where("c.quotaType = 'PRODUCE'")).agg(
         F.expr("avg(c.rate) AS rate"),
         F.expr("IF(count(c.demand) = count(1), max(c.demand), NULL) AS demand"),
         F.expr("max(c.quota) AS quota"),
@@ -78,8 +78,8 @@ def uses(usage: DataFrame, cluster: str) -> DataFrame:
     )  # fmt: skip
 
 
-def transfers(usage: DataFrame, cluster: str) -> DataFrame:
-    """Rows of BYTES_COLUMNS; the arguments are those of :func:`uses`.
+def transfers(usage: DataFrame) -> DataFrame:
+    """Rows of BYTES_COLUMNS, from rows of ``shares.parse``.
 
     A minute's bytes are those of its records, each of which tells what was moved in the 5 s before it at most.
     """
@@ -88,16 +88,15 @@ def transfers(usage: DataFrame, cluster: str) -> DataFrame:
         return f"coalesce(sum(IF(c.quotaType = '{quota_type}', c.bytes, NULL)), 0D)"
 
     moves = F.expr(f"{moved('PRODUCE')} AS written"), F.expr(f"{moved('FETCH')} AS read")
-    return _minutes(_clients(usage, cluster)).agg(*moves).selectExpr(
+    return _minutes(_clients(usage)).agg(*moves).selectExpr(
         "cluster", "broker", "user", "client", "minute.start AS at", "written", "read", _day("minute.start")
     )  # fmt: skip
 
 
-def _clients(usage: DataFrame, cluster: str) -> DataFrame:
+def _clients(usage: DataFrame) -> DataFrame:
     """A row for each client of each good record: cluster, broker, ts, and the entry ``c``."""
     good = usage.where("error IS NULL AND ts IS NOT NULL").withWatermark("ts", _LATE)
-    of = F.coalesce("clusterId", F.lit(cluster)).alias("cluster")
-    return good.select(of, F.col("brokerId").alias("broker"), "ts", F.explode("clients").alias("c"))
+    return good.selectExpr("clusterId AS cluster", "brokerId AS broker", "ts", "explode(clients) AS c")
 
 
 def _minutes(clients: DataFrame) -> GroupedData:
@@ -108,10 +107,9 @@ def _minutes(clients: DataFrame) -> GroupedData:
 
 
 def held(snapshots: DataFrame) -> DataFrame:
-    """Rows of BUDGETS_COLUMNS.
+    """Rows of BUDGETS_COLUMNS, from rows of ``snapshots.parse``.
 
-    ``snapshots`` are the rows of ``snapshots.parse``, a stream or a batch. As for brokers
-    (``quotahost.records.snapshot``), a wrong list of budgets counts as none.
+    As for brokers (``quotahost.records.snapshot``), a wrong list of budgets counts as none.
     """
     wrong = (
         f"size(b) <> 2 OR NOT b[0] RLIKE r'\\A(?:{NAME.pattern})\\z' OR NOT b[1] RLIKE r'\\A[0-9]+\\z'"
@@ -132,19 +130,9 @@ def held(snapshots: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def usage_place(directory: str) -> str:
-    """Where the usage of a history lies."""
-    return directory.rstrip("/") + "-usage"
-
-
-def bytes_place(directory: str) -> str:
-    """Where a history has the bytes that clients wrote and read."""
-    return directory.rstrip("/") + "-bytes"
-
-
-def budgets_place(directory: str) -> str:
-    """Where a history has the bytes that budgets held."""
-    return directory.rstrip("/") + "-budgets"
+def folder(directory: str, part: str) -> str:
+    """Where a part of a history lies: the readings in the directory itself, all others beside it."""
+    return directory.rstrip("/") + ("" if part == READINGS else f"-{part}")
 
 
 def _day(time: str) -> str:
@@ -152,41 +140,28 @@ def _day(time: str) -> str:
     return f"date_from_unix_date(CAST(floor(unix_micros({time}) / 86400000000D) AS INT)) AS day"
 
 
-def start_history(snapshots: DataFrame, directory: str, every: timedelta = EVERY) -> StreamingQuery:
-    """Start to append the readings to Parquet, each exactly once, in a folder for each day (``day=2026-11-21``).
+#: The parts of a history by their names, each with the function that makes its rows; the first two of the parsed
+#: snapshots, the others of the parsed usage records.
+READINGS: Final = "history"
+OF_SNAPSHOTS: Final = {READINGS: readings, "budgets": held}
+OF_USAGE: Final = {"usage": uses, "bytes": transfers}
+
+
+def append(records: DataFrame, part: str, directory: str, every: timedelta = EVERY) -> StreamingQuery:
+    """Start to append a part to Parquet, each row exactly once, in a folder for each day (``day=2026-11-21``).
 
     Args:
-        snapshots: a stream of the rows of ``snapshots.resolved``.
-        directory: where to write, any path that Hadoop knows; the folders of old days may be deleted. The query's
-            checkpoint lies in it, as neither is of use without the other: after the loss of a checkpoint, Spark would
-            number its batches from 0, and leave out those whose numbers the directory knows already.
-        every: how often a batch is written, one file for each day of which it has readings.
+        records: a stream of the parsed records that the part is made of.
+        part: its name.
+        directory: that of the history, any path that Hadoop knows; the folders of old days may be deleted. The query's
+            checkpoint lies beside them, as neither is of use without the other: after the loss of a checkpoint, Spark
+            would number its batches from 0, and leave out those whose numbers the directory knows already.
+        every: how often a batch is written, one file for each day of which it has rows.
     """
-    return _append(readings(snapshots), "quotahost-history", directory, every)
-
-
-def start_usage(usage: DataFrame, cluster: str, directory: str, every: timedelta = EVERY) -> StreamingQuery:
-    """Start to append the usage, each minute once, some minutes after it has passed.
-
-    ``usage`` is a stream of the rows of ``shares.parse``, ``cluster`` is that of :func:`uses`, and the other arguments
-    are those of :func:`start_history`.
-    """
-    return _append(uses(usage, cluster), "quotahost-usage", usage_place(directory), every)
-
-
-def start_bytes(usage: DataFrame, cluster: str, directory: str, every: timedelta = EVERY) -> StreamingQuery:
-    """Start to append what clients wrote and read, as :func:`start_usage`."""
-    return _append(transfers(usage, cluster), "quotahost-bytes", bytes_place(directory), every)
-
-
-def start_budgets(snapshots: DataFrame, directory: str, every: timedelta = EVERY) -> StreamingQuery:
-    """Start to append what budgets held; ``snapshots`` is a stream of the rows of ``snapshots.parse``."""
-    return _append(held(snapshots), "quotahost-budgets", budgets_place(directory), every)
-
-
-def _append(rows: DataFrame, name: str, directory: str, every: timedelta) -> StreamingQuery:
+    path = folder(directory, part)
     # One file for each day of the batch: Spark's list of all files grows with each.
-    writer = rows.coalesce(1).writeStream.queryName(name).format("parquet").partitionBy("day")
-    places = {"path": directory, "checkpointLocation": f"{directory.rstrip('/')}/_checkpoint"}
-    writer = writer.options(**places, retention=f"{int(KEEP.total_seconds())}s")
+    rows = (OF_SNAPSHOTS | OF_USAGE)[part](records).coalesce(1)
+    writer = rows.writeStream.queryName(f"quotahost-{part}").format("parquet").partitionBy("day")
+    writer = writer.options(path=path, checkpointLocation=f"{path}/_checkpoint")
+    writer = writer.option("retention", f"{int(KEEP.total_seconds())}s")
     return writer.trigger(processingTime=f"{int(every.total_seconds() * 1000)} milliseconds").start()

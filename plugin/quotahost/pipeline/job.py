@@ -19,6 +19,7 @@ from quotahost.background import LoggedOnce
 from quotahost.pipeline.clients import JvmKafka, TopicError, Topics, short
 from quotahost.pipeline.clock import TICK, WITNESSES, KafkaClock, Ticks
 from quotahost.pipeline.cluster import Rules
+from quotahost.pipeline.history import OF_SNAPSHOTS, OF_USAGE
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import DEAD_LETTERS, Progress
 from quotahost.pipeline.options import Options
@@ -97,10 +98,8 @@ class Job:
         add("shares", lambda: queries.shares(self._shares))
         if history := self._options.history:
             # Its files and its checkpoint belong together: a new checkpoint alone would hide what was written before.
-            add("history", lambda: queries.history(history), rebuilt_from_topics=False)
-            add("usage", lambda: queries.usage(history), rebuilt_from_topics=False)
-            add("bytes", lambda: queries.transfers(history), rebuilt_from_topics=False)
-            add("budgets", lambda: queries.budgets(history), rebuilt_from_topics=False)
+            for part in (*OF_SNAPSHOTS, *OF_USAGE):
+                add(part, partial(queries.record, part, history), rebuilt_from_topics=False)
 
     def run(self, stop: threading.Event) -> None:
         """Keep the queries running until ``stop`` is set, then close everything."""

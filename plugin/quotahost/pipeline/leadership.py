@@ -35,9 +35,6 @@ class Leadership:
     ``run`` is the time of the launch in ms since the epoch, or one more than the highest run in the topic. While
     records of a higher run come, this pipeline stands by. When none has come for ``silence`` seconds, it continues
     with a new, higher run.
-
-    Attributes:
-        run: the run of this pipeline.
     """
 
     def __init__(
@@ -46,12 +43,9 @@ class Leadership:
     ) -> None:  # fmt: skip
         """Follow nothing yet.
 
-        Args:
-            silence: after so many seconds without a record of a higher run this pipeline goes on.
-            clusters: those for which this pipeline publishes; records of other clusters are none of its business.
-            now_ms: Kafka's time, in ms since the epoch.
-            clock: in seconds, monotonic.
-            refused: takes the reason of each record that is refused.
+        ``clusters`` are those for which this pipeline publishes; records of others are none of its business.
+        ``now_ms`` is Kafka's time in ms since the epoch, ``clock`` in seconds. ``refused`` takes the reason of each
+        record that is refused.
         """
         self._silence, self._clusters = silence, clusters
         self._now_ms, self._clock, self._refused = now_ms, clock, refused

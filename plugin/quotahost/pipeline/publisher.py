@@ -67,7 +67,6 @@ class Publisher:
             # By a part of a backlog, or of what came while a cold Spark started, living brokers look dead and full
             # disks empty. A tick causes the next batch.
             if not self._caught_up():
-                self._ticks.hurry()
                 bring_forward(volumes)
                 return
             self._last = self._publish_batch(volumes, batch)
@@ -75,13 +74,8 @@ class Publisher:
     def again(self, nothing_came: Callable[[int], bool]) -> bool:
         """Publish the last batch's records once more, where a batch that began now would make the same.
 
-        Any thread may call.
-
-        Args:
-            nothing_came: whether Kafka has no snapshot beyond those that were read up to the batch of this number.
-
-        Returns:
-            Whether they were published; if not, a batch is needed.
+        ``nothing_came`` says whether Kafka has no snapshot beyond those that were read up to the batch of this number.
+        Returns whether they were published; if not, a batch is needed. Any thread may call.
         """
         # A batch that is being published is newer than what was published last.
         if not self._publishing.acquire(blocking=False):

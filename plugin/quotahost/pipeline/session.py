@@ -40,16 +40,8 @@ def session(
 ) -> SparkSession:
     """A session with the pipeline's configuration; a session that runs in this process already is returned as it is.
 
-    Under spark-submit, the master, memory and jars that it was given stay.
-
-    Args:
-        name: the application's, as Spark shows it.
-        master: Spark's master; where the session runs.
-        conf: properties of Spark that replace the defaults.
-        kafka: whether the session needs Spark's Kafka connector.
-
-    Raises:
-        ConnectorError: the connector's jars are missing.
+    Under spark-submit, the master, memory and jars that it was given stay. ``conf`` replaces the defaults; ``kafka`` is
+    whether the session needs Spark's Kafka connector. Raises ConnectorError if the connector's jars are missing.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run whatever python3 is first in PATH
     # Under spark-submit the JVM runs already, with the properties that spark-submit was given.

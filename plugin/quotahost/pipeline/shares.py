@@ -6,7 +6,7 @@ division open). All of it runs in Spark's own functions, without Python for each
 result to the shares topic, from which the supplier ``cluster-quota`` of each broker takes its limits.
 
 A broker reads only the partition of its own record, and a record that says the same as the one before isn't written
-(but every few seconds): so what a broker reads doesn't grow with the cluster. ``python -m bench shares`` has figures.
+(but every few seconds): so what a broker reads doesn't grow with the cluster. docs/benchmarks.md has figures.
 """
 
 import json
@@ -51,10 +51,7 @@ _MS: Final = timedelta(milliseconds=1)
 def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=1)) -> DataFrame:
     """Records of the usage topic as columns, one row each; batch or stream.
 
-    Args:
-        raw: as Spark's Kafka source gives them: key, value, topic, partition, offset, timestamp.
-        cluster: the id of the cluster that the topic belongs to. A record that names another one is refused.
-        validity: the pipeline's.
+    A record that names another cluster than ``cluster``, to which the topic belongs, is refused.
 
     Returns:
         ``clusterId``, ``brokerId``, ``ts`` (when the rates were measured, by Kafka's clock), ``removed`` (true for a

@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame
 
 from quotahost.model.volumes import MAX_TOPICS
 from quotahost.pipeline.frames import seen_at, sql
-from quotahost.records.codec import MAX_EXACT, MAX_NUMBER, NUMERIC, REASONS
+from quotahost.records.codec import MAX_EXACT, MAX_NUMBER, NUMERIC
 from quotahost.records.fields import DATE_TIME, MAX_NAME, TOPIC
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES
 
@@ -47,9 +47,6 @@ SNAPSHOT: Final = (
     # As its JSON: a list that is wrong must not make the record wrong (quotahost.records.snapshot).
     "budgets: STRING, _corrupt: STRING>"
 )
-#: The reasons for which a record is refused: a broker's, and two more. ``time``: Kafka wrote it before OLDEST, by
-#: Kafka's clock. ``cluster``: it names another cluster than its topic's.
-REFUSALS: Final = (*REASONS, "time", "cluster")
 #: There was no snapshot before: a machine that writes one has lost its clock.
 OLDEST: Final = "2026-01-01 00:00:00"
 
@@ -59,19 +56,15 @@ def parse(
 ) -> DataFrame:
     """Kafka's rows as snapshots, batch or stream, in Spark's own functions.
 
-    Args:
-        raw: key and value (binary), topic, partition, offset, timestamp, as the Kafka source gives them.
-        clusters: the cluster that each topic belongs to, by topic. A record that names another one is refused: who may
-            write to one cluster's topic must not speak for another cluster. Without it, any cluster is taken.
-        validity: how old a broker's newest snapshot may be.
+    ``clusters`` is the cluster that each topic belongs to, by topic. A record that names another one is refused: who
+    may write to one cluster's topic must not speak for another cluster. Without it, any cluster is taken.
 
     Returns:
         topic, partition, offset, timestamp, value; ``broker`` (the key); ``at`` (snapshotAt); ``seen``, by which
         snapshots are ordered and aged: when the volumes were read, by Kafka's clock (``quotahost.records.fields``);
-        ``removed``, true for a tombstone;
-        ``cluster``, the record's own, else its topic's, null if neither is known;
-        ``s``, the snapshot in the type SNAPSHOT, null for a tombstone; ``error``, one of REFUSALS, null for a good
-        record.
+        ``removed``, true for a tombstone; ``cluster``, the record's own, else its topic's, null if neither is known;
+        ``s``, the snapshot in the type SNAPSHOT, null for a tombstone; ``error``, null for a good record: a broker's
+        reason to refuse it, or ``time`` (Kafka dates it before OLDEST), or ``cluster`` (not its topic's).
     """
     of = list((clusters or {}).items())
     args = {f"topic{n}": topic for n, (topic, _) in enumerate(of)} | {f"id{n}": name for n, (_, name) in enumerate(of)}
@@ -110,20 +103,6 @@ def _bad_limit(limit: str) -> str:
         f"OR {limit}.type NOT IN ('ConsumedBytes', 'MinFreeBytes', 'MinFreePercentage') "
         f"OR ({limit}.type = 'MinFreePercentage' AND {limit}.level > 100), FALSE)"
     )
-
-
-def resolved(parsed: DataFrame) -> DataFrame:
-    """The good records with each volume's limits: its own, else its broker's (proposal 035, Metrics Snapshot, note 2).
-
-    Args:
-        parsed: as :func:`parse` gives it.
-
-    Returns:
-        topic, partition, offset, timestamp, cluster, broker, at (Kafka's timestamp where the broker's clock was more
-        than a day behind or an hour ahead), removed, offline, and ``volumes``: structs of name,
-        capacity, consumed, soft, hard; a volume without a limit has null there.
-    """
-    return parsed.sparkSession.sql(sql("resolved"), parsed=parsed)
 
 
 # ---- JSON ------------------------------------------------------------------------------------------

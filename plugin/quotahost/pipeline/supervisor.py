@@ -26,9 +26,8 @@ from quotahost.pipeline.session import hadoop, jvm
 
 log = logging.getLogger("quotahost.pipeline")
 
-_FIRST_PAUSE: Final = 1.0  # seconds before a failed query is started again; doubled each time
-# Brokers don't wait for it: their standby source answers.
-_LONGEST_PAUSE: Final = 30.0
+# Seconds before a failed query is started again. Brokers don't wait for it: their standby source answers.
+_PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 #: After so many failures without a batch in between, over half a minute, the checkpoint is set aside.
 ATTEMPTS: Final = 5
 _ANSWERED_WITHIN: Final = 15.0  # seconds; while Kafka doesn't answer, the checkpoint isn't what is wrong
@@ -50,7 +49,6 @@ class _Query:
     running: StreamingQuery | None = None
     batch: int = -1  # the number of the last batch that was counted
     due: float = 0.0  # when it is started again
-    pause: float = _FIRST_PAUSE  # after its next failure
     failures: int = 0  # since its last batch
     anew_without_batch: bool = False
     anew_with_backlog: bool = False  # it hasn't read all that there was when it began anew
@@ -59,7 +57,7 @@ class _Query:
 
     def forget_failures(self) -> None:
         """Its next failure begins with the shortest pause."""
-        self.due, self.pause, self.failures = 0.0, _FIRST_PAUSE, 0
+        self.due, self.failures = 0.0, 0
 
     def stop(self) -> None:
         if self.running is not None:
@@ -77,10 +75,7 @@ class Supervisor:
     ) -> None:
         """Nothing runs yet.
 
-        Args:
-            progress: takes the progress of all queries.
-            set_aside: renames the checkpoint of a query, and returns its new place; it may raise.
-            clock: in seconds, monotonic.
+        ``set_aside`` renames the checkpoint of a query, and returns its new place; it may raise. ``clock`` in seconds.
         """
         self._progress, self._set_aside, self._clock = progress, set_aside, clock
         self._queries: dict[str, _Query] = {}
@@ -185,7 +180,7 @@ class Supervisor:
 
     def _failed(self, name: str, query: _Query, problem: str) -> None:
         self._progress.failed(name, _reason(problem))
-        query.due, query.pause = self._clock() + query.pause, min(2 * query.pause, _LONGEST_PAUSE)
+        query.due = self._clock() + _PAUSES[min(query.failures, len(_PAUSES) - 1)]
         query.failures += 1
         if query.rebuilt_from_topics and not query.anew_without_batch and _ANOTHER_FORM.search(problem):
             # The next attempt would end in the same way, whatever Kafka does.
@@ -223,18 +218,9 @@ def _reason(text: str) -> str:
 
 
 def set_checkpoint_aside(spark: SparkSession, directory: str, query: str) -> str:
-    """Rename the checkpoint of a query, wherever Hadoop keeps it; one that was set aside before is deleted.
+    """Rename the checkpoint of a query in this directory, wherever Hadoop keeps it, and return its new place.
 
-    Args:
-        spark: the session.
-        directory: that of the option ``checkpoint``.
-        query: its name.
-
-    Returns:
-        The new place.
-
-    Raises:
-        Py4JJavaError: the file system doesn't answer or refuses.
+    One that was set aside before is deleted. Raises Py4JJavaError if the file system doesn't answer or refuses.
     """
     path = jvm(spark).org.apache.hadoop.fs.Path
     old = path(place(directory, query))

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from quotahost.cli.lab import asking
 from quotahost.cli.lab.curves import Name, Question, Report
-from quotahost.cli.lab.history import NoHistory, buckets, ranked, worst
+from quotahost.cli.lab.history import NoHistory, ranked, worst
 from quotahost.cli.main import app
 from tests.pipeline.support.rows import NOON, frame, reading, written
 
@@ -36,10 +36,6 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 def found(spark: SparkSession, history: Path, **question: Any) -> Report:
     return worst(spark, Question(str(history), **question))
-
-
-def brokers(report: Report) -> list[str]:
-    return [curve.name.broker for curve in report.curves]
 
 
 def run(history: Path, out: Path, *options: str) -> Result:
@@ -64,31 +60,6 @@ def _rows(readings: dict[Any, Any]) -> list[dict[str, Any]]:
         reading(0, consumed, **name._asdict(), soft=soft, hard=hard) | {"at": NOON + timedelta(microseconds=at)}
         for (name, at), (consumed, soft, hard) in readings.items()
     ]
-
-
-@settings(max_examples=3, deadline=None)
-@given(READINGS, st.integers(1_000_000, 6_000_000), st.integers(0, 3_000_000), st.sets(NAMES, min_size=1))
-def test_buckets_are_those_of_a_plain_reduction(
-    spark: SparkSession, readings: dict[Any, Any], width: int, since: int, names: set[Name]
-) -> None:
-    of = defaultdict(list)
-    for (name, at), (consumed, soft, hard) in sorted(readings.items()):
-        if name in names and at >= since:
-            of[name, (at - since) // width].append((START + at, consumed, soft, hard))
-    plain = [
-        (
-            *name,
-            each[-1][0],
-            min(c for _, c, _, _ in each),
-            max(c for _, c, _, _ in each),
-            each[-1][1],
-            1000,
-            *each[-1][2:],
-        )
-        for (name, _), each in sorted(of.items())
-    ]
-    rows = buckets(frame(spark, _rows(readings)), sorted(names), START + since, width).collect()
-    assert sorted(map(tuple, rows), key=lambda row: row[:4]) == plain
 
 
 @settings(max_examples=3, deadline=None)
@@ -126,66 +97,53 @@ def _slope(points: list[tuple[int, int]]) -> float | None:
 # The volumes and the times that are drawn.
 
 
-def test_the_worst_are_those_that_will_be_fullest_and_silent_ones_are_left_out(
-    spark: SparkSession, history: Path
+@pytest.mark.parametrize(
+    ("question", "expected", "known"),
+    [
+        pytest.param({}, ["2", "1", "3"], 3, id="a silent one is left out"),
+        pytest.param({"recent": timedelta(hours=40)}, ["1", "2", "3"], 3, id="the one that fills fast, far ahead"),
+        pytest.param({"worst": 1}, ["2"], 3, id="at most so many"),
+        pytest.param({"volumes": ("/<b>&old",)}, ["4"], 1, id="a silent one that is asked for"),
+    ],
+)
+def test_the_worst_are_those_that_will_be_fullest(
+    spark: SparkSession, history: Path, question: dict[str, Any], expected: list[str], known: int
 ) -> None:
-    report = found(spark, history)
-    assert brokers(report) == ["2", "1", "3"]
-    assert report.known == 3
-
-
-def test_a_volume_that_fills_fast_comes_before_one_that_is_nearly_full_when_it_is_looked_far_ahead(
-    spark: SparkSession, history: Path
-) -> None:
-    assert brokers(found(spark, history, recent=timedelta(hours=40))) == ["1", "2", "3"]
-
-
-def test_at_most_the_number_of_volumes_asked_for_is_drawn(spark: SparkSession, history: Path) -> None:
-    report = found(spark, history, worst=1)
-    assert (brokers(report), report.known) == (["2"], 3)
+    report = found(spark, history, **question)
+    assert ([curve.name.broker for curve in report.curves], report.known) == (expected, known)
 
 
 def test_the_forecast_follows_the_fill_rate(spark: SparkSession, history: Path) -> None:
-    (curve,) = found(spark, history, brokers=("1",)).curves
-    assert curve.fill_rate == pytest.approx(10 / HOUR)
-    assert curve.newest.last == 570
-    reached = [curve.seconds_to(level) for level in (curve.newest.soft, curve.newest.hard, curve.newest.capacity)]
+    filling, still = found(spark, history, brokers=("1", "3")).curves
+    assert filling.fill_rate == pytest.approx(10 / HOUR)
+    assert filling.newest.last == 570
+    reached = [
+        filling.seconds_to(level) for level in (filling.newest.soft, filling.newest.hard, filling.newest.capacity)
+    ]
     assert reached == [pytest.approx(23 * HOUR), pytest.approx(33 * HOUR), pytest.approx(43 * HOUR)]
+    assert (still.fill_rate, still.seconds_to(still.newest.capacity), still.seconds_to(None)) == (0, None, None)
 
 
-def test_a_volume_that_does_not_fill_reaches_no_limit(spark: SparkSession, history: Path) -> None:
-    (curve,) = found(spark, history, brokers=("3",)).curves
-    assert (curve.fill_rate, curve.seconds_to(curve.newest.capacity), curve.seconds_to(curve.newest.hard)) == (
-        0,
-        None,
-        None,
-    )
-
-
-def test_a_silent_volume_that_is_asked_for_is_drawn(spark: SparkSession, history: Path) -> None:
-    report = found(spark, history, volumes=("/<b>&old",))
-    assert (brokers(report), report.until) == (["4"], NOON + timedelta(hours=5))
-
-
-def test_a_range_includes_its_first_time_and_not_its_last(spark: SparkSession, history: Path) -> None:
-    report = found(spark, history, since=NOON + timedelta(hours=20), until=NOON + timedelta(hours=30))
-    assert (report.since, report.until) == (NOON + timedelta(hours=20), NOON + timedelta(hours=29))
-
-
-def test_folders_of_days_outside_the_range_are_not_opened(spark: SparkSession, tmp_path: Path) -> None:
-    written(spark, [reading(0, 1), reading(60, 2)], tmp_path)
+def test_a_range_includes_its_first_time_and_not_its_last_and_opens_no_folders_of_other_days(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    written(spark, [reading(at, at) for at in (-1, 0, 60, 120)], tmp_path)
     for day in ("day=2026-11-19", "day=2026-11-23"):
         (tmp_path / day).mkdir()
         (tmp_path / day / "broken.parquet").write_text("no Parquet")
-    report = found(spark, tmp_path, since=NOON - timedelta(hours=1), until=NOON + timedelta(hours=1))
-    assert report.curves[0].newest.last == 2
+    end = NOON + timedelta(seconds=120)
+    report = found(spark, tmp_path, since=NOON, until=end)
+    assert (report.since, report.until) == (NOON, NOON + timedelta(seconds=60))
+    assert report.curves[0].newest.last == 60
 
 
-def test_a_day_is_drawn_from_at_most_500_buckets_that_keep_each_peak(spark: SparkSession, tmp_path: Path) -> None:
-    day = [reading(minute * 60, 500 + (minute == 700) * 400) for minute in range(24 * 60)]
+def test_a_day_is_drawn_from_at_most_500_buckets_that_keep_each_peak_and_dip(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    day = [reading(minute * 60, {300: 100, 700: 900}.get(minute, 500)) for minute in range(24 * 60)]
     (curve,) = found(spark, written(spark, day, tmp_path)).curves
     assert 400 < len(curve.buckets) <= 500
-    assert max(bucket.high for bucket in curve.buckets) == 900
+    assert (min(bucket.low for bucket in curve.buckets), max(bucket.high for bucket in curve.buckets)) == (100, 900)
     assert curve.newest.at == (NOON + timedelta(minutes=24 * 60 - 1)).timestamp()
 
 
@@ -208,11 +166,14 @@ def test_an_error_names_the_volumes_that_there_are_instead(
         found(spark, history, **question)
 
 
-def test_an_empty_history_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(NoHistory, match="holds no readings"):
-        found(spark, tmp_path)
-    with pytest.raises(NoHistory, match="doesn't exist"):
-        found(spark, tmp_path / "absent")
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(("folder", "message"), [("", "holds no readings"), ("absent", "doesn't exist")])
+def test_no_history_ends_the_command_with_1_and_one_sentence(tmp_path: Path, folder: str, message: str) -> None:
+    result = run(tmp_path / folder, tmp_path / "r.html")
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+    assert not (tmp_path / "r.html").exists()
 
 
 # The command.
@@ -269,15 +230,6 @@ def test_pictures_go_to_a_folder_and_their_names_never_out_of_it(spark: SparkSes
     assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.usefixtures("spark")
-def test_no_history_ends_the_command_with_1_and_one_sentence(tmp_path: Path) -> None:
-    result = run(tmp_path, tmp_path / "r.html")
-    assert result.exit_code == 1
-    assert "holds no readings" in result.stderr
-    assert "Traceback" not in result.output
-    assert not (tmp_path / "r.html").exists()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -286,17 +238,14 @@ def test_no_history_ends_the_command_with_1_and_one_sentence(tmp_path: Path) -> 
         (["--from", "2026-11-21", "--to", "2026-11-20"], "--to is not after --from"),
         (["--recent", "7"], "has no unit"),
         (["--worst", "0"], "Invalid value for '--worst'"),
+        (["--out", "absent/r.html"], "the folder of absent/r.html doesn't exist"),
+        (["--out", "r.png"], "r.png is neither a FILE.html nor a folder for PNGs"),
     ],
 )
 def test_wrong_options_are_an_error_before_spark_starts(tmp_path: Path, options: list[str], message: str) -> None:
     result = run(tmp_path / "absent", tmp_path / "r.html", *options)
     assert result.exit_code == 2
     assert message in " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.stderr).split())
-
-
-@pytest.mark.parametrize("out", ["absent/r.html", "r.png"])
-def test_a_place_that_cannot_be_written_is_an_error_before_spark_starts(tmp_path: Path, out: str) -> None:
-    assert run(tmp_path / "absent", tmp_path / out).exit_code == 2
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,25 +4,24 @@ import csv
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from typer.testing import CliRunner, Result
 
 from quotahost.cli.main import app
-from quotahost.model import QuotaType
 from quotahost.pipeline import shares, snapshots
-from quotahost.pipeline.history import held, start_budgets, start_bytes, transfers
+from quotahost.pipeline.history import OF_USAGE, USAGE_COLUMNS, append, folder, held, transfers
 from quotahost.records import snapshot as snapshot_records
 from quotahost.records import usage as usage_records
 from quotahost.records.snapshot import Snapshot
-from quotahost.records.usage import ClientKey, Usage, Used
-from tests.pipeline.support.records import as_records, frame, record
+from quotahost.records.usage import ClientKey, Used
+from tests.pipeline.support.records import Log, as_records, frame, record
 from tests.pipeline.support.rows import NOON
+from tests.pipeline.support.usage import READ, WRITE, told, used
+from tests.reference.volumes import Record
 
-WRITE, READ = QuotaType.PRODUCE, QuotaType.FETCH
 MONTH = ("--month", "2026-11")
 SOON = timedelta(milliseconds=50)
 LABELS = """
@@ -36,29 +35,17 @@ budgets:
 """
 
 
-def used(rate: float, user: str = "alice", client: str = "app", kind: QuotaType = WRITE) -> Used:
-    """In a record that comes 10 s after the one before."""
-    return Used(ClientKey(user, client, kind), rate, None, 1e6, 10 * rate)
+def usage(*records: tuple[float, str, Sequence[Used]]) -> list[Record]:
+    return as_records(told(*records), usage_records.encode)
 
 
-def usage(spark: SparkSession, *records: tuple[float, str, Sequence[Used]]) -> DataFrame:
-    """Records of (seconds after NOON, broker, clients), as the pipeline reads them."""
-    made = [Usage(broker, NOON + timedelta(seconds=at), tuple(clients), "c") for at, broker, clients in records]
-    return shares.parse(frame(spark, as_records(made, usage_records.encode)), "c")
-
-
-def sizes(spark: SparkSession, *records: tuple[float, str, dict[str, int]]) -> DataFrame:
-    """Snapshots of (seconds after NOON, broker, bytes by budget), as the pipeline reads them."""
+def sizes(*records: tuple[float, str, dict[str, int]]) -> list[Record]:
+    """Snapshots of (seconds after NOON, broker, bytes by budget)."""
     made = [
         Snapshot(broker, NOON + timedelta(seconds=at), (), cluster="c", budgets=tuple(bytes_of.items()))
         for at, broker, bytes_of in records
     ]
-    return snapshots.parse(frame(spark, as_records(made, snapshot_records.encode)))
-
-
-def moved(minutes: DataFrame) -> list[tuple[Any, ...]]:
-    rows = (tuple(row) for row in minutes.select("user", "broker", "at", "written", "read").collect())
-    return sorted((user, broker, at.minute, written, read) for user, broker, at, written, read in rows)
+    return as_records(made, snapshot_records.encode)
 
 
 def test_a_minutes_bytes_are_those_that_its_records_tell_whatever_the_rates(spark: SparkSession) -> None:
@@ -66,14 +53,12 @@ def test_a_minutes_bytes_are_those_that_its_records_tell_whatever_the_rates(spar
     lively = [(i / 2, "1", [Used(alice, 1e6, None, 1e6, 50.0)]) for i in range(20)]
     silent = [(float(at), "1", [Used(bob, 7.0, None, 1e6, 35.0)]) for at in range(10, 60, 5)]
     older = (55.0, "1", [Used(alice, 1e6, None, 1e6)])  # a broker that doesn't tell
-    assert moved(transfers(usage(spark, *lively, *silent, older), "c")) == [
-        ("alice", "1", 0, 1000.0, 0.0), ("bob", "1", 0, 0.0, 350.0),
+    both = [(float(at), "1", [used(10.0, "eve"), used(30.0, "eve", kind=READ)]) for at in range(0, 60, 10)]
+    parsed = shares.parse(frame(spark, usage(*lively, *silent, older, *both)), "c")
+    rows = transfers(parsed).orderBy("user").collect()
+    assert [(row["user"], row["at"].minute, row["written"], row["read"]) for row in rows] == [
+        ("alice", 0, 1000.0, 0.0), ("bob", 0, 0.0, 350.0), ("eve", 0, 600.0, 1800.0),
     ]  # fmt: skip
-
-
-def test_writes_and_reads_of_a_client_stand_side_by_side(spark: SparkSession) -> None:
-    told = [(float(at), "1", [used(10.0), used(30.0, kind=READ)]) for at in range(0, 60, 10)]
-    assert moved(transfers(usage(spark, *told), "c")) == [("alice", "1", 0, 600.0, 1800.0)]
 
 
 def test_a_wrong_list_of_budgets_counts_as_none(spark: SparkSession) -> None:
@@ -88,44 +73,51 @@ def test_a_wrong_list_of_budgets_counts_as_none(spark: SparkSession) -> None:
 # ---- from records to the table ---------------------------------------------------------------------
 
 
-def _stream(spark: SparkSession, source: Path, rows: DataFrame, start: Callable[[DataFrame], StreamingQuery]) -> None:
-    """What the pipeline's query makes of these rows."""
-    # The rows that come last are read once more: a batch writes the parts that had passed before it.
-    last = rows.orderBy("offset", ascending=False).limit(1)
-    rows.coalesce(1).write.parquet(str(source))
-    query = start(spark.readStream.schema(rows.schema).parquet(str(source)))
+def _stream(log: Log, records: Sequence[Record], start: Callable[[], list[StreamingQuery]]) -> None:
+    """What the pipeline's queries make of these records."""
+    queries = start()
     try:
-        query.processAllAvailable()
-        last.write.mode("append").parquet(str(source))
-        query.processAllAvailable()
+        # The last one moves the watermark past the others, and is read twice: a batch writes what had passed before it.
+        for written in (records, records[-1:]):
+            log.write(*written)
+            for query in queries:
+                query.processAllAvailable()
     finally:
-        query.stop()
+        for query in queries:
+            query.stop()
 
 
 @pytest.fixture(scope="module")
 def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An hour of the 21st of November, by the pipeline's own queries: several clients, two budgets, two brokers."""
-    folder = tmp_path_factory.mktemp("usage")
+    at = tmp_path_factory.mktemp("usage")
+    place, snapshots_log, usage_log = str(at / "history"), Log(at / "snapshots"), Log(at / "usage")
     clients = [used(10.0), used(20.0, client="bulk"), used(40.0, kind=READ), used(5.0, "mallory"), used(1.0, "eve")]
-    told = [(float(at), "1", clients) for at in range(0, 3600, 10)]
-    told += [(float(at), "2", [used(10.0)]) for at in range(0, 3600, 10)]
-    # The last record moves the watermark past the hour; one that names nobody would not.
-    later = (2 * 3600.0, "1", [used(1.0)])
+    uses = [(10.0 * n, "1", clients) for n in range(360)] + [(10.0 * n, "2", [used(10.0)]) for n in range(360)]
     stored = [(60.0 * i, "1", {"orders.*": 100 if i < 30 else 300, "logs": 7}) for i in range(60)]
     stored += [(60.0 * i, "2", {"orders.*": 50}) for i in range(60)]
-    place = str(folder / "history")
-    _stream(spark, folder / "u", usage(spark, *told, later), lambda rows: start_bytes(rows, "c", place, SOON))
-    _stream(
-        spark,
-        folder / "s",
-        sizes(spark, *stored, (7200.0, "1", {"logs": 7})),
-        lambda rows: start_budgets(rows, place, SOON),
-    )
-    return folder / "history"
+
+    def of_usage() -> list[StreamingQuery]:
+        parsed = shares.parse(usage_log.stream(spark), "c")
+        return [append(parsed, part, place, SOON) for part in OF_USAGE]
+
+    def of_snapshots() -> list[StreamingQuery]:
+        return [append(snapshots.parse(snapshots_log.stream(spark), {"snapshots": "c"}), "budgets", place, SOON)]
+
+    _stream(usage_log, usage(*uses, (2 * 3600.0, "1", [used(1.0)])), of_usage)
+    _stream(snapshots_log, sizes(*stored, (7200.0, "1", {"logs": 7})), of_snapshots)
+    return at / "history"
 
 
-def run(folder: Path, history: Path, *options: str) -> Result:
-    file = folder / "quotas.yaml"
+def test_the_minutes_that_have_passed_are_written_once(history: Path, spark: SparkSession) -> None:
+    rows = spark.read.schema(USAGE_COLUMNS).parquet(folder(str(history), "usage")).collect()
+    minutes = sorted(row["at"].minute for row in rows if row["user"] == "eve")
+    assert minutes == list(range(60))
+    assert {row["rate"] for row in rows if row["client"] == "bulk"} == {20.0}
+
+
+def run(directory: Path, history: Path, *options: str) -> Result:
+    file = directory / "quotas.yaml"
     file.write_text(LABELS)
     return CliRunner().invoke(app, ["quotas", "usage", str(file), "--history", str(history), *options])
 
@@ -150,12 +142,11 @@ def test_the_bill_of_a_history_that_the_pipeline_wrote(history: Path, tmp_path: 
     assert "and 20 more days" in result.stdout
 
 
-def test_another_cluster_or_month_is_an_error_that_says_what_to_turn_on(history: Path, tmp_path: Path) -> None:
-    for options in ((*MONTH, "--cluster", "other"), ("--month", "2026-10")):
-        result = run(tmp_path, history, *options)
-        assert result.exit_code == 1
-        assert "nothing is recorded" in result.stderr
-        assert "publish-usage" in result.stderr
+def test_another_cluster_is_an_error_that_says_what_to_turn_on(history: Path, tmp_path: Path) -> None:
+    result = run(tmp_path, history, *MONTH, "--cluster", "other")
+    assert result.exit_code == 1
+    assert "nothing is recorded" in result.stderr
+    assert "publish-usage" in result.stderr
     assert run(tmp_path, history, "--month", "november").exit_code == 2
 
 
@@ -168,8 +159,8 @@ def test_a_folder_without_usage_is_an_error_that_says_what_to_turn_on(tmp_path: 
 def test_a_month_is_one_of_utc_wherever_spark_runs(history: Path, tmp_path: Path, spark: SparkSession) -> None:
     late = datetime(2026, 11, 30, 23, 59, tzinfo=UTC)
     place = tmp_path / "history"
-    told = [((late - NOON).total_seconds() + 10 * i, "1", [used(1.0)]) for i in range(12)]
-    transfers(usage(spark, *told), "c").write.partitionBy("day").parquet(f"{place}-bytes")
+    records = usage(*(((late - NOON).total_seconds() + 10 * i, "1", [used(1.0)]) for i in range(12)))
+    transfers(shares.parse(frame(spark, records), "c")).write.partitionBy("day").parquet(f"{place}-bytes")
     spark.conf.set("spark.sql.session.timeZone", "Pacific/Kiritimati")
     try:
         for month in ("2026-11", "2026-12"):

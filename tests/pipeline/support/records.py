@@ -50,6 +50,11 @@ def record(offset: int, key: str | None, value: bytes | None, at: datetime = NOW
     return Record(topic, 0, offset, at, None if key is None else key.encode(), value)
 
 
+def told(broker: str, seconds: float, *volumes: dict[str, Any], **more: Any) -> Record:
+    """What a broker told so many seconds ago."""
+    return record(0, broker, snapshot(broker, ago(seconds), volumes, **more), ago(seconds))
+
+
 def as_records(made: Iterable[_Told], encode: Callable[[_Told], bytes]) -> list[Record]:
     """What brokers tell, each written when it was captured."""
     return [record(n, told.broker, encode(told), told.captured_at) for n, told in enumerate(made)]
@@ -58,6 +63,24 @@ def as_records(made: Iterable[_Told], encode: Callable[[_Told], bytes]) -> list[
 def frame(spark: SparkSession, records: Sequence[Record]) -> DataFrame:
     rows = [(r.topic, r.partition, r.offset, r.timestamp, r.key, r.value) for r in records]
     return spark.createDataFrame(rows, _SCHEMA)
+
+
+class Log:
+    """A directory of files that stands for Kafka's topics, for streams."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir()
+        self._directory, self._files = directory, 0
+
+    def write(self, *records: Record) -> None:
+        """Append a file with these."""
+        hidden = self._directory / f".{self._files}"
+        hidden.write_text("".join(map(_line, records)))
+        hidden.rename(self._directory / f"{self._files}.json")
+        self._files += 1
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        return spark.readStream.schema(_SCHEMA).json(str(self._directory))
 
 
 class Planned:

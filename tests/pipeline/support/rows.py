@@ -1,4 +1,4 @@
-"""Snapshots and readings as the pipeline's rows."""
+"""Readings as the history has them."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -11,25 +11,6 @@ from pyspark.sql import DataFrame, SparkSession
 from quotahost.pipeline.history import COLUMNS
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-LIMIT = "struct<type:string,level:bigint>"
-SNAPSHOT = (
-    "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, cluster STRING, broker STRING, at TIMESTAMP,"
-    f" removed BOOLEAN, volumes array<struct<name:string,capacity:bigint,consumed:bigint,soft:{LIMIT},hard:{LIMIT}>>,"
-    " offline array<string>, error STRING"
-)
-
-
-def snapshot(at: datetime = NOON, volumes: Iterable[tuple[Any, ...]] | None = (), **other: Any) -> dict[str, Any]:
-    """One parsed record; each volume is (name, capacity, consumed, soft, hard), limits (type, level) or None."""
-    row: dict[str, Any] = {"topic": "t", "partition": 0, "offset": 7, "timestamp": at}
-    row |= {"cluster": "c", "broker": "1", "at": at, "removed": False}
-    made = None if volumes is None else [_volume(*volume) for volume in volumes]
-    return row | {"volumes": made, "offline": [], "error": None} | other
-
-
-def _volume(name: str, capacity: int, consumed: int, *limits: tuple[str, int] | None) -> dict[str, Any]:
-    soft, hard = (limit and dict(zip(("type", "level"), limit, strict=True)) for limit in limits)
-    return {"name": name, "capacity": capacity, "consumed": consumed, "soft": soft, "hard": hard}
 
 
 def reading(seconds: float, consumed: int, **other: Any) -> dict[str, Any]:
@@ -40,16 +21,10 @@ def reading(seconds: float, consumed: int, **other: Any) -> dict[str, Any]:
     return row | {"topic": "t", "partition": 0, "offset": 0, "day": at.date()} | other
 
 
-def frame(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: str = COLUMNS) -> DataFrame:
+def frame(spark: SparkSession, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
     # As JSON: rows of Python's own would start Python workers.
-    return spark.sql(
-        f"SELECT inline(from_json(:rows, 'ARRAY<STRUCT<{schema}>>'))", {"rows": lines(rows, "[", ",", "]")}
-    )
-
-
-def lines(rows: Iterable[Mapping[str, Any]], first: str = "", between: str = "\n", last: str = "") -> str:
-    """The rows as JSON."""
-    return first + between.join(json.dumps(row, default=lambda value: value.isoformat()) for row in rows) + last
+    text = json.dumps(list(rows), default=lambda value: value.isoformat())
+    return spark.sql(f"SELECT inline(from_json(:rows, 'ARRAY<STRUCT<{COLUMNS}>>'))", {"rows": text})
 
 
 def written(spark: SparkSession, rows: Iterable[Mapping[str, Any]], folder: Path) -> Path:

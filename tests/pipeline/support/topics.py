@@ -7,7 +7,10 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
+from quotahost.records import usage
 from quotahost.records.cluster_volumes import ClusterRecord, decode
+from quotahost.records.topics import USAGE
+from quotahost.records.usage import Usage, Used
 from tests.pipeline.support.records import snapshot
 
 SNAPSHOTS: Final = "__quotahost_snapshots"
@@ -23,6 +26,10 @@ class Snapshots:
 
     def publish(self, broker: str, volumes: Sequence[dict[str, Any]], **more: Any) -> None:
         self.write(broker, snapshot(broker, datetime.now(UTC), volumes, **more))
+
+    def use(self, broker: str, *used: Used, cluster: str = "") -> None:
+        self.write(broker, usage.encode(Usage(broker, datetime.now(UTC), used, cluster)), USAGE.name)
+        self.flush()
 
     def remove(self, broker: str) -> None:
         self.write(broker, None)

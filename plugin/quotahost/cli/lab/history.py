@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use, in_utc
 from quotahost.errors import QuotahostError
-from quotahost.pipeline.history import COLUMNS, MINUTE, USAGE_COLUMNS, usage_place
+from quotahost.pipeline.history import COLUMNS, MINUTE, USAGE_COLUMNS, folder
 from quotahost.pipeline.session import hadoop, jvm, session
 from quotahost.text import printable
 from quotahost.units.show import show_span
@@ -112,7 +112,7 @@ def everything(
 
 def with_clients(spark: SparkSession, report: Report, most: int = MOST_READINGS) -> Report:
     """The same with the busiest clients of its time; unchanged where the history has no usage of it."""
-    directory = usage_place(report.question.directory)
+    directory = folder(report.question.directory, "usage")
     system, path = _hadoop(spark, directory)
     if not system.exists(path):
         return report

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from quotahost.cli.quotas.plan import Entity
 from quotahost.errors import QuotahostError
 from quotahost.model import DEFAULT
-from quotahost.pipeline.history import BUDGETS_COLUMNS, BYTES_COLUMNS, PART, budgets_place, bytes_place
+from quotahost.pipeline.history import BUDGETS_COLUMNS, BYTES_COLUMNS, PART, folder
 from quotahost.pipeline.session import hadoop, jvm
 
 _HOUR: Final = timedelta(hours=1)
@@ -137,8 +137,8 @@ def bill(
         NoUsage: nothing is recorded of that month.
     """
     made = Bill(*month)
-    moved = _recorded(spark, BYTES_COLUMNS, bytes_place(history), made, clusters)
-    held = _recorded(spark, BUDGETS_COLUMNS, budgets_place(history), made, clusters)
+    moved = _recorded(spark, BYTES_COLUMNS, folder(history, "bytes"), made, clusters)
+    held = _recorded(spark, BUDGETS_COLUMNS, folder(history, "budgets"), made, clusters)
     if moved is None and held is None:
         raise NoUsage(f"{history} has no usage of clients or budgets; {_TURN_ON}")
     if moved is None:

@@ -8,7 +8,7 @@ WITH parsed AS (
     {json_options}))) AS u),
 timed AS (
   SELECT *, if(u.usageAt RLIKE :time, try_to_timestamp(u.usageAt), NULL) AS at FROM parsed)
-SELECT nullif(u.clusterId, '') AS clusterId, k AS brokerId, {seen_at} AS ts, value IS NULL AS removed,
+SELECT coalesce(nullif(u.clusterId, ''), :cluster) AS clusterId, k AS brokerId, {seen_at} AS ts, value IS NULL AS removed,
   coalesce(u.clients, array()) AS clients,
   CASE
     WHEN k IS NULL THEN 'key: the record has none, or one that is no text'
