@@ -40,13 +40,10 @@ class Periodic:
     def __init__(
         self, name: str, work: Callable[[], None], period: Callable[[], float], start_thread: StartThread = start_daemon
     ) -> None:
-        """Start the thread.
+        """Start the thread ``quotahost-NAME``; what ``work`` raises ends it.
 
-        Args:
-            name: the thread is named ``quotahost-NAME``.
-            work: must not raise: what it raises ends the thread.
-            period: seconds until the next call; asked after each, so that it may change while it runs.
-            start_thread: ``Context.start_thread`` where the work asks the broker.
+        ``period``: seconds until the next call, asked after each. ``start_thread`` is ``Context.start_thread`` where
+        the work asks the broker.
         """
         self._work, self._period = work, period
         self._stop, self._wake = threading.Event(), threading.Event()

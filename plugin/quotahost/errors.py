@@ -8,10 +8,6 @@ from typing import ClassVar
 
 
 class QuotahostError(Exception):
-    """Something is wrong that an operator or plugin author can mend; the message says what, and how.
+    """Something is wrong that an operator or plugin author can mend; the message says what, and how."""
 
-    Attributes:
-        exit_code: the exit code of a command that this error ends.
-    """
-
-    exit_code: ClassVar[int] = 1
+    exit_code: ClassVar[int] = 1  # of a command that this error ends

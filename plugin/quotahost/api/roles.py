@@ -179,17 +179,11 @@ class DataSourceTask(Protocol):
 
 
 class Role(StrEnum):
-    """What a plugin can be, in the order in which a host builds its plugins; as text, in an operator's words.
+    """What a plugin can be, in the order in which a host builds its plugins; as text, in an operator's words."""
 
-    Attributes:
-        group: the entry point group in which packages offer plugins of this role.
-        broker_property: the property that names the plugins of this role, without ``client.quota.callback.``.
-        protocol: the methods that such a plugin must have.
-    """
-
-    group: str
-    broker_property: str
-    protocol: type
+    group: str  # the entry point group in which packages offer plugins of this role
+    broker_property: str  # names the plugins of this role; without ``client.quota.callback.``
+    protocol: type  # the methods that such a plugin must have
 
     SUPPLIER = "supplier", "quotahost.suppliers", "supplier", QuotaSupplier
     FACTOR_SOURCE = "factor source", "quotahost.factor_sources", "factor.source", QuotaFactorSource

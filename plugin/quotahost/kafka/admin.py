@@ -43,11 +43,7 @@ def ensure_compacted(config: Mapping[str, Any], topic: str, brokers: int, patien
 
     It gets as many replicas as ``brokers`` are registered, up to three. ``patient`` waits for brokers that are down
     rather than to make do with those alive. While the cluster is ``gathering``, as more brokers may register soon, no
-    topic is created with fewer than three replicas.
-
-    Raises:
-        KafkaException: the topic can't be created or looked up (yet).
-        Gathering: there may soon be brokers for more replicas.
+    topic is created with fewer than three replicas: Gathering is raised. KafkaException if it can't be made or found.
     """
     admin = AdminClient(dict(config))
     metadata = admin.list_topics(topic, timeout=_WAIT)

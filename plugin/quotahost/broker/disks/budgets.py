@@ -42,19 +42,12 @@ _LARGEST: Final = 5  # topics of a budget
 
 
 class _Reading(NamedTuple):
-    """What was read, in little memory: a broker may have 30,000 replicas. Readings of the same ones share their names.
+    """What was read, in little memory: a broker may have 30,000 replicas. Those of the same ones share their names."""
 
-    Attributes:
-        at: when, in seconds by the monotonic clock.
-        names: topic and partition of each replica.
-        sizes: their bytes, -1 for one that Kafka doesn't know; ``leads`` is 1 for those of the others that count as
-            leaders.
-    """
-
-    at: float
-    names: list[tuple[str, int]]
-    sizes: "array[int]"
-    leads: bytes
+    at: float  # monotonic seconds
+    names: list[tuple[str, int]]  # topic and partition of each replica
+    sizes: "array[int]"  # their bytes, -1 for one that Kafka doesn't know
+    leads: bytes  # 1 for each that counts as a leader
 
     def replicas(self) -> Iterator[Replica]:
         for (topic, _), size, leads in zip(self.names, self.sizes, self.leads, strict=True):
@@ -63,12 +56,7 @@ class _Reading(NamedTuple):
 
 
 class BudgetSizes:
-    """The budgets, and what of each lies on this broker. Any thread reads; each attribute is replaced as a whole.
-
-    Attributes:
-        wanted: the budgets of the cluster by name; the factor source sets them.
-        parts: by name what was found last; only budgets with a replica here.
-    """
+    """``quotahost.api.broker.BudgetLook``. Any thread reads; each attribute is replaced as a whole."""
 
     def __init__(
         self, replicas: Replicas, directories: Sequence[str], clock: Callable[[], float] = time.monotonic
@@ -76,7 +64,7 @@ class BudgetSizes:
         """``replicas`` tells the bytes (``Broker.replicas``); ``clock`` in seconds, monotonic."""
         self._replicas, self._directories, self._clock = replicas, directories, clock
         self.wanted: Mapping[str, Budget] = {}
-        self.parts: Mapping[str, Part] = {}
+        self.parts: Mapping[str, Part] = {}  # of budgets with a replica here
         self._seen: Mapping[str, Budget] = {}
         self._read = _Reading(-math.inf, [], array("q"), b"")
         self._kept: list[_Reading] = []  # for the growth: they are up to 5 and 10 minutes old

@@ -29,16 +29,12 @@ Used = tuple[Iterable[tuple[str, int]], bool]
 
 
 class Budgets:
-    """Follows the budgets of the topic, and makes volumes of them.
-
-    Attributes:
-        by_name: the budgets, replaced as a whole when one has changed; none while ``budgets=off``.
-    """
+    """Follows the budgets of the topic, and makes volumes of them."""
 
     def __init__(self, context: Context) -> None:
         """Nothing is read before :meth:`volumes` is called. ``context`` is the factor source's."""
         self._context, self._topic = context, context.settings.quotas_topic
-        self.by_name: Mapping[str, Budget] = _NONE
+        self.by_name: Mapping[str, Budget] = _NONE  # replaced as a whole when one has changed
         self._latest, self._refused = LatestBudgets(), LoggedOnce(context.log)
         self._reading: LatestBudgets | None = LatestBudgets()
         self._follower: Follower | None = None

@@ -29,11 +29,7 @@ _MOST_LOGGED: Final = 100
 
 
 class RecordReader:
-    """Reads the whole topic at the start and then follows it; records of other clusters are passed over.
-
-    Attributes:
-        topic_read: whether all that was in the topic has been read, or the topic doesn't exist.
-    """
+    """Reads the whole topic at the start and then follows it; records of other clusters are passed over."""
 
     def __init__(self, context: Context[object], clock: Callable[[], float], wall: Callable[[], float]) -> None:
         """It reads from ``follow`` on. ``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
@@ -42,7 +38,7 @@ class RecordReader:
         self._key = b""
         self._follower: Follower | None = None
         self._logged: set[str] = set()
-        self.topic_read = False
+        self.topic_read = False  # whether all that was in the topic has been read, or the topic doesn't exist
 
     def follow(self, cluster_id: str) -> None:
         """Begin to read, as soon as the cluster's id is known."""

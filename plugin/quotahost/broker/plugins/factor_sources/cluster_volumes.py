@@ -36,11 +36,7 @@ _CLOSE_WITHIN: Final = 2.0  # seconds
 
 
 class Standby:
-    """The source ``snapshots`` while it is needed: built when it is, read, and closed on a thread of its own.
-
-    Attributes:
-        ready: whether it has answered without waiting for anything since it was built.
-    """
+    """The source ``snapshots`` while it is needed: built when it is, read, and closed on a thread of its own."""
 
     def __init__(self, context: Context, build: Callable[..., Snapshots]) -> None:
         """Nothing is built yet; ``context`` is that of ``cluster-volumes``."""
@@ -49,7 +45,7 @@ class Standby:
         self._is_first = True
         self._source: Snapshots | None = None
         self._closing: threading.Thread | None = None  # of the last one that was needed
-        self.ready = False
+        self.ready = False  # whether it has answered without waiting for anything since it was built
 
     def keep(self, needed: bool) -> None:
         """Build the source if it is needed and isn't there, else close it."""

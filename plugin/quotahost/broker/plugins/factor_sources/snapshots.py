@@ -50,9 +50,7 @@ class Roster:
     def take(self, snapshot: Snapshot, live: bool, validity: float, written_ms: int | None = None) -> str:
         """Keep a snapshot if it is its broker's newest; ``validity`` in seconds, others as for ``OnRecord``.
 
-        Returns:
-            "" if it is kept, else the reason why it is refused: ``late``, or ``stranger`` if its broker isn't
-            registered.
+        It returns "", or why it is refused: ``late``, or ``stranger`` if its broker isn't registered.
         """
         with self._lock:
             if not self.expects(snapshot.broker):
@@ -118,31 +116,22 @@ class Snapshots:
 
     This broker's own volumes come from its disks and not from the topic. So they are known from the first request on,
     whatever becomes of the topic.
-
-    Attributes:
-        answers: whether the numbers of stale and missing brokers are its own to show; another source sets it.
     """
 
     def __init__(
-        self,
-        context: Context,
-        wall: Callable[[], float] = time.time,
-        clock: Callable[[], float] = time.monotonic,
-        budgets: Budgets | None = None,
-        counts_old: bool = True,
-    ) -> None:
-        """Begin to ask for the brokers.
+        self, context: Context, wall: Callable[[], float] = time.time, clock: Callable[[], float] = time.monotonic,
+        budgets: Budgets | None = None, counts_old: bool = True,
+    ) -> None:  # fmt: skip
+        """Begin to ask for the brokers. ``wall`` in seconds since the epoch, ``clock`` monotonic.
 
-        Args:
-            context: the source's.
-            wall: in seconds since the epoch.
-            clock: in seconds, monotonic.
-            budgets: those of a source that this one stands by for, which closes them; else this one has its own.
-            counts_old: whether to count the refused records that were in the topic before it is read.
+        ``budgets`` are those of a source that this one stands by for, which closes them; else it has its own.
+        ``counts_old``: whether to count the refused records that were in the topic before it is read.
         """
         self._context, self._node = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
-        self.answers, self._counts_old = True, counts_old
+        #: Whether the numbers of stale and missing brokers are its own to show; a source that it stands by for sets it.
+        self.answers = True
+        self._counts_old = counts_old
         self._topic_read = False
         self._shown = Shown(context.metrics, "Snapshot")
         self._show_at = 0.0
