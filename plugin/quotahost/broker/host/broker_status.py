@@ -155,11 +155,11 @@ def gauges(ask: Ask) -> list[Gauge]:
     return [Gauge(type, name, attribute, float(value)) for type, name, attribute, value in ask("gauges")]
 
 
-def numbers_of(shown: Iterable[Gauge]) -> Mapping[str, Mapping[str, float]]:
-    """By volume, what the host shows of it (``disks.monitor``, ``volume_evaluation.VolumeLimits``)."""
+def numbers_of(shown: Iterable[Gauge], *types: str) -> Mapping[str, Mapping[str, float]]:
+    """By name, what the host shows under these types; of volumes by default (``monitor``, ``volume_evaluation``)."""
     numbers: dict[str, dict[str, float]] = defaultdict(dict)
     for gauge in shown:
-        if gauge.type in ("Volume", "VolumeLimits"):
+        if gauge.type in (types or ("Volume", "VolumeLimits")):
             numbers[gauge.name][gauge.attribute] = gauge.value
     return numbers
 
@@ -175,13 +175,9 @@ def volumes_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
 
 def budgets_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
     """The budgets of storage, each as a volume (``VolumeUse.budget``): the smallest factors first, then the fullest."""
-    budgets: dict[str, dict[str, float]] = defaultdict(dict)
-    for gauge in shown:
-        if gauge.type == "Budget":
-            budgets[gauge.name][gauge.attribute] = gauge.value
     uses = [
         VolumeUse(BUDGET_PREFIX + name, numbers["Bytes"], numbers["Used"], None, numbers["Bytes"], numbers["Factor"])
-        for name, numbers in sorted(budgets.items())
+        for name, numbers in sorted(numbers_of(shown, "Budget").items())
         if {"Bytes", "Used", "Factor"} <= numbers.keys()
     ]
     return sorted(uses, key=lambda use: (use.factor, -use.consumed / max(use.capacity, 1)))

@@ -11,7 +11,6 @@
 6. The factors and limits of this broker's own volumes, and those of all budgets, go to the metrics (``VolumeLimits``).
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -98,8 +97,6 @@ class VolumeEvaluation:
         # much less, as sources keep the volumes of which nothing new was heard.
         last = self._last if self._last and not self._depends_on_time(name, plugin) else None
         if last and answer == last[0]:
-            self._pauses.as_before()
-            self._pauses_of_budgets.as_before()
             return last[1], ""
         self._pauses.begin()
         hold = partial(self._pauses.held, policy, share)
@@ -107,7 +104,6 @@ class VolumeEvaluation:
         self._show(policy, own)
         # There may be 1,000 budgets, and this broker's disk changes with each look.
         if last and answer.budgets == last[0].budgets:
-            self._pauses_of_budgets.as_before()
             slowed = last[1].budgets
         else:
             self._pauses_of_budgets.begin()
@@ -228,10 +224,10 @@ class Pauses:
 
     def __init__(self, guard: Guard, clock: Callable[[], float]) -> None:
         self._guard, self._clock = guard, clock
-        self._seen: OrderedDict[tuple[str, str], float] = OrderedDict()  # when; the longest ago first
+        #: Since when the factor source no longer reports the volume; None while it does.
+        self._missing_since: dict[tuple[str, str], float | None] = {}
         self._policy: QuotaPolicy | None = None  # the one that was asked last
         self._aware: LimitAware | None = None  # the same, if it tells its limits
-        self._round: list[tuple[str, str]] = []  # those of the newest answer of the factor source
 
     def held(self, policy: Policy, share: float, volume: Volume, factor: float) -> int | None:
         """At how many bytes used the volume's PAUSE ends, if it is in one that its factor alone wouldn't keep.
@@ -239,7 +235,7 @@ class Pauses:
         ``share`` is ``pause.resume.free-share``, ``factor`` what the policy said of the volume.
         """
         # Of 20,000 volumes hardly any is in a PAUSE, and all are asked for several times a second.
-        known = bool(self._seen) and (volume.broker, volume.name) in self._seen
+        known = bool(self._missing_since) and (volume.broker, volume.name) in self._missing_since
         if factor > 0 and not known:
             return None
         key = volume.broker, volume.name
@@ -250,29 +246,20 @@ class Pauses:
         if not known:
             return None
         if limits is None or volume.consumed <= limits.lets_go_at(share):
-            del self._seen[key]
+            del self._missing_since[key]
             return None
         self._remember(key)
         return limits.lets_go_at(share)
 
-    def as_before(self) -> None:
-        """The factor source has given its last answer again, so its volumes are as they were."""
-        for key in self._round:
-            self._seen[key] = self._clock()
-            self._seen.move_to_end(key)
-
     def begin(self) -> None:
         """A new answer is evaluated next. Forget volumes that nobody has reported for long."""
-        self._round = []
-        old = self._clock() - _FORGET
-        while self._seen and next(iter(self._seen.values())) < old:
-            self._seen.popitem(last=False)
+        now = self._clock()
+        since = {key: now if since is None else since for key, since in self._missing_since.items()}
+        self._missing_since = {key: begin for key, begin in since.items() if now - begin <= _FORGET}
 
     def _remember(self, key: tuple[str, str]) -> None:
-        if key in self._seen or len(self._seen) < MOST_HELD:
-            self._seen[key] = self._clock()
-            self._seen.move_to_end(key)
-            self._round.append(key)
+        if key in self._missing_since or len(self._missing_since) < MOST_HELD:
+            self._missing_since[key] = None
 
     def _bounds(self, policy: Policy, volume: Volume) -> ByteLimits | None:
         """The volume's limits by the policy; None if it has none, can't be asked, or fails."""
