@@ -1,10 +1,4 @@
-"""A thread that does one thing again and again, and log lines that a lasting or returning fault can't multiply.
-
-The host, the plugins and the pipeline run a dozen such loops. Each has to end promptly, to survive an exception of
-its own work, and to write a lasting fault to the log once, and one that comes and goes once a minute; this module does
-that in one place.
-Private; it imports nothing else of quotahost.
-"""
+"""A thread that does one thing again and again, and log lines that a lasting or returning fault can't multiply."""
 
 import logging
 import threading

@@ -1,8 +1,4 @@
-"""The base of every error that quotahost raises for a person to read.
-
-Private. The command line catches it once and prints its message without a traceback; the host logs the message. This
-module imports nothing else of quotahost.
-"""
+"""The base of every error that quotahost raises for a person to read."""
 
 from typing import ClassVar
 

@@ -1,8 +1,4 @@
-"""What a plugin is given when it is built: its settings, the broker around it, a log.
-
-Plugin authors import :class:`Context` from :mod:`quotahost.api`. Everything else here serves quotahost itself, which
-makes the contexts in ``quotahost.broker.host.plugins.Builder``.
-"""
+"""What a plugin is given when it is built: its settings, the broker around it, a log."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The four roles of a plugin as Protocols, what a supplier or a policy may have besides, and the list of the roles.
 
-Plugin authors import all of it from :mod:`quotahost.api`, where the contract of the roles stands. A plugin need not
-inherit from a Protocol: it is enough to have the methods. :class:`Role` is the one list of the roles from which
-quotahost finds, builds and checks plugins (:mod:`quotahost.broker.discovery`).
+A plugin need not inherit from a Protocol: it is enough to have the methods. :class:`Role` is the one list of the roles
+from which quotahost finds, builds and checks plugins (:mod:`quotahost.broker.discovery`).
 """
 
 from __future__ import annotations

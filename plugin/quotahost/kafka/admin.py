@@ -1,9 +1,7 @@
 """The one way to Kafka's Admin API for brokers: missing topics, how a topic is kept, a broker's dynamic properties.
 
-:func:`ensure_compacted` makes a compacted topic before a publisher's first record, and warns of one that exists and
-isn't compacted. :func:`shape` says how a topic is kept, for ``quotahost doctor``. :class:`BrokerConfig` reads and
-changes dynamic properties, for the task ``cordon``. The pipeline creates its own topics with the same configuration
-(``quotahost.records.topics.COMPACTED``), through Kafka's Java client.
+The pipeline creates its own topics with the same configuration (``quotahost.records.topics.COMPACTED``), through
+Kafka's Java client.
 """
 
 import logging

@@ -1,9 +1,4 @@
-"""What the commands do with quotahost's topics: read one to its end, write to it, watch the brokers.
-
-``quotahost quotas`` reads all that a compacted topic holds now and writes records to it (:class:`CompactedTopic`).
-``quotahost top --bootstrap`` writes a ``quotahost.records.watch.Watch`` to the brokers and reads the looks that their
-task ``publish-usage`` answers (:class:`Watching`). A refusal is an error that says what to do.
-"""
+"""What the commands do with quotahost's topics: read one to its end, write to it, watch the brokers."""
 
 import time
 from collections.abc import Iterator, Mapping

@@ -3,9 +3,7 @@
 Every reader of our compacted topics has to answer the same question: how old is what I know? A record carries the
 time of the machine that wrote it, and that clock may be wrong or jump. So the age runs from the moment at which the
 record arrived, on this machine's monotonic clock, and begins with the delay from capture to writing, by the rule of
-:mod:`quotahost.records.fields`. :class:`ArrivalClock` does that for any record; :class:`LatestRecord` adds the order in
-which the pipeline's records replace each other. The factor source ``cluster-volumes`` and the supplier
-``cluster-quota`` use ``LatestRecord``, the roster of ``snapshots`` only the clock.
+:mod:`quotahost.records.fields`.
 """
 
 import math

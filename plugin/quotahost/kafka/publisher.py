@@ -1,8 +1,4 @@
-"""Writes this broker's records to a compacted topic, and goes on trying while the cluster can't be reached.
-
-The tasks ``publish-volumes`` and ``publish-usage`` hand it one record at a time. They decide when to publish, and
-again after a failure; this module connects, creates the topic if it is absent, and reports what became of a record.
-"""
+"""Writes this broker's records to a compacted topic, and goes on trying while the cluster can't be reached."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,9 +1,7 @@
 """The registered brokers of the cluster, as DescribeCluster lists them (KIP-1073 adds the fenced ones).
 
-With them a factor source distinguishes a broker that is missing from one that was taken out of the cluster, and the
-supplier ``cluster-quota`` divides quotas by their number. ``ClusterPoll`` asks the cluster a question again and again,
-on a thread of its own; the factor source ``log-dirs`` does so, too. While the broker starts, its own listener isn't
-open yet; so a failure is retried soon, and is logged only after ``startup.grace``.
+While the broker starts, its own listener isn't open yet; so a failure is retried soon, and is logged only after
+``startup.grace``.
 """
 
 import time

@@ -1,7 +1,6 @@
 """Limits of a volume: how full it may become before producers are throttled (soft) or paused (hard).
 
-They come from the broker's properties ``static.storage.*`` and, in snapshots, from other brokers; the policies compare
-them with the volumes. The types are public, by :mod:`quotahost.model`; the functions are private.
+The types are public, by :mod:`quotahost.model`; the functions are private.
 """
 
 import math

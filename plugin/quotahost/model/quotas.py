@@ -1,8 +1,4 @@
-"""Who the clients are and what quotas they have: what a supplier is asked and answers.
-
-The host takes a supplier's :class:`Quota` from here to Java's table, from which request threads read it. Public, by
-:mod:`quotahost.model`.
-"""
+"""Who the clients are and what quotas they have: what a supplier is asked and answers. Public, by the package."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """What a broker tells of itself and of its cluster: brokers, log directories, who uses what, how full its volumes are.
 
-Plugins get these values from ``Context.broker`` and the listener ``cluster_changed``, operators see a :class:`Look` in
-``quotahost top``. Public, by :mod:`quotahost.model`, but for Load, TopicUse and MeasuredVolume.
+Public, by :mod:`quotahost.model`, but for Load, TopicUse and MeasuredVolume.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,10 +1,8 @@
 """What this broker's replicas take of the budgets of storage.
 
-The factor source says which budgets there are (``wanted``). On the disk monitor's thread ``look`` lists the log
-directories, and asks Java for the bytes of each replica of a budgeted topic, which Kafka has in memory. It looks once a
-second at most, and for at most a hundredth of the time, however many partitions there are. The factor source and the
-task ``publish-volumes`` read what it found (``parts``). ``explain`` shows the largest topics of a budget (``largest``),
-whose growth follows from a reading that is kept for some minutes.
+On the disk monitor's thread ``look`` lists the log directories, and asks Java for the bytes of each replica of a
+budgeted topic, which Kafka has in memory. It looks once a second at most, and for at most a hundredth of the time,
+however many partitions there are.
 
 A replica that has followed before leads, for budgets, from the tenth second on: until then the snapshot of the leader
 before may count the same bytes, and a failover would stop the writers of a budget that is half used.

@@ -1,9 +1,4 @@
-"""The one thread of a broker that looks at its file stores, so that a disk that hangs blocks nobody else.
-
-The host makes one monitor and hands it to every plugin that asks (``context.disks``): a factor source and the task
-``publish-volumes`` then see the same look, each disk is statted once, and a wrong override is logged once.
-``file_stores`` does the looking.
-"""
+"""The one thread of a broker that looks at its file stores, so that a disk that hangs blocks nobody else."""
 
 import logging
 import math

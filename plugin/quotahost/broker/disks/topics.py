@@ -2,11 +2,8 @@
 
 A replica lies in ``TOPIC-PARTITION``. Kafka appends ``.ID-future`` while it moves the replica between two log
 directories, ``.ID-delete`` once the topic is deleted, and ``.ID-stray`` if the broker should not have it (``LocalLog``,
-``UnifiedLog`` and ``LogManager``). The monitor asks only for the topics that clients may write to (:func:`topics`), of
-volumes above their soft limit. :func:`measure` takes two looks (:func:`look`) some seconds apart, for ``quotahost
-explain --volume`` in its own process, and for ``quotahost top`` of a cluster in a broker where somebody opens one of
-its volumes. Files come and go while they are listed: what has gone counts as 0. All of this may block on a disk that
-hangs.
+``UnifiedLog`` and ``LogManager``). Files come and go while they are listed: what has gone counts as 0. All of this may
+block on a disk that hangs.
 """
 
 import os

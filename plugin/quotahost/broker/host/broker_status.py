@@ -1,9 +1,8 @@
 """What others ask of this broker: who uses what, a client's quotas, how full volumes are, how long topics are kept.
 
 The plugins ask by ``Context.broker`` (``broker.HostBroker``), ``quotahost top`` and ``explain`` by the admin socket,
-Prometheus by ``exporter``. All of them see the same values: Java's raw dump (``Shim.ask``) as ``dump`` understands it.
-What Java itself must ask the host for, it asks by an event (``answer_question``): the table of clients that JMX shows,
-what ``explain --volume`` has to know of the cluster, and the largest topics of a budget. No request waits for this.
+Prometheus by ``exporter``. All of them see Java's raw dump (``Shim.ask``) as ``dump`` understands it. What Java itself
+must ask the host for, it asks by an event (``answer_question``).
 """
 
 import json

@@ -1,9 +1,7 @@
 """The Prometheus endpoint of ``metrics.port``: the catalogue's metrics, as Java last reported them.
 
-A thread reads all numbers from Java once a second and keeps them; a scrape is answered from what was kept, because a
-scrape's thread that called Java would stay attached to the JVM. Who uses what is read more rarely (``ClientSeries``).
-
-One more thread serves the port, whoever connects and however many: it waits for all connections at once (asyncio) and
+A thread reads all numbers from Java once a second, because a scrape's thread that called Java would stay attached to
+the JVM. One more serves the port, whoever connects and however many: it waits for all connections at once (asyncio) and
 makes each page itself, by the WSGI application of prometheus_client. A connection has DEADLINE to send its request and
 to take its page, and the oldest is closed when there are more than CONNECTIONS.
 """

@@ -1,19 +1,14 @@
-"""A live change of properties: staged and checked, then put in force or refused.
+"""A live change of properties: staged and checked, then put in force or refused (docs/architecture.md, walk 3).
 
-1. Kafka has an administrator's change validated by the broker that he asks: the event "validate". To validate a change
-   here is to build all of its plugins, beside those in force (``LiveChange.stage``). What is built is *staged*. The
-   verdict follows once all of it is built; the administrator waits 2 s at most, and a second attempt finds what took
-   longer.
-2. Kafka stores the change, and every node applies it: the event "reconfigure". What is staged, or is built now, takes
-   the place of what is in force (``install``, of the loop). The old plugins serve until then: if anything fails, they
-   go on. Kafka waits for nothing and refuses nothing here, so a failure is an error of the log and the gauge
-   ConfigRefused.
+1. To validate a change is to build all of its plugins, beside those in force (``LiveChange.stage``). The administrator
+   waits 2 s at most for the verdict, and a second attempt finds what took longer.
+2. When Kafka applies the change, what is staged, or is built now, takes the place of what is in force (``install``, of
+   the loop). Kafka waits for nothing and refuses nothing here, so a failure is an error of the log and the gauge
+   ConfigRefused, and the old plugins go on.
 3. What is staged and not applied within STAGED_FOR is closed.
 
 Kafka stores any name under our prefix without asking. One such name must not cost all other properties: from the
 broker's start on an unknown name is ignored, logged and shown by the gauge. In the broker's own file it is an error.
-
-The host's start goes the same way: it stages the properties that Kafka gives it, and installs them.
 """
 
 import logging

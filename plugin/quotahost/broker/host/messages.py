@@ -1,11 +1,7 @@
 """The values that the host and Java hand to each other, and their form on the way (``protocol`` has the calls).
 
-1. ``encode`` makes bytes of a call or an answer, ``decode`` reads them; ``org.quotahost.host.Wire`` is the same in
-   Java. A value is one letter for its type and then, big-endian, its content; texts, bytes and lists begin with their
-   length.
-2. A ``Batch`` of clients and events comes out of Java's inbox (``batch``).
-3. ``Answers`` go back into Java's table. Beside a client's answer goes what suppliers in shadow would give it: a text
-   that Java keeps and hands back without reading it (``shadow_text``, ``would_be``).
+``org.quotahost.host.Wire`` is the same in Java. A value is one letter for its type and then, big-endian, its content;
+texts, bytes and lists begin with their length.
 """
 
 from __future__ import annotations

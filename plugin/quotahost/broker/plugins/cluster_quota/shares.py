@@ -1,13 +1,10 @@
 """The supplier ``cluster-quota``: one quota for a client in the whole cluster, wherever it writes and reads.
 
-KIP-13 has no cluster-wide quotas because brokers don't know each other's usage. Here the quotas are records of
-``__quotahost_quotas``, which each broker follows (``quotas``). The task ``publish-usage`` of every broker publishes
-what its clients use of them (``usage``), and the pipeline divides each quota by demand and publishes every broker's
-shares.
-
-A follower hands this broker's newest shares to :class:`GivenRates`. Twice a second a thread works out there which rate
-each client is given of its quota, in steps that mute nobody for long, and announces those that changed; the host then
-asks the supplier again. Without fresh shares each broker gives an equal part, so the sum never exceeds the quota.
+KIP-13 has no cluster-wide quotas because brokers don't know each other's usage. Here the task ``publish-usage`` of
+every broker publishes what its clients use of them, and the pipeline divides each quota by demand and publishes every
+broker's shares. Twice a second a thread works out which rate each client is given of its quota, in steps that mute
+nobody for long, and announces those that changed; the host then asks the supplier again. Without fresh shares each
+broker gives an equal part, so the sum never exceeds the quota.
 """
 
 import logging

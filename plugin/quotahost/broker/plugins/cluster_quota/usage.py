@@ -1,12 +1,9 @@
 """What this broker's clients use of their cluster-wide quotas, and what they would use: the task ``publish-usage``.
 
 Twice a second the task asks the broker what Kafka measures for each client. Kafka measures only what a client was
-allowed to do, so :class:`Demands` estimates what each would use. The task publishes both for the busiest clients, as a
-``quotahost.records.usage.Usage``: at once where it changes, and all of it every 5 s, with the bytes that each moved
-since the record before, for a bill. The pipeline divides each quota among the brokers by these records, and the
-supplier ``cluster-quota`` (``shares``) reads the shares; it finds out by ``Demands``, too, which clients are silent.
-While somebody watches, the task publishes the whole broker besides, for ``quotahost top``
-(``broker.plugins.tasks.broker_status``).
+allowed to do, so :class:`Demands` estimates what each would use. The task publishes both for the busiest clients: at
+once where it changes, and all of it every 5 s, with the bytes that each moved since the record before, for a bill.
+While somebody watches, it publishes the whole broker besides, for ``quotahost top`` (``plugins.tasks.broker_status``).
 """
 
 import time

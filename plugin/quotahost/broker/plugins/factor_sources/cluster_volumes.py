@@ -4,12 +4,11 @@ With ``snapshots`` each of N brokers reads N snapshots; here the pipeline reads 
 cluster, whose size doesn't grow with N. So that the pipeline is never the only way to be safe, the source ``snapshots``
 stands by: it answers while no record comes.
 
-The host calls ``ClusterVolumesSource.read`` every ``factor.interval``. It joins this broker's own disks with the view
-of the newest record (``cluster_record``). **A failover** goes like this. When no record has come for half of
-``validity``, the standby is built. After ``validity`` the standby answers; until it has read enough to answer without
-waiting, the last record's volumes and unknowns still hold, so that no full disk is forgotten in between. The next fresh
-record switches back at once, unless it is incomplete: the first record of a new pipeline may leave out brokers of which
-the pipeline has not read a snapshot yet. Then the standby goes on, and is closed after the first complete record.
+**A failover** goes like this. When no record has come for half of ``validity``, the standby is built. After
+``validity`` the standby answers; until it has read enough to answer without waiting, the last record's volumes and
+unknowns still hold, so that no full disk is forgotten in between. The next fresh record switches back at once, unless
+it is incomplete: the first record of a new pipeline may leave out brokers of which the pipeline has not read a snapshot
+yet. Then the standby goes on, and is closed after the first complete record.
 """
 
 import logging

@@ -4,9 +4,6 @@ Only a broker that runs can fill a disk. So a broker is unknown if it runs and i
 (Kafka's term for a registered broker that is not in service): then its last known volumes count, and a disk that was
 full when its broker died stays full until the broker is back or unregistered. A broker that isn't registered never
 counts. With ``fenced.brokers=unknown`` a fenced broker is unknown like a silent one (the strict form).
-
-At each read both sources say what they have heard of each broker (:class:`Heard`), and :meth:`ExpectedBrokers.view`
-makes a :class:`View` of it; memory only, no thread, no Kafka.
 """
 
 import math

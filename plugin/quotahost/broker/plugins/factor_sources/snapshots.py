@@ -1,10 +1,8 @@
 """The factor source ``snapshots``: the volumes of all brokers, out of the compacted topic of snapshots.
 
 Every broker publishes its volumes there (task ``publish-volumes``) and reads those of all others (proposal 035, "The
-data sink"). As soon as the cluster has listed its brokers, a follower reads the topic on a thread of its own and hands
-each record to the ``Roster``, which keeps the newest snapshot of each registered broker and refuses all others. On the
-host thread ``read`` asks the roster for its view of the other brokers (``liveness`` has the rule), puts that together
-with this broker's own disks, and the policy turns each volume into a factor.
+data sink"). A ``Roster`` keeps the newest snapshot of each registered broker and refuses all others; ``liveness`` has
+the rule that makes a view of them.
 """
 
 import threading

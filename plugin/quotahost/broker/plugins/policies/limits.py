@@ -1,8 +1,6 @@
-"""The policy ``limits``: the fuller a volume is between its soft and its hard limit, the smaller the factor.
+"""The policy ``limits``, which is proposal 035's: the fuller a volume is between its limits, the smaller the factor.
 
-This is the quota policy of proposal 035. Limits are converted to bytes of the volume at hand first
-(``quotahost.model.volumes``), because limits of different types can be compared only so. The host takes the smallest
-factor of all volumes and hands it to the quota table. The policy ``setpoint`` builds on this one.
+Limits are converted to bytes of the volume at hand first, because limits of different types can be compared only so.
 """
 
 from typing import ClassVar, Final

@@ -3,8 +3,7 @@
 The ramp of ``limits`` looks only at how full a volume is, so a heavy load comes to rest next to the hard limit, and the
 factor moves with every lump of deletions. This policy does what Linux does for dirty pages (``balance_dirty_pages`` in
 mm/page-writeback.c): it measures how fast a volume drains, and multiplies that by a ratio that depends on how full
-the volume is. It stands on ``limits`` for the limits in force, and for the ramp at the start and close to the hard
-limit. Proposal 035 has no such policy; its own is proportional.
+the volume is. Proposal 035 has no such policy; its own is proportional.
 """
 
 import math

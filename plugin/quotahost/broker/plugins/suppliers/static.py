@@ -1,14 +1,9 @@
 """The suppliers whose rates are broker properties: ``static``, ``overrides`` and ``controller-mutation``.
 
-``static`` gives everybody the same rates, those of ``static.*``, which the broker reads with its own settings.
-``overrides`` has KIP-13's default and overrides per client-id, which Kafka dropped when it moved quotas into its
-metadata; here they are properties of the plugin under KIP-13's own names. ``controller-mutation`` limits how fast each
-user or client-id may create and delete partitions (KIP-599): Kafka measures that on the controller, by a token bucket
-(``quotahost.throttling.TokenBucket``) whose burst is the rate x ``controller.quota.window.num`` x
-``controller.quota.window.size.seconds``; a supplier chooses the rate alone.
-
-A client for whom one of them has no rate is left to the next supplier of the property ``supplier``. In ``Rates`` and
-defaults None is "unlimited", which is an answer.
+Kafka measures partition mutations on the controller, by a token bucket (``quotahost.throttling.TokenBucket``) whose
+burst is the rate x ``controller.quota.window.num`` x ``controller.quota.window.size.seconds``; a supplier chooses the
+rate alone. A client for whom one of them has no rate is left to the next supplier of the property ``supplier``. In
+``Rates`` and defaults None is "unlimited", which is an answer.
 """
 
 from collections.abc import Collection

@@ -1,10 +1,8 @@
 """The task ``publish-volumes``: this broker's volumes, as a snapshot, to the compacted topic of all brokers.
 
-It reads the look of the host's disk monitor (``context.disks``) every ``volumes.period`` and offers a
-``quotahost.records.snapshot.Snapshot`` to a :class:`ChangePublisher`, which writes the first, one each
-``snapshots.period``, and at once one that differs enough from the last: most looks differ so little that nobody would
-act on them. The factor source ``snapshots`` of every broker reads the topic, or the pipeline does for
-``cluster-volumes``. This is the data source of proposal 035.
+This is the data source of proposal 035. The factor source ``snapshots`` of every broker reads the topic, or the
+pipeline does for ``cluster-volumes``. Most looks at the disks differ so little that nobody would act on them;
+:class:`ChangePublisher` writes those that matter.
 """
 
 import math
