@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 MINUTE: Final = 60.0  # seconds
+#: Tells the time in seconds: monotonic where it is called ``clock``, since the epoch where it is called ``wall``.
+Clock = Callable[[], float]
 #: Starts a daemon thread of this name for a function and returns it; ``Context.start_thread`` is one.
 StartThread = Callable[[str, Callable[[], None]], threading.Thread]
 
@@ -75,8 +77,8 @@ class Periodic:
 class LineLimit:
     """Decides which of many like log lines are written: few in each minute, however often their reason is met."""
 
-    def __init__(self, lines: int = 1, clock: Callable[[], float] = time.monotonic, period: float = MINUTE) -> None:
-        """So many ``lines`` pass in each ``period``; period and ``clock`` in seconds, the latter monotonic."""
+    def __init__(self, lines: int = 1, clock: Clock = time.monotonic, period: float = MINUTE) -> None:
+        """So many ``lines`` pass in each ``period``, in seconds."""
         self._clock, self._period = clock, period
         self._written: deque[float] = deque(maxlen=lines)
         self._left_out = 0
@@ -99,10 +101,7 @@ class LineLimit:
 class LoggedOnce:
     """Logs a fault when it begins, and does so again only after the fault has healed, once a minute at most."""
 
-    def __init__(
-        self, log: logging.Logger, level: int = logging.WARNING, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """No fault yet; ``clock`` in seconds, monotonic."""
+    def __init__(self, log: logging.Logger, level: int = logging.WARNING, clock: Clock = time.monotonic) -> None:
         self._log, self._level = log, level
         self._limit = LineLimit(clock=clock)
         self._logged = False

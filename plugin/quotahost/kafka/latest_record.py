@@ -8,11 +8,11 @@ record arrived, on this machine's monotonic clock, and begins with the delay fro
 
 import math
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Generic, TypeVar
 
+from quotahost.background import Clock
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.fields import age, delay_ms
 from quotahost.records.shares import Shares
@@ -32,8 +32,7 @@ class Arrival(Generic[R]):
 class ArrivalClock:
     """Says when a record arrived and how old it is, whatever the wall clocks do."""
 
-    def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
-        """``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
+    def __init__(self, clock: Clock, wall: Clock) -> None:
         self.now, self._wall = clock, wall
         self._ahead: float | None = None  # seconds by which Kafka's clock is ahead of the monotonic one
 
@@ -84,8 +83,7 @@ class LatestRecord(Generic[P]):
     clock of the machine on which the pipeline ran before may have been ahead.
     """
 
-    def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
-        """``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
+    def __init__(self, clock: Clock, wall: Clock) -> None:
         self._clock, self._wall = ArrivalClock(clock, wall), wall
         self._lock = threading.Lock()
         self._kept: Arrival[P] | None = None

@@ -7,7 +7,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from quotahost.api import Context
-from quotahost.background import LineLimit
+from quotahost.background import Clock, LineLimit
 from quotahost.kafka.admin import ensure_compacted
 from quotahost.kafka.client import Connection, client_config
 
@@ -34,9 +34,9 @@ class Publisher:
 
     def __init__(
         self, context: Context[object], topic: str, what: str, lost: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic, more: Sequence[str] = (), connection: str = "",
+        clock: Clock = time.monotonic, more: Sequence[str] = (), connection: str = "",
     ) -> None:  # fmt: skip
-        """Nothing is connected yet; ``clock`` in seconds, monotonic.
+        """Nothing is connected yet.
 
         The topic is compacted, and created if it is absent, as are ``more`` topics with it. ``what`` is published, in
         words for the log. ``lost`` is called, on the thread that calls ``busy`` or ``send``, when a record was not

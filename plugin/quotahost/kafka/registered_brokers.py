@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce, Periodic
+from quotahost.background import Clock, LoggedOnce, Periodic
 
 _FIRST_RETRY: Final = 0.5  # seconds between tries until the first answer
 
@@ -19,9 +19,9 @@ class ClusterPoll:
 
     def __init__(
         self, context: Context[object], name: str, ask: Callable[[], None], period: Callable[[], float], failure: str,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:  # fmt: skip
-        """Start the thread ``quotahost-NAME``; ``period`` and ``clock`` in seconds.
+        """Start the thread ``quotahost-NAME``; ``period`` in seconds.
 
         ``ask`` asks the cluster and keeps the answer; it may block, and raises if there is no answer. ``failure`` is
         the log line about that, with one ``%s`` for the exception; it is logged once until it heals.

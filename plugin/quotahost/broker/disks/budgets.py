@@ -20,7 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from quotahost.background import LoggedOnce
+from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.disks.topics import MAX_ENTRIES, topic_of
 from quotahost.model.budgets import Budget, Part, Replica, Topics, sums
 
@@ -56,10 +56,7 @@ class _Reading(NamedTuple):
 class BudgetSizes:
     """``quotahost.api.broker.BudgetLook``. Any thread reads; each attribute is replaced as a whole."""
 
-    def __init__(
-        self, replicas: Replicas, directories: Sequence[str], clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """``replicas`` tells the bytes (``Broker.replicas``); ``clock`` in seconds, monotonic."""
+    def __init__(self, replicas: Replicas, directories: Sequence[str], clock: Clock = time.monotonic) -> None:
         self._replicas, self._directories, self._clock = replicas, directories, clock
         self.wanted: Mapping[str, Budget] = {}
         self.parts: Mapping[str, Part] = {}  # of budgets with a replica here

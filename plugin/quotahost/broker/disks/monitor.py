@@ -11,7 +11,7 @@ from typing import Final, Self
 
 from quotahost.api import Broker, DiskState, Metrics
 from quotahost.api.broker import Shown
-from quotahost.background import LoggedOnce, Periodic, start_daemon
+from quotahost.background import Clock, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.disks.budgets import BudgetSizes
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs, out_of_inodes, read_disks, unreadable
 from quotahost.broker.disks.topics import TopicsByVolume
@@ -32,12 +32,12 @@ class DiskMonitor:
 
     def __init__(
         self, broker: Broker, metrics: Metrics, node_id: int, settings: Callable[[], Settings],
-        clock: Callable[[], float] = time.monotonic, after_look: Callable[[], None] = lambda: None,
+        clock: Clock = time.monotonic, after_look: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         """No thread runs before :meth:`started`.
 
         ``settings`` returns those in force, which a live change replaces. ``after_look`` is called on the monitor's
-        thread after each look, and once at its end; it may block on a disk. ``clock`` in seconds, monotonic.
+        thread after each look, and once at its end; it may block on a disk.
         """
         self._after_look = after_look
         self._broker, self._metrics, self._node = broker, metrics, str(node_id)

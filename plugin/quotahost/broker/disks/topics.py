@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from quotahost.background import Clock
 from quotahost.broker.disks.file_stores import read_disks
 from quotahost.model import Volume
 from quotahost.model.use import MeasuredVolume, TopicUse
@@ -66,7 +67,7 @@ def topics(directories: Iterable[str]) -> frozenset[str] | None:
 class TopicsByVolume:
     """Lists the topics of volumes, each every LIST_EVERY at most."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._listed: dict[str, tuple[float, tuple[str, ...], frozenset[str] | None]] = {}
 

@@ -23,7 +23,7 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from quotahost.background import LoggedOnce, Periodic, start_daemon
+from quotahost.background import Clock, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.host.broker_status import gauges, uses
 from quotahost.broker.host.messages import Gauge
 from quotahost.broker.host.protocol import Shim
@@ -180,10 +180,8 @@ class ClientSeries:
     escapes them, and here the long ones are cut.
     """
 
-    def __init__(
-        self, uses: Callable[[int], list[ClientUse]], most: int, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """Of ``uses`` (``broker_status.uses``) show at most so many rows; ``clock`` in seconds, monotonic."""
+    def __init__(self, uses: Callable[[int], list[ClientUse]], most: int, clock: Clock = time.monotonic) -> None:
+        """Of ``uses`` (``broker_status.uses``) show at most so many rows."""
         self._uses, self._most, self._clock = uses, most, clock
         self._series: Series = {}
         self._due = clock()

@@ -15,7 +15,7 @@ volume is known to be at its hard limit.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final, TypeAlias
@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict
 
 from quotahost.api import QuotaFactorSource
 from quotahost.api.broker import Shown
-from quotahost.background import LineLimit
+from quotahost.background import Clock, LineLimit
 from quotahost.broker.host.plugins import Failed, Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.volume_evaluation import (
@@ -60,8 +60,8 @@ Reading: TypeAlias = tuple[Scoped, str, float]
 class FactorLoop:
     """Reads the factor sources when they are due, and decides."""
 
-    def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float], memory: "PauseMemory") -> None:
-        """``clock`` in seconds, monotonic; ``memory`` tells the state in which the broker stopped."""
+    def __init__(self, shim: Shim, guard: Guard, clock: Clock, memory: "PauseMemory") -> None:
+        """``memory`` tells the state in which the broker stopped."""
         self._shim, self._guard, self._clock, self._memory = shim, guard, clock, memory
         limits = VolumeLimits(shim, guard)
         self._volumes = VolumeEvaluation(guard, clock, limits.broker, limits.show, limits.show_budgets)
@@ -216,8 +216,7 @@ def _stepped(last: float, new: float) -> float:
 class TypedSources:
     """Reads the factor sources that are for single quota types (contract, sentence 14), such as ``load``."""
 
-    def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float]) -> None:
-        """``clock`` in seconds, monotonic."""
+    def __init__(self, shim: Shim, guard: Guard, clock: Clock) -> None:
         self._shim, self._guard = shim, guard
         # Below 1, by quota type; None: a host before this one may have set some.
         self._in_force: dict[QuotaType, Factor] | None = None
@@ -277,8 +276,7 @@ class TypedSources:
 class FactorInForce:
     """The factor in Java's table, its cause in the metrics, and its changes of state in the log."""
 
-    def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` in seconds, monotonic."""
+    def __init__(self, shim: Shim, clock: Clock = time.monotonic) -> None:
         self._shim = shim
         # A host before this one may have left another factor than OPEN, with its cause in the metrics.
         self._factor = shim.factor()

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from quotahost.background import Clock
 from quotahost.broker.discovery import PluginError, models
 from quotahost.broker.host.messages import properties
 from quotahost.broker.host.plugins import Builder, Guard, PluginSet, Sections, close
@@ -51,7 +52,7 @@ class LiveChange:
     in_force: Configuration  # from the first :meth:`apply` on
 
     def __init__(
-        self, shim: Shim, builder: Builder, guard: Guard, clock: Callable[[], float],
+        self, shim: Shim, builder: Builder, guard: Guard, clock: Clock,
         install: Callable[[Configuration], None], *, strict: bool,
     ) -> None:  # fmt: skip
         """``install`` puts a configuration in force; with ``strict``, until the start, unknown names are errors."""

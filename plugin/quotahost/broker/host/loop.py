@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from quotahost.api import Disks
-from quotahost.background import LoggedOnce
+from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.discovery import PluginError
 from quotahost.broker.disks.file_stores import log_dirs
 from quotahost.broker.disks.monitor import DiskMonitor, NoDisks
@@ -45,8 +45,8 @@ _SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callba
 class Host:
     """One life of the Python host, on the shim's host thread."""
 
-    def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic, in_jvm: bool = True) -> None:
-        """``clock`` in seconds, monotonic; ``in_jvm``: whether Python runs in the broker's own process."""
+    def __init__(self, shim: Shim, clock: Clock = time.monotonic, in_jvm: bool = True) -> None:
+        """``in_jvm``: whether Python runs in the broker's own process."""
         self._shim, self._clock = shim, clock
         self._guard = Guard(shim)
         self._clients = NewClients(shim, self._guard, clock)

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from quotahost.api import QuotaSupplier, Role
 from quotahost.api.context import LoadedPlugin
+from quotahost.background import Clock
 from quotahost.broker.host.exemptions import Exemptions
 from quotahost.broker.host.messages import ALONE, EACH, EXEMPT, GROUP, NEWCOMER, Answers, Batch, Reason, shadow_text
 from quotahost.broker.host.plugins import Guard
@@ -48,7 +49,7 @@ NO_ANSWER: Final = (ScopeKind.CLIENT.value, UNLIMITED, -1)  # no supplier has an
 class NewClients:
     """Answers for the clients of each batch, and has clients asked about again. Made once in a host's life."""
 
-    def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float]) -> None:
+    def __init__(self, shim: Shim, guard: Guard, clock: Clock) -> None:
         self._shim, self._guard, self._clock = shim, guard, clock
         self._lock = threading.Lock()
         self._changed: set[Whom] = set()

@@ -23,7 +23,7 @@ from quotahost.api import (
     Role,
 )
 from quotahost.api.context import LoadedPlugin
-from quotahost.background import LoggedOnce, Periodic, start_daemon
+from quotahost.background import Clock, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.discovery import PluginError, check_period, configured, construct, load, plugin_settings
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.protocol import Shim
@@ -63,7 +63,7 @@ class Guard:
     ``new_clients`` and ``volume_evaluation``. They catch what the plugin raises and report one failure here.
     """
 
-    def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, shim: Shim, clock: Clock = time.monotonic) -> None:
         self._shim, self._clock = shim, clock
         self._methods: dict[tuple[str, str], dict[type[BaseException], LoggedOnce]] = {}  # by plugin and method
 

@@ -23,7 +23,7 @@ from functools import partial
 from heapq import nlargest
 from typing import Any, Final, TypeAlias
 
-from quotahost.background import LoggedOnce, Periodic, StartThread, start_daemon
+from quotahost.background import Clock, LoggedOnce, Periodic, StartThread, start_daemon
 from quotahost.broker.host.dump import Ask, BrokerState, Tags, state_of
 from quotahost.broker.host.messages import WouldBe, would_be
 from quotahost.broker.host.protocol import Shim
@@ -61,10 +61,8 @@ class Shadow:
     Java keeps the numbers, so they go on over a change of the settings and over a restart of the host.
     """
 
-    def __init__(
-        self, shim: Shim, clock: Callable[[], float] = time.monotonic, start_thread: StartThread | None = None
-    ) -> None:
-        """``clock`` in seconds, monotonic. The thread starts with the first rule in shadow."""
+    def __init__(self, shim: Shim, clock: Clock = time.monotonic, start_thread: StartThread | None = None) -> None:
+        """The thread starts with the first rule in shadow."""
         self._shim, self._clock = shim, clock
         self._start_thread = start_thread or partial(start_daemon, at_end=shim.detach)
         self._rules: Sequence[str] = ()

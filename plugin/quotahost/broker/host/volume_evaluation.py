@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from quotahost.api import LimitAware, QuotaPolicy
 from quotahost.api.broker import Shown
+from quotahost.background import Clock
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.plugins import Failed, Guard
 from quotahost.broker.host.protocol import Shim
@@ -52,10 +53,10 @@ class VolumeEvaluation:
     """Asks the policy about the volumes of the newest answer of the factor source."""
 
     def __init__(
-        self, guard: Guard, clock: Callable[[], float], broker: str | None, show: Show,
+        self, guard: Guard, clock: Clock, broker: str | None, show: Show,
         show_budgets: Callable[[Factors], None] = lambda judged: None,
     ) -> None:  # fmt: skip
-        """``clock`` in seconds, monotonic; ``show_budgets`` takes the factors of all budgets.
+        """``show_budgets`` takes the factors of all budgets.
 
         ``show`` takes the policy and the factors of the volumes of ``broker``, or of all volumes if that is None.
         """
@@ -217,7 +218,7 @@ class Pauses:
     none, and takes the factor of the policy; near the hard limit that is a small one.
     """
 
-    def __init__(self, guard: Guard, clock: Callable[[], float]) -> None:
+    def __init__(self, guard: Guard, clock: Clock) -> None:
         self._guard, self._clock = guard, clock
         #: Since when the factor source no longer reports the volume; None while it does.
         self._missing_since: dict[tuple[str, str], float | None] = {}

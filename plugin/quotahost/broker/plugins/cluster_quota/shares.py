@@ -11,13 +11,13 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce, Periodic
+from quotahost.background import Clock, LoggedOnce, Periodic
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas, ClusterQuotaSettings
 from quotahost.broker.plugins.cluster_quota.usage import Demands, key_of
 from quotahost.kafka.follower import Follower
@@ -57,8 +57,8 @@ class GivenRates:
     elsewhere is a small reserve, and Kafka would mute it for minutes for its first burst.
     """
 
-    def __init__(self, window: float, clock: Callable[[], float], wall: Callable[[], float]) -> None:
-        """``window`` is ``quota_window``; ``clock`` monotonic, ``wall`` since 1970; all in seconds."""
+    def __init__(self, window: float, clock: Clock, wall: Clock) -> None:
+        """``window`` is ``quota_window``, in seconds."""
         self._clock, self._window = clock, window
         self._demands = Demands(window)
         self._newest: LatestRecord[Shares] = LatestRecord(clock, wall)

@@ -7,12 +7,13 @@ While somebody watches, it publishes the whole broker besides, for ``quotahost t
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, Final
 
 from quotahost.api import Context
+from quotahost.background import Clock
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.broker.plugins.tasks.broker_status import StatusPublisher
@@ -123,8 +124,7 @@ class PublishUsage:
     #: Kafka then measures clients without a quota, too (quotahost.broker.host.new_clients).
     needs_usage: ClassVar = True
 
-    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is connected yet. ``clock`` in seconds, monotonic."""
+    def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock
         self.period = _PERIOD
         topic, more = context.settings.usage_topic, [context.settings.quotas_topic]

@@ -5,11 +5,12 @@ has the rule), which disks are its own, and for how long something has been unkn
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from quotahost.api import Context
+from quotahost.background import Clock
 from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Heard, View
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import LatestRecord
@@ -26,8 +27,8 @@ _MOST_LOGGED: Final = 100
 class RecordReader:
     """Reads the whole topic at the start and then follows it; records of other clusters are passed over."""
 
-    def __init__(self, context: Context[object], clock: Callable[[], float], wall: Callable[[], float]) -> None:
-        """It reads from ``follow`` on. ``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
+    def __init__(self, context: Context[object], clock: Clock, wall: Clock) -> None:
+        """It reads from ``follow`` on."""
         self._context = context
         self._newest: LatestRecord[ClusterRecord] = LatestRecord(clock, wall)
         self._key = b""
@@ -129,8 +130,8 @@ class ClusterState:
     are unknown.
     """
 
-    def __init__(self, node: str, clock: Callable[[], float]) -> None:
-        """``node`` is this broker's id; ``clock`` monotonic, in seconds."""
+    def __init__(self, node: str, clock: Clock) -> None:
+        """``node`` is this broker's id."""
         self._node, self._clock = node, clock
         self._expected = ExpectedBrokers(clock)
         self._since: dict[str, float] = {}  # when a silent broker was first missed

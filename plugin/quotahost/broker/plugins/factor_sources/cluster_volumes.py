@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce
+from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.plugins.factor_sources.budgets import Budgets, Used
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, RecordReader
 from quotahost.broker.plugins.factor_sources.liveness import View
@@ -88,13 +88,9 @@ class ClusterVolumesSource:
     """
 
     def __init__(
-        self,
-        context: Context,
-        wall: Callable[[], float] = time.time,
-        clock: Callable[[], float] = time.monotonic,
-        parts: Parts | None = None,
+        self, context: Context, wall: Clock = time.time, clock: Clock = time.monotonic, parts: Parts | None = None
     ) -> None:
-        """Begin to read. ``wall`` in seconds since the epoch, ``clock`` monotonic; without ``parts`` from Kafka."""
+        """Begin to read; without ``parts`` from Kafka."""
         self._context, self._clock, self._started = context, clock, clock()
         self._state = ClusterState(str(context.node_id), clock)
         self._budgets, self._without_sums = Budgets(context), LoggedOnce(context.log)

@@ -8,12 +8,13 @@ property, for drills: it reads no volumes and protects no disk.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from quotahost.api import Context
+from quotahost.background import Clock
 from quotahost.kafka.registered_brokers import ClusterPoll
 from quotahost.model import ClusterVolumes, Factor, LogDir, Volume
 from quotahost.units import Duration
@@ -75,8 +76,8 @@ class LogDirs:
 
         interval: Duration = Field(default=timedelta(seconds=10), description="How often the brokers are asked.")
 
-    def __init__(self, context: Context[Section], clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin to ask, without waiting for an answer. ``clock`` in seconds, monotonic."""
+    def __init__(self, context: Context[Section], clock: Clock = time.monotonic) -> None:
+        """Begin to ask, without waiting for an answer."""
         self._context, self._clock = context, clock
         self._interval = context.section.interval.total_seconds()
         # The poll's thread replaces it as a whole, and never by None again, so the host thread needs no lock.

@@ -8,12 +8,13 @@ counts. With ``fenced.brokers=unknown`` a fenced broker is unknown like a silent
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from quotahost.api import Metrics
+from quotahost.background import Clock
 from quotahost.model import Volume
 from quotahost.settings.broker import Settings
 from quotahost.text import printable
@@ -70,8 +71,7 @@ class View:
 class ExpectedBrokers:
     """Holds which brokers are registered, and since when each of them has been in service."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """``clock`` monotonic, in seconds."""
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         #: The registered brokers by id, and whether each is fenced; None until the cluster has listed them.
         self.brokers: Mapping[str, bool] | None = None

@@ -32,7 +32,7 @@ from urllib.parse import urlencode, urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce, Periodic
+from quotahost.background import Clock, LoggedOnce, Periodic
 from quotahost.errors import QuotahostError
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings.types import Text, distinct, split
@@ -362,11 +362,8 @@ class Prometheus:
 
     Section = PrometheusSettings
 
-    def __init__(self, context: Context[PrometheusSettings], clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` in seconds, monotonic.
-
-        Raises ValueError if ``interval`` is not below ``validity``, or ``ca-location`` can't be read.
-        """
+    def __init__(self, context: Context[PrometheusSettings], clock: Clock = time.monotonic) -> None:
+        """Raises ValueError if ``interval`` is not below ``validity``, or ``ca-location`` can't be read."""
         section = context.section
         # Otherwise every answer would be too old before the next one came.
         if section.interval >= context.settings.validity:

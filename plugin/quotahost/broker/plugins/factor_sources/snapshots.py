@@ -7,10 +7,11 @@ the rule that makes a view of them.
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from quotahost.api import Context
 from quotahost.api.broker import Shown
+from quotahost.background import Clock
 from quotahost.broker.plugins.factor_sources.budgets import Budgets, Used
 from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Heard, View
 from quotahost.kafka.follower import Follower
@@ -34,8 +35,7 @@ class Roster:
     Snapshots of brokers that aren't registered are refused, so what is kept grows with the cluster only.
     """
 
-    def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
-        """``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
+    def __init__(self, clock: Clock, wall: Clock) -> None:
         self._clock = ArrivalClock(clock, wall)
         self._lock = threading.Lock()
         self._newest: dict[str, Arrival[Snapshot]] = {}
@@ -117,10 +117,10 @@ class Snapshots:
     """
 
     def __init__(
-        self, context: Context, wall: Callable[[], float] = time.time, clock: Callable[[], float] = time.monotonic,
+        self, context: Context, wall: Clock = time.time, clock: Clock = time.monotonic,
         budgets: Budgets | None = None, counts_old: bool = True,
     ) -> None:  # fmt: skip
-        """Begin to ask for the brokers. ``wall`` in seconds since the epoch, ``clock`` monotonic.
+        """Begin to ask for the brokers.
 
         ``budgets`` are those of a source that this one stands by for, which closes them; else it has its own.
         ``counts_old``: whether to count the refused records that were in the topic before it is read.

@@ -9,7 +9,6 @@ the volume is. Proposal 035 has no such policy; its own is proportional.
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar, Final
@@ -17,6 +16,7 @@ from typing import ClassVar, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from quotahost.api import Context
+from quotahost.background import Clock
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Volume
 from quotahost.model.budgets import BUDGET
@@ -128,7 +128,7 @@ class Setpoint(Limits):
             "from one deletion to the next.",
         )
 
-    def __init__(self, context: Context[Section], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, context: Context[Section], clock: Clock = time.monotonic) -> None:
         super().__init__(context)
         self._clock = clock
         self._histories: OrderedDict[tuple[str, str], _History] = OrderedDict()  # longest unseen first

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import MINUTE, LineLimit
+from quotahost.background import MINUTE, Clock, LineLimit
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs
 from quotahost.broker.disks.topics import measure
 from quotahost.kafka.follower import Follower
@@ -35,8 +35,8 @@ BETWEEN: Final = 2.0  # seconds between the two looks at a volume
 class StatusPublisher:
     """Looks at the broker every two seconds while somebody watches."""
 
-    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin to follow the topic of those who watch. ``clock`` in seconds, monotonic."""
+    def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
+        """Begin to follow the topic of those who watch."""
         self._context, self._clock = context, clock
         settings, name = context.settings, context.name
         self._watchers = Watchers(context, clock)
@@ -114,7 +114,7 @@ class Watchers:
     alone. Each displaced one is counted among the refused records, as ``crowd``, and logged once a minute at most.
     """
 
-    def __init__(self, context: Context[object], clock: Callable[[], float]) -> None:
+    def __init__(self, context: Context[object], clock: Clock) -> None:
         self._context, self._clock = context, clock
         self._lock = threading.Lock()
         self._until: dict[str, tuple[float, Watch]] = {}  # in the order of their newest records
@@ -171,9 +171,9 @@ class OpenedVolumes:
 
     def __init__(
         self, context: Context, sleep: Callable[[float], object] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:  # fmt: skip
-        """Nobody has opened any yet. ``sleep`` stands in for the wait between two looks; ``clock`` in seconds."""
+        """Nobody has opened any yet. ``sleep`` stands in for the wait between two looks."""
         self._context, self._clock, self._rest = context, clock, clock()
         self._closing = threading.Event()
         self._sleep = sleep or self._closing.wait

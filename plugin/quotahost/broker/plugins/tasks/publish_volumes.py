@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Generic, TypeVar
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce
+from quotahost.background import Clock, LoggedOnce
 from quotahost.kafka.publisher import RETRY, Publisher
 from quotahost.model import Volume
 from quotahost.records.snapshot import Snapshot, encode
@@ -34,8 +34,7 @@ class PublishVolumes:
     stops, so that the other brokers treat this one as stale.
     """
 
-    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is connected yet. ``clock`` in seconds, monotonic."""
+    def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock
         self.period: timedelta = context.settings.volumes_period
         self._disks = context.disks
@@ -121,7 +120,7 @@ class ChangePublisher(Publisher, Generic[T]):
     """
 
     def __init__(
-        self, context: Context, topic: str, what: str, has_changed: Callable[[T, T], bool], clock: Callable[[], float],
+        self, context: Context, topic: str, what: str, has_changed: Callable[[T, T], bool], clock: Clock,
         more: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """As a ``Publisher``; ``has_changed``: whether what is seen differs enough from what was published before."""
