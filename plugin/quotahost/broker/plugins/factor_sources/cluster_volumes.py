@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from quotahost.api import Context
 from quotahost.background import Clock, LoggedOnce
@@ -73,14 +73,6 @@ class Standby:
             self._closing.join(_CLOSE_WITHIN)
 
 
-class Parts(NamedTuple):
-    """What connects the source to Kafka; the simulator of the loop has its own."""
-
-    reader: RecordReader  # of the pipeline's records
-    standby: Standby  # answers while none come
-    brokers: Callable[[Callable[[Mapping[str, bool]], None]], RegisteredBrokers]  # makes what hands on the brokers
-
-
 class ClusterVolumesSource:
     """Reports the volumes of the pipeline's record, and this broker's own disks as the host's monitor sees them.
 
@@ -88,20 +80,19 @@ class ClusterVolumesSource:
     """
 
     def __init__(
-        self, context: Context, wall: Clock = time.time, clock: Clock = time.monotonic, parts: Parts | None = None
-    ) -> None:
-        """Begin to read; without ``parts`` from Kafka."""
+        self, context: Context, wall: Clock = time.time, clock: Clock = time.monotonic,
+        reader: RecordReader | None = None, standby: Standby | None = None,
+        brokers: Callable[[Context, Callable[[Mapping[str, bool]], None]], RegisteredBrokers] = RegisteredBrokers,
+    ) -> None:  # fmt: skip
+        """Begin to read; the last three are from Kafka, but in the simulator of the loop."""
         self._context, self._clock, self._started = context, clock, clock()
         self._state = ClusterState(str(context.node_id), clock)
         self._budgets, self._without_sums = Budgets(context), LoggedOnce(context.log)
-        parts = parts or Parts(
-            RecordReader(context, clock, wall),
-            Standby(context, partial(Snapshots, wall=wall, clock=clock, budgets=self._budgets)),
-            partial(RegisteredBrokers, context),
-        )
-        self._reader, self._standby = parts.reader, parts.standby
+        self._reader = reader or RecordReader(context, clock, wall)
+        build = partial(Snapshots, wall=wall, clock=clock, budgets=self._budgets)
+        self._standby = standby or Standby(context, build)
         self._disks = context.disks
-        self._registered_brokers = parts.brokers(self._state.register)
+        self._registered_brokers = brokers(context, self._state.register)
         self._show_at = clock()
         self._by_standby = False
         for name in (context.name, _NAME):
