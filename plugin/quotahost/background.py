@@ -107,10 +107,7 @@ class LoggedOnce:
         self._logged = False
 
     def report(self, text: str, *arguments: object, exc_info: bool | BaseException = False) -> bool:
-        """Log the fault, unless it was logged since it began; returns whether it is logged.
-
-        The arguments are those of ``Logger.log``. A fault that comes and goes is logged once a minute.
-        """
+        """Log the fault, unless it was logged since it began (returned); the arguments are those of ``Logger.log``."""
         if not self._logged and self._limit.passes():
             line = (text % arguments if arguments else text) + self._limit.left_out()
             self._log.log(self._level, "%s", line, exc_info=exc_info)

@@ -61,10 +61,7 @@ def configured(settings: Settings) -> list[tuple[Role, str]]:
 
 
 def load(role: Role, name: str) -> Any:
-    """Import the entry point of this role and name, and no other.
-
-    Raises PluginError if there is none, more than one distribution offers it, or it fails to import.
-    """
+    """Import this entry point and no other. Raises PluginError if it is not there once, or fails to import."""
     entry = _entry_point(role, name)
     origin = _origin(entry)
     with failing(role, name, f"{origin} fails to import"):
@@ -98,10 +95,7 @@ def _hint(role: Role, name: str, known: Sequence[str]) -> str:
 
 
 def settings_model(entry: Any) -> type[BaseModel] | None:
-    """The pydantic model that an entry point declares by its attribute ``Section``; None if it declares none.
-
-    Raises TypeError if the attribute is something else.
-    """
+    """The pydantic model that is its attribute ``Section``, None for none. Raises TypeError if it is something else."""
     model = getattr(entry, "Section", None)
     if model is None or (isinstance(model, type) and issubclass(model, BaseModel)):
         return model
@@ -109,10 +103,7 @@ def settings_model(entry: Any) -> type[BaseModel] | None:
 
 
 def models(plugins: Iterable[tuple[Role, str]]) -> dict[str, type[BaseModel] | None]:
-    """The settings model of every one of these plugins, by name, for ``live_properties``.
-
-    Raises PluginError if one of the plugins can't be loaded.
-    """
+    """The settings models of these plugins, by name. Raises PluginError if one of them can't be loaded."""
     by_name = {}
     for role, name in plugins:
         with failing(role, name, "cannot be used"):
@@ -121,11 +112,7 @@ def models(plugins: Iterable[tuple[Role, str]]) -> dict[str, type[BaseModel] | N
 
 
 def plugin_settings(role: Role, name: str, settings: Settings, entry: Any = None) -> Any:
-    """The plugin's own properties ``plugin.NAME.*``, validated; None if it declares none.
-
-    ``entry`` is the class or function, where the caller has loaded it already. Raises PluginError if the plugin can't
-    be loaded, or its ``Section`` is no model; SettingsError if a property is unknown or wrong.
-    """
+    """The plugin's own properties, validated; None if it declares none. Raises PluginError or SettingsError."""
     entry = load(role, name) if entry is None else entry
     with failing(role, name, "cannot check its settings", _secrets(name, settings, entry)):
         return read_section(name, settings.plugin.get(name, {}), settings_model(entry))
@@ -149,10 +136,7 @@ def _secrets(name: str, settings: Settings, entry: Any) -> list[str]:
 
 
 def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
-    """Build the plugin with its context, and check that it can take the role; ``entry`` is what :func:`load` returned.
-
-    Raises PluginError if the plugin can't be built, or lacks a method of its role.
-    """
+    """Build the plugin of this entry point. Raises PluginError if that fails, or a method of its role is lacking."""
     with failing(role, context.name, "cannot be built", _secrets(context.name, context.settings, entry)):
         plugin = entry(context)
     with failing(role, context.name, "is not fit for its role"):

@@ -124,10 +124,7 @@ DEFAULT: Final = Default.DEFAULT
 
 @dataclass(frozen=True, slots=True)
 class QuotaEntity:
-    """The user, the client-id, or both, that one of Kafka's client quotas is set for.
-
-    None is "not named"; ``DEFAULT`` is Kafka's default entity.
-    """
+    """Whom one of Kafka's client quotas is set for. None is "not named"; ``DEFAULT`` is Kafka's default entity."""
 
     user: str | Default | None = None
     client_id: str | Default | None = None

@@ -84,10 +84,7 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class ClusterVolumes:
-    """The newest fresh volumes of every broker in service, or why they are not known.
-
-    Raises ValueError where a value has another type.
-    """
+    """The newest fresh volumes of every broker in service, or why they are not known. Raises ValueError as a Volume."""
 
     volumes: tuple[Volume, ...]  # those that are known; they decide the factor even while others are unknown
     unknown: tuple[str, ...] = ()  # a sentence for each broker or volume whose state is unknown
@@ -109,10 +106,7 @@ class ClusterVolumes:
 
 
 def as_answer(answer: object, cause: str) -> ClusterVolumes | Factor | None:
-    """What a factor source answered; a bare number is a factor with this cause (proposal 035: ``Supplier<Double>``).
-
-    Raises TypeError if it is no answer of a factor source (contract, sentence 6).
-    """
+    """What a factor source answered; a bare number is a factor. Raises TypeError (contract, sentence 6)."""
     if answer is None or isinstance(answer, ClusterVolumes | Factor):
         return answer
     try:
@@ -129,10 +123,7 @@ def check_quota_types(types: object) -> None:
 
 
 def as_typed_answer(answer: object, cause: str) -> Factor:
-    """What a factor source for single quota types answered (contract, sentence 14); None is factor 1.
-
-    Raises TypeError if it is no answer of such a source.
-    """
+    """The same of a source for single quota types (contract, sentence 14); None is factor 1."""
     factor = Factor(1.0) if answer is None else as_answer(answer, cause)
     if not isinstance(factor, Factor) or factor.value == 0:
         raise TypeError(f"a factor source for single quota types answers a factor above 0, not {answer!r:.200}")

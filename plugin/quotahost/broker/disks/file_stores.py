@@ -172,10 +172,7 @@ def _unescaped(text: str) -> str:
 
 
 def cluster_id(directories: Iterable[str]) -> str:
-    """``cluster.id`` of the first log directory whose ``meta.properties`` has one; "" if none has.
-
-    A directory that can't be read is passed over.
-    """
+    """``cluster.id`` of the first log directory that can be read and has one (``meta.properties``); "" if none has."""
     return next(filter(None, map(_cluster_id, directories)), "")
 
 

@@ -42,10 +42,7 @@ def topic_of(directory: str) -> tuple[str, bool]:
 
 
 def topics(directories: Iterable[str]) -> frozenset[str] | None:
-    """The topics with a replica in these log directories that stays; None if they are too many or can't be read.
-
-    No client can write to the metadata's own topic, which is left out.
-    """
+    """The topics, but the metadata's own, with a replica there that stays; None if they are too many or unreadable."""
     names: set[str] = set()
     left = MAX_ENTRIES
     for directory in directories:
@@ -153,10 +150,7 @@ def written(before: Look, now: Look) -> dict[str, float]:
 def measure(
     volume: str, broker: str, directories: Sequence[str], seconds: float, sleep: Callable[[float], object] = time.sleep
 ) -> tuple[MeasuredVolume, Look]:
-    """The volume of this name and broker with these log directories, and the second of two looks at them.
-
-    Raises OSError if the volume can't be read.
-    """
+    """The volume with these log directories, and the second of two looks at them. Raises OSError if it is gone."""
     before, first = _volume(volume, broker, directories), look(directories)
     sleep(seconds)
     now, second = _volume(volume, broker, directories), look(directories)

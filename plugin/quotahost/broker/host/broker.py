@@ -129,10 +129,7 @@ class ClusterWatch:
     # ---- the host thread ----
 
     def start(self, broker: int | None) -> None:
-        """Begin to ask, after FIRST.
-
-        ``broker`` is this broker's id; None for a controller alone, whose own listener answers no such question.
-        """
+        """Begin to ask, after FIRST; ``broker`` is None for a controller alone, which answers no such question."""
         self._broker, self._tries = broker, 0 if broker is None else TRIES
         start = partial(start_daemon, at_end=self._shim.detach)
         self._thread = Periodic("cluster", self._turn, lambda: FIRST if self._turns == 1 else EVERY, start)

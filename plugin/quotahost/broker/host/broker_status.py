@@ -32,10 +32,7 @@ RETENTION: Final = frozenset({
 
 
 def look(ask: Ask, most: int) -> Look:
-    """What ``quotahost top`` shows of this broker, with at most so many scopes' use.
-
-    Raises ConnectionError if Java can't answer.
-    """
+    """What ``quotahost top`` shows of this broker. Raises ConnectionError if Java can't answer."""
     # One more tells whether there are more.
     dump = ask("uses", str(most + 1)) if most else {"state": ask("state"), "uses": []}
     shown = gauges(ask)
@@ -43,10 +40,7 @@ def look(ask: Ask, most: int) -> Look:
 
 
 def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[Client, str]] = ()) -> Look:
-    """The broker's status from the answer to the question ``uses``, and what was asked besides.
-
-    Raises ValueError if the answer is that of another version.
-    """
+    """The broker's status from the answer to the question ``uses``. Raises ValueError if it is of another version."""
     with of_this_version():
         state = state_of(dump["state"])
         uses = [use_of(state, row) for row in dump["uses"]]
@@ -63,10 +57,7 @@ def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[C
 
 
 def use_of(state: BrokerState, row: Row) -> ClientUse:
-    """A row of the dump, as everybody sees it who asks who uses what.
-
-    Raises ValueError if the row is that of another version.
-    """
+    """A row of the dump, as everybody sees it. Raises ValueError if it is that of another version."""
     quota = quota_of(state, row)
     would_hold = state.would_hold.get((quota.type.value, quota.user, quota.client_id), "")
     return ClientUse(
@@ -118,10 +109,7 @@ def _line(use: ClientUse) -> str:
 
 
 def explained(ask: Ask, client: Client, largest: Largest) -> Row:
-    """What Java says of a client, what is measured of the scopes that suppliers in shadow would make, and its budget.
-
-    Raises ValueError if the answer is that of another version.
-    """
+    """What Java says of a client, and what is asked besides. Raises ValueError if that is of another version."""
     answer: dict[str, Any] = ask("client", *client)
     with of_this_version():
         if any(row["shadow"] for row in answer["client"]["quotas"]):

@@ -128,10 +128,7 @@ class BrokerState:
 
 
 def state_facts(dump: Row) -> dict[str, Any]:
-    """The fields of a BrokerState, from the JSON of the question ``state``.
-
-    Raises ValueError if it is that of another version.
-    """
+    """The fields of a BrokerState, from the answer to ``state``. Raises ValueError if it is of another version."""
     with of_this_version():
         nested = {f"{part}_{name}": value for part in ("fence", "topics") for name, value in dump[part].items()}
         # What the host has told Java of its last comparison (``shadow``).

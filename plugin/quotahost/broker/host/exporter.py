@@ -51,19 +51,13 @@ Series: TypeAlias = Mapping[str, Mapping[tuple[str, ...], float]]
 
 
 class Exporter(Collector):
-    """The port, the thread that serves it, and the thread that reads the numbers, of which it makes metrics.
-
-    Each connection is answered once, a GET with the page of a WSGI application, and then closed.
-    """
+    """The port, the thread that serves it, and the thread that reads the numbers, of which it makes metrics."""
 
     def __init__(
         self, address: str, port: int, gauges: Callable[[], list[Gauge]], detach: Callable[[], None],
         clients: "ClientSeries | None" = None,
     ) -> None:  # fmt: skip
-        """Serve what ``gauges`` and ``clients`` return; the thread that calls them calls ``detach`` as its last act.
-
-        Raises OSError if the address can't be bound.
-        """
+        """The thread that calls ``gauges`` and ``clients`` calls ``detach`` last. Raises OSError if it can't listen."""
         self._gauges, self._clients, self._fault = gauges, clients, LoggedOnce(_log)
         # The newest numbers. Both are replaced and never changed, so that a scrape on the thread of the port reads them
         # without a lock.

@@ -177,10 +177,7 @@ class LiveChange:
 
 
 def without_unknown(given: Mapping[str, str], read: Callable[[Mapping[str, str]], _T], unknown: list[Problem]) -> _T:
-    """What ``read`` makes of the properties without the names that it calls unknown, which ``unknown`` gets.
-
-    Raises SettingsError if a property with a known name is wrong.
-    """
+    """What ``read`` makes of the properties but unknown names, which ``unknown`` gets. Raises SettingsError."""
     known = dict(given)
     while True:
         try:

@@ -303,10 +303,7 @@ def shadow_text(would: Sequence[tuple[int, float, int] | None], groups: Sequence
 
 @lru_cache(_TEXTS)
 def would_be(text: str, quota_type: QuotaType) -> WouldBe | None:
-    """What ``shadow_text`` wrote of one type; None is nothing. A broker may have 50,000 such texts, each of its own.
-
-    Raises ValueError if it is no such text.
-    """
+    """What ``shadow_text`` wrote of one type; None is nothing. Raises ValueError if it is no such text."""
     fields = json.loads(text).get(quota_type) if text else None
     return None if fields is None else WouldBe(*fields)
 

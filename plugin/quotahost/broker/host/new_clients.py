@@ -62,10 +62,7 @@ class NewClients:
         self._resolver = Resolver(suppliers, exempt, self._guard, combine, in_shadow)
 
     def answers_changed(self, principal: str | None = None, client_id: str | None = None) -> None:
-        """``Context.answers_changed``: have these clients asked about again. Any thread may call.
-
-        Raises TypeError if a name is neither text nor None.
-        """
+        """``Context.answers_changed``; any thread may call. Raises TypeError if a name is neither text nor None."""
         # The error must come up on the plugin's own thread: the host thread no longer knows who announced what.
         for name in (principal, client_id):
             if name is not None and not isinstance(name, str):

@@ -207,10 +207,7 @@ class Builder:
         self._roles = NodeRoles(broker.properties())
 
     def validate(self, settings: Settings) -> Sections:
-        """Import every plugin that this node needs and validate its own properties.
-
-        Raises PluginError or SettingsError if one can't be loaded or configured.
-        """
+        """Import the plugins that this node needs, validate their properties. Raises PluginError or SettingsError."""
         return {
             (role, name): plugin_settings(role, name, settings)
             for role, name in configured(settings)
@@ -263,10 +260,7 @@ def _check_sources(plugins: PluginSet) -> None:
 
 
 class Notifier:
-    """Tells plugins of client quotas and of the cluster as Kafka last reported them.
-
-    All that applies is kept here, so that a plugin which a live change builds later learns it, too.
-    """
+    """Tells plugins of client quotas and the cluster, and keeps both for plugins that a live change builds later."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard

@@ -165,10 +165,7 @@ class Shim:
         most=_MANY,
     )
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
-        """Hand over those settings that Java itself applies.
-
-        ``measured`` are the types for which clients without a quota are measured one by one.
-        """
+        """Hand over those settings that Java itself applies."""
         shadow, topics, rates = settings.shadow, settings.topics, rates_of(settings.newcomers).values()
         windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
         factored = [quota_type.value for quota_type in settings.factor_quota_types]

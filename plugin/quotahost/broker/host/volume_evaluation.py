@@ -226,10 +226,7 @@ class Pauses:
         self._aware: LimitAware | None = None  # the same, if it tells its limits
 
     def held(self, policy: Policy, share: float, volume: Volume, factor: float) -> int | None:
-        """At how many bytes used the volume's PAUSE ends, if it is in one that its factor alone wouldn't keep.
-
-        ``share`` is ``pause.resume.free-share``, ``factor`` what the policy said of the volume.
-        """
+        """At how many bytes used the volume's PAUSE ends, if its factor alone wouldn't keep it."""
         # Of 20,000 volumes hardly any is in a PAUSE, and all are asked for several times a second.
         known = bool(self._missing_since) and (volume.broker, volume.name) in self._missing_since
         if factor > 0 and not known:
@@ -315,10 +312,7 @@ class VolumeLimits:
 
 
 def _numbers(policy: LimitAware, volume: Volume) -> dict[str, float]:
-    """A volume's limits in bytes consumed, and which of them is breached, by the attributes of their metrics.
-
-    Raises TypeError if an answer of the policy is of another type than its role says.
-    """
+    """A volume's limits in bytes consumed, and which is breached. Raises TypeError if an answer has a wrong type."""
     soft, hard = policy.soft_limit(volume), policy.hard_limit(volume)
     breached = (policy.breaches_soft_limit(volume), policy.breaches_hard_limit(volume))
     for limit in (soft, hard):

@@ -76,10 +76,7 @@ class ClusterQuotas:
     # ---- any thread ----
 
     def find(self, key: ClientKey) -> float | None:
-        """The client's bytes/s in the whole cluster; None is unlimited.
-
-        Raises KeyError if no quota is set for the client.
-        """
+        """The client's bytes/s in the whole cluster; None is unlimited. Raises KeyError if no quota is set for it."""
         quotas, user, client_id = self._latest.by_entity, key.principal, key.client_id
         for name in ((user, client_id), (user, None), (None, client_id), DEFAULT):
             # A plain tuple finds an Entity: both are hashed alike.

@@ -74,10 +74,7 @@ class Standby:
 
 
 class ClusterVolumesSource:
-    """Reports the volumes of the pipeline's record, and this broker's own disks as the host's monitor sees them.
-
-    It needs the pipeline, and the task ``publish-volumes`` on every broker.
-    """
+    """Reports the volumes of the pipeline's record, and this broker's own disks as the host's monitor sees them."""
 
     def __init__(
         self, context: Context, wall: Clock = time.time, clock: Clock = time.monotonic,

@@ -21,11 +21,7 @@ from quotahost.units import Duration
 
 
 class Local:
-    """Reports this broker's file stores.
-
-    A log directory that is offline or can't be read is unknown. So are all disks once they have not answered for
-    ``validity``.
-    """
+    """Reports this broker's file stores."""
 
     def __init__(self, context: Context) -> None:
         self._disks = context.disks

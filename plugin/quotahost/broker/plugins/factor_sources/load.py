@@ -126,10 +126,7 @@ class LoadSource:
         self._factor = Factor(1.0)
 
     def read(self) -> Factor:
-        """The factor by the last interval that is over.
-
-        Raises if Kafka's counters can't be read, or are not there; the next factor begins at 1 again.
-        """
+        """The factor by the last interval that is over. Raises, and begins anew, if Kafka's counters can't be read."""
         try:
             load = self._context.broker.load()
             self._began_ns = load.at_ns if self._began_ns < 0 else self._began_ns

@@ -53,10 +53,7 @@ class ClientQuotasSettings(Telling):
 
 
 class ClientQuotas:
-    """Applies Kafka's client quotas (kafka-configs.sh, Admin API) by the rules in the module's docstring.
-
-    The four quota types are independent of each other, as in Kafka, where each has a manager of its own.
-    """
+    """Applies Kafka's client quotas by the rules above; the four types are apart, as each has a manager in Kafka."""
 
     Section = ClientQuotasSettings
 
@@ -69,10 +66,7 @@ class ClientQuotas:
         self._distinct: dict[str | None, frozenset[str]] = {}
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        """The client's quota, or None (the next supplier is asked) if no client quota matches it.
-
-        An unlimited quota is an answer, unlike None: a client quota matches, and Kafka doesn't limit the client.
-        """
+        """The client's quota, unlimited or not; None (the next supplier is asked) if no client quota matches it."""
         quotas = self._quotas[quota_type]
         if not quotas:
             return None

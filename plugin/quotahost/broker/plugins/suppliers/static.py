@@ -33,10 +33,7 @@ class Static:
     """
 
     def __init__(self, context: Context) -> None:
-        """Read the properties; a live change is seen at the next question.
-
-        Raises ValueError if a rate is not finite and above 0.
-        """
+        """A live change is seen at the next question. Raises ValueError if a rate is not finite and above 0."""
         self._context = context
         self._read()
 
@@ -119,10 +116,7 @@ class ControllerMutationSettings(BaseModel):
 
 
 class ControllerMutation:
-    """Gives the rate of the user, else of the client-id, else the default, in partition mutations a second.
-
-    Mutations are the partitions of topics created or deleted, and partitions added.
-    """
+    """The rate of the user, else of the client-id, else the default, in partitions created or deleted a second."""
 
     Section = ControllerMutationSettings
 

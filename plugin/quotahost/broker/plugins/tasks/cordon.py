@@ -69,10 +69,7 @@ class Cordon:
     def __init__(
         self, context: Context[Section], clock: Clock = time.monotonic, broker: BrokerConfig | None = None
     ) -> None:
-        """Nothing is connected yet.
-
-        ``broker`` has this broker's dynamic properties; None for those that the context's broker leads to.
-        """
+        """``broker`` has this broker's dynamic properties; None for those that the context's broker leads to."""
         self._context, self._clock, self._broker = context, clock, broker
         self.period: timedelta = context.settings.volumes_period
         self._disks = context.disks

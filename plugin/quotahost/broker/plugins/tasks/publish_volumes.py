@@ -114,10 +114,7 @@ def _moved(before: Volume, now: Volume) -> bool:
 
 
 class ChangePublisher(Publisher, Generic[T]):
-    """Writes what a task sees to a compacted topic when it has changed or its time has come, one record at a time.
-
-    The record's key is this broker's id. The task ``publish-usage`` writes by one of these, too.
-    """
+    """Writes what a task sees, with this broker's id as the key, when it has changed or its time has come."""
 
     def __init__(
         self, context: Context, topic: str, what: str, has_changed: Callable[[T, T], bool], clock: Clock,
