@@ -63,8 +63,7 @@ class FactorLoop:
     def __init__(self, shim: Shim, guard: Guard, clock: Clock, memory: "PauseMemory") -> None:
         """``memory`` tells the state in which the broker stopped."""
         self._shim, self._guard, self._clock, self._memory = shim, guard, clock, memory
-        limits = VolumeLimits(shim, guard)
-        self._volumes = VolumeEvaluation(guard, clock, limits.broker, limits.show, limits.show_budgets)
+        self._volumes = VolumeEvaluation(guard, clock, VolumeLimits(shim, guard))
         self._budgets: tuple[SlowedBudget, ...] = ()  # as they were known last
         self._in_force = FactorInForce(shim, clock)
         self._typed = TypedSources(shim, guard, clock)

@@ -329,9 +329,8 @@ class Shim:
         """No longer show the numbers of this name."""
         self._call("forget", type, name)
 
-    def plugin_failed(self, name: str, by: float = 1.0) -> None:
-        """Count an error of this plugin, or show that there is none yet (``by`` = 0)."""
-        self.count("Plugin", name, "Errors", by)
+    def plugin_failed(self, name: str) -> None:
+        self.count("Plugin", name, "Errors")
 
     # ---- the factor, and who is exempt from it ----
 

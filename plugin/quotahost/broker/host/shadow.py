@@ -72,7 +72,6 @@ class Shadow:
         self._text: str | None = None  # what Java was told last; None before the first look
         # By scope, the rate that the factor multiplies where a quota is unlimited: as it was when the factor fell.
         self._stand_ins: dict[Key, float | None] = {}
-        self._asked: dict[Key, float | None] = {}  # those that the look that goes on asks for
         self._looked_at: float | None = None  # None before the first look since a rule is in shadow
         self._pause = EVERY
         self._fault = LoggedOnce(_log)
@@ -123,24 +122,24 @@ class Shadow:
             self._text = text
 
     def _compare(self) -> "Comparison":
-        self._asked = {}
+        asked: dict[Key, float | None] = {}
+
+        def stand_in(key: Key, rate: float, floor: float) -> float | None:
+            # The measured rate if it is no less than the floor, else the newcomers' rate: as for a factor in force.
+            instead = rate if rate >= floor else self._newcomers.get(key[0])
+            asked[key] = self._stand_ins.get(key, instead)
+            return asked[key]
+
         # All that is made of Java's answers goes again with them. To the collector it would look like a growing heap:
         # with 10,000 clients half of the time went there.
         gc.disable()
         try:
-            comparison = compare(self._shim.ask, self._stand_in)
+            comparison = compare(self._shim.ask, stand_in)
         finally:
             gc.enable()
         # Forgotten are those for which nobody asks any more: a factor of 1, a client that is gone.
-        self._stand_ins = self._asked
+        self._stand_ins = asked
         return comparison
-
-    def _stand_in(self, key: Key, rate: float, floor: float) -> float | None:
-        """The measured rate if it is no less than the floor, else the newcomers' rate: as for a factor in force."""
-        known = key in self._stand_ins
-        instead = self._stand_ins[key] if known else rate if rate >= floor else self._newcomers.get(key[0])
-        self._asked[key] = instead
-        return instead
 
     def _show(self, rules: Iterable[str], counts: "Mapping[str, Count]", seconds: float) -> None:
         for rule in rules:

@@ -32,7 +32,6 @@ _SOFT, _HARD = 1.0, 2.0  # which limit is breached, for the metrics
 
 Policy: TypeAlias = tuple[str, QuotaPolicy]  # with its name
 Factors: TypeAlias = list[tuple[Volume, float]]
-Show: TypeAlias = Callable[[Policy | None, Factors], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +51,9 @@ class Scoped:
 class VolumeEvaluation:
     """Asks the policy about the volumes of the newest answer of the factor source."""
 
-    def __init__(
-        self, guard: Guard, clock: Clock, broker: str | None, show: Show,
-        show_budgets: Callable[[Factors], None] = lambda judged: None,
-    ) -> None:  # fmt: skip
-        """``show_budgets`` takes the factors of all budgets.
-
-        ``show`` takes the policy and the factors of the volumes of ``broker``, or of all volumes if that is None.
-        """
-        self._guard, self._broker, self._show = guard, broker, show
+    def __init__(self, guard: Guard, clock: Clock, limits: "VolumeLimits") -> None:
+        self._guard, self._limits = guard, limits
         self._pauses, self._pauses_of_budgets = Pauses(guard, clock), Pauses(guard, clock)
-        self._show_budgets = show_budgets
         self._last: tuple[ClusterVolumes, Scoped] | None = None
 
     def forget(self) -> None:
@@ -72,8 +63,8 @@ class VolumeEvaluation:
     def hide(self) -> None:
         """No volumes are evaluated any more: their limits and factors leave the metrics."""
         self._last = None
-        self._show(None, [])
-        self._show_budgets([])
+        self._limits.show(None, [])
+        self._limits.show_budgets([])
 
     def evaluate(
         self, answer: ClusterVolumes, policy: Policy | None, share: float, in_force: float
@@ -96,8 +87,8 @@ class VolumeEvaluation:
             return last[1], ""
         self._pauses.begin()
         hold = partial(self._pauses.held, policy, share)
-        factor, failure, own, lowered = evaluated(plugin, answer.volumes, self._broker, hold)
-        self._show(policy, own)
+        factor, failure, own, lowered = evaluated(plugin, answer.volumes, self._limits.broker, hold)
+        self._limits.show(policy, own)
         # There may be 1,000 budgets, and this broker's disk changes with each look.
         if last and answer.budgets == last[0].budgets:
             slowed = last[1].budgets
@@ -106,7 +97,7 @@ class VolumeEvaluation:
             hold = partial(self._pauses_of_budgets.held, policy, share)
             _, of_budgets, budgets, _ = evaluated(plugin, answer.budgets, None, hold)
             failure, slowed = failure or of_budgets, slowed_budgets(budgets)
-            self._show_budgets(budgets)
+            self._limits.show_budgets(budgets)
         scoped = Scoped(factor, affected(lowered), factor.value == 0, slowed)
         if failure is None:
             # evaluated() calls the policy without the guard, so the guard has to hear of the success here.
@@ -283,7 +274,7 @@ class VolumeLimits:
     def __init__(self, shim: Shim, guard: Guard) -> None:
         self._guard = guard
         self._volumes, self._budgets = Shown(shim, "VolumeLimits"), Shown(shim, "Budget")
-        self.broker = str(node_id(shim.broker()))  # the id of this one
+        self.broker: str | None = str(node_id(shim.broker()))  # whose volumes are shown; None for all
 
     def show_budgets(self, judged: Factors) -> None:
         """Show of these budgets the bytes, how many are used in the cluster, and the factor."""
