@@ -181,11 +181,13 @@ class ClusterVolumesSource:
         The record is older than the look at the disk, and a volume that is there twice, full and not full, would be
         out of its PAUSE at once (``quotahost.broker.host.volume_evaluation``).
         """
-        settings = self._context.settings
+        limits_of = self._context.settings.static.storage.limits_of
         for volume in own:
             kind = volume.broker, volume.name, volume.capacity
-            limits = volume.soft or settings.storage_soft, volume.hard or settings.storage_hard
-            if kind == (listed.broker, listed.name, listed.capacity) and limits == (listed.soft, listed.hard):
+            if kind == (listed.broker, listed.name, listed.capacity) and limits_of(volume) == (
+                listed.soft,
+                listed.hard,
+            ):
                 return replace(listed, consumed=max(listed.consumed, volume.consumed))
         return listed
 

@@ -52,9 +52,7 @@ class Limits:
         return in_force is not None and in_force.breaches_hard(volume.consumed)
 
     def _limits(self, volume: Volume) -> tuple[Limit | None, Limit | None]:
-        settings = self._context.settings
-        # Each side by itself: a volume may be published with a hard limit alone.
-        return volume.soft or settings.storage_soft, volume.hard or settings.storage_hard
+        return self._context.settings.static.storage.limits_of(volume)
 
     def _bounds(self, volume: Volume) -> ByteLimits | None:
         """The limits in force for a volume, in bytes of it; logs them where they contradict each other."""
