@@ -10,7 +10,9 @@ broker, while the standby's numbers are shown beside those of the other. In a br
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
@@ -127,6 +129,7 @@ class DiskState:
     volumes: tuple[Volume, ...]  # with the limits of ``static.storage.overrides``; above a soft limit with the topics
     offline: tuple[str, ...] = ()  # the log directories that can't be read, each as ``DIRECTORY: REASON``
     places: tuple[tuple[str, str], ...] = ()  # pairs of a log directory that can be read and the name of its volume
+    looked_at: datetime = field(default_factory=partial(datetime.now, UTC), compare=False)
 
 
 class BudgetLook(Protocol):

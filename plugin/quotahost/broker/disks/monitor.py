@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Final, Self
 
@@ -86,13 +87,12 @@ class DiskMonitor:
         return ClusterVolumes(disks.volumes, unknown)
 
     def look(self) -> None:
-        disks, looked_at = self._read(), self._clock()
+        disks, looked_at = replace(self._read(), looked_at=datetime.now(UTC)), self._clock()
         # After the time was taken: a listing that takes long must not make the numbers younger than they are.
         disks = self._with_topics(self._with_limits(disks))
         self.cluster_id = self.cluster_id or cluster_id(self._directories)
         self.budgets.look(frozenset(self._directories) - {place for place, _ in disks.places})
-        before = self._newest[1]
-        self._newest = (looked_at, before if disks == before else disks)
+        before, self._newest = self._newest[1], (looked_at, disks)
         if disks != before:
             self._show(disks)
 

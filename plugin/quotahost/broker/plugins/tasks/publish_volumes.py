@@ -5,10 +5,9 @@ pipeline does for ``cluster-volumes``. Most looks at the disks differ so little 
 :class:`ChangePublisher` writes those that matter.
 """
 
-import math
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
 from quotahost.api import Context
@@ -17,8 +16,6 @@ from quotahost.kafka.publisher import RETRY, Publisher
 from quotahost.model import Volume
 from quotahost.records.snapshot import Snapshot, encode
 
-#: Seconds. Two looks are further apart, and the times that this thread computes of one look differ by less.
-_SAME_LOOK: Final = 1e-3
 _CHANGE: Final = 1000  # a change of consumption by this part of the capacity is published at once
 
 T = TypeVar("T")
@@ -43,7 +40,6 @@ class PublishVolumes:
             context, topic, "volumes", self._has_changed, clock
         )
         self._silence = LoggedOnce(context.log)
-        self._look = (-math.inf, datetime.now(UTC))  # when the newest look was, by the monotonic and the wall clock
 
     def run(self) -> None:
         settings = self._context.settings
@@ -67,7 +63,7 @@ class PublishVolumes:
         if disks is None:
             return None
         return Snapshot(
-            str(self._context.node_id), self._captured_at(age), disks.volumes, settings.storage_soft,
+            str(self._context.node_id), disks.looked_at, disks.volumes, settings.storage_soft,
             settings.storage_hard, disks.offline, self._disks.cluster_id, round(age * 1000),
             tuple((name, part.used) for name, part in self._disks.budgets.parts.items()) or None,
         )  # fmt: skip
@@ -82,13 +78,6 @@ class PublishVolumes:
             for name, used in new.items()
             if name in wanted
         )
-
-    def _captured_at(self, age: float) -> datetime:
-        """The time of a look that is ``age`` seconds old: the same for each record of it, also if the clock is set."""
-        looked_at = self._clock() - age
-        if looked_at - self._look[0] > _SAME_LOOK:
-            self._look = looked_at, datetime.now(UTC) - timedelta(seconds=age)
-        return self._look[1]
 
 
 def has_changed(before: Snapshot, now: Snapshot) -> bool:
