@@ -47,7 +47,6 @@ class Periodic:
 
     @property
     def closing(self) -> bool:
-        """Whether ``close`` was called. Long work checks it in order to end early."""
         return self._stop.is_set()
 
     def wake(self) -> None:

@@ -162,7 +162,6 @@ def _check(role: Role, plugin: Any) -> None:
 
 
 def check_period(period: Any) -> timedelta:
-    """The period of a task, if it is one. Raises TypeError if it is no timedelta above 0."""
     if not isinstance(period, timedelta) or period <= timedelta():
         raise TypeError(f"its period is {period!r:.200}; make it a datetime.timedelta above 0")
     return period

@@ -59,7 +59,6 @@ class RegisteredBrokers(ClusterPoll):
     """Hands on the registered brokers whenever the cluster answers; ``answered`` says whether it ever did."""
 
     def __init__(self, context: Context[object], register: Callable[[Mapping[str, bool]], None]) -> None:
-        """``register`` is called on the poll's thread with the id of each broker and whether it is fenced."""
 
         def ask() -> None:
             register({str(broker): fenced for broker, fenced in context.broker.registered().items()})

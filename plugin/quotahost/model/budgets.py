@@ -46,7 +46,6 @@ class Topics:
     """Finds the budgets of a topic. With 1,000 budgets it takes as many look-ups as prefixes have lengths."""
 
     def __init__(self, budgets: Iterable[Budget]) -> None:
-        """Of these budgets."""
         self._whole: dict[str, list[Budget]] = defaultdict(list)
         self._begins: dict[str, list[Budget]] = defaultdict(list)
         for budget in budgets:

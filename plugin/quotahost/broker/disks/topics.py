@@ -94,7 +94,6 @@ class Look:
 
 
 def look(directories: Iterable[str]) -> Look:
-    """List the log directories. It waits for the disk for as long as that takes."""
     seen = Look(time.monotonic())
     for directory in directories:
         for entry in _entries(directory, seen):

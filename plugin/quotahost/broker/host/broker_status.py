@@ -138,7 +138,6 @@ def _would_be_rates(ask: Ask, client: Row) -> dict[str, float | None]:
 
 
 def gauges(ask: Ask) -> list[Gauge]:
-    """All numbers of the shim as they are now."""
     return [Gauge(type, name, attribute, float(value)) for type, name, attribute, value in ask("gauges")]
 
 
@@ -152,7 +151,6 @@ def numbers_of(shown: Iterable[Gauge], *types: str) -> Mapping[str, Mapping[str,
 
 
 def volumes_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
-    """The volumes of which the host shows how full they are."""
     return [
         VolumeUse(name, numbers["Capacity"], numbers["Consumed"], *map(numbers.get, ("Soft", "Hard", "Factor")))
         for name, numbers in sorted(numbers_of(shown).items())

@@ -175,7 +175,6 @@ class ClientSeries:
     """
 
     def __init__(self, uses: Callable[[int], list[ClientUse]], most: int, clock: Clock = time.monotonic) -> None:
-        """Of ``uses`` (``broker_status.uses``) show at most so many rows."""
         self._uses, self._most, self._clock = uses, most, clock
         self._series: Series = {}
         self._due = clock()

@@ -61,7 +61,6 @@ class FactorLoop:
     """Reads the factor sources when they are due, and decides."""
 
     def __init__(self, shim: Shim, guard: Guard, clock: Clock, memory: "PauseMemory") -> None:
-        """``memory`` tells the state in which the broker stopped."""
         self._shim, self._guard, self._clock, self._memory = shim, guard, clock, memory
         self._volumes = VolumeEvaluation(guard, clock, VolumeLimits(shim, guard))
         self._budgets: tuple[SlowedBudget, ...] = ()  # as they were known last
@@ -288,7 +287,6 @@ class FactorInForce:
 
     @property
     def value(self) -> float:
-        """The factor in the table, 0.0 to 1.0."""
         return self._factor.value
 
     def replace(self, new: Scoped) -> None:
@@ -374,7 +372,6 @@ class PauseMemory:
         self._written: Scoped | None = self._before
 
     def recall(self) -> Scoped | None:
-        """The PAUSE in which the broker stopped, None if it stopped in another state."""
         return self._before
 
     def keep(self, pause: Scoped | None) -> None:

@@ -93,7 +93,6 @@ class LiveChange:
         return settings, translation, self._builder.validate(settings)
 
     def apply(self, given: Mapping[str, str]) -> None:
-        """Put these properties in force. Raises as :meth:`stage`."""
         made = self.stage(given)
         self._staged, self._plugins, self.in_force = None, made.plugins, made
         self._install(made)

@@ -61,7 +61,6 @@ class VolumeEvaluation:
         self._last = None
 
     def hide(self) -> None:
-        """No volumes are evaluated any more: their limits and factors leave the metrics."""
         self._last = None
         self._limits.show(None, [])
         self._limits.show_budgets([])
@@ -152,7 +151,6 @@ def evaluated(
 
 
 def place(volume: Volume) -> str:
-    """A volume in words for an operator."""
     # Other brokers' records bring these names, and a line break in one must not forge a line of the log.
     return f"broker {printable(volume.broker)}, volume {printable(volume.name)}"
 
@@ -277,14 +275,12 @@ class VolumeLimits:
         self.broker: str | None = str(node_id(shim.broker()))  # whose volumes are shown; None for all
 
     def show_budgets(self, judged: Factors) -> None:
-        """Show of these budgets the bytes, how many are used in the cluster, and the factor."""
         self._budgets.show({
             volume.name: {"Bytes": float(volume.capacity), "Used": float(volume.consumed), "Factor": factor}
             for volume, factor in judged
         })  # fmt: skip
 
     def show(self, policy: Policy | None, factors: Factors) -> None:
-        """Show these volumes of this broker with their factors and their limits by the policy, and no others."""
         worst = sorted(factors, key=lambda one: one[1])[:MOST_SHOWN]
         limits = self._limits(policy, [volume for volume, _ in worst])
         self._volumes.show({volume.name: {"Factor": f, **of} for (volume, f), of in zip(worst, limits, strict=True)})

@@ -58,7 +58,6 @@ class GivenRates:
     """
 
     def __init__(self, window: float, clock: Clock, wall: Clock) -> None:
-        """``window`` is ``quota_window``, in seconds."""
         self._clock, self._window = clock, window
         self._demands = Demands(window)
         self._newest: LatestRecord[Shares] = LatestRecord(clock, wall)

@@ -46,7 +46,6 @@ class Demands:
     """Estimates demands, and remembers each client from look to look."""
 
     def __init__(self, window: float) -> None:
-        """``window`` is ``quotahost.throttling.quota_window``, in seconds."""
         self._window = window
         self._seen: dict[ClientKey, _Seen] = {}
         self.silent: frozenset[ClientKey] = frozenset()  # who asked for nothing lately, as of the last look

@@ -38,7 +38,6 @@ class Budgets:
         self._made: tuple[tuple[object, ...], tuple[Volume, ...]] = (), ()  # of what, and the volumes
 
     def close(self) -> None:
-        """End the thread and its client."""
         if self._follower:
             self._follower.close()
             self._context.disks.budgets.wanted = _NONE

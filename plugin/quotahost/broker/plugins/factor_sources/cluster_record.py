@@ -43,7 +43,6 @@ class RecordReader:
             self._follower = Follower(self._context, self._topic, self.record, _SILENCE, self.caught_up, self.absent)
 
     def known(self) -> tuple[ClusterRecord | None, float]:
-        """The newest record and its age in seconds; see ``LatestRecord.known``."""
         return self._newest.known()
 
     def waits_for(self) -> str:
@@ -55,7 +54,6 @@ class RecordReader:
         return "" if self._newest.known()[0] else f"topic {self._topic} holds no record of this cluster yet"
 
     def close(self) -> None:
-        """End the thread and the client."""
         if self._follower:
             self._follower.close()
 
@@ -81,7 +79,6 @@ class RecordReader:
         self.topic_read = True
 
     def absent(self) -> None:
-        """The topic doesn't exist (yet)."""
         # Nothing can be read, so the standby needn't wait for it.
         self.topic_read = True
 
@@ -139,7 +136,6 @@ class ClusterState:
         self._complete = View()
 
     def register(self, brokers: Mapping[str, bool]) -> None:
-        """These are the registered brokers now, and whether each is fenced. Any thread may call."""
         self._expected.register(brokers)
 
     def view(self, record: ClusterRecord | None, settings: Settings) -> View:

@@ -98,7 +98,6 @@ class ClusterVolumesSource:
         self._reader.follow(self._disks.cluster_id)
 
     def read(self) -> ClusterVolumes:
-        """The volumes and unknowns of the cluster."""
         self._reader.follow(self._disks.cluster_id)  # the id may be unknown until the disks have answered
         settings = self._context.settings
         validity = settings.validity.total_seconds()
@@ -124,7 +123,6 @@ class ClusterVolumesSource:
         return self._by_record(record, replace(view, unknown=view.unknown + answer.unknown), answer.waiting)
 
     def close(self) -> None:
-        """End the threads and the clients, those of the standby, too."""
         self._reader.close()
         self._registered_brokers.close()
         self._standby.close()

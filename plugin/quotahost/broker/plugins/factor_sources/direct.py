@@ -27,7 +27,6 @@ class Local:
         self._disks = context.disks
 
     def read(self) -> ClusterVolumes:
-        """The newest look at the disks."""
         return self._disks.known()
 
 

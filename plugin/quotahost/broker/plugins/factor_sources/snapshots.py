@@ -42,7 +42,6 @@ class Roster:
         self._expected = ExpectedBrokers(clock)
 
     def expects(self, broker: str) -> bool:
-        """Whether the broker is registered."""
         return broker in (self._expected.brokers or {})
 
     def take(self, snapshot: Snapshot, live: bool, validity: float, written_ms: int | None = None) -> str:
@@ -61,7 +60,6 @@ class Roster:
         return ""
 
     def remove(self, broker: str) -> None:
-        """A tombstone was read."""
         with self._lock:
             self._newest.pop(broker, None)
 
@@ -186,7 +184,6 @@ class Snapshots:
     # ---- the host thread ----
 
     def read(self) -> ClusterVolumes:
-        """The volumes and unknowns of the cluster."""
         self._follow()
         view, own = self._roster.view(self._node, self._context.settings), self._disks.known()
         self._show(view)
@@ -202,7 +199,6 @@ class Snapshots:
             self._follower.hide()
 
     def close(self) -> None:
-        """End the threads and the client."""
         if self._follower:
             self._follower.close()
         if self._has_own:

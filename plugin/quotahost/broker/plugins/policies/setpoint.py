@@ -140,7 +140,6 @@ class Setpoint(Limits):
         self._memory = section.memory.total_seconds()
 
     def factor_in_force(self, factor: float) -> None:
-        """The factor under which the volumes have filled since the last questions."""
         self._in_force = factor
 
     def quota_factor(self, volume: Volume) -> float:

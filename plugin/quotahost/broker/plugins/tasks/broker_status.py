@@ -36,7 +36,6 @@ class StatusPublisher:
     """Looks at the broker every two seconds while somebody watches."""
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
-        """Begin to follow the topic of those who watch."""
         self._context, self._clock = context, clock
         settings, name = context.settings, context.name
         self._watchers = Watchers(context, clock)
