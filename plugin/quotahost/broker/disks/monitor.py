@@ -15,7 +15,7 @@ from quotahost.api.broker import Shown
 from quotahost.background import Clock, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.disks.budgets import BudgetSizes
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs, out_of_inodes, read_disks, unreadable
-from quotahost.broker.disks.topics import TopicsByVolume
+from quotahost.broker.disks.topics import LIST_EVERY, topics
 from quotahost.model import ClusterVolumes
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings
@@ -52,7 +52,8 @@ class DiskMonitor:
         # Time and state in one tuple that is replaced as a whole, so that readers take no lock and wait for no disk.
         self._newest: tuple[float, DiskState | None] = (clock(), None)
         self._read_at, self._unreadable = -math.inf, dict[str, str]()  # log directories whose disk fails, and why
-        self._topics = TopicsByVolume(clock)
+        #: Of volumes above their soft limits, when their topics were listed, in which directories, and the topics.
+        self._listed: dict[str, tuple[float, tuple[str, ...], frozenset[str] | None]] = {}
         self.budgets = BudgetSizes(broker.replicas, self._directories, clock)
         self._failure = LoggedOnce(log, logging.ERROR)
         self._inodes = LoggedOnce(log)
@@ -156,15 +157,18 @@ class DiskMonitor:
 
     def _with_topics(self, disks: DiskState) -> DiskState:
         """With the topics of the volumes whose factor may be below 1: only there anybody asks for them."""
-        storage = self._settings().static.storage
-        above = set()
+        storage, now = self._settings().static.storage, self._clock()
+        before, self._listed = self._listed, {}
         for volume in disks.volumes:
             in_force = byte_limits(volume, *storage.limits_of(volume))
             if in_force and in_force.may_lower(volume.consumed):
-                above.add(volume.name)
-        wanted = {name: tuple(place for place, on in disks.places if on == name) for name in above}
-        topics = self._topics.of(wanted)
-        return replace(disks, volumes=tuple(replace(v, topics=topics.get(v.name)) for v in disks.volumes))
+                directories = tuple(place for place, on in disks.places if on == volume.name)
+                listed = before.get(volume.name)
+                if listed is None or listed[1] != directories or now - listed[0] >= LIST_EVERY:
+                    listed = now, directories, topics(directories)
+                self._listed[volume.name] = listed
+        found = {name: topics for name, (_, _, topics) in self._listed.items()}
+        return replace(disks, volumes=tuple(replace(v, topics=found.get(v.name)) for v in disks.volumes))
 
     def _log_problems(self, matched: Matched, offline: bool) -> None:
         strangers = [f"{printable(name)} is no volume or log directory" for name in matched.unmatched]

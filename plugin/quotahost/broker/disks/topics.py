@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from quotahost.background import Clock
 from quotahost.broker.disks.file_stores import read_disks
 from quotahost.model import Volume
 from quotahost.model.use import MeasuredVolume, TopicUse
@@ -59,25 +58,6 @@ def topics(directories: Iterable[str]) -> frozenset[str] | None:
             return None
     names.discard(_METADATA)
     return frozenset(names) if len(names) <= MAX_TOPICS else None
-
-
-class TopicsByVolume:
-    """Lists the topics of volumes, each every LIST_EVERY at most."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._listed: dict[str, tuple[float, tuple[str, ...], frozenset[str] | None]] = {}
-
-    def of(self, wanted: Mapping[str, tuple[str, ...]]) -> dict[str, frozenset[str] | None]:
-        """The topics of the wanted volumes, which are given with their log directories; the others are forgotten."""
-        self._listed = {name: self._of(name, directories) for name, directories in wanted.items()}
-        return {name: topics for name, (_, _, topics) in self._listed.items()}
-
-    def _of(self, name: str, directories: tuple[str, ...]) -> tuple[float, tuple[str, ...], frozenset[str] | None]:
-        now, before = self._clock(), self._listed.get(name)
-        if before and before[1] == directories and now - before[0] < LIST_EVERY:
-            return before
-        return now, directories, topics(directories)
 
 
 @dataclass(slots=True)
