@@ -90,11 +90,6 @@ class Answers:
     suppliers: Sequence[str] = ()  # names of suppliers, and reasons of exemptions
     shadows: list[str] = field(default_factory=list)  # for each row, a ``shadow_text``
 
-    @property
-    def incomplete(self) -> bool:
-        """Whether a supplier failed, so that its client has to be resolved again."""
-        return NEWCOMER in self.codes
-
 
 class Gauge(NamedTuple):
     """One number of the shim: its MBean's type, name ("" for none), attribute, value."""

@@ -75,7 +75,7 @@ class NewClients:
             return
         answers = self._resolver.answers(batch.clients)
         self._shim.publish(batch, answers)
-        if answers.incomplete:
+        if NEWCOMER in answers.codes:  # a supplier failed
             self._failed = True
             # Clients that fail later don't put off a retry that is due already.
             if self._retry_at is None:
@@ -281,17 +281,16 @@ class AnswerTable:
         if not isinstance(known_ids, int):
             known_ids = self._distinct.setdefault(known_ids, len(self._distinct))
         key = (answers, known_ids, would)
-        if (known := self._rows.get(key)) is not None:
-            self._last = answers, distinct, would, known
-            return known
-        row = self._rows[key] = len(self._rows)
+        if key not in self._rows:
+            self._rows[key] = len(self._rows)
+            for code, rate, source in answers:
+                self.answers.codes.append(code)
+                self.answers.rates.append(rate)
+                self.answers.sources.append(source)
+            self.answers.distinct.append(known_ids)
+            self.answers.shadows.append(shadow_text(would, list(self._groups), self._names))
+        row = self._rows[key]
         self._last = answers, distinct, would, row
-        for code, rate, source in answers:
-            self.answers.codes.append(code)
-            self.answers.rates.append(rate)
-            self.answers.sources.append(source)
-        self.answers.distinct.append(known_ids)
-        self.answers.shadows.append(shadow_text(would, list(self._groups), self._names))
         return row
 
     def finished(self) -> Answers:
