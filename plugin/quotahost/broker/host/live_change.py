@@ -66,11 +66,10 @@ class LiveChange:
     # ---- staging ----
 
     def stage(self, given: Mapping[str, str], read: tuple[Settings, Translation] | None = None) -> Configuration:
-        """Build what these properties need, unless it is staged already. Nothing in force is touched.
+        """Build what these properties need, unless it is staged already; nothing in force is touched.
 
-        ``given`` is as Kafka has them, ``read`` what the caller has made of them already.
-
-        Raises PluginError or SettingsError if they can't be used; what was built for them is closed.
+        ``read`` is what the caller has made of them already. Raises PluginError or SettingsError; what was built for
+        them is closed then.
         """
         if self._staged and self._staged[1].given == given:
             return self._staged[1]

@@ -172,9 +172,8 @@ def judges_alone(settings: Settings) -> bool:
 class NodeRoles:
     """Which plugins a node has by its roles: brokers have disks, a controller alone may follow those of the brokers.
 
-    A controller that is no broker serves no client but those who create topics and the like. It has suppliers for the
-    rates of partition mutations. If it is told how to reach the brokers, it follows their volumes, too, so that it can
-    refuse new topics and partitions in a PAUSE (Java's ``Fence``).
+    The latter has suppliers for the rates of partition mutations. If it is told how to reach the brokers, it follows
+    their volumes, too, so that it can refuse new topics and partitions in a PAUSE (Java's ``Fence``).
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:

@@ -243,9 +243,7 @@ def limit(base: float | None, factor: float, floor: float, stand_in: float | Non
 def compare(ask: Ask, stand_in: StandIn = lambda _key, _rate, _floor: None) -> Comparison:
     """Compare all that Kafka measures with all rules in shadow.
 
-    ``ask`` is ``Shim.ask``; it is asked for ``state``, and for the ``holders`` of each type that rules in shadow
-    concern; ``stand_in`` is asked where a quota is unlimited and Java has no rate in its place. Raises ConnectionError
-    if Java doesn't answer.
+    ``ask`` is ``Shim.ask``; ``stand_in`` is asked where a quota is unlimited and Java has no rate in its place.
     """
     state, comparison = state_of(ask("state")), Comparison()
     suppliers = any(rule.startswith(SUPPLIER) for rule in state.shadow)

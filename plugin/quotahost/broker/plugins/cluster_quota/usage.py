@@ -113,12 +113,7 @@ _Clients = dict[ClientKey, Used]
 
 
 class PublishUsage:
-    """Looks twice a second; publishes changes at once, and all of it every 5 s.
-
-    A change is a rate or demand that moved by a tenth, or a client that came, went, began or ended to be held back.
-    The records of ``__quotahost_quotas`` define which clients have a cluster-wide quota; the task makes that
-    topic, too.
-    """
+    """A change is a rate or demand that moved by a tenth, or a client that came, went, or is held back or no more."""
 
     #: Kafka then measures clients without a quota, too (quotahost.broker.host.new_clients).
     needs_usage: ClassVar = True

@@ -122,9 +122,7 @@ def _behind(record: ClusterRecord) -> float:
 class ClusterState:
     """Holds which brokers are registered, since when each gap has been there, and the last complete view.
 
-    Brokers that aren't registered are ignored, and so is how many entries a truncated list of the record omits. The
-    record also says how many brokers in service report; if more are in service than report or are listed, the others
-    are unknown.
+    Brokers that aren't registered are ignored, and so is how many entries a truncated list of the record omits.
     """
 
     def __init__(self, node: str, clock: Clock) -> None:

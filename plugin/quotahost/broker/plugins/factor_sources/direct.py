@@ -60,8 +60,7 @@ class LogDirs:
     """Reports every log directory as a volume of its own: the answer doesn't say which of them share a file store.
 
     A broker that doesn't answer counts with its last answer for ``validity``, and is unknown then: Kafka may not have
-    fenced it yet. Of a fenced broker the last answer counts until it is back or unregistered; with
-    ``fenced.brokers=unknown`` it is unknown.
+    fenced it yet. Of fenced brokers ``fenced.brokers`` says what counts.
     """
 
     class Section(BaseModel):

@@ -17,9 +17,7 @@ class Limits:
     """Proposal 035's quota policy: a ramp from 1 at the soft limit to 0 at the hard limit.
 
     The limits of a volume are those published with it, else this broker's own, ``static.storage.*``. Without
-    either the factor is 1. A warning says once where its own limits, in bytes, slow for another broker's disk. Where
-    the hard limit of a volume is reached before its soft one, the hard one alone holds, and a warning says so once
-    until it heals.
+    either the factor is 1. Where the hard limit is reached before the soft one, the hard one alone holds.
     """
 
     depends_on_time: ClassVar = False

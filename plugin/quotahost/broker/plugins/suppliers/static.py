@@ -25,12 +25,7 @@ _SCOPES: Final = {"client": Scope.CLIENT, "user": Scope.USER, "client-id": Scope
 
 
 class Static:
-    """Gives every client the rates of the properties ``static.*``, in the units of QuotaType.
-
-    The property ``static.scope`` names who shares a rate: each ``client`` (user and client-id), ``user`` or
-    ``client-id`` has one of its own; ``broker`` is one total for all clients, as in Strimzi's kafka-quotas-plugin. The
-    host exempts excluded principals before it asks any supplier.
-    """
+    """Gives every client the rates of the properties ``static.*``; ``static.scope`` names who shares one."""
 
     def __init__(self, context: Context) -> None:
         """A live change is seen at the next question. Raises ValueError if a rate is not finite and above 0."""
