@@ -134,7 +134,10 @@ class FactorLoop:
                 # The last factor was known. A volume that is known now may have become fuller than it was then.
                 self._show(lacking=False, unknown=True)
                 return smaller(known_now, self._known)
-            decided = self._at_start()
+            # What holds until anything is known: the PAUSE in which the broker stopped, else the last factor. Without a
+            # fence a factor of 0 is a floor for each new client, which delays it for minutes.
+            remembered = self._memory.recall()
+            decided = remembered if remembered and self._shim.fence() else self._known
             if known_now.factor.value < 1:
                 decided = smaller(known_now, decided)
         else:
@@ -144,12 +147,6 @@ class FactorLoop:
             decided = smaller(Scoped(instead), known_now)
         self._show(lacking=decided.factor.value < known_now.factor.value, unknown=True)
         return decided
-
-    def _at_start(self) -> Scoped:
-        """What holds until anything is known: the PAUSE in which the broker stopped, else the last factor."""
-        remembered = self._memory.recall()
-        # Without a fence a factor of 0 is a floor for each new client, which delays it for minutes.
-        return remembered if remembered and self._shim.fence() else self._known
 
     def _put(self, new: Scoped, settings: Settings) -> None:
         """Put a factor into the table, for the writers of its topics if it may be for them alone, else for all."""

@@ -186,8 +186,8 @@ class ClusterQuota:
         self._cluster = ""
         self._registered = self._alive = 0
         self._pause = _EVERY
-        self._was_fresh: bool | None = None  # None before the first fresh shares
-        self._failure = LoggedOnce(context.log, logging.ERROR)
+        self._had_shares = False
+        self._stale, self._failure = LoggedOnce(context.log), LoggedOnce(context.log, logging.ERROR)
         self._looks: Periodic | None = None  # None where nothing is followed
         if not Listeners(context.broker.properties()).controller_alone:
             self._begin()
@@ -321,12 +321,9 @@ class ClusterQuota:
         metrics.gauge("Shares", "", "Stale", 0 if fresh else 1)
         metrics.gauge("Shares", "", "Clients", shared)
         metrics.gauge("Shares", "", "Brokers", brokers)
-        # That there are none yet is no news.
-        log, before = self._context.log, self._was_fresh
-        if before is None and fresh:
-            log.info("the shares of the cluster-wide quotas are there")
-        elif before and not fresh:
-            log.warning("the shares are stale: each broker gives an equal part of a quota, 1/%d", brokers)
-        elif before is False and fresh:
-            log.warning("the shares are there again")
-        self._was_fresh = fresh if before is not None or fresh else None
+        if fresh:
+            self._had_shares = True
+            if self._stale.healed():
+                self._context.log.warning("the shares are there again")
+        elif self._had_shares:  # that there are none yet is no news
+            self._stale.report("the shares are stale: each broker gives an equal part of a quota, 1/%d", brokers)
