@@ -17,6 +17,7 @@ import math
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
 
@@ -95,7 +96,6 @@ class Shim:
     def __init__(self, transport: Transport) -> None:
         """Introduce this Python. Raises ConnectionError if Java speaks another version of the protocol."""
         self._transport = transport
-        self._known_ids: dict[frozenset[str], bytes] = {}
         self._closing = False
         self._call("hello", VERSION, metadata.version("quotahost"))
 
@@ -221,17 +221,9 @@ class Shim:
         changed = self._call(
             "publish", batch.number, array("i", answers.rows), array("i", answers.codes), array("d", answers.rates),
             list(answers.groups), array("i", answers.sources), list(answers.suppliers), array("i", answers.distinct),
-            [self._ids(ids) for ids in answers.distinct_ids], answers.shadows,
+            list(map(_ids, answers.distinct_ids)), answers.shadows,
         )  # fmt: skip
         return int(changed)
-
-    def _ids(self, ids: frozenset[str]) -> bytes:
-        """A set on its way, made once: a supplier may return the same large set for every principal."""
-        if len(self._known_ids) > _KNOWN_IDS:
-            self._known_ids.clear()
-        if (known := self._known_ids.get(ids)) is None:
-            known = self._known_ids[ids] = encode(sorted(ids))
-        return known
 
     @_declare(answer="bool")
     def fence(self) -> bool:
@@ -400,6 +392,12 @@ class Shim:
     def log(self, logger: str, level: int, message: str) -> None:
         """Write a line to the broker's own log; the level as in Python's logging."""
         self._call("log", logger, level, message)
+
+
+@lru_cache(_KNOWN_IDS)
+def _ids(ids: frozenset[str]) -> bytes:
+    # Made once: a supplier may return the same large set for every principal.
+    return encode(sorted(ids))
 
 
 def _rate(rate: float | None) -> float:
