@@ -181,11 +181,8 @@ class ClusterVolumesSource:
         """
         limits_of = self._context.settings.static.storage.limits_of
         for volume in own:
-            kind = volume.broker, volume.name, volume.capacity
-            if kind == (listed.broker, listed.name, listed.capacity) and limits_of(volume) == (
-                listed.soft,
-                listed.hard,
-            ):
+            kind = volume.broker, volume.name, volume.capacity, *limits_of(volume)
+            if kind == (listed.broker, listed.name, listed.capacity, listed.soft, listed.hard):
                 return replace(listed, consumed=max(listed.consumed, volume.consumed))
         return listed
 
