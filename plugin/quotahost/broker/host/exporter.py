@@ -170,8 +170,7 @@ def exporter(settings: Settings, shim: Shim) -> Exporter | None:
 class ClientSeries:
     """The series by client: of few clients, read when it is time, and gone once a client is idle.
 
-    A scope that clients share has series as one client has them. Names are whatever a client sends: Prometheus' client
-    escapes them, and here the long ones are cut.
+    Names are whatever a client sends: Prometheus' client escapes them, and here the long ones are cut.
     """
 
     def __init__(self, uses: Callable[[int], list[ClientUse]], most: int, clock: Clock = time.monotonic) -> None:

@@ -311,11 +311,7 @@ class FactorInForce:
         self._log_state()
 
     def _log_state(self) -> None:
-        """Log the state if it isn't the one that was logged last, a few times a minute at most.
-
-        A volume at its hard limit may change it four times a second. Called again and again, so the last state is
-        logged in the end.
-        """
+        """Log the state if it is another, a few times a minute at most; it is called until the last one is logged."""
         now, last = self._factor, self._logged
         if now.state is last or not self._limit.passes():
             return
@@ -348,11 +344,8 @@ class PauseMemory:
     A broker that starts looks at its own disks before it serves anybody, but learns from a topic how full those of
     other brokers are, some seconds after it serves. Until then nobody is turned back: most brokers start in a cluster
     that has room. But if the broker stopped in a PAUSE, it begins in that PAUSE, which holds for the same clients or
-    topics. To know that, it keeps a file in a log directory while the PAUSE lasts. Kafka reads only the directories
-    there (its LogManager).
-
-    ``recall`` and ``keep`` are for the host thread and touch no disk. ``write`` is called on the disk monitor's thread
-    after each of its looks, since a disk may hang.
+    topics. To know that, it keeps a file in a log directory while the PAUSE lasts; Kafka reads only directories there
+    (its LogManager). ``write`` is for the disk monitor's thread, since a disk may hang; the rest touches no disk.
     """
 
     FILE: ClassVar = "quotahost.paused"

@@ -58,9 +58,7 @@ class Guard:
 
     A method that fails, works, fails and so on gets a line a minute for each type of error; of ever new types ``logs``
     lets a few a minute pass.
-
-    Two loops call plugins without it, since they ask for tens of thousands of clients or volumes at once: those of
-    ``new_clients`` and ``volume_evaluation``. They catch what the plugin raises and report one failure here.
+    The loops over thousands of clients and volumes catch what a plugin raises, and report one failure here.
     """
 
     def __init__(self, shim: Shim, clock: Clock = time.monotonic) -> None:

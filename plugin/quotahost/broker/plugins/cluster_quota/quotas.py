@@ -49,8 +49,7 @@ class ClusterQuotaSettings(Telling):
 class ClusterQuotas:
     """Follows the topic, and finds a client's quota: that of user and client-id, else of the user, the client-id, all.
 
-    Each client (user and client-id) has a quota of its own, wherever its rate was found. The follower's thread
-    changes the quotas; any thread may ask.
+    Each client has a quota of its own, wherever its rate was found. Any thread may ask.
     """
 
     def __init__(self, context: Context[object], absent: Callable[[], None] = lambda: None) -> None:

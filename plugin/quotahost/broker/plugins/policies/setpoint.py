@@ -104,10 +104,9 @@ class _History:
 class Setpoint(Limits):
     """Balances what flows in with what deletions free, and rests half way from the soft to the hard limit.
 
-    From what it saw over the last ``memory`` the policy knows how fast the volume would fill at factor 1, and how fast
-    it drains. The quotient is the factor at which it stays as full as it is. That is multiplied by a cubic ratio: about
-    1 in the middle, so that a lump of deletions hardly moves the factor, 2 at the soft and 0 at the hard limit. If
-    nothing is deleted, the space left is let in over hours, ever slower. A volume that doesn't fill gets 1.
+    How fast the volume drains, divided by how fast it would fill at factor 1, is the factor at which it stays as full
+    as it is. That is multiplied by a cubic ratio: about 1 in the middle, so that a lump of deletions hardly moves the
+    factor, 2 at the soft and 0 at the hard limit. If nothing is deleted, the space left is let in over hours.
 
     The limits in force, and the factors below the soft and from the hard limit on, are those of ``limits``. In the last
     tenth before the hard limit the factor is no larger than the ramp, whatever was learned. A volume starts with

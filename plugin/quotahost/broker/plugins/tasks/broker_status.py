@@ -109,8 +109,7 @@ class Watchers:
 
     Anybody who may write to the topic watches, under as many names as they like: a record doesn't tell its writer's
     principal. Nobody can watch for longer than a record says, or have more than one look published for all. So the
-    newest records win: whoever asks now displaces who was heard longest ago, and nobody can lock others out by names
-    alone. Each displaced one is counted among the refused records, as ``crowd``, and logged once a minute at most.
+    newest records win: whoever asks now displaces who was heard longest ago (a refused record of reason ``crowd``).
     """
 
     def __init__(self, context: Context[object], clock: Clock) -> None:

@@ -26,9 +26,8 @@ class PublishVolumes:
 
     A change is a volume that came, went, moved by a thousandth of its capacity or crossed one of its limits, new
     limits, other topics on a volume above its soft limit, the cluster's id, or a log directory that went offline
-    (proposal 035, "The data source"). A snapshot bears the time of the look, and how old the look was when it was
-    published, from which all readers count its age. If the disks stop answering for half of ``validity``, publishing
-    stops, so that the other brokers treat this one as stale.
+    (proposal 035, "The data source"). If the disks stop answering for half of ``validity``, publishing stops, so that
+    the other brokers treat this one as stale.
     """
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
