@@ -170,6 +170,4 @@ def _name(listeners: Listeners, listener: str, keystores: Keystores) -> str | No
 
 def _decides(listeners: Listeners, listener: str) -> bool:
     """Whether a listener that lets everybody in as ANONYMOUS shows that nodes are: clients must not use others."""
-    if listeners.controller_alone or listener == listeners.inter_broker:
-        return True
-    return not listeners.unauthenticated()
+    return listeners.controller_alone or listener == listeners.inter_broker or not listeners.unauthenticated()

@@ -234,7 +234,7 @@ class Shim:
 
     @_declare("ssl: [name, value, ...: text]", "[name, value, ...: text]", most=_TEXT)
     def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
-        """What the keystores hold that properties ``ssl.*`` name (``kafka.librdkafka.Keystores``)."""
+        """What the keystores hold that properties ``ssl.*`` name (``kafka.listeners.Keystores``)."""
         return _pairs(self._call("keystores", _flat(ssl)))
 
     @_declare("client: [name, value, ...: text]", most=_TEXT, waits=False)
