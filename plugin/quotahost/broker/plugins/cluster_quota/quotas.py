@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable, Iterable
 from typing import ClassVar, Final
 
-from pydantic import ConfigDict
-
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
 from quotahost.kafka.follower import Follower
@@ -38,9 +36,7 @@ _REMOVED: Final = ("default", "users", "client-ids", "clients")
 
 
 class ClusterQuotaSettings(Telling):
-    """It has nothing to set; `quotahost quotas` asks by it whether a broker has this supplier."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    """It has nothing to set."""
 
     #: What earlier versions had (quotahost.settings.sections).
     removed: ClassVar = {f"{kind}.{name}": _REMEDY for kind in ("produce", "fetch") for name in _REMOVED}
