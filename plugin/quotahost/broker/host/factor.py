@@ -345,7 +345,7 @@ class PauseMemory:
     other brokers are, some seconds after it serves. Until then nobody is turned back: most brokers start in a cluster
     that has room. But if the broker stopped in a PAUSE, it begins in that PAUSE, which holds for the same clients or
     topics. To know that, it keeps a file in a log directory while the PAUSE lasts; Kafka reads only directories there
-    (its LogManager). ``write`` is for the disk monitor's thread, since a disk may hang; the rest touches no disk.
+    (its LogManager). ``write`` is for the disk monitor's thread, since a disk may hang; the host thread has the others.
     """
 
     FILE: ClassVar = "quotahost.paused"
