@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from types import SimpleNamespace
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from quotahost.api import Context
-from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Parts
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.tasks.publish_volumes import has_changed
 from quotahost.cli.lab.broker import Broker, OwnDisk
@@ -314,20 +314,19 @@ class Source(OwnDisk):
         context = Context("cluster-volumes", None, self._settings, int(self.broker), log, broker=broker, metrics=broker)
         disks: Any = SimpleNamespace(cluster_id=CLUSTER, known=lambda: self.known)
         context.open_disks = lambda: disks
-        reader = SimpleNamespace(
+        reader: Any = SimpleNamespace(
             topic_read=True,
             known=records.known,
             follow=lambda cluster_id: None,
             waits_for=lambda: "" if records.known()[0] else "there is no record of this cluster yet",
         )
-        standby = _BySnapshots(self._by_snapshots)
+        standby: Any = _BySnapshots(self._by_snapshots)
 
-        def brokers(register: Register) -> Any:
+        def brokers(context: Context, register: Register) -> Any:
             self._register = register
             return SimpleNamespace(answered=True)  # the cluster answers at once
 
-        parts = Parts(cast("Any", reader), cast("Any", standby), brokers)
-        return ClusterVolumesSource(context, self._wall, self._events.clock, parts)
+        return ClusterVolumesSource(context, self._wall, self._events.clock, reader, standby, brokers)
 
     def looked(self) -> None:
         """Publish what is worth a record."""

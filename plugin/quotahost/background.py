@@ -1,10 +1,4 @@
-"""A thread that does one thing again and again, and log lines that a lasting or returning fault can't multiply.
-
-The host, the plugins and the pipeline run a dozen such loops. Each has to end promptly, to survive an exception of
-its own work, and to write a lasting fault to the log once, and one that comes and goes once a minute; this module does
-that in one place.
-Private; it imports nothing else of quotahost.
-"""
+"""A thread that does one thing again and again, and log lines that a lasting or returning fault can't multiply."""
 
 import logging
 import threading
@@ -14,6 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 MINUTE: Final = 60.0  # seconds
+#: Tells the time in seconds: monotonic where it is called ``clock``, since the epoch where it is called ``wall``.
+Clock = Callable[[], float]
 #: Starts a daemon thread of this name for a function and returns it; ``Context.start_thread`` is one.
 StartThread = Callable[[str, Callable[[], None]], threading.Thread]
 
@@ -40,13 +36,10 @@ class Periodic:
     def __init__(
         self, name: str, work: Callable[[], None], period: Callable[[], float], start_thread: StartThread = start_daemon
     ) -> None:
-        """Start the thread.
+        """Start the thread ``quotahost-NAME``; what ``work`` raises ends it.
 
-        Args:
-            name: the thread is named ``quotahost-NAME``.
-            work: must not raise: what it raises ends the thread.
-            period: seconds until the next call; asked after each, so that it may change while it runs.
-            start_thread: ``Context.start_thread`` where the work asks the broker.
+        ``period``: seconds until the next call, asked after each. ``start_thread`` is ``Context.start_thread`` where
+        the work asks the broker.
         """
         self._work, self._period = work, period
         self._stop, self._wake = threading.Event(), threading.Event()
@@ -54,7 +47,6 @@ class Periodic:
 
     @property
     def closing(self) -> bool:
-        """Whether ``close`` was called. Long work checks it in order to end early."""
         return self._stop.is_set()
 
     def wake(self) -> None:
@@ -84,8 +76,8 @@ class Periodic:
 class LineLimit:
     """Decides which of many like log lines are written: few in each minute, however often their reason is met."""
 
-    def __init__(self, lines: int = 1, clock: Callable[[], float] = time.monotonic, period: float = MINUTE) -> None:
-        """So many ``lines`` pass in each ``period``; period and ``clock`` in seconds, the latter monotonic."""
+    def __init__(self, lines: int = 1, clock: Clock = time.monotonic, period: float = MINUTE) -> None:
+        """So many ``lines`` pass in each ``period``, in seconds."""
         self._clock, self._period = clock, period
         self._written: deque[float] = deque(maxlen=lines)
         self._left_out = 0
@@ -108,19 +100,13 @@ class LineLimit:
 class LoggedOnce:
     """Logs a fault when it begins, and does so again only after the fault has healed, once a minute at most."""
 
-    def __init__(
-        self, log: logging.Logger, level: int = logging.WARNING, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """No fault yet; ``clock`` in seconds, monotonic."""
+    def __init__(self, log: logging.Logger, level: int = logging.WARNING, clock: Clock = time.monotonic) -> None:
         self._log, self._level = log, level
         self._limit = LineLimit(clock=clock)
         self._logged = False
 
     def report(self, text: str, *arguments: object, exc_info: bool | BaseException = False) -> bool:
-        """Log the fault, unless it was logged since it began; returns whether it is logged.
-
-        The arguments are those of ``Logger.log``. A fault that comes and goes is logged once a minute.
-        """
+        """Log the fault, unless it was logged since it began (returned); the arguments are those of ``Logger.log``."""
         if not self._logged and self._limit.passes():
             line = (text % arguments if arguments else text) + self._limit.left_out()
             self._log.log(self._level, "%s", line, exc_info=exc_info)

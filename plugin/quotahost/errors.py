@@ -1,17 +1,9 @@
-"""The base of every error that quotahost raises for a person to read.
-
-Private. The command line catches it once and prints its message without a traceback; the host logs the message. This
-module imports nothing else of quotahost.
-"""
+"""The base of every error that quotahost raises for a person to read."""
 
 from typing import ClassVar
 
 
 class QuotahostError(Exception):
-    """Something is wrong that an operator or plugin author can mend; the message says what, and how.
+    """Something is wrong that an operator or plugin author can mend; the message says what, and how."""
 
-    Attributes:
-        exit_code: the exit code of a command that this error ends.
-    """
-
-    exit_code: ClassVar[int] = 1
+    exit_code: ClassVar[int] = 1  # of a command that this error ends

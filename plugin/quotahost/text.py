@@ -1,7 +1,4 @@
-"""Text for people: the nearest name to a misspelt one, a name that is safe in a log, a text without its secrets.
-
-Private. The errors of settings, discovery and the command line use it; it imports nothing else of quotahost.
-"""
+"""Text for people: the nearest name to a misspelt one, a name that is safe in a log, a text without its secrets."""
 
 import difflib
 import logging

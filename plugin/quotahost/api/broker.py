@@ -10,7 +10,9 @@ broker, while the standby's numbers are shown beside those of the other. In a br
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
@@ -20,7 +22,7 @@ from quotahost.model.use import Load
 
 
 class Broker(Protocol):
-    """Answers a plugin's questions. Any thread may call; a question to the cluster waits up to ten seconds.
+    """Answers a plugin's questions, or raises an exception. Any thread may call; the cluster may take ten seconds.
 
     A thread that has called any of these, or any of :class:`Metrics`, calls ``thread_ends`` as its last act. A thread
     of ``Context.start_thread`` does so by itself.
@@ -37,18 +39,10 @@ class Broker(Protocol):
         """
 
     def registered(self) -> dict[int, bool]:
-        """Every registered broker of the cluster by its id, and whether it is fenced (registered, not in service).
-
-        Raises:
-            Exception: the cluster doesn't answer (yet).
-        """
+        """Every registered broker of the cluster by its id, and whether it is fenced (registered, not in service)."""
 
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
-        """The log directories of these brokers.
-
-        Raises:
-            Exception: the cluster doesn't answer (yet).
-        """
+        """The log directories of these brokers."""
 
     def offline_log_dirs(self) -> tuple[str, ...]:
         """The log directories of this broker that Kafka has marked offline."""
@@ -66,9 +60,6 @@ class Broker(Protocol):
         measures those together. A client without a quota is listed only if a plugin says by an attribute
         ``needs_usage = True`` that it reads the usage: Kafka measures it then. A call costs some microseconds
         for each client.
-
-        Raises:
-            Exception: Java fails to read its sensors.
         """
 
     def look(self, most: int) -> Look:
@@ -76,25 +67,15 @@ class Broker(Protocol):
 
         Scopes that are held back come first, then the busiest. With very many clients a call takes tens of
         milliseconds.
-
-        Raises:
-            Exception: Java fails to read its sensors.
         """
 
     def explain(self, client: Client) -> list[str]:
-        """What ``quotahost explain`` reads of this broker about a client: a line of JSON.
-
-        Raises:
-            Exception: Java fails to read its sensors.
-        """
+        """What ``quotahost explain`` reads of this broker about a client: a line of JSON."""
 
     def load(self) -> Load:
         """What Kafka counts of how long this broker's request handlers and network threads have been idle.
 
         A call takes some microseconds.
-
-        Raises:
-            Exception: Java fails to read the counters.
         """
 
     def thread_ends(self) -> None:
@@ -143,30 +124,19 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class DiskState:
-    """What one look at the file stores of this broker found.
+    """What one look at the file stores of this broker found."""
 
-    Attributes:
-        volumes: the file stores, with the limits of ``static.storage.overrides``, and the topics of those above their
-            soft limits.
-        offline: the log directories that can't be read, each as ``DIRECTORY: REASON``.
-        places: pairs of a log directory that can be read and the name of its volume.
-    """
-
-    volumes: tuple[Volume, ...]
-    offline: tuple[str, ...] = ()
-    places: tuple[tuple[str, str], ...] = ()
+    volumes: tuple[Volume, ...]  # with the limits of ``static.storage.overrides``; above a soft limit with the topics
+    offline: tuple[str, ...] = ()  # the log directories that can't be read, each as ``DIRECTORY: REASON``
+    places: tuple[tuple[str, str], ...] = ()  # pairs of a log directory that can be read and the name of its volume
+    looked_at: datetime = field(default_factory=partial(datetime.now, UTC), compare=False)
 
 
 class BudgetLook(Protocol):
-    """The budgets of storage that are looked for on this broker, and what was found last; for quotahost's own plugins.
+    """The budgets of storage that are looked for on this broker, and what was found; for quotahost's own plugins."""
 
-    Attributes:
-        wanted: the budgets of the cluster by name; the factor source sets them.
-        parts: by name what was found last.
-    """
-
-    wanted: Mapping[str, Budget]
-    parts: Mapping[str, Part]
+    wanted: Mapping[str, Budget]  # those of the cluster by name; the factor source sets them
+    parts: Mapping[str, Part]  # by name what was found last
 
 
 class Disks(Protocol):

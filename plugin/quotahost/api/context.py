@@ -1,8 +1,4 @@
-"""What a plugin is given when it is built: its settings, the broker around it, a log.
-
-Plugin authors import :class:`Context` from :mod:`quotahost.api`. Everything else here serves quotahost itself, which
-makes the contexts in ``quotahost.broker.host.plugins.Builder``.
-"""
+"""What a plugin is given when it is built: its settings, the broker around it, a log."""
 
 from __future__ import annotations
 
@@ -57,32 +53,22 @@ class Context(Generic[SectionT_co]):
 
     ``Context[MySection]`` is the context of a plugin whose attribute ``Section`` is ``MySection``; plain ``Context`` is
     that of a plugin without properties of its own.
-
-    Attributes:
-        name: the name of the plugin's entry point.
-        section: the plugin's own properties ``plugin.NAME.*``, validated by the pydantic model ``Section``; None if
-            the plugin declares no ``Section``. A live change replaces it.
-        settings: the broker-wide settings in force. A live change replaces them, so read what you need when you
-            need it, and keep no part of them.
-        node_id: ``node.id`` of this broker.
-        log: a logger that writes to the broker's own log.
-        broker: answers questions about this broker and its cluster.
-        metrics: shows the plugin's numbers.
-        answers_changed: a supplier calls it, from any thread, when quotas that it returned are no longer what it would
-            return now: for one ``principal``, one ``client_id``, both together or, without an argument, for all
-            clients. The host asks again for those clients and publishes what differs.
-        open_disks: returns the host's monitor of this broker's disks; plugins use ``disks``.
     """
 
-    name: str
+    name: str  # of the plugin's entry point
+    #: The plugin's own properties ``plugin.NAME.*``, validated by the pydantic model ``Section``; None if the plugin
+    #: declares no ``Section``. A live change replaces it.
     section: SectionT_co
+    #: The broker-wide settings in force. A live change replaces them: read what you need when you need it.
     settings: Settings
-    node_id: int
-    log: logging.Logger
+    node_id: int  # ``node.id`` of this broker
+    log: logging.Logger  # writes to the broker's own log
+    #: A supplier calls it, from any thread, when quotas that it returned are no longer what it would return now: for
+    #: one ``principal``, one ``client_id``, both together or, without an argument, for all clients.
     answers_changed: AnswersChanged = nobody_asks
-    open_disks: Callable[[], Disks] = no_disks
-    broker: Broker = field(kw_only=True)
-    metrics: Metrics = field(kw_only=True)
+    open_disks: Callable[[], Disks] = no_disks  # returns the host's monitor of this broker's disks; use ``disks``
+    broker: Broker = field(kw_only=True)  # answers questions about this broker and its cluster
+    metrics: Metrics = field(kw_only=True)  # shows the plugin's numbers
 
     @property
     def disks(self) -> Disks:

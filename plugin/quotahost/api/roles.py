@@ -1,8 +1,7 @@
 """The four roles of a plugin as Protocols, what a supplier or a policy may have besides, and the list of the roles.
 
-Plugin authors import all of it from :mod:`quotahost.api`, where the contract of the roles stands. A plugin need not
-inherit from a Protocol: it is enough to have the methods. :class:`Role` is the one list of the roles from which
-quotahost finds, builds and checks plugins (:mod:`quotahost.broker.discovery`).
+A plugin need not inherit from a Protocol: it is enough to have the methods. :class:`Role` is the one list of the roles
+from which quotahost finds, builds and checks plugins (:mod:`quotahost.broker.discovery`).
 """
 
 from __future__ import annotations
@@ -179,17 +178,11 @@ class DataSourceTask(Protocol):
 
 
 class Role(StrEnum):
-    """What a plugin can be, in the order in which a host builds its plugins; as text, in an operator's words.
+    """What a plugin can be, in the order in which a host builds its plugins; as text, in an operator's words."""
 
-    Attributes:
-        group: the entry point group in which packages offer plugins of this role.
-        broker_property: the property that names the plugins of this role, without ``client.quota.callback.``.
-        protocol: the methods that such a plugin must have.
-    """
-
-    group: str
-    broker_property: str
-    protocol: type
+    group: str  # the entry point group in which packages offer plugins of this role
+    broker_property: str  # names the plugins of this role; without ``client.quota.callback.``
+    protocol: type  # the methods that such a plugin must have
 
     SUPPLIER = "supplier", "quotahost.suppliers", "supplier", QuotaSupplier
     FACTOR_SOURCE = "factor source", "quotahost.factor_sources", "factor.source", QuotaFactorSource

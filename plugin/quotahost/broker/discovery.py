@@ -1,14 +1,9 @@
 """From the name of an entry point to a plugin that was checked and built.
 
-1. A package offers a plugin as an entry point of the group of its role (:class:`quotahost.api.Role`). ``configured``
-   tells which ones the broker's properties name; ``load`` imports one.
-2. ``plugin_settings`` validates the properties ``plugin.NAME.*`` by the model ``Section`` of the class or function that
-   was imported. They belong to every configured plugin named NAME: a factor source and a task of the same name see the
-   same properties, so they share one model.
-3. ``construct`` calls the class or function with its context and checks that the result can take the role.
-
-Every error names the role, the plugin and a remedy. The host builds the configured plugins so, and the testing kit one
-plugin at a time; ``doctor`` only imports and validates, and ``quotahost plugins`` surveys all that are installed.
+The properties ``plugin.NAME.*`` belong to every configured plugin named NAME: a factor source and a task of the same
+name see the same properties, so they share one model. Every error names the role, the plugin and a remedy. The host
+builds the configured plugins so, and the testing kit one plugin at a time; ``doctor`` only imports and validates, and
+``quotahost plugins`` surveys all that are installed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -66,10 +61,7 @@ def configured(settings: Settings) -> list[tuple[Role, str]]:
 
 
 def load(role: Role, name: str) -> Any:
-    """Import the entry point of this role and name, and no other.
-
-    Raises PluginError if there is none, more than one distribution offers it, or it fails to import.
-    """
+    """Import this entry point and no other. Raises PluginError if it is not there once, or fails to import."""
     entry = _entry_point(role, name)
     origin = _origin(entry)
     with failing(role, name, f"{origin} fails to import"):
@@ -103,10 +95,7 @@ def _hint(role: Role, name: str, known: Sequence[str]) -> str:
 
 
 def settings_model(entry: Any) -> type[BaseModel] | None:
-    """The pydantic model that an entry point declares by its attribute ``Section``; None if it declares none.
-
-    Raises TypeError if the attribute is something else.
-    """
+    """The pydantic model that is its attribute ``Section``, None for none. Raises TypeError if it is something else."""
     model = getattr(entry, "Section", None)
     if model is None or (isinstance(model, type) and issubclass(model, BaseModel)):
         return model
@@ -114,10 +103,7 @@ def settings_model(entry: Any) -> type[BaseModel] | None:
 
 
 def models(plugins: Iterable[tuple[Role, str]]) -> dict[str, type[BaseModel] | None]:
-    """The settings model of every one of these plugins, by name, for ``live_properties``.
-
-    Raises PluginError if one of the plugins can't be loaded.
-    """
+    """The settings models of these plugins, by name. Raises PluginError if one of them can't be loaded."""
     by_name = {}
     for role, name in plugins:
         with failing(role, name, "cannot be used"):
@@ -126,11 +112,7 @@ def models(plugins: Iterable[tuple[Role, str]]) -> dict[str, type[BaseModel] | N
 
 
 def plugin_settings(role: Role, name: str, settings: Settings, entry: Any = None) -> Any:
-    """The plugin's own properties ``plugin.NAME.*``, validated; None if it declares none.
-
-    ``entry`` is the class or function, where the caller has loaded it already. Raises PluginError if the plugin can't
-    be loaded, or its ``Section`` is no model; SettingsError if a property is unknown or wrong.
-    """
+    """The plugin's own properties, validated; None if it declares none. Raises PluginError or SettingsError."""
     entry = load(role, name) if entry is None else entry
     with failing(role, name, "cannot check its settings", _secrets(name, settings, entry)):
         return read_section(name, settings.plugin.get(name, {}), settings_model(entry))
@@ -154,10 +136,7 @@ def _secrets(name: str, settings: Settings, entry: Any) -> list[str]:
 
 
 def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
-    """Build the plugin with its context, and check that it can take the role; ``entry`` is what :func:`load` returned.
-
-    Raises PluginError if the plugin can't be built, or lacks a method of its role.
-    """
+    """Build the plugin of this entry point. Raises PluginError if that fails, or a method of its role is lacking."""
     with failing(role, context.name, "cannot be built", _secrets(context.name, context.settings, entry)):
         plugin = entry(context)
     with failing(role, context.name, "is not fit for its role"):
@@ -183,7 +162,6 @@ def _check(role: Role, plugin: Any) -> None:
 
 
 def check_period(period: Any) -> timedelta:
-    """The period of a task, if it is one. Raises TypeError if it is no timedelta above 0."""
     if not isinstance(period, timedelta) or period <= timedelta():
         raise TypeError(f"its period is {period!r:.200}; make it a datetime.timedelta above 0")
     return period

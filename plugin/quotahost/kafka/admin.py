@@ -1,9 +1,7 @@
 """The one way to Kafka's Admin API for brokers: missing topics, how a topic is kept, a broker's dynamic properties.
 
-:func:`ensure_compacted` makes a compacted topic before a publisher's first record, and warns of one that exists and
-isn't compacted. :func:`shape` says how a topic is kept, for ``quotahost doctor``. :class:`BrokerConfig` reads and
-changes dynamic properties, for the task ``cordon``. The pipeline creates its own topics with the same configuration
-(``quotahost.records.topics.COMPACTED``), through Kafka's Java client.
+The pipeline creates its own topics with the same configuration (``quotahost.records.topics.COMPACTED``), through
+Kafka's Java client.
 """
 
 import logging
@@ -43,11 +41,7 @@ def ensure_compacted(config: Mapping[str, Any], topic: str, brokers: int, patien
 
     It gets as many replicas as ``brokers`` are registered, up to three. ``patient`` waits for brokers that are down
     rather than to make do with those alive. While the cluster is ``gathering``, as more brokers may register soon, no
-    topic is created with fewer than three replicas.
-
-    Raises:
-        KafkaException: the topic can't be created or looked up (yet).
-        Gathering: there may soon be brokers for more replicas.
+    topic is created with fewer than three replicas: Gathering is raised. KafkaException if it can't be made or found.
     """
     admin = AdminClient(dict(config))
     metadata = admin.list_topics(topic, timeout=_WAIT)
@@ -85,11 +79,7 @@ def _check_policy(admin: AdminClient, topic: str) -> None:
 
 
 def described(admin: AdminClient, kind: ResourceType, name: str, wait: float) -> dict[str, Any]:
-    """The configuration of a topic or a broker: Kafka's entries by the properties' names.
-
-    Raises KafkaException if the cluster refuses the answer, or gives none; TimeoutError if there is no answer in
-    ``wait`` seconds.
-    """
+    """A topic's or broker's configuration, by property. Raises KafkaException, or TimeoutError after ``wait`` s."""
     resource = ConfigResource(kind, name)
     entries: dict[str, Any] = admin.describe_configs([resource], request_timeout=wait)[resource].result(wait)
     return entries
@@ -109,10 +99,7 @@ class Shape:
 
 
 def shape(admin: AdminClient, topic: Any, may_see: bool, wait: float) -> Shape:
-    """The shape of a topic, from what ``describe_topics`` said of it.
-
-    ``may_see`` says whether the client has DescribeConfigs there; ``wait`` is seconds, for the configuration.
-    """
+    """A topic's shape, by what ``describe_topics`` said; ``may_see``: the client has DescribeConfigs. ``wait`` in s."""
     config: dict[str, str] | None = None
     if may_see:
         with suppress(KafkaException, TimeoutError):
@@ -152,10 +139,7 @@ class BrokerConfig:
         self._admin: AdminClient | None = None
 
     def listed(self, name: str) -> Listed | None:
-        """A property's value, None if this Kafka doesn't know the property.
-
-        Raises Unreachable if there is no answer, or the right is missing (DescribeConfigs on the cluster).
-        """
+        """A property's value, None if this Kafka doesn't know it. Raises Unreachable, also without DescribeConfigs."""
         with _answered():
             entry = described(self._client(), ResourceType.BROKER, self._broker, _CONFIG_WAIT).get(name)
         if entry is None:
@@ -170,10 +154,7 @@ class BrokerConfig:
         subtract: Mapping[str, Iterable[str]] | None = None,
         put: Mapping[str, str | None] | None = None,
     ) -> None:
-        """Change several properties at once, all or none: lists get and lose entries, others are put (None: removed).
-
-        Raises Unreachable if there is no answer, or the right is missing (AlterConfigs on the cluster).
-        """
+        """Change properties at once, all or none; None removes one. Raises Unreachable, also without AlterConfigs."""
         how = AlterConfigOpType
         changes = [(name, ",".join(entries), how.APPEND) for name, entries in (append or {}).items()]
         changes += [(name, ",".join(entries), how.SUBTRACT) for name, entries in (subtract or {}).items()]

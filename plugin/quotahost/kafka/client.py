@@ -25,11 +25,7 @@ _PLUGINS: Final = {
 
 
 def client_config(context: Context[object], **more: Any) -> dict[str, Any]:
-    """The configuration of a librdkafka client. It contains secrets, so it must not be logged.
-
-    ``context`` is the plugin's; its broker names the servers and the credentials; ``more`` is further options of
-    librdkafka, with ``_`` for ``.`` in their names.
-    """
+    """A librdkafka configuration, with secrets; ``more`` are further options, with ``_`` for ``.`` in their names."""
     options = {name.replace("_", "."): value for name, value in more.items()}
     # The operator's kafka.* override ours, but not the options without which a caller can't work.
     return {**_PLUGINS, **context.broker.client_config(), **options}
@@ -77,10 +73,7 @@ class Connection:
 
 
 def partitions(client: AdminClient | Consumer, topic: str, wait: float) -> list[int]:
-    """The numbers of a topic's partitions; waits so many seconds at most.
-
-    Raises KafkaException if nobody answers, or there is no such topic.
-    """
+    """The numbers of a topic's partitions. Raises KafkaException without the topic, or an answer in ``wait`` s."""
     metadata = client.list_topics(topic, timeout=wait).topics[topic]
     if metadata.error is not None:  # librdkafka reports an absent topic so, and raises nothing
         raise KafkaException(metadata.error)
@@ -106,11 +99,7 @@ class NoAnswer(QuotahostError):
 
 
 def reach(config: Mapping[str, str], wait: float) -> AdminClient:
-    """A client that has had its first answer.
-
-    ``config`` is librdkafka's, with ``bootstrap.servers``; it may contain secrets, of which nothing is shown; ``wait``
-    is seconds, at most. Raises NoAnswer if the configuration is wrong, or no broker answers it.
-    """
+    """A client that has had its first answer within ``wait`` seconds; else NoAnswer, which shows no secret."""
     errors: list[KafkaError] = []
     try:
         options: dict[str, Any] = {**_COMMANDS, **config, "error_cb": errors.append}

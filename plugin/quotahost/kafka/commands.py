@@ -1,9 +1,4 @@
-"""What the commands do with quotahost's topics: read one to its end, write to it, watch the brokers.
-
-``quotahost quotas`` reads all that a compacted topic holds now and writes records to it (:class:`CompactedTopic`).
-``quotahost top --bootstrap`` writes a ``quotahost.records.watch.Watch`` to the brokers and reads the looks that their
-task ``publish-usage`` answers (:class:`Watching`). A refusal is an error that says what to do.
-"""
+"""What the commands do with quotahost's topics: read one to its end, write to it, watch the brokers."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -60,19 +55,12 @@ class CompactedTopic:
     """A compacted topic of a running cluster."""
 
     def __init__(self, config: Mapping[str, str], topic: str, client_id: str) -> None:
-        """Nothing is connected yet. By the ``client_id`` the fence knows this client where nobody authenticates.
-
-        ``config`` is librdkafka's, with ``bootstrap.servers``; it may contain secrets, of which nothing is shown.
-        """
+        """By the ``client_id`` the fence knows this client where nobody authenticates. ``config`` is librdkafka's."""
         self.name = topic
         self._config = _options(config, client_id)
 
     def read(self) -> Iterator[tuple[bytes | None, bytes | None]]:
-        """Keys and values of all records, from the beginning of each partition to its end now; none without a topic.
-
-        Raises TopicFailed if it can't be read to its end; NoAnswer if no broker answers, or the configuration is wrong
-        (``quotahost.kafka.client``).
-        """
+        """All keys and values, to the present end; none without a topic. Raises TopicFailed, or NoAnswer."""
         try:
             numbers = partitions(reach(self._config, _WAIT), self.name, _WAIT)
         except KafkaException as failure:
@@ -161,10 +149,7 @@ class Watching:
     """A connection to a cluster whose brokers are watched. One thread reads; any may ask."""
 
     def __init__(self, config: Mapping[str, str], watch_topic: str, looks_topic: str) -> None:
-        """Connect; the watch is written to one topic, and the brokers answer in the other. ``config`` as above.
-
-        Raises NoAnswer as CompactedTopic; NotWatched if a topic is absent, or this client may not use it.
-        """
+        """Raises NoAnswer as ``reach``; NotWatched if a topic is absent, or this client may not use it."""
         self._topic, self._looks = watch_topic, looks_topic
         options = _options(config, config.get("client.id", _WATCHER))
         self._admin = reach(options, _WAIT)
@@ -196,10 +181,7 @@ class Watching:
             raise NotWatched("no broker takes the watch in time", _IN_A_PAUSE)
 
     def read(self, seconds: float) -> Iterator[tuple[bytes | None, bytes]]:
-        """Keys and values of the looks that have arrived, after this many seconds at most.
-
-        Raises NotWatched if this client may no longer read the topic, or it is gone.
-        """
+        """Keys and values of the looks of so many seconds at most. Raises NotWatched if the topic is denied or gone."""
         end = time.monotonic() + seconds
         while messages := self._consumer.consume(500, max(0.0, end - time.monotonic())):
             for message in messages:

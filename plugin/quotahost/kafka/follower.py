@@ -1,8 +1,4 @@
-"""Reads every record of a compacted topic from its beginning and then follows it, on a thread of its own.
-
-The factor sources ``snapshots`` and ``cluster-volumes`` and the supplier ``cluster-quota`` are its readers: each gets
-every record of its topic, on the follower's thread, and keeps what it needs in memory for the host thread.
-"""
+"""Reads every record of a compacted topic from its beginning and then follows it, on a thread of its own."""
 
 import logging
 import threading

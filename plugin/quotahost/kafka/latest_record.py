@@ -3,18 +3,16 @@
 Every reader of our compacted topics has to answer the same question: how old is what I know? A record carries the
 time of the machine that wrote it, and that clock may be wrong or jump. So the age runs from the moment at which the
 record arrived, on this machine's monotonic clock, and begins with the delay from capture to writing, by the rule of
-:mod:`quotahost.records.fields`. :class:`ArrivalClock` does that for any record; :class:`LatestRecord` adds the order in
-which the pipeline's records replace each other. The factor source ``cluster-volumes`` and the supplier
-``cluster-quota`` use ``LatestRecord``, the roster of ``snapshots`` only the clock.
+:mod:`quotahost.records.fields`.
 """
 
 import math
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Generic, TypeVar
 
+from quotahost.background import Clock
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.fields import age, delay_ms
 from quotahost.records.shares import Shares
@@ -34,8 +32,7 @@ class Arrival(Generic[R]):
 class ArrivalClock:
     """Says when a record arrived and how old it is, whatever the wall clocks do."""
 
-    def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
-        """``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
+    def __init__(self, clock: Clock, wall: Clock) -> None:
         self.now, self._wall = clock, wall
         self._ahead: float | None = None  # seconds by which Kafka's clock is ahead of the monotonic one
 
@@ -86,8 +83,7 @@ class LatestRecord(Generic[P]):
     clock of the machine on which the pipeline ran before may have been ahead.
     """
 
-    def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
-        """``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
+    def __init__(self, clock: Clock, wall: Clock) -> None:
         self._clock, self._wall = ArrivalClock(clock, wall), wall
         self._lock = threading.Lock()
         self._kept: Arrival[P] | None = None

@@ -101,11 +101,7 @@ class Listeners:
         return [name for name in self.names if name not in self.controllers and not self.authenticates(name)]
 
     def client(self) -> dict[str, str]:
-        """The Java configuration of a client that reaches this broker as brokers reach each other; it has secrets.
-
-        So plugins need no credentials of their own. It is empty where the inter-broker listener has no address, as on a
-        controller alone.
-        """
+        """The Java configuration by which this broker reaches itself, with secrets; empty without such an address."""
         listener = self.inter_broker
         address = self._address("advertised.listeners") or self._address("listeners")
         if self.controller_alone or not address:
@@ -179,10 +175,7 @@ _PEM: Final = ("ssl.ca.pem", "ssl.key.pem", "ssl.certificate.pem")
 
 
 def translate(java: Mapping[str, str], keystores: Keystores) -> dict[str, str]:
-    """Keystores of any type become PEM texts, and a JAAS configuration user and password. The result has secrets.
-
-    Raises ConnectionError if a keystore can't be read.
-    """
+    """The same in librdkafka's names; it has secrets. Raises ConnectionError if a keystore of it can't be read."""
     made = {name: java[name] for name in _SAME if name in java}
     protocol = java.get("security.protocol", "")
     if protocol.endswith("SSL"):

@@ -1,8 +1,4 @@
-"""Writes this broker's records to a compacted topic, and goes on trying while the cluster can't be reached.
-
-The tasks ``publish-volumes`` and ``publish-usage`` hand it one record at a time. They decide when to publish, and
-again after a failure; this module connects, creates the topic if it is absent, and reports what became of a record.
-"""
+"""Writes this broker's records to a compacted topic, and goes on trying while the cluster can't be reached."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -11,7 +7,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from quotahost.api import Context
-from quotahost.background import LineLimit
+from quotahost.background import Clock, LineLimit
 from quotahost.kafka.admin import ensure_compacted
 from quotahost.kafka.client import Connection, client_config
 
@@ -38,9 +34,9 @@ class Publisher:
 
     def __init__(
         self, context: Context[object], topic: str, what: str, lost: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic, more: Sequence[str] = (), connection: str = "",
+        clock: Clock = time.monotonic, more: Sequence[str] = (), connection: str = "",
     ) -> None:  # fmt: skip
-        """Nothing is connected yet; ``clock`` in seconds, monotonic.
+        """Nothing is connected yet.
 
         The topic is compacted, and created if it is absent, as are ``more`` topics with it. ``what`` is published, in
         words for the log. ``lost`` is called, on the thread that calls ``busy`` or ``send``, when a record was not

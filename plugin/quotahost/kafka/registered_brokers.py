@@ -1,9 +1,7 @@
 """The registered brokers of the cluster, as DescribeCluster lists them (KIP-1073 adds the fenced ones).
 
-With them a factor source distinguishes a broker that is missing from one that was taken out of the cluster, and the
-supplier ``cluster-quota`` divides quotas by their number. ``ClusterPoll`` asks the cluster a question again and again,
-on a thread of its own; the factor source ``log-dirs`` does so, too. While the broker starts, its own listener isn't
-open yet; so a failure is retried soon, and is logged only after ``startup.grace``.
+While the broker starts, its own listener isn't open yet; so a failure is retried soon, and is logged only after
+``startup.grace``.
 """
 
 import time
@@ -11,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce, Periodic
+from quotahost.background import Clock, LoggedOnce, Periodic
 
 _FIRST_RETRY: Final = 0.5  # seconds between tries until the first answer
 
@@ -21,9 +19,9 @@ class ClusterPoll:
 
     def __init__(
         self, context: Context[object], name: str, ask: Callable[[], None], period: Callable[[], float], failure: str,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:  # fmt: skip
-        """Start the thread ``quotahost-NAME``; ``period`` and ``clock`` in seconds.
+        """Start the thread ``quotahost-NAME``; ``period`` in seconds.
 
         ``ask`` asks the cluster and keeps the answer; it may block, and raises if there is no answer. ``failure`` is
         the log line about that, with one ``%s`` for the exception; it is logged once until it heals.
@@ -61,7 +59,6 @@ class RegisteredBrokers(ClusterPoll):
     """Hands on the registered brokers whenever the cluster answers; ``answered`` says whether it ever did."""
 
     def __init__(self, context: Context[object], register: Callable[[Mapping[str, bool]], None]) -> None:
-        """``register`` is called on the poll's thread with the id of each broker and whether it is fenced."""
 
         def ask() -> None:
             register({str(broker): fenced for broker, fenced in context.broker.registered().items()})

@@ -60,9 +60,8 @@ class Rights:
 def ask(config: Mapping[str, str], topics: Collection[str], with_group: bool = False) -> Rights:
     """Ask the cluster about these topics, within about a minute.
 
-    ``config`` is librdkafka's, with ``bootstrap.servers``; it may contain secrets, of which nothing is shown.
     ``with_group`` asks for the plugins' groups, too; for that Kafka makes its topic of offsets, if it is missing.
-    Raises NoAnswer with the reason if this client can't reach the cluster.
+    Raises NoAnswer as ``reach``.
     """
     admin = reach(config, _WAIT)
     try:

@@ -1,8 +1,7 @@
 """The values in which plugins and quotahost speak: clients, quotas, limits, volumes, factors, brokers. Public.
 
-All are immutable and check themselves when they are made, so that a wrong one fails where it arises. Plugin authors
-import them from here and not from the modules below, which are private. The package imports nothing else of quotahost,
-and every other package may import it.
+All are immutable and check themselves when they are made, so that a wrong one fails where it arises. The modules below
+are private.
 """
 
 from quotahost.model.limits import Limit, LimitType

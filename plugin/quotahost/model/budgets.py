@@ -1,12 +1,7 @@
 """Budgets of storage: how many bytes some topics may take in the whole cluster, and which topics belong to which.
 
-1. A :class:`Budget` names topics, and bytes of leaders or of all replicas.
-2. Each broker sums the bytes of its own replicas by budget (:func:`sums`); :func:`in_cluster` adds these sums up, those
-   of brokers out of service only where the bytes of all replicas count.
-3. The host has the policy judge a budget as if it were a volume (:func:`as_volume`): so thresholds, policy and the end
-   of a PAUSE are those of volumes. Its factor is for those alone who write to its topics.
-
-Private; it imports nothing else of quotahost but volumes and limits.
+The host has the policy judge a budget as if it were a volume (:func:`as_volume`): so thresholds, policy and the end of
+a PAUSE are those of volumes. Its factor is for those alone who write to its topics. Private.
 """
 
 from collections import defaultdict
@@ -24,19 +19,12 @@ PREFIX_SIGN: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much some topics may take.
+    """How much some topics may take."""
 
-    Attributes:
-        name: it stands in errors, metrics and metric tags of Kafka's.
-        topics: names of topics, or their beginnings with ``*`` at the end.
-        bytes: so much they may take in the whole cluster, by the records' bytes as ``retention.bytes`` counts them.
-        replicas: whether the bytes of all replicas count; else those of leaders.
-    """
-
-    name: str
-    topics: tuple[str, ...]
-    bytes: int
-    replicas: bool = False
+    name: str  # it stands in errors, metrics and metric tags of Kafka's
+    topics: tuple[str, ...]  # names of topics, or their beginnings with ``*`` at the end
+    bytes: int  # so much they may take in the whole cluster, counted as ``retention.bytes`` counts
+    replicas: bool = False  # whether the bytes of all replicas count; else those of leaders
 
 
 class Replica(NamedTuple):
@@ -58,7 +46,6 @@ class Topics:
     """Finds the budgets of a topic. With 1,000 budgets it takes as many look-ups as prefixes have lengths."""
 
     def __init__(self, budgets: Iterable[Budget]) -> None:
-        """Of these budgets."""
         self._whole: dict[str, list[Budget]] = defaultdict(list)
         self._begins: dict[str, list[Budget]] = defaultdict(list)
         for budget in budgets:
@@ -94,13 +81,9 @@ def sums(budgets: Collection[Budget], replicas: Iterable[Replica]) -> dict[str, 
 def in_cluster(budgets: Mapping[str, Budget], brokers: Iterable[tuple[Iterable[tuple[str, int]], bool]]) -> list[int]:
     """The bytes used of each budget in the whole cluster, in the order of ``budgets``.
 
-    A broker out of service leads no partition: what it led has other leaders, whose bytes count, or nobody can write
-    to it. So of leaders' bytes it has none, whatever it last said.
-
-    Args:
-        budgets: those of the cluster, by name.
-        brokers: for each broker, or for several together, the names of budgets with the bytes that count there; and
-            whether it is in service.
+    ``brokers`` tells of each, or of several together, the bytes that count there by budget, and whether it is in
+    service. One out of service leads no partition: what it led has other leaders, whose bytes count, or nobody can
+    write to it. So of leaders' bytes it has none, whatever it last said.
     """
     used = dict.fromkeys(budgets, 0)
     for parts, serves in brokers:

@@ -1,7 +1,6 @@
 """Limits of a volume: how full it may become before producers are throttled (soft) or paused (hard).
 
-They come from the broker's properties ``static.storage.*`` and, in snapshots, from other brokers; the policies compare
-them with the volumes. The types are public, by :mod:`quotahost.model`; the functions are private.
+The types are public, by :mod:`quotahost.model`; the functions are private.
 """
 
 import math
@@ -12,11 +11,7 @@ from functools import lru_cache
 
 
 class LimitType(StrEnum):
-    """What a limit is about, by the names of proposal 035's JSON schema (its "Limit Types").
-
-    CONSUMED_BYTES: the bytes consumed may not exceed the level. MIN_FREE_BYTES and MIN_FREE_PERCENTAGE: the free bytes,
-    or the free percent of the capacity, may not fall below the level.
-    """
+    """What a limit is about, by the names of proposal 035's JSON schema (its "Limit Types")."""
 
     CONSUMED_BYTES = "ConsumedBytes"
     MIN_FREE_BYTES = "MinFreeBytes"
@@ -25,19 +20,11 @@ class LimitType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How full a volume may become (proposal 035, Limit Definition).
-
-    Attributes:
-        type: what the level is about.
-        level: whole bytes; for MIN_FREE_PERCENTAGE percent of the capacity, 0 to 100, which may be fractional. A float
-            stands for the decimal that it prints as, so 0.1 is exactly a tenth of a percent.
-
-    Raises:
-        ValueError: type is no LimitType, or level is negative, not finite, not a number, above 100 percent
-            or not whole bytes.
-    """
+    """How full a volume may become (proposal 035, Limit Definition). Raises ValueError for another level or type."""
 
     type: LimitType
+    #: Whole bytes that may not be exceeded (consumed), or fallen below (free); for MIN_FREE_PERCENTAGE percent of the
+    #: capacity, 0 to 100. A float stands for the decimal that it prints as, so 0.1 is exactly a tenth of a percent.
     level: int | float
 
     def __post_init__(self) -> None:

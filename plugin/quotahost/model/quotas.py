@@ -1,8 +1,4 @@
-"""Who the clients are and what quotas they have: what a supplier is asked and answers.
-
-The host takes a supplier's :class:`Quota` from here to Java's table, from which request threads read it. Public, by
-:mod:`quotahost.model`.
-"""
+"""Who the clients are and what quotas they have: what a supplier is asked and answers. Public, by the package."""
 
 from __future__ import annotations
 
@@ -36,14 +32,10 @@ class Client(NamedTuple):
     """A client, as Kafka shows it to a ``ClientQuotaCallback`` (KIP-257).
 
     It is a NamedTuple since 20,000 of them may be made and hashed at once when a broker starts.
-
-    Attributes:
-        principal: the name of the client's principal, as it is (Kafka's metrics have it URL-encoded).
-        client_id: the client-id, as it is; it may be empty and contain any character.
     """
 
-    principal: str
-    client_id: str
+    principal: str  # the name of the client's principal, as it is (Kafka's metrics have it URL-encoded)
+    client_id: str  # as it is; it may be empty and contain any character
 
 
 class ScopeKind(Enum):
@@ -61,18 +53,12 @@ class Scope:
     """Which clients share one quota: Kafka measures all clients with the same scope together.
 
     Kafka's metric tags (user, client-id) follow from it: CLIENT has both, USER (user, ""), CLIENT_ID ("", client-id),
-    BROKER one pair for all clients, GROUP one pair for all clients of that group.
-
-    Attributes:
-        kind: how wide the quota is shared.
-        name: the group's name; "" for the other kinds.
-
-    Raises:
-        ValueError: a group without a name, a name for another kind, or one that is no string.
+    BROKER one pair for all clients, GROUP one pair for all clients of that group. Raises ValueError where a group has
+    no name, or another kind has one.
     """
 
     kind: ScopeKind
-    name: str = ""
+    name: str = ""  # the group's; "" for the other kinds
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or (self.kind is ScopeKind.GROUP) != bool(self.name):
@@ -100,17 +86,11 @@ Scope.BROKER = Scope(ScopeKind.BROKER)
 class Quota:
     """What a client may use, before any factor.
 
-    Attributes:
-        rate: per second, in the unit of its QuotaType; None is unlimited. Kafka up to 4.3 does not throttle at all for
-            a limit of 0, NaN or infinity, so a quota refuses these.
-        scope: which clients share the rate.
-
-    Raises:
-        ValueError: rate is not None and not a finite number above 0.
+    Kafka up to 4.3 does not throttle at all for a limit of 0, NaN or infinity, so a quota refuses these: ValueError.
     """
 
-    rate: float | None
-    scope: Scope = Scope.CLIENT
+    rate: float | None  # a second, in the unit of its QuotaType; None is unlimited
+    scope: Scope = Scope.CLIENT  # which clients share the rate
 
     def __post_init__(self) -> None:
         rate = self.rate
@@ -144,10 +124,7 @@ DEFAULT: Final = Default.DEFAULT
 
 @dataclass(frozen=True, slots=True)
 class QuotaEntity:
-    """The user, the client-id, or both, that one of Kafka's client quotas is set for.
-
-    None is "not named"; ``DEFAULT`` is Kafka's default entity.
-    """
+    """Whom one of Kafka's client quotas is set for. None is "not named"; ``DEFAULT`` is Kafka's default entity."""
 
     user: str | Default | None = None
     client_id: str | Default | None = None

@@ -1,7 +1,6 @@
 """What a broker tells of itself and of its cluster: brokers, log directories, who uses what, how full its volumes are.
 
-Plugins get these values from ``Context.broker`` and the listener ``cluster_changed``, operators see a :class:`Look` in
-``quotahost top``. Public, by :mod:`quotahost.model`, but for Load, TopicUse and MeasuredVolume.
+Public, by :mod:`quotahost.model`, but for Load, TopicUse and MeasuredVolume.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,58 +14,35 @@ from quotahost.model.volumes import State, Volume
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The cluster as this broker last described it.
+    """The cluster as this broker last described it."""
 
-    Attributes:
-        cluster_id: Kafka's id of the cluster; "" while it is unknown.
-        brokers: ids of the brokers that are alive.
-    """
-
-    cluster_id: str
-    brokers: frozenset[int]
+    cluster_id: str  # "" while it is unknown
+    brokers: frozenset[int]  # ids of those that are alive
 
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """One log directory of a broker, as DescribeLogDirs answers it (KIP-113, KIP-827).
+    """One log directory of a broker, as DescribeLogDirs answers it (KIP-113, KIP-827)."""
 
-    Attributes:
-        broker: the broker's id.
-        path: the directory; "" if the broker didn't answer.
-        capacity: bytes of its file store; None if the broker doesn't report it.
-        usable: free bytes of its file store; None if the broker doesn't report it.
-        error: Kafka's name of what is wrong with the directory; "" for nothing.
-    """
-
-    broker: int
-    path: str
-    capacity: int | None
-    usable: int | None
-    error: str
+    broker: int  # its id
+    path: str  # "" if the broker didn't answer
+    capacity: int | None  # bytes of its file store; None if the broker doesn't report it
+    usable: int | None  # free bytes of its file store; None likewise
+    error: str  # Kafka's name of what is wrong with the directory; "" for nothing
 
 
 @dataclass(frozen=True, slots=True)
 class ClientUsage:
-    """What one client uses of a quota that it shares with no other client, as this broker measures it.
+    """What one client uses of a quota that it shares with no other client, as this broker measures it."""
 
-    Attributes:
-        principal: its name; with ``client_id`` as in ``quotahost.model.Client``.
-        client_id: may be empty.
-        quota_type: PRODUCE or FETCH.
-        rate: bytes/s, as Kafka measures it over its quota windows (``ClientQuotaManager``, byte-rate).
-        limit: bytes/s that Kafka holds it to now; None is unlimited.
-        delay: seconds by which Kafka delayed its responses: the mean of the delays of the last 30 to 60 s
-            (throttle-time), 0 if there was none.
-        idle: seconds since its last request of this type, to a quarter of a second.
-    """
-
-    principal: str
+    principal: str  # its name; with ``client_id`` as in ``quotahost.model.Client``
     client_id: str
-    quota_type: QuotaType
-    rate: float
-    limit: float | None
+    quota_type: QuotaType  # PRODUCE or FETCH
+    rate: float  # bytes/s, as Kafka measures it over its quota windows (``ClientQuotaManager``, byte-rate)
+    limit: float | None  # bytes/s that Kafka holds it to now; None is unlimited
+    #: Seconds by which Kafka delayed its responses: the mean of the last 30 to 60 s (throttle-time), 0 for no delay.
     delay: float
-    idle: float
+    idle: float  # seconds since its last request of this type, to a quarter of a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,35 +76,23 @@ class ClientUse:
 
     What Kafka measures for those of the scope that are slowed (``factor.scope=topics``) counts with it. The rate is of
     Kafka's quota windows, the delay of the last 30 to 60 s; topic quotas bind whom they turned back in the last 15 s.
-
-    Attributes:
-        quota_type: the quota type; rate, quota and limit are in its unit: bytes/s, percent of a thread, mutations/s.
-        user: the principal's name, "" if the scope is not that of one user.
-        client_id: "" where the quota is shared by several client-ids.
-        scope: who shares the quota, in words: "client", "user", "client-id", "broker", "group NAME", "newcomers",
-            "newcomers of the user", "unlimited", "exempt".
-        rate: what Kafka measures now.
-        quota: the rate before factor and floor; None is unlimited.
-        limit: what Kafka is given now; None is unlimited.
-        delay_ms: by how many milliseconds Kafka has delayed responses, the mean of those it delayed; 0 if none.
-        bound: by what the clients are held back now.
-        idle: seconds since Kafka asked for this scope and type last; 0 for those that it doesn't know of.
-        shadow: the rule in shadow that would hold the clients back, as the property ``shadow`` names it; "" for none.
-        address: from where one of the clients wrote or read last; "" where quotahost's authorizer has not seen it.
+    Rate, quota and limit are in the quota type's unit: bytes/s, percent of a thread, mutations/s.
     """
 
     quota_type: QuotaType
-    user: str
-    client_id: str
+    user: str  # the principal's name, "" if the scope is not that of one user
+    client_id: str  # "" where the quota is shared by several client-ids
+    #: Who shares the quota, in words: "client", "user", "client-id", "broker", "group NAME", "newcomers", "newcomers of
+    #: the user", "unlimited", "exempt".
     scope: str
-    rate: float
-    quota: float | None
-    limit: float | None
-    delay_ms: float
-    bound: LimitedBy
-    idle: float
-    shadow: str = ""
-    address: str = ""
+    rate: float  # what Kafka measures now
+    quota: float | None  # the rate before factor and floor; None is unlimited
+    limit: float | None  # what Kafka is given now; None is unlimited
+    delay_ms: float  # by how much Kafka has delayed responses, the mean of those it delayed; 0 if none
+    bound: LimitedBy  # by what the clients are held back now
+    idle: float  # seconds since Kafka asked for this scope and type last; 0 for those that it doesn't know of
+    shadow: str = ""  # the rule in shadow that would hold the clients back, as the property ``shadow`` names it
+    address: str = ""  # from where one of the clients wrote or read last; "" where the fence has not seen it
 
     @property
     def client(self) -> Client:
@@ -157,23 +121,14 @@ BUDGET_PREFIX: Final = "budget "
 
 @dataclass(frozen=True, slots=True)
 class VolumeUse:
-    """How full one volume of a broker is; or a budget of storage, as if it were a volume whose capacity are its bytes.
+    """How full one volume of a broker is, or a budget of storage: as if it were a volume of so many bytes."""
 
-    Attributes:
-        name: its name on that broker; of a budget BUDGET_PREFIX and its name.
-        capacity: bytes.
-        consumed: bytes.
-        soft: the bytes consumed above which the policy may lower the factor; None if it tells no limits.
-        hard: the bytes consumed at which the factor is 0, likewise.
-        factor: what the policy makes of the volume; None without a policy.
-    """
-
-    name: str
-    capacity: float
-    consumed: float
-    soft: float | None = None
-    hard: float | None = None
-    factor: float | None = None
+    name: str  # on that broker; of a budget BUDGET_PREFIX and its name
+    capacity: float  # bytes
+    consumed: float  # bytes
+    soft: float | None = None  # bytes consumed above which the policy may lower the factor; None if it tells no limits
+    hard: float | None = None  # bytes consumed at which the factor is 0, likewise
+    factor: float | None = None  # what the policy makes of the volume; None without a policy
 
     @property
     def budget(self) -> str:

@@ -1,12 +1,8 @@
 """How full the volumes are, and the factor that follows from it.
 
-1. A factor source answers :class:`ClusterVolumes`, or a :class:`Factor` itself (:func:`as_answer`).
-2. :func:`byte_limits` turns a volume's limits into bytes, and :class:`ByteLimits` decides its factor, in whole bytes.
-   The policies ask here, and so do ``doctor`` and the pipeline, so that all of them find the same factor of the same
-   volume, to the last bit; the pipeline has the same rule in SQL.
-3. The smallest factor is for all clients, or for those who write to :class:`Affected` topics.
-
-Volume, State, Factor and ClusterVolumes are public, by :mod:`quotahost.model`; the rest is private.
+Policies, ``doctor`` and the pipeline ask :class:`ByteLimits`, in whole bytes, so that all of them find the same factor
+of the same volume, to the last bit; the pipeline has the same rule in SQL. Volume, State, Factor and ClusterVolumes are
+public, by :mod:`quotahost.model`; the rest is private.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,30 +16,17 @@ from quotahost.model.quotas import QuotaType
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """One file store of one broker.
+    """One file store of one broker. Raises ValueError where a value has another type, or a size is below 0."""
 
-    Attributes:
-        broker: the id of its broker.
-        name: its name on that broker.
-        capacity: bytes.
-        consumed: bytes; may be above ``capacity``, as file systems keep blocks for root.
-        soft: the soft limit published with it: its own, else that of its broker (proposal 035, snapshot note 2); None
-            if that broker has none.
-        hard: the hard limit published with it, likewise.
-        topics: the topics with a replica on it; None where nobody has listed them, which stands for all. They matter
-            only above the soft limit, and on the way back from a hard limit alone; only there they are listed.
-
-    Raises:
-        ValueError: broker or name is not a string, a size is not a whole number of at least 0, or topics are no
-            frozenset of strings.
-    """
-
-    broker: str
-    name: str
-    capacity: int
-    consumed: int
+    broker: str  # its id
+    name: str  # on that broker
+    capacity: int  # bytes
+    consumed: int  # bytes; may be above ``capacity``, as file systems keep blocks for root
+    #: The limits published with it: its own, else those of its broker (proposal 035, snapshot note 2); None for none.
     soft: Limit | None = None
     hard: Limit | None = None
+    #: The topics with a replica on it; None where nobody has listed them, which stands for all. They matter, and are
+    #: listed, only above the soft limit, and on the way back from a hard limit alone.
     topics: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
@@ -78,18 +61,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """How much of every quota is left, and why.
+    """How much of every quota is left, and why. Raises ValueError if the value is no number from 0 to 1."""
 
-    Attributes:
-        value: the part that is left, 0.0 to 1.0. A client's limit is its quota x value.
-        cause: why, in words for an operator; logs and metrics show it.
-
-    Raises:
-        ValueError: value is not a number in [0, 1], or cause is not a string.
-    """
-
-    value: float
-    cause: str = ""
+    value: float  # the part that is left, 0.0 to 1.0: a client's limit is its quota x value
+    cause: str = ""  # why, in words for an operator; logs and metrics show it
 
     def __post_init__(self) -> None:
         value = self.value
@@ -109,23 +84,14 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class ClusterVolumes:
-    """The newest fresh volumes of every broker in service, or why they are not known.
+    """The newest fresh volumes of every broker in service, or why they are not known. Raises ValueError as a Volume."""
 
-    Attributes:
-        volumes: the volumes that are known. They decide the factor even while others are unknown.
-        unknown: one sentence for each broker or volume whose state is unknown; empty if everything is known.
-        waiting: what a source that has just started still waits for, "" if nothing. Until ``startup.grace`` is over
-            this is no failure.
-        budgets: the budgets of storage, each as the volume that stands for it (``quotahost.model.budgets``); only
-            quotahost's own sources tell them.
-
-    Raises:
-        ValueError: volumes or budgets are not all Volumes, unknown is no tuple of strings, or waiting no string.
-    """
-
-    volumes: tuple[Volume, ...]
-    unknown: tuple[str, ...] = ()
+    volumes: tuple[Volume, ...]  # those that are known; they decide the factor even while others are unknown
+    unknown: tuple[str, ...] = ()  # a sentence for each broker or volume whose state is unknown
+    #: What a source that has just started still waits for, "" for nothing; no failure until ``startup.grace`` is over.
     waiting: str = ""
+    #: The budgets of storage, each as the volume that stands for it (``quotahost.model.budgets``); only quotahost's own
+    #: sources tell them.
     budgets: tuple[Volume, ...] = ()
 
     def __post_init__(self) -> None:
@@ -140,11 +106,7 @@ class ClusterVolumes:
 
 
 def as_answer(answer: object, cause: str) -> ClusterVolumes | Factor | None:
-    """What a factor source answered; a bare number is a factor with this cause (proposal 035: ``Supplier<Double>``).
-
-    Raises:
-        TypeError: it is no answer of a factor source (contract, sentence 6).
-    """
+    """What a factor source answered; a bare number is a factor. Raises TypeError (contract, sentence 6)."""
     if answer is None or isinstance(answer, ClusterVolumes | Factor):
         return answer
     try:
@@ -161,11 +123,7 @@ def check_quota_types(types: object) -> None:
 
 
 def as_typed_answer(answer: object, cause: str) -> Factor:
-    """What a factor source for single quota types answered (contract, sentence 14); None is factor 1.
-
-    Raises:
-        TypeError: it is no answer of such a source.
-    """
+    """The same of a source for single quota types (contract, sentence 14); None is factor 1."""
     factor = Factor(1.0) if answer is None else as_answer(answer, cause)
     if not isinstance(factor, Factor) or factor.value == 0:
         raise TypeError(f"a factor source for single quota types answers a factor above 0, not {answer!r:.200}")
@@ -258,19 +216,12 @@ class Affected:
     """The topics whose writers the factor is for; None in its place means all clients.
 
     That is so with ``factor.scope=cluster``, and while anything is unknown. The host makes it of the volumes, and
-    Java's ``QuotaTable`` finds out who writes to these topics.
-
-    Attributes:
-        places: by affected topic where it has a replica on a volume above its soft limit, in words for an operator:
-            "broker 3, volume /dev/sdb".
-        held: the held topics, which have a replica on a volume at factor 0; requests to them are turned back.
-
-    Raises:
-        ValueError: a held topic has no place.
+    Java's ``QuotaTable`` finds out who writes to these topics. Raises ValueError if a held topic has no place.
     """
 
+    #: By topic where it has a replica on a volume above its soft limit, in words: "broker 3, volume /dev/sdb".
     places: Mapping[str, str]
-    held: frozenset[str]
+    held: frozenset[str]  # those with a replica on a volume at factor 0; requests to them are turned back
 
     def __post_init__(self) -> None:
         if strangers := self.held - self.places.keys():

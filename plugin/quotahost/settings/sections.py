@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Self, get_args
 
-from pydantic import BaseModel, Field, SecretBytes, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from quotahost.settings.declaration import PREFIX, Problem, SettingsError, reason
@@ -29,6 +29,8 @@ class Telling(BaseModel):
     in force, and hands on the reason of a refusal. So a change that only sets ``tell`` is refused where the broker has
     the supplier, and passes where not. It changes nothing.
     """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     tell: bool = Field(
         False, description="leave it out; `quotahost quotas` asks by it whether the supplier is in force"

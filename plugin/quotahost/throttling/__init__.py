@@ -2,10 +2,8 @@
 
 Kafka's are ``SampledRate`` (PRODUCE, FETCH, REQUEST) and ``TokenBucket`` (CONTROLLER_MUTATION). Those that only a
 document has bear its name: ``simple_delay_s`` is KIP-13's, ``RevisionDiffRate`` and ``Version15Rate`` are KIP-599's.
-``Tap`` is quotahost's own: how a factor moves limits.
+``Tap`` is quotahost's own: how a factor moves limits. Public.
 
-Public: ``quotahost simulate quota`` and anybody's tests may use them; the host and the plugins use
-``quota_window`` alone.
 Time is always an argument, in milliseconds, and never decreases from call to call. Rates are per second, of
 whatever is recorded: bytes, mutations, percent of a thread's time.
 """

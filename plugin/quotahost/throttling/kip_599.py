@@ -168,10 +168,7 @@ class Version15Rate(SpreadRate):
 
 
 def samples_of_burst(rate: float, burst: float, window_ms: int = 1000) -> int:
-    """S for ``controller_mutations_rate`` R and ``controller_mutations_burst`` B: ``B / (R x W)``, rounded up.
-
-    Raises ValueError if one of them is not above 0, or they are so far apart that S is not finite.
-    """
+    """S for ``controller_mutations_rate`` R and ``_burst`` B: ``B / (R x W)``, rounded up. Raises ValueError."""
     if not rate > 0 or not burst > 0 or window_ms < 1:
         raise ValueError("rate, burst and window_ms must be above 0")
     samples = burst / rate * 1000 / window_ms

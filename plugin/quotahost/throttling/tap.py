@@ -72,10 +72,7 @@ class Tap:
         self.configure(windows, window_ms, max_mute_ms)
 
     def configure(self, windows: int, window_ms: int, max_mute_ms: int) -> None:
-        """Set the pace: ``quota.window.num``, ``quota.window.size.seconds`` in ms, and ``max.mute`` in ms, above 0.
-
-        With ``window_ms`` 0 every step is taken at once.
-        """
+        """Set the pace: Kafka's windows and ``max.mute``, in ms. With ``window_ms`` 0 every step is taken at once."""
         self._kafka_ms = (windows + 1) * window_ms
         self._empty_ms, self._full_ms = empty_ms(windows, window_ms), full_ms(windows, window_ms)
         self._least = least_share(windows)

@@ -1,10 +1,8 @@
 """What this broker's replicas take of the budgets of storage.
 
-The factor source says which budgets there are (``wanted``). On the disk monitor's thread ``look`` lists the log
-directories, and asks Java for the bytes of each replica of a budgeted topic, which Kafka has in memory. It looks once a
-second at most, and for at most a hundredth of the time, however many partitions there are. The factor source and the
-task ``publish-volumes`` read what it found (``parts``). ``explain`` shows the largest topics of a budget (``largest``),
-whose growth follows from a reading that is kept for some minutes.
+On the disk monitor's thread ``look`` lists the log directories, and asks Java for the bytes of each replica of a
+budgeted topic, which Kafka has in memory. It looks once a second at most, and for at most a hundredth of the time,
+however many partitions there are.
 
 A replica that has followed before leads, for budgets, from the tenth second on: until then the snapshot of the leader
 before may count the same bytes, and a failover would stop the writers of a budget that is half used.
@@ -22,7 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from quotahost.background import LoggedOnce
+from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.disks.topics import MAX_ENTRIES, topic_of
 from quotahost.model.budgets import Budget, Part, Replica, Topics, sums
 
@@ -42,19 +40,12 @@ _LARGEST: Final = 5  # topics of a budget
 
 
 class _Reading(NamedTuple):
-    """What was read, in little memory: a broker may have 30,000 replicas. Readings of the same ones share their names.
+    """What was read, in little memory: a broker may have 30,000 replicas. Those of the same ones share their names."""
 
-    Attributes:
-        at: when, in seconds by the monotonic clock.
-        names: topic and partition of each replica.
-        sizes: their bytes, -1 for one that Kafka doesn't know; ``leads`` is 1 for those of the others that count as
-            leaders.
-    """
-
-    at: float
-    names: list[tuple[str, int]]
-    sizes: "array[int]"
-    leads: bytes
+    at: float  # monotonic seconds
+    names: list[tuple[str, int]]  # topic and partition of each replica
+    sizes: "array[int]"  # their bytes, -1 for one that Kafka doesn't know
+    leads: bytes  # 1 for each that counts as a leader
 
     def replicas(self) -> Iterator[Replica]:
         for (topic, _), size, leads in zip(self.names, self.sizes, self.leads, strict=True):
@@ -63,20 +54,12 @@ class _Reading(NamedTuple):
 
 
 class BudgetSizes:
-    """The budgets, and what of each lies on this broker. Any thread reads; each attribute is replaced as a whole.
+    """``quotahost.api.broker.BudgetLook``. Any thread reads; each attribute is replaced as a whole."""
 
-    Attributes:
-        wanted: the budgets of the cluster by name; the factor source sets them.
-        parts: by name what was found last; only budgets with a replica here.
-    """
-
-    def __init__(
-        self, replicas: Replicas, directories: Sequence[str], clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """``replicas`` tells the bytes (``Broker.replicas``); ``clock`` in seconds, monotonic."""
+    def __init__(self, replicas: Replicas, directories: Sequence[str], clock: Clock = time.monotonic) -> None:
         self._replicas, self._directories, self._clock = replicas, directories, clock
         self.wanted: Mapping[str, Budget] = {}
-        self.parts: Mapping[str, Part] = {}
+        self.parts: Mapping[str, Part] = {}  # of budgets with a replica here
         self._seen: Mapping[str, Budget] = {}
         self._read = _Reading(-math.inf, [], array("q"), b"")
         self._kept: list[_Reading] = []  # for the growth: they are up to 5 and 10 minutes old

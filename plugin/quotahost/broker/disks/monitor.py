@@ -1,9 +1,4 @@
-"""The one thread of a broker that looks at its file stores, so that a disk that hangs blocks nobody else.
-
-The host makes one monitor and hands it to every plugin that asks (``context.disks``): a factor source and the task
-``publish-volumes`` then see the same look, each disk is statted once, and a wrong override is logged once.
-``file_stores`` does the looking.
-"""
+"""The one thread of a broker that looks at its file stores, so that a disk that hangs blocks nobody else."""
 
 import logging
 import math
@@ -11,15 +6,16 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Final, Self
 
 from quotahost.api import Broker, DiskState, Metrics
 from quotahost.api.broker import Shown
-from quotahost.background import LoggedOnce, Periodic, start_daemon
+from quotahost.background import Clock, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.disks.budgets import BudgetSizes
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs, out_of_inodes, read_disks, unreadable
-from quotahost.broker.disks.topics import TopicsByVolume
+from quotahost.broker.disks.topics import LIST_EVERY, topics
 from quotahost.model import ClusterVolumes
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings
@@ -37,12 +33,12 @@ class DiskMonitor:
 
     def __init__(
         self, broker: Broker, metrics: Metrics, node_id: int, settings: Callable[[], Settings],
-        clock: Callable[[], float] = time.monotonic, after_look: Callable[[], None] = lambda: None,
+        clock: Clock = time.monotonic, after_look: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         """No thread runs before :meth:`started`.
 
         ``settings`` returns those in force, which a live change replaces. ``after_look`` is called on the monitor's
-        thread after each look, and once at its end; it may block on a disk. ``clock`` in seconds, monotonic.
+        thread after each look, and once at its end; it may block on a disk.
         """
         self._after_look = after_look
         self._broker, self._metrics, self._node = broker, metrics, str(node_id)
@@ -56,7 +52,8 @@ class DiskMonitor:
         # Time and state in one tuple that is replaced as a whole, so that readers take no lock and wait for no disk.
         self._newest: tuple[float, DiskState | None] = (clock(), None)
         self._read_at, self._unreadable = -math.inf, dict[str, str]()  # log directories whose disk fails, and why
-        self._topics = TopicsByVolume(clock)
+        #: Of volumes above their soft limits, when their topics were listed, in which directories, and the topics.
+        self._listed: dict[str, tuple[float, tuple[str, ...], frozenset[str] | None]] = {}
         self.budgets = BudgetSizes(broker.replicas, self._directories, clock)
         self._failure = LoggedOnce(log, logging.ERROR)
         self._inodes = LoggedOnce(log)
@@ -91,13 +88,12 @@ class DiskMonitor:
         return ClusterVolumes(disks.volumes, unknown)
 
     def look(self) -> None:
-        disks, looked_at = self._read(), self._clock()
+        disks, looked_at = replace(self._read(), looked_at=datetime.now(UTC)), self._clock()
         # After the time was taken: a listing that takes long must not make the numbers younger than they are.
         disks = self._with_topics(self._with_limits(disks))
         self.cluster_id = self.cluster_id or cluster_id(self._directories)
         self.budgets.look(frozenset(self._directories) - {place for place, _ in disks.places})
-        before = self._newest[1]
-        self._newest = (looked_at, before if disks == before else disks)
+        before, self._newest = self._newest[1], (looked_at, disks)
         if disks != before:
             self._show(disks)
 
@@ -161,15 +157,18 @@ class DiskMonitor:
 
     def _with_topics(self, disks: DiskState) -> DiskState:
         """With the topics of the volumes whose factor may be below 1: only there anybody asks for them."""
-        storage = self._settings().static.storage
-        above = set()
+        storage, now = self._settings().static.storage, self._clock()
+        before, self._listed = self._listed, {}
         for volume in disks.volumes:
             in_force = byte_limits(volume, *storage.limits_of(volume))
             if in_force and in_force.may_lower(volume.consumed):
-                above.add(volume.name)
-        wanted = {name: tuple(place for place, on in disks.places if on == name) for name in above}
-        topics = self._topics.of(wanted)
-        return replace(disks, volumes=tuple(replace(v, topics=topics.get(v.name)) for v in disks.volumes))
+                directories = tuple(place for place, on in disks.places if on == volume.name)
+                listed = before.get(volume.name)
+                if listed is None or listed[1] != directories or now - listed[0] >= LIST_EVERY:
+                    listed = now, directories, topics(directories)
+                self._listed[volume.name] = listed
+        found = {name: topics for name, (_, _, topics) in self._listed.items()}
+        return replace(disks, volumes=tuple(replace(v, topics=found.get(v.name)) for v in disks.volumes))
 
     def _log_problems(self, matched: Matched, offline: bool) -> None:
         strangers = [f"{printable(name)} is no volume or log directory" for name in matched.unmatched]

@@ -2,11 +2,8 @@
 
 A replica lies in ``TOPIC-PARTITION``. Kafka appends ``.ID-future`` while it moves the replica between two log
 directories, ``.ID-delete`` once the topic is deleted, and ``.ID-stray`` if the broker should not have it (``LocalLog``,
-``UnifiedLog`` and ``LogManager``). The monitor asks only for the topics that clients may write to (:func:`topics`), of
-volumes above their soft limit. :func:`measure` takes two looks (:func:`look`) some seconds apart, for ``quotahost
-explain --volume`` in its own process, and for ``quotahost top`` of a cluster in a broker where somebody opens one of
-its volumes. Files come and go while they are listed: what has gone counts as 0. All of this may block on a disk that
-hangs.
+``UnifiedLog`` and ``LogManager``). Files come and go while they are listed: what has gone counts as 0. All of this may
+block on a disk that hangs.
 """
 
 import os
@@ -44,10 +41,7 @@ def topic_of(directory: str) -> tuple[str, bool]:
 
 
 def topics(directories: Iterable[str]) -> frozenset[str] | None:
-    """The topics with a replica in these log directories that stays; None if they are too many or can't be read.
-
-    No client can write to the metadata's own topic, which is left out.
-    """
+    """The topics, but the metadata's own, with a replica there that stays; None if they are too many or unreadable."""
     names: set[str] = set()
     left = MAX_ENTRIES
     for directory in directories:
@@ -66,25 +60,6 @@ def topics(directories: Iterable[str]) -> frozenset[str] | None:
     return frozenset(names) if len(names) <= MAX_TOPICS else None
 
 
-class TopicsByVolume:
-    """Lists the topics of volumes, each every LIST_EVERY at most."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._listed: dict[str, tuple[float, tuple[str, ...], frozenset[str] | None]] = {}
-
-    def of(self, wanted: Mapping[str, tuple[str, ...]]) -> dict[str, frozenset[str] | None]:
-        """The topics of the wanted volumes, which are given with their log directories; the others are forgotten."""
-        self._listed = {name: self._of(name, directories) for name, directories in wanted.items()}
-        return {name: topics for name, (_, _, topics) in self._listed.items()}
-
-    def _of(self, name: str, directories: tuple[str, ...]) -> tuple[float, tuple[str, ...], frozenset[str] | None]:
-        now, before = self._clock(), self._listed.get(name)
-        if before and before[1] == directories and now - before[0] < LIST_EVERY:
-            return before
-        return now, directories, topics(directories)
-
-
 @dataclass(slots=True)
 class Look:
     """The log directories of one volume at one moment."""
@@ -99,7 +74,6 @@ class Look:
 
 
 def look(directories: Iterable[str]) -> Look:
-    """List the log directories. It waits for the disk for as long as that takes."""
     seen = Look(time.monotonic())
     for directory in directories:
         for entry in _entries(directory, seen):
@@ -155,10 +129,7 @@ def written(before: Look, now: Look) -> dict[str, float]:
 def measure(
     volume: str, broker: str, directories: Sequence[str], seconds: float, sleep: Callable[[float], object] = time.sleep
 ) -> tuple[MeasuredVolume, Look]:
-    """The volume of this name and broker with these log directories, and the second of two looks at them.
-
-    Raises OSError if the volume can't be read.
-    """
+    """The volume with these log directories, and the second of two looks at them. Raises OSError if it is gone."""
     before, first = _volume(volume, broker, directories), look(directories)
     sleep(seconds)
     now, second = _volume(volume, broker, directories), look(directories)

@@ -40,13 +40,10 @@ _PLUGINS_GET: Final[tuple[str, ...]] = (
 
 
 class HostBroker:
-    """Asks the shim.
+    """Asks the shim."""
 
-    Attributes:
-        settings: those in force.
-        principals: of the cluster's brokers (``host.principals``).
-        largest: the largest topics of a budget on this broker (``BudgetSizes.largest``); a node without disks has none.
-    """
+    settings: Settings  # those in force
+    principals: list[str]  # of the cluster's brokers (``exemptions.broker_principals``)
 
     def __init__(self, shim: Shim, settings: Settings) -> None:
         self._shim = shim
@@ -55,7 +52,7 @@ class HostBroker:
         self.registered, self.log_dirs = shim.registered, shim.log_dirs
         self.offline_log_dirs, self.thread_ends = shim.offline_log_dirs, shim.detach
         self.replicas, self.load = shim.replicas, shim.load
-        self.largest: Largest = lambda name: ()
+        self.largest: Largest = lambda name: ()  # until the node turns out to have disks (``BudgetSizes.largest``)
 
     def refresh(self, settings: Settings) -> None:
         """Take over settings, and how brokers connect now: Kafka may have applied other keystores or credentials."""
@@ -132,10 +129,7 @@ class ClusterWatch:
     # ---- the host thread ----
 
     def start(self, broker: int | None) -> None:
-        """Begin to ask, after FIRST.
-
-        ``broker`` is this broker's id; None for a controller alone, whose own listener answers no such question.
-        """
+        """Begin to ask, after FIRST; ``broker`` is None for a controller alone, which answers no such question."""
         self._broker, self._tries = broker, 0 if broker is None else TRIES
         start = partial(start_daemon, at_end=self._shim.detach)
         self._thread = Periodic("cluster", self._turn, lambda: FIRST if self._turns == 1 else EVERY, start)

@@ -1,9 +1,8 @@
 """What others ask of this broker: who uses what, a client's quotas, how full volumes are, how long topics are kept.
 
 The plugins ask by ``Context.broker`` (``broker.HostBroker``), ``quotahost top`` and ``explain`` by the admin socket,
-Prometheus by ``exporter``. All of them see the same values: Java's raw dump (``Shim.ask``) as ``dump`` understands it.
-What Java itself must ask the host for, it asks by an event (``answer_question``): the table of clients that JMX shows,
-what ``explain --volume`` has to know of the cluster, and the largest topics of a budget. No request waits for this.
+Prometheus by ``exporter``. All of them see Java's raw dump (``Shim.ask``) as ``dump`` understands it. What Java itself
+must ask the host for, it asks by an event (``answer_question``).
 """
 
 import json
@@ -33,10 +32,7 @@ RETENTION: Final = frozenset({
 
 
 def look(ask: Ask, most: int) -> Look:
-    """What ``quotahost top`` shows of this broker, with at most so many scopes' use.
-
-    Raises ConnectionError if Java can't answer.
-    """
+    """What ``quotahost top`` shows of this broker. Raises ConnectionError if Java can't answer."""
     # One more tells whether there are more.
     dump = ask("uses", str(most + 1)) if most else {"state": ask("state"), "uses": []}
     shown = gauges(ask)
@@ -44,10 +40,7 @@ def look(ask: Ask, most: int) -> Look:
 
 
 def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[Client, str]] = ()) -> Look:
-    """The broker's status from the answer to the question ``uses``, and what was asked besides.
-
-    Raises ValueError if the answer is that of another version.
-    """
+    """The broker's status from the answer to the question ``uses``. Raises ValueError if it is of another version."""
     with of_this_version():
         state = state_of(dump["state"])
         uses = [use_of(state, row) for row in dump["uses"]]
@@ -64,10 +57,7 @@ def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[C
 
 
 def use_of(state: BrokerState, row: Row) -> ClientUse:
-    """A row of the dump, as everybody sees it who asks who uses what.
-
-    Raises ValueError if the row is that of another version.
-    """
+    """A row of the dump, as everybody sees it. Raises ValueError if it is that of another version."""
     quota = quota_of(state, row)
     would_hold = state.would_hold.get((quota.type.value, quota.user, quota.client_id), "")
     return ClientUse(
@@ -119,10 +109,7 @@ def _line(use: ClientUse) -> str:
 
 
 def explained(ask: Ask, client: Client, largest: Largest) -> Row:
-    """What Java says of a client, what is measured of the scopes that suppliers in shadow would make, and its budget.
-
-    Raises ValueError if the answer is that of another version.
-    """
+    """What Java says of a client, and what is asked besides. Raises ValueError if that is of another version."""
     answer: dict[str, Any] = ask("client", *client)
     with of_this_version():
         if any(row["shadow"] for row in answer["client"]["quotas"]):
@@ -151,21 +138,19 @@ def _would_be_rates(ask: Ask, client: Row) -> dict[str, float | None]:
 
 
 def gauges(ask: Ask) -> list[Gauge]:
-    """All numbers of the shim as they are now."""
     return [Gauge(type, name, attribute, float(value)) for type, name, attribute, value in ask("gauges")]
 
 
-def numbers_of(shown: Iterable[Gauge]) -> Mapping[str, Mapping[str, float]]:
-    """By volume, what the host shows of it (``disks.monitor``, ``volume_evaluation.VolumeLimits``)."""
+def numbers_of(shown: Iterable[Gauge], *types: str) -> Mapping[str, Mapping[str, float]]:
+    """By name, what the host shows under these types; of volumes by default (``monitor``, ``volume_evaluation``)."""
     numbers: dict[str, dict[str, float]] = defaultdict(dict)
     for gauge in shown:
-        if gauge.type in ("Volume", "VolumeLimits"):
+        if gauge.type in (types or ("Volume", "VolumeLimits")):
             numbers[gauge.name][gauge.attribute] = gauge.value
     return numbers
 
 
 def volumes_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
-    """The volumes of which the host shows how full they are."""
     return [
         VolumeUse(name, numbers["Capacity"], numbers["Consumed"], *map(numbers.get, ("Soft", "Hard", "Factor")))
         for name, numbers in sorted(numbers_of(shown).items())
@@ -175,13 +160,9 @@ def volumes_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
 
 def budgets_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
     """The budgets of storage, each as a volume (``VolumeUse.budget``): the smallest factors first, then the fullest."""
-    budgets: dict[str, dict[str, float]] = defaultdict(dict)
-    for gauge in shown:
-        if gauge.type == "Budget":
-            budgets[gauge.name][gauge.attribute] = gauge.value
     uses = [
         VolumeUse(BUDGET_PREFIX + name, numbers["Bytes"], numbers["Used"], None, numbers["Bytes"], numbers["Factor"])
-        for name, numbers in sorted(budgets.items())
+        for name, numbers in sorted(numbers_of(shown, "Budget").items())
         if {"Bytes", "Used", "Factor"} <= numbers.keys()
     ]
     return sorted(uses, key=lambda use: (use.factor, -use.consumed / max(use.capacity, 1)))

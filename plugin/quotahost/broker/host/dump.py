@@ -1,14 +1,8 @@
 """Java's raw dump as values: the state that all clients share, and what a quota makes of those who have it.
 
 Java tells what it knows (``org.quotahost.table.Dump``): rates, limits, what Kafka measures. What follows from that is
-worked out here and nowhere else:
-
-1. ``state_of``: what holds for the whole broker, such as the factor in force and its cause.
-2. ``quota_of``: one quota: who shares it, whether its limit is the floor, by what its clients are held back.
-3. ``whose``: who shares a quota, told from the two values of Kafka's metric tags.
-
-``quotahost explain`` and ``top``, the metrics, JMX and ``publish-usage`` all show it (``broker_status``). ``explain``
-starts with this module, so it imports little: no pydantic, no settings.
+worked out here and nowhere else; ``explain``, ``top``, the metrics, JMX and ``publish-usage`` all show it.
+``explain`` starts with this module, so it imports little: no pydantic, no settings.
 """
 
 from __future__ import annotations
@@ -134,10 +128,7 @@ class BrokerState:
 
 
 def state_facts(dump: Row) -> dict[str, Any]:
-    """The fields of a BrokerState, from the JSON of the question ``state``.
-
-    Raises ValueError if it is that of another version.
-    """
+    """The fields of a BrokerState, from the answer to ``state``. Raises ValueError if it is of another version."""
     with of_this_version():
         nested = {f"{part}_{name}": value for part in ("fence", "topics") for name, value in dump[part].items()}
         # What the host has told Java of its last comparison (``shadow``).

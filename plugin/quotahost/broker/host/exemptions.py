@@ -64,10 +64,7 @@ class Exemptions:
     spared_topics: list[str]  # that the fence lets everybody write to
 
     def __init__(self, settings: Settings, broker: Mapping[str, str], brokers: Collection[str] = ()) -> None:
-        """Know the listed principals and those of the cluster's ``brokers`` (``broker_principals``).
-
-        ``broker`` are the broker's own properties, with node.id.
-        """
+        """``broker`` are the broker's own properties, with node.id; ``brokers`` what ``broker_principals`` returns."""
         # Where brokers authenticate, a client-id proves nothing: anybody could claim a broker's and go unthrottled.
         self.internal_client_ids = INTERNAL_CLIENT_IDS if ANONYMOUS in brokers else ""
         # The last reason wins: an operator's list stands above what quotahost finds out.
@@ -139,10 +136,7 @@ def own_client_id(node: int) -> str:
 
 
 def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> list[str]:
-    """The names of the principals, without the type ("User:"), each once, from the broker's own properties.
-
-    It may wait for a keystore's file.
-    """
+    """The names of brokers' principals, without "User:", each once. It may wait for a keystore's file."""
     listeners = Listeners(properties)
     names: dict[str, None] = {}
     # Those that brokers connect to.
@@ -176,6 +170,4 @@ def _name(listeners: Listeners, listener: str, keystores: Keystores) -> str | No
 
 def _decides(listeners: Listeners, listener: str) -> bool:
     """Whether a listener that lets everybody in as ANONYMOUS shows that nodes are: clients must not use others."""
-    if listeners.controller_alone or listener == listeners.inter_broker:
-        return True
-    return not listeners.unauthenticated()
+    return listeners.controller_alone or listener == listeners.inter_broker or not listeners.unauthenticated()

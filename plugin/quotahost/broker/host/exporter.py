@@ -1,9 +1,7 @@
 """The Prometheus endpoint of ``metrics.port``: the catalogue's metrics, as Java last reported them.
 
-A thread reads all numbers from Java once a second and keeps them; a scrape is answered from what was kept, because a
-scrape's thread that called Java would stay attached to the JVM. Who uses what is read more rarely (``ClientSeries``).
-
-One more thread serves the port, whoever connects and however many: it waits for all connections at once (asyncio) and
+A thread reads all numbers from Java once a second, because a scrape's thread that called Java would stay attached to
+the JVM. One more serves the port, whoever connects and however many: it waits for all connections at once (asyncio) and
 makes each page itself, by the WSGI application of prometheus_client. A connection has DEADLINE to send its request and
 to take its page, and the oldest is closed when there are more than CONNECTIONS.
 """
@@ -25,7 +23,7 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from quotahost.background import LoggedOnce, Periodic, start_daemon
+from quotahost.background import Clock, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.host.broker_status import gauges, uses
 from quotahost.broker.host.messages import Gauge
 from quotahost.broker.host.protocol import Shim
@@ -53,19 +51,13 @@ Series: TypeAlias = Mapping[str, Mapping[tuple[str, ...], float]]
 
 
 class Exporter(Collector):
-    """The port, the thread that serves it, and the thread that reads the numbers, of which it makes metrics.
-
-    Each connection is answered once, a GET with the page of a WSGI application, and then closed.
-    """
+    """The port, the thread that serves it, and the thread that reads the numbers, of which it makes metrics."""
 
     def __init__(
         self, address: str, port: int, gauges: Callable[[], list[Gauge]], detach: Callable[[], None],
         clients: "ClientSeries | None" = None,
     ) -> None:  # fmt: skip
-        """Serve what ``gauges`` and ``clients`` return; the thread that calls them calls ``detach`` as its last act.
-
-        Raises OSError if the address can't be bound.
-        """
+        """The thread that calls ``gauges`` and ``clients`` calls ``detach`` last. Raises OSError if it can't listen."""
         self._gauges, self._clients, self._fault = gauges, clients, LoggedOnce(_log)
         # The newest numbers. Both are replaced and never changed, so that a scrape on the thread of the port reads them
         # without a lock.
@@ -178,14 +170,10 @@ def exporter(settings: Settings, shim: Shim) -> Exporter | None:
 class ClientSeries:
     """The series by client: of few clients, read when it is time, and gone once a client is idle.
 
-    A scope that clients share has series as one client has them. Names are whatever a client sends: Prometheus' client
-    escapes them, and here the long ones are cut.
+    Names are whatever a client sends: Prometheus' client escapes them, and here the long ones are cut.
     """
 
-    def __init__(
-        self, uses: Callable[[int], list[ClientUse]], most: int, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """Of ``uses`` (``broker_status.uses``) show at most so many rows; ``clock`` in seconds, monotonic."""
+    def __init__(self, uses: Callable[[int], list[ClientUse]], most: int, clock: Clock = time.monotonic) -> None:
         self._uses, self._most, self._clock = uses, most, clock
         self._series: Series = {}
         self._due = clock()

@@ -1,14 +1,11 @@
 """The state of the factor: what is known of the volumes, what applies to the unknown, and what Java is given.
 
-1. Every ``factor.interval`` the factor source is read. It returns volumes, of which ``volume_evaluation`` makes a
-   factor, or a factor itself where it knows no volumes; it may also say what it doesn't know.
-2. A known volume at its hard limit leads to PAUSE, whatever else is unknown. While a source is silent or fails, the
+1. A known volume at its hard limit leads to PAUSE, whatever else is unknown. While a source is silent or fails, the
    last factor stays for ``validity``; for a source that has just started ``startup.grace`` applies instead. After that
    ``fallback.action`` applies to the rest, and at once where the source itself reports a broker or volume as unknown.
-3. Sources that are for single quota types (``TypedSources``) are read at the same time. They only slow: what they don't
+2. Sources that are for single quota types (``TypedSources``) are read at the same time. They only slow: what they don't
    know is factor 1.
-4. A new factor goes through the shim to Java's QuotaTable only if it differs by a step or in its state
-   (``FactorInForce``). Java multiplies the quotas by it and closes the fence at 0. Its cause goes to the metrics.
+3. A new factor goes to Java only if it differs by a step or in its state (``FactorInForce``).
 
 **At a start** the factor is decided once before the broker serves anybody. A full disk of its own is known by then and
 turns producers back from the first request on. As long as other volumes are unknown, for ``startup.grace`` at most, the
@@ -18,7 +15,7 @@ volume is known to be at its hard limit.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final, TypeAlias
@@ -27,7 +24,7 @@ from pydantic import BaseModel, ConfigDict
 
 from quotahost.api import QuotaFactorSource
 from quotahost.api.broker import Shown
-from quotahost.background import LineLimit
+from quotahost.background import Clock, LineLimit
 from quotahost.broker.host.plugins import Failed, Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.volume_evaluation import (
@@ -52,7 +49,6 @@ SHARE: Final = 0.1
 _LINES: Final = 20  # a minute, about changes of state
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
 _LONGEST: Final = 1000  # characters of such a sentence
-_MOST_STORED: Final = 8_000_000  # bytes of PauseMemory's file: 10,000 topics with the longest names and places
 
 
 #: One read of the factor source: what the known makes, why the rest is unknown ("" if nothing is), and how many seconds
@@ -63,11 +59,9 @@ Reading: TypeAlias = tuple[Scoped, str, float]
 class FactorLoop:
     """Reads the factor sources when they are due, and decides."""
 
-    def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float], memory: "PauseMemory") -> None:
-        """``clock`` in seconds, monotonic; ``memory`` tells the state in which the broker stopped."""
+    def __init__(self, shim: Shim, guard: Guard, clock: Clock, memory: "PauseMemory") -> None:
         self._shim, self._guard, self._clock, self._memory = shim, guard, clock, memory
-        limits = VolumeLimits(shim, guard)
-        self._volumes = VolumeEvaluation(guard, clock, limits.broker, limits.show, limits.show_budgets)
+        self._volumes = VolumeEvaluation(guard, clock, VolumeLimits(shim, guard))
         self._budgets: tuple[SlowedBudget, ...] = ()  # as they were known last
         self._in_force = FactorInForce(shim, clock)
         self._typed = TypedSources(shim, guard, clock)
@@ -139,7 +133,10 @@ class FactorLoop:
                 # The last factor was known. A volume that is known now may have become fuller than it was then.
                 self._show(lacking=False, unknown=True)
                 return smaller(known_now, self._known)
-            decided = self._at_start()
+            # What holds until anything is known: the PAUSE in which the broker stopped, else the last factor. Without a
+            # fence a factor of 0 is a floor for each new client, which delays it for minutes.
+            remembered = self._memory.recall()
+            decided = remembered if remembered and self._shim.fence() else self._known
             if known_now.factor.value < 1:
                 decided = smaller(known_now, decided)
         else:
@@ -149,12 +146,6 @@ class FactorLoop:
             decided = smaller(Scoped(instead), known_now)
         self._show(lacking=decided.factor.value < known_now.factor.value, unknown=True)
         return decided
-
-    def _at_start(self) -> Scoped:
-        """What holds until anything is known: the PAUSE in which the broker stopped, else the last factor."""
-        remembered = self._memory.recall()
-        # Without a fence a factor of 0 is a floor for each new client, which delays it for minutes.
-        return remembered if remembered and self._shim.fence() else self._known
 
     def _put(self, new: Scoped, settings: Settings) -> None:
         """Put a factor into the table, for the writers of its topics if it may be for them alone, else for all."""
@@ -219,8 +210,7 @@ def _stepped(last: float, new: float) -> float:
 class TypedSources:
     """Reads the factor sources that are for single quota types (contract, sentence 14), such as ``load``."""
 
-    def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float]) -> None:
-        """``clock`` in seconds, monotonic."""
+    def __init__(self, shim: Shim, guard: Guard, clock: Clock) -> None:
         self._shim, self._guard = shim, guard
         # Below 1, by quota type; None: a host before this one may have set some.
         self._in_force: dict[QuotaType, Factor] | None = None
@@ -280,8 +270,7 @@ class TypedSources:
 class FactorInForce:
     """The factor in Java's table, its cause in the metrics, and its changes of state in the log."""
 
-    def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` in seconds, monotonic."""
+    def __init__(self, shim: Shim, clock: Clock = time.monotonic) -> None:
         self._shim = shim
         # A host before this one may have left another factor than OPEN, with its cause in the metrics.
         self._factor = shim.factor()
@@ -294,7 +283,6 @@ class FactorInForce:
 
     @property
     def value(self) -> float:
-        """The factor in the table, 0.0 to 1.0."""
         return self._factor.value
 
     def replace(self, new: Scoped) -> None:
@@ -323,11 +311,7 @@ class FactorInForce:
         self._log_state()
 
     def _log_state(self) -> None:
-        """Log the state if it isn't the one that was logged last, a few times a minute at most.
-
-        A volume at its hard limit may change it four times a second. Called again and again, so the last state is
-        logged in the end.
-        """
+        """Log the state if it is another, a few times a minute at most; it is called until the last one is logged."""
         now, last = self._factor, self._logged
         if now.state is last or not self._limit.passes():
             return
@@ -360,11 +344,8 @@ class PauseMemory:
     A broker that starts looks at its own disks before it serves anybody, but learns from a topic how full those of
     other brokers are, some seconds after it serves. Until then nobody is turned back: most brokers start in a cluster
     that has room. But if the broker stopped in a PAUSE, it begins in that PAUSE, which holds for the same clients or
-    topics. To know that, it keeps a file in a log directory while the PAUSE lasts. Kafka reads only the directories
-    there (its LogManager).
-
-    ``recall`` and ``keep`` are for the host thread and touch no disk. ``write`` is called on the disk monitor's thread
-    after each of its looks, since a disk may hang.
+    topics. To know that, it keeps a file in a log directory while the PAUSE lasts; Kafka reads only directories there
+    (its LogManager). ``write`` is for the disk monitor's thread, since a disk may hang; the host thread has the others.
     """
 
     FILE: ClassVar = "quotahost.paused"
@@ -380,7 +361,6 @@ class PauseMemory:
         self._written: Scoped | None = self._before
 
     def recall(self) -> Scoped | None:
-        """The PAUSE in which the broker stopped, None if it stopped in another state."""
         return self._before
 
     def keep(self, pause: Scoped | None) -> None:
@@ -404,8 +384,7 @@ class PauseMemory:
 
 def _read(file: Path) -> Scoped | None:
     try:
-        with file.open("rb") as opened:
-            stored = _Stored.model_validate_json(opened.read(_MOST_STORED))
+        stored = _Stored.model_validate_json(file.read_bytes())
     except (OSError, ValueError):  # pydantic's ValidationError is one
         return None
     return Scoped(Factor(0.0, f"full when this broker stopped: {stored.cause}"), stored.affected)

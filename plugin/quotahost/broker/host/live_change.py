@@ -1,19 +1,14 @@
-"""A live change of properties: staged and checked, then put in force or refused.
+"""A live change of properties: staged and checked, then put in force or refused (docs/architecture.md, walk 3).
 
-1. Kafka has an administrator's change validated by the broker that he asks: the event "validate". To validate a change
-   here is to build all of its plugins, beside those in force (``LiveChange.stage``). What is built is *staged*. The
-   verdict follows once all of it is built; the administrator waits 2 s at most, and a second attempt finds what took
-   longer.
-2. Kafka stores the change, and every node applies it: the event "reconfigure". What is staged, or is built now, takes
-   the place of what is in force (``install``, of the loop). The old plugins serve until then: if anything fails, they
-   go on. Kafka waits for nothing and refuses nothing here, so a failure is an error of the log and the gauge
-   ConfigRefused.
+1. To validate a change is to build all of its plugins, beside those in force (``LiveChange.stage``). The administrator
+   waits 2 s at most for the verdict, and a second attempt finds what took longer.
+2. When Kafka applies the change, what is staged, or is built now, takes the place of what is in force (``install``, of
+   the loop). Kafka waits for nothing and refuses nothing here, so a failure is an error of the log and the gauge
+   ConfigRefused, and the old plugins go on.
 3. What is staged and not applied within STAGED_FOR is closed.
 
 Kafka stores any name under our prefix without asking. One such name must not cost all other properties: from the
 broker's start on an unknown name is ignored, logged and shown by the gauge. In the broker's own file it is an error.
-
-The host's start goes the same way: it stages the properties that Kafka gives it, and installs them.
 """
 
 import logging
@@ -22,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from quotahost.background import Clock
 from quotahost.broker.discovery import PluginError, models
 from quotahost.broker.host.plugins import Builder, Guard, PluginSet, Sections, close
 from quotahost.broker.host.protocol import Shim
@@ -55,7 +51,7 @@ class LiveChange:
     in_force: Configuration  # from the first :meth:`apply` on
 
     def __init__(
-        self, shim: Shim, builder: Builder, guard: Guard, clock: Callable[[], float],
+        self, shim: Shim, builder: Builder, guard: Guard, clock: Clock,
         install: Callable[[Configuration], None], *, strict: bool,
     ) -> None:  # fmt: skip
         """``install`` puts a configuration in force; with ``strict``, until the start, unknown names are errors."""
@@ -69,11 +65,10 @@ class LiveChange:
     # ---- staging ----
 
     def stage(self, given: Mapping[str, str], read: tuple[Settings, Translation] | None = None) -> Configuration:
-        """Build what these properties need, unless it is staged already. Nothing in force is touched.
+        """Build what these properties need, unless it is staged already; nothing in force is touched.
 
-        ``given`` is as Kafka has them, ``read`` what the caller has made of them already.
-
-        Raises PluginError or SettingsError if they can't be used; what was built for them is closed.
+        ``read`` is what the caller has made of them already. Raises PluginError or SettingsError; what was built for
+        them is closed then.
         """
         if self._staged and self._staged[1].given == given:
             return self._staged[1]
@@ -96,7 +91,6 @@ class LiveChange:
         return settings, translation, self._builder.validate(settings)
 
     def apply(self, given: Mapping[str, str]) -> None:
-        """Put these properties in force. Raises as :meth:`stage`."""
         made = self.stage(given)
         self._staged, self._plugins, self.in_force = None, made.plugins, made
         self._install(made)
@@ -177,10 +171,7 @@ class LiveChange:
 
 
 def without_unknown(given: Mapping[str, str], read: Callable[[Mapping[str, str]], _T], unknown: list[Problem]) -> _T:
-    """What ``read`` makes of the properties without the names that it calls unknown, which ``unknown`` gets.
-
-    Raises SettingsError if a property with a known name is wrong.
-    """
+    """What ``read`` makes of the properties but unknown names, which ``unknown`` gets. Raises SettingsError."""
     known = dict(given)
     while True:
         try:

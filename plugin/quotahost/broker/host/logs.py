@@ -7,12 +7,11 @@ thread of a plugin is attached to the JVM by logging, and a plugin that floods t
 import logging
 import queue
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
-from quotahost.background import LineLimit, start_daemon
+from quotahost.background import Clock, LineLimit, start_daemon
 from quotahost.broker.host.protocol import Shim
 from quotahost.text import EscapingFormatter
 
@@ -29,7 +28,7 @@ class RateLimit(logging.Filter):
     clients, or as it fails and works in turns, and however it does so, the broker's log stays readable.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Clock = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
         self._loggers: dict[str, tuple[LineLimit, dict[str, LineLimit]]] = {}

@@ -1,19 +1,8 @@
 """The host: everything that happens on the one Python thread that answers for a broker.
 
-**The start**, while the broker waits: read the properties; build all plugins (``live_change``, ``plugins``); wait until
-a host before this one has ended; put exemptions, settings and the factor into Java; let the broker go on.
-
-**Each round** then, until the broker closes:
-
-1. take new clients and events from Java's inbox, for at most 0.1 s. Taking renews the lease: a host that hangs in a
-   plugin loses it, and Java applies the fallback;
-2. handle the events: Kafka's client quotas, the cluster, live changes of properties, questions;
-3. once a second call the suppliers' ``tick()``;
-4. have those clients come again whose answers have changed, and have the suppliers asked for the new ones
-   (``new_clients``);
-5. have the factor source read when that is due (``factor``).
-
-**The end**: tasks and plugins close, each guarded, in the 4 s that the shim waits.
+**The start**, while the broker waits: ``_start``. **Each round** then, until the broker closes: ``_serve``. Taking work
+from Java's inbox renews the lease: a host that hangs in a plugin loses it, and Java applies the fallback. **The end**:
+tasks and plugins close, each guarded, in the 4 s that the shim waits.
 """
 
 import faulthandler
@@ -25,7 +14,7 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from quotahost.api import Disks
-from quotahost.background import LoggedOnce
+from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.discovery import PluginError
 from quotahost.broker.disks.file_stores import log_dirs
 from quotahost.broker.disks.monitor import DiskMonitor, NoDisks
@@ -56,8 +45,8 @@ _SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callba
 class Host:
     """One life of the Python host, on the shim's host thread."""
 
-    def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic, in_jvm: bool = True) -> None:
-        """``clock`` in seconds, monotonic; ``in_jvm``: whether Python runs in the broker's own process."""
+    def __init__(self, shim: Shim, clock: Clock = time.monotonic, in_jvm: bool = True) -> None:
+        """``in_jvm``: whether Python runs in the broker's own process."""
         self._shim, self._clock = shim, clock
         self._guard = Guard(shim)
         self._clients = NewClients(shim, self._guard, clock)

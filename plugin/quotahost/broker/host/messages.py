@@ -87,11 +87,6 @@ class Answers:
     suppliers: Sequence[str] = ()  # names of suppliers, and reasons of exemptions
     shadows: list[str] = field(default_factory=list)  # for each row, a ``shadow_text``
 
-    @property
-    def incomplete(self) -> bool:
-        """Whether a supplier failed, so that its client has to be resolved again."""
-        return NEWCOMER in self.codes
-
 
 class Gauge(NamedTuple):
     """One number of the shim: its MBean's type, name ("" for none), attribute, value."""
@@ -224,10 +219,7 @@ def shadow_text(would: Sequence[tuple[int, float, int] | None], groups: Sequence
 
 @lru_cache(_TEXTS)
 def would_be(text: str, quota_type: QuotaType) -> WouldBe | None:
-    """What ``shadow_text`` wrote of one type; None is nothing. A broker may have 50,000 such texts, each of its own.
-
-    Raises ValueError if it is no such text.
-    """
+    """What ``shadow_text`` wrote of one type; None is nothing. Raises ValueError if it is no such text."""
     fields = json.loads(text).get(quota_type) if text else None
     return None if fields is None else WouldBe(*fields)
 

@@ -1,17 +1,14 @@
 """A client's first request, on Python's side: who gives it which quota, and when it is asked about again.
 
-1. Java's inbox hands out the names of clients that its table doesn't know, a batch at a time. Until they are answered
-   they are *newcomers*, who share a quota.
+1. Java's inbox hands out the names of clients that its table doesn't know, a batch at a time (docs/architecture.md).
 2. An exempt client has its answer at once (``exemptions``). For any other the suppliers are asked, for each quota type
    in turn: by default the first that answers gives the quota. With ``supplier.combine=most-constraining`` all of them
    are asked, and the smallest rate decides, whatever scope shares it: unlimited is the largest, and of equal rates that
-   of the first supplier decides. If a supplier fails, nobody knows what it would have answered: the client stays a
-   newcomer, or keeps in Java the quota that it had.
-3. The suppliers also say which of the principal's client-ids may have other answers. So Java's table learns from one
-   request all that it can of a principal.
+   of the first supplier decides.
+3. If a supplier fails, nobody knows what it would have answered: the client stays a newcomer, or keeps in Java the
+   quota that it had.
 4. Suppliers in shadow are left out. What they would have given goes beside the answer, and makes no other difference.
-5. The answers of a batch are collected in an ``AnswerTable`` and published in one call.
-6. Clients are asked about again when a plugin announces that answers have changed (``Context.answers_changed``), and
+5. Clients are asked about again when a plugin announces that answers have changed (``Context.answers_changed``), and
    every RETRY seconds as long as a supplier fails. They come by the inbox as new ones do, a batch at a time: to ask for
    50,000 at once would outlast the lease.
 """
@@ -20,11 +17,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from quotahost.api import QuotaSupplier, Role
 from quotahost.api.context import LoadedPlugin
+from quotahost.background import Clock
 from quotahost.broker.host.exemptions import Exemptions
 from quotahost.broker.host.messages import ALONE, EACH, EXEMPT, GROUP, NEWCOMER, Answers, Batch, Reason, shadow_text
 from quotahost.broker.host.plugins import Guard
@@ -51,7 +49,7 @@ NO_ANSWER: Final = (ScopeKind.CLIENT.value, UNLIMITED, -1)  # no supplier has an
 class NewClients:
     """Answers for the clients of each batch, and has clients asked about again. Made once in a host's life."""
 
-    def __init__(self, shim: Shim, guard: Guard, clock: Callable[[], float]) -> None:
+    def __init__(self, shim: Shim, guard: Guard, clock: Clock) -> None:
         self._shim, self._guard, self._clock = shim, guard, clock
         self._lock = threading.Lock()
         self._changed: set[Whom] = set()
@@ -64,10 +62,7 @@ class NewClients:
         self._resolver = Resolver(suppliers, exempt, self._guard, combine, in_shadow)
 
     def answers_changed(self, principal: str | None = None, client_id: str | None = None) -> None:
-        """``Context.answers_changed``: have these clients asked about again. Any thread may call.
-
-        Raises TypeError if a name is neither text nor None.
-        """
+        """``Context.answers_changed``; any thread may call. Raises TypeError if a name is neither text nor None."""
         # The error must come up on the plugin's own thread: the host thread no longer knows who announced what.
         for name in (principal, client_id):
             if name is not None and not isinstance(name, str):
@@ -80,7 +75,7 @@ class NewClients:
             return
         answers = self._resolver.answers(batch.clients)
         self._shim.publish(batch, answers)
-        if answers.incomplete:
+        if NEWCOMER in answers.codes:  # a supplier failed
             self._failed = True
             # Clients that fail later don't put off a retry that is due already.
             if self._retry_at is None:
@@ -286,17 +281,16 @@ class AnswerTable:
         if not isinstance(known_ids, int):
             known_ids = self._distinct.setdefault(known_ids, len(self._distinct))
         key = (answers, known_ids, would)
-        if (known := self._rows.get(key)) is not None:
-            self._last = answers, distinct, would, known
-            return known
-        row = self._rows[key] = len(self._rows)
+        if key not in self._rows:
+            self._rows[key] = len(self._rows)
+            for code, rate, source in answers:
+                self.answers.codes.append(code)
+                self.answers.rates.append(rate)
+                self.answers.sources.append(source)
+            self.answers.distinct.append(known_ids)
+            self.answers.shadows.append(shadow_text(would, list(self._groups), self._names))
+        row = self._rows[key]
         self._last = answers, distinct, would, row
-        for code, rate, source in answers:
-            self.answers.codes.append(code)
-            self.answers.rates.append(rate)
-            self.answers.sources.append(source)
-        self.answers.distinct.append(known_ids)
-        self.answers.shadows.append(shadow_text(would, list(self._groups), self._names))
         return row
 
     def finished(self) -> Answers:

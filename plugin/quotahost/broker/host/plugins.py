@@ -1,12 +1,7 @@
 """The plugins of a broker: built from the settings, called with care, told of Kafka's news, tasks on their threads.
 
-1. ``Builder`` has each plugin that the settings name found, checked and constructed (``discovery``), and gives it its
-   context. ``live_change`` asks for it, at the start and at each change.
-2. ``PluginSet`` has the plugins of one configuration. From there the suppliers go to ``new_clients``, the factor source
-   and the policy to ``factor``, the tasks to ``Scheduler``, which runs each on a thread of its own.
-3. ``Guard`` stands between the host and every plugin: a failure is counted, logged once, and kept from everybody else.
-   The caller passes the consequence that the log line states, and goes on without an answer.
-4. ``Notifier`` hands Kafka's own news to the plugins that listen.
+``Guard`` stands between the host and every plugin: a failure is counted, logged once, and kept from everybody else. The
+caller passes the consequence that the log line states, and goes on without an answer.
 """
 
 import logging
@@ -28,7 +23,7 @@ from quotahost.api import (
     Role,
 )
 from quotahost.api.context import LoadedPlugin
-from quotahost.background import LineLimit, LoggedOnce, Periodic, start_daemon
+from quotahost.background import Clock, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.discovery import PluginError, check_period, configured, construct, load, plugin_settings
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.protocol import Shim
@@ -42,7 +37,6 @@ T = TypeVar("T")
 log = logging.getLogger("quotahost.plugins")
 _tasks_log = logging.getLogger("quotahost.tasks")
 
-_LINES: Final = 5  # a minute, about new types of errors of one method of one plugin
 _TYPES: Final = 100  # of errors that are remembered, of one method
 CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together, of the 4 s that the shim waits for the host
 _UNKNOWN: Final = timedelta(minutes=1)  # the period of a task that was right when it was built and never since
@@ -62,17 +56,14 @@ FAILED: Final = Failed()
 class Guard:
     """Counts every failure of a plugin, and logs the first of each type in each method until the method works again.
 
-    A method that fails, works, fails and so on gets a line a minute for each type of error. A plugin may raise ever new
-    types, of which a few a minute are logged.
-
-    Two loops call plugins without it, since they ask for tens of thousands of clients or volumes at once: those of
-    ``new_clients`` and ``volume_evaluation``. They catch what the plugin raises and report one failure here.
+    A method that fails, works, fails and so on gets a line a minute for each type of error; of ever new types ``logs``
+    lets a few a minute pass.
+    The loops over thousands of clients and volumes catch what a plugin raises, and report one failure here.
     """
 
-    def __init__(self, shim: Shim, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, shim: Shim, clock: Clock = time.monotonic) -> None:
         self._shim, self._clock = shim, clock
-        #: By plugin and method, what limits the new types of errors, and each type that was logged.
-        self._methods: dict[tuple[str, str], tuple[LineLimit, dict[type[BaseException], LoggedOnce]]] = {}
+        self._methods: dict[tuple[str, str], dict[type[BaseException], LoggedOnce]] = {}  # by plugin and method
 
     def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T]) -> T | Failed:
         """The plugin's answer, or FAILED. Success heals it: its next failure is logged again."""
@@ -86,12 +77,8 @@ class Guard:
 
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
         self._shim.plugin_failed(plugin)
-        if (plugin, what) not in self._methods:
-            self._methods[plugin, what] = LineLimit(_LINES, self._clock), {}
-        limit, types = self._methods[plugin, what]
+        types = self._methods.setdefault((plugin, what), {})
         if type(error) not in types:
-            if not limit.passes():
-                return
             if len(types) >= _TYPES:
                 types.clear()
             types[type(error)] = LoggedOnce(log, logging.ERROR, self._clock)
@@ -101,8 +88,8 @@ class Guard:
         )  # fmt: skip
 
     def heal(self, plugin: str, what: str) -> None:
-        _, types = self._methods.get((plugin, what), (None, {}))
-        if sum(fault.healed() for fault in types.values()):  # each of them is to be logged again
+        faults = self._methods.get((plugin, what), {}).values()
+        if sum(fault.healed() for fault in faults):  # each of them is to be logged again
             log.warning("plugin %s works again in %s", plugin, what)
 
 
@@ -183,9 +170,8 @@ def judges_alone(settings: Settings) -> bool:
 class NodeRoles:
     """Which plugins a node has by its roles: brokers have disks, a controller alone may follow those of the brokers.
 
-    A controller that is no broker serves no client but those who create topics and the like. It has suppliers for the
-    rates of partition mutations. If it is told how to reach the brokers, it follows their volumes, too, so that it can
-    refuse new topics and partitions in a PAUSE (Java's ``Fence``).
+    The latter has suppliers for the rates of partition mutations. If it is told how to reach the brokers, it follows
+    their volumes, too, so that it can refuse new topics and partitions in a PAUSE (Java's ``Fence``).
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
@@ -218,10 +204,7 @@ class Builder:
         self._roles = NodeRoles(broker.properties())
 
     def validate(self, settings: Settings) -> Sections:
-        """Import every plugin that this node needs and validate its own properties.
-
-        Raises PluginError or SettingsError if one can't be loaded or configured.
-        """
+        """Import the plugins that this node needs, validate their properties. Raises PluginError or SettingsError."""
         return {
             (role, name): plugin_settings(role, name, settings)
             for role, name in configured(settings)
@@ -274,10 +257,7 @@ def _check_sources(plugins: PluginSet) -> None:
 
 
 class Notifier:
-    """Tells plugins of client quotas and of the cluster as Kafka last reported them.
-
-    All that applies is kept here, so that a plugin which a live change builds later learns it, too.
-    """
+    """Tells plugins of client quotas and the cluster, and keeps both for plugins that a live change builds later."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard

@@ -17,6 +17,7 @@ import math
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
 
@@ -95,7 +96,6 @@ class Shim:
     def __init__(self, transport: Transport) -> None:
         """Introduce this Python. Raises ConnectionError if Java speaks another version of the protocol."""
         self._transport = transport
-        self._known_ids: dict[frozenset[str], bytes] = {}
         self._closing = False
         self._call("hello", VERSION, metadata.version("quotahost"))
 
@@ -168,10 +168,7 @@ class Shim:
         most=_MANY,
     )
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
-        """Hand over those settings that Java itself applies.
-
-        ``measured`` are the types for which clients without a quota are measured one by one.
-        """
+        """Hand over those settings that Java itself applies."""
         topics, rates = settings.topics, rates_of(settings.newcomers).values()
         windows, max_mute = quota_windows(self.broker()), settings.max_mute.total_seconds()
         factored = [quota_type.value for quota_type in settings.factor_quota_types]
@@ -226,17 +223,9 @@ class Shim:
         changed = self._call(
             "publish", array("i", answers.rows), array("i", answers.codes), array("d", answers.rates),
             list(answers.groups), array("i", answers.sources), list(answers.suppliers), array("i", answers.distinct),
-            [self._ids(ids) for ids in answers.distinct_ids], answers.shadows,
+            list(map(_ids, answers.distinct_ids)), answers.shadows,
         )  # fmt: skip
         return int(changed)
-
-    def _ids(self, ids: frozenset[str]) -> bytes:
-        """A set on its way, made once: a supplier may return the same large set for every principal."""
-        if len(self._known_ids) > _KNOWN_IDS:
-            self._known_ids.clear()
-        if (known := self._known_ids.get(ids)) is None:
-            known = self._known_ids[ids] = encode(sorted(ids))
-        return known
 
     @_declare(answer="bool")
     def fence(self) -> bool:
@@ -247,7 +236,7 @@ class Shim:
 
     @_declare("ssl: [name, value, ...: text]", "{name: value}", most=_TEXT)
     def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
-        """What the keystores hold that properties ``ssl.*`` name (``kafka.librdkafka.Keystores``)."""
+        """What the keystores hold that properties ``ssl.*`` name (``kafka.listeners.Keystores``)."""
         return dict(self._call("keystores", _flat(ssl)))
 
     @_declare("client: [name, value, ...: text]", most=_TEXT, waits=False)
@@ -331,9 +320,8 @@ class Shim:
         """No longer show the numbers of this name."""
         self._call("forget", type, name)
 
-    def plugin_failed(self, name: str, by: float = 1.0) -> None:
-        """Count an error of this plugin, or show that there is none yet (``by`` = 0)."""
-        self.count("Plugin", name, "Errors", by)
+    def plugin_failed(self, name: str) -> None:
+        self.count("Plugin", name, "Errors")
 
     # ---- the factor, and who is exempt from it ----
 
@@ -403,6 +391,12 @@ class Shim:
     def log(self, logger: str, level: int, message: str) -> None:
         """Write a line to the broker's own log; the level as in Python's logging."""
         self._call("log", logger, level, message)
+
+
+@lru_cache(_KNOWN_IDS)
+def _ids(ids: frozenset[str]) -> bytes:
+    # Made once: a supplier may return the same large set for every principal.
+    return encode(sorted(ids))
 
 
 def _rate(rate: float | None) -> float:

@@ -1,8 +1,6 @@
 """Whom rules in shadow would hold back, and by how much, for the metrics, ``quotahost top`` and ``explain``.
 
-A rule in shadow is computed and not enforced (the property ``shadow``). ``new_clients`` leaves a supplier in shadow out
-of the answers in force, and puts beside them what it would give. Thresholds of topics are Java's
-(``org.quotahost.topics``).
+Thresholds of topics are Java's (``org.quotahost.topics``).
 
 1. A thread asks Java once a second (``Shadow.look``); no request waits for it. Java says what holds for all
    (``state``), and for each quota type which clients have which metric tags, what Kafka measures for these, and what
@@ -12,8 +10,6 @@ of the answers in force, and puts beside them what it would give. Thresholds of 
    itself: the quotas with ``shadow=all``, the factor, and each supplier in shadow (``compare``).
 4. What Kafka measures belongs to a scope of a supplier in shadow only if all who have the tags would be in that scope;
    otherwise nobody knows who used how much of it, and the scope is unmeasured.
-5. The metrics show how many scopes each rule would hold back now, and counters add up for how long and by how many
-   bytes. Java gets the scopes themselves, for ``explain`` and ``top``.
 """
 
 import gc
@@ -27,7 +23,7 @@ from functools import partial
 from heapq import nlargest
 from typing import Any, Final, TypeAlias
 
-from quotahost.background import LoggedOnce, Periodic, StartThread, start_daemon
+from quotahost.background import Clock, LoggedOnce, Periodic, StartThread, start_daemon
 from quotahost.broker.host.dump import Ask, BrokerState, Tags, state_of
 from quotahost.broker.host.messages import WouldBe, would_be
 from quotahost.broker.host.protocol import Shim
@@ -65,10 +61,8 @@ class Shadow:
     Java keeps the numbers, so they go on over a change of the settings and over a restart of the host.
     """
 
-    def __init__(
-        self, shim: Shim, clock: Callable[[], float] = time.monotonic, start_thread: StartThread | None = None
-    ) -> None:
-        """``clock`` in seconds, monotonic. The thread starts with the first rule in shadow."""
+    def __init__(self, shim: Shim, clock: Clock = time.monotonic, start_thread: StartThread | None = None) -> None:
+        """The thread starts with the first rule in shadow."""
         self._shim, self._clock = shim, clock
         self._start_thread = start_thread or partial(start_daemon, at_end=shim.detach)
         self._rules: Sequence[str] = ()
@@ -78,7 +72,6 @@ class Shadow:
         self._text: str | None = None  # what Java was told last; None before the first look
         # By scope, the rate that the factor multiplies where a quota is unlimited: as it was when the factor fell.
         self._stand_ins: dict[Key, float | None] = {}
-        self._asked: dict[Key, float | None] = {}  # those that the look that goes on asks for
         self._looked_at: float | None = None  # None before the first look since a rule is in shadow
         self._pause = EVERY
         self._fault = LoggedOnce(_log)
@@ -129,24 +122,24 @@ class Shadow:
             self._text = text
 
     def _compare(self) -> "Comparison":
-        self._asked = {}
+        asked: dict[Key, float | None] = {}
+
+        def stand_in(key: Key, rate: float, floor: float) -> float | None:
+            # The measured rate if it is no less than the floor, else the newcomers' rate: as for a factor in force.
+            instead = rate if rate >= floor else self._newcomers.get(key[0])
+            asked[key] = self._stand_ins.get(key, instead)
+            return asked[key]
+
         # All that is made of Java's answers goes again with them. To the collector it would look like a growing heap:
         # with 10,000 clients half of the time went there.
         gc.disable()
         try:
-            comparison = compare(self._shim.ask, self._stand_in)
+            comparison = compare(self._shim.ask, stand_in)
         finally:
             gc.enable()
         # Forgotten are those for which nobody asks any more: a factor of 1, a client that is gone.
-        self._stand_ins = self._asked
+        self._stand_ins = asked
         return comparison
-
-    def _stand_in(self, key: Key, rate: float, floor: float) -> float | None:
-        """The measured rate if it is no less than the floor, else the newcomers' rate: as for a factor in force."""
-        known = key in self._stand_ins
-        instead = self._stand_ins[key] if known else rate if rate >= floor else self._newcomers.get(key[0])
-        self._asked[key] = instead
-        return instead
 
     def _show(self, rules: Iterable[str], counts: "Mapping[str, Count]", seconds: float) -> None:
         for rule in rules:
@@ -250,9 +243,7 @@ def limit(base: float | None, factor: float, floor: float, stand_in: float | Non
 def compare(ask: Ask, stand_in: StandIn = lambda _key, _rate, _floor: None) -> Comparison:
     """Compare all that Kafka measures with all rules in shadow.
 
-    ``ask`` is ``Shim.ask``; it is asked for ``state``, and for the ``holders`` of each type that rules in shadow
-    concern; ``stand_in`` is asked where a quota is unlimited and Java has no rate in its place. Raises ConnectionError
-    if Java doesn't answer.
+    ``ask`` is ``Shim.ask``; ``stand_in`` is asked where a quota is unlimited and Java has no rate in its place.
     """
     state, comparison = state_of(ask("state")), Comparison()
     suppliers = any(rule.startswith(SUPPLIER) for rule in state.shadow)

@@ -1,17 +1,11 @@
 """Volumes and the policy: which factor they make together, whom it is for, and how long a PAUSE lasts.
 
-``factor`` hands over the volumes that the factor source has returned.
-
-1. If they are as at the last read, and the policy doesn't depend on time, the last result stands.
-2. The policy is asked for the factor of every volume: one for which it fails must not hide another at its hard limit.
-3. A volume that reached its hard limit keeps the factor 0 until some of the way back is free (``Pauses``).
-4. The smallest factor applies. With ``factor.scope=topics`` it is for those who write to the topics on the volumes with
-   factors below 1 (``affected``).
-5. The budgets of storage are judged in the same way, each for the writers of its own topics (``slowed_budgets``).
-6. The factors and limits of this broker's own volumes, and those of all budgets, go to the metrics (``VolumeLimits``).
+The policy is asked for the factor of every volume: one for which it fails must not hide another at its hard limit. A
+volume that reached its hard limit keeps the factor 0 until some of the way back is free (``Pauses``). The smallest
+factor applies, with ``factor.scope=topics`` for those who write to the topics on volumes with factors below 1
+(``affected``). Budgets of storage are judged in the same way, each for the writers of its own topics.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +13,7 @@ from typing import Final, TypeAlias
 
 from quotahost.api import LimitAware, QuotaPolicy
 from quotahost.api.broker import Shown
+from quotahost.background import Clock
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.plugins import Failed, Guard
 from quotahost.broker.host.protocol import Shim
@@ -37,7 +32,6 @@ _SOFT, _HARD = 1.0, 2.0  # which limit is breached, for the metrics
 
 Policy: TypeAlias = tuple[str, QuotaPolicy]  # with its name
 Factors: TypeAlias = list[tuple[Volume, float]]
-Show: TypeAlias = Callable[[Policy | None, Factors], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +51,9 @@ class Scoped:
 class VolumeEvaluation:
     """Asks the policy about the volumes of the newest answer of the factor source."""
 
-    def __init__(
-        self, guard: Guard, clock: Callable[[], float], broker: str | None, show: Show,
-        show_budgets: Callable[[Factors], None] = lambda judged: None,
-    ) -> None:  # fmt: skip
-        """``clock`` in seconds, monotonic; ``show_budgets`` takes the factors of all budgets.
-
-        ``show`` takes the policy and the factors of the volumes of ``broker``, or of all volumes if that is None.
-        """
-        self._guard, self._broker, self._show = guard, broker, show
+    def __init__(self, guard: Guard, clock: Clock, limits: "VolumeLimits") -> None:
+        self._guard, self._limits = guard, limits
         self._pauses, self._pauses_of_budgets = Pauses(guard, clock), Pauses(guard, clock)
-        self._show_budgets = show_budgets
         self._last: tuple[ClusterVolumes, Scoped] | None = None
 
     def forget(self) -> None:
@@ -75,10 +61,9 @@ class VolumeEvaluation:
         self._last = None
 
     def hide(self) -> None:
-        """No volumes are evaluated any more: their limits and factors leave the metrics."""
         self._last = None
-        self._show(None, [])
-        self._show_budgets([])
+        self._limits.show(None, [])
+        self._limits.show_budgets([])
 
     def evaluate(
         self, answer: ClusterVolumes, policy: Policy | None, share: float, in_force: float
@@ -98,23 +83,20 @@ class VolumeEvaluation:
         # much less, as sources keep the volumes of which nothing new was heard.
         last = self._last if self._last and not self._depends_on_time(name, plugin) else None
         if last and answer == last[0]:
-            self._pauses.as_before()
-            self._pauses_of_budgets.as_before()
             return last[1], ""
         self._pauses.begin()
         hold = partial(self._pauses.held, policy, share)
-        factor, failure, own, lowered = evaluated(plugin, answer.volumes, self._broker, hold)
-        self._show(policy, own)
+        factor, failure, own, lowered = evaluated(plugin, answer.volumes, self._limits.broker, hold)
+        self._limits.show(policy, own)
         # There may be 1,000 budgets, and this broker's disk changes with each look.
         if last and answer.budgets == last[0].budgets:
-            self._pauses_of_budgets.as_before()
             slowed = last[1].budgets
         else:
             self._pauses_of_budgets.begin()
             hold = partial(self._pauses_of_budgets.held, policy, share)
             _, of_budgets, budgets, _ = evaluated(plugin, answer.budgets, None, hold)
             failure, slowed = failure or of_budgets, slowed_budgets(budgets)
-            self._show_budgets(budgets)
+            self._limits.show_budgets(budgets)
         scoped = Scoped(factor, affected(lowered), factor.value == 0, slowed)
         if failure is None:
             # evaluated() calls the policy without the guard, so the guard has to hear of the success here.
@@ -169,7 +151,6 @@ def evaluated(
 
 
 def place(volume: Volume) -> str:
-    """A volume in words for an operator."""
     # Other brokers' records bring these names, and a line break in one must not forge a line of the log.
     return f"broker {printable(volume.broker)}, volume {printable(volume.name)}"
 
@@ -226,20 +207,17 @@ class Pauses:
     none, and takes the factor of the policy; near the hard limit that is a small one.
     """
 
-    def __init__(self, guard: Guard, clock: Callable[[], float]) -> None:
+    def __init__(self, guard: Guard, clock: Clock) -> None:
         self._guard, self._clock = guard, clock
-        self._seen: OrderedDict[tuple[str, str], float] = OrderedDict()  # when; the longest ago first
+        #: Since when the factor source no longer reports the volume; None while it does.
+        self._missing_since: dict[tuple[str, str], float | None] = {}
         self._policy: QuotaPolicy | None = None  # the one that was asked last
         self._aware: LimitAware | None = None  # the same, if it tells its limits
-        self._round: list[tuple[str, str]] = []  # those of the newest answer of the factor source
 
     def held(self, policy: Policy, share: float, volume: Volume, factor: float) -> int | None:
-        """At how many bytes used the volume's PAUSE ends, if it is in one that its factor alone wouldn't keep.
-
-        ``share`` is ``pause.resume.free-share``, ``factor`` what the policy said of the volume.
-        """
+        """At how many bytes used the volume's PAUSE ends, if its factor alone wouldn't keep it."""
         # Of 20,000 volumes hardly any is in a PAUSE, and all are asked for several times a second.
-        known = bool(self._seen) and (volume.broker, volume.name) in self._seen
+        known = bool(self._missing_since) and (volume.broker, volume.name) in self._missing_since
         if factor > 0 and not known:
             return None
         key = volume.broker, volume.name
@@ -250,29 +228,20 @@ class Pauses:
         if not known:
             return None
         if limits is None or volume.consumed <= limits.lets_go_at(share):
-            del self._seen[key]
+            del self._missing_since[key]
             return None
         self._remember(key)
         return limits.lets_go_at(share)
 
-    def as_before(self) -> None:
-        """The factor source has given its last answer again, so its volumes are as they were."""
-        for key in self._round:
-            self._seen[key] = self._clock()
-            self._seen.move_to_end(key)
-
     def begin(self) -> None:
         """A new answer is evaluated next. Forget volumes that nobody has reported for long."""
-        self._round = []
-        old = self._clock() - _FORGET
-        while self._seen and next(iter(self._seen.values())) < old:
-            self._seen.popitem(last=False)
+        now = self._clock()
+        since = {key: now if since is None else since for key, since in self._missing_since.items()}
+        self._missing_since = {key: begin for key, begin in since.items() if now - begin <= _FORGET}
 
     def _remember(self, key: tuple[str, str]) -> None:
-        if key in self._seen or len(self._seen) < MOST_HELD:
-            self._seen[key] = self._clock()
-            self._seen.move_to_end(key)
-            self._round.append(key)
+        if key in self._missing_since or len(self._missing_since) < MOST_HELD:
+            self._missing_since[key] = None
 
     def _bounds(self, policy: Policy, volume: Volume) -> ByteLimits | None:
         """The volume's limits by the policy; None if it has none, can't be asked, or fails."""
@@ -303,17 +272,15 @@ class VolumeLimits:
     def __init__(self, shim: Shim, guard: Guard) -> None:
         self._guard = guard
         self._volumes, self._budgets = Shown(shim, "VolumeLimits"), Shown(shim, "Budget")
-        self.broker = str(node_id(shim.broker()))  # the id of this one
+        self.broker: str | None = str(node_id(shim.broker()))  # whose volumes are shown; None for all
 
     def show_budgets(self, judged: Factors) -> None:
-        """Show of these budgets the bytes, how many are used in the cluster, and the factor."""
         self._budgets.show({
             volume.name: {"Bytes": float(volume.capacity), "Used": float(volume.consumed), "Factor": factor}
             for volume, factor in judged
         })  # fmt: skip
 
     def show(self, policy: Policy | None, factors: Factors) -> None:
-        """Show these volumes of this broker with their factors and their limits by the policy, and no others."""
         worst = sorted(factors, key=lambda one: one[1])[:MOST_SHOWN]
         limits = self._limits(policy, [volume for volume, _ in worst])
         self._volumes.show({volume.name: {"Factor": f, **of} for (volume, f), of in zip(worst, limits, strict=True)})
@@ -332,10 +299,7 @@ class VolumeLimits:
 
 
 def _numbers(policy: LimitAware, volume: Volume) -> dict[str, float]:
-    """A volume's limits in bytes consumed, and which of them is breached, by the attributes of their metrics.
-
-    Raises TypeError if an answer of the policy is of another type than its role says.
-    """
+    """A volume's limits in bytes consumed, and which is breached. Raises TypeError if an answer has a wrong type."""
     soft, hard = policy.soft_limit(volume), policy.hard_limit(volume)
     breached = (policy.breaches_soft_limit(volume), policy.breaches_hard_limit(volume))
     for limit in (soft, hard):

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from types import SimpleNamespace
 from typing import Any, Final, cast
 
 from quotahost.api import Context, QuotaPolicy, Role
@@ -65,7 +66,7 @@ class SmallShim:
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
         """Nothing here has a load: only the disks are played."""
 
-    def plugin_failed(self, name: str, by: float = 1.0) -> None:
+    def plugin_failed(self, name: str) -> None:
         self.failed = name
 
     def gauge(self, *metric: object) -> None:
@@ -131,7 +132,8 @@ class Host:
         self._shim, self._volumes = SmallShim(), ClusterVolumes(())
         self._factors: dict[Key, float] = {}
         shim = cast("Shim", self._shim)
-        self._evaluation = VolumeEvaluation(Guard(shim, clock), clock, None, self._show)
+        limits: Any = SimpleNamespace(broker=None, show=self._show, show_budgets=lambda judged: None)
+        self._evaluation = VolumeEvaluation(Guard(shim, clock), clock, limits)
         self._in_force = FactorInForce(shim, clock)
         policy = policy_of(settings, 0, clock)
         self._policy = (policy.context.name, cast("QuotaPolicy", policy.plugin))

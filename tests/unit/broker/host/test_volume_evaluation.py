@@ -140,6 +140,7 @@ def test_a_volume_that_nobody_reports_is_remembered_for_10_minutes() -> None:
     one.step(cluster(used(1000)), seconds=3600)  # the same answer each time, which is judged once
     one.step(cluster(), seconds=500)
     assert factors(one, 960) == [0]
+    one.step(cluster())
     one.step(cluster(), seconds=602)
     assert factors(one, 960) == [0.08]
 

@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable, Iterable
 from typing import ClassVar, Final
 
-from pydantic import ConfigDict
-
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
 from quotahost.kafka.follower import Follower
@@ -38,9 +36,7 @@ _REMOVED: Final = ("default", "users", "client-ids", "clients")
 
 
 class ClusterQuotaSettings(Telling):
-    """It has nothing to set; `quotahost quotas` asks by it whether a broker has this supplier."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    """It has nothing to set."""
 
     #: What earlier versions had (quotahost.settings.sections).
     removed: ClassVar = {f"{kind}.{name}": _REMEDY for kind in ("produce", "fetch") for name in _REMOVED}
@@ -49,8 +45,7 @@ class ClusterQuotaSettings(Telling):
 class ClusterQuotas:
     """Follows the topic, and finds a client's quota: that of user and client-id, else of the user, the client-id, all.
 
-    Each client (user and client-id) has a quota of its own, wherever its rate was found. The follower's thread
-    changes the quotas; any thread may ask.
+    Each client has a quota of its own, wherever its rate was found. Any thread may ask.
     """
 
     def __init__(self, context: Context[object], absent: Callable[[], None] = lambda: None) -> None:
@@ -76,10 +71,7 @@ class ClusterQuotas:
     # ---- any thread ----
 
     def find(self, key: ClientKey) -> float | None:
-        """The client's bytes/s in the whole cluster; None is unlimited.
-
-        Raises KeyError if no quota is set for the client.
-        """
+        """The client's bytes/s in the whole cluster; None is unlimited. Raises KeyError if no quota is set for it."""
         quotas, user, client_id = self._latest.by_entity, key.principal, key.client_id
         for name in ((user, client_id), (user, None), (None, client_id), DEFAULT):
             # A plain tuple finds an Entity: both are hashed alike.

@@ -1,26 +1,23 @@
 """The supplier ``cluster-quota``: one quota for a client in the whole cluster, wherever it writes and reads.
 
-KIP-13 has no cluster-wide quotas because brokers don't know each other's usage. Here the quotas are records of
-``__quotahost_quotas``, which each broker follows (``quotas``). The task ``publish-usage`` of every broker publishes
-what its clients use of them (``usage``), and the pipeline divides each quota by demand and publishes every broker's
-shares.
-
-A follower hands this broker's newest shares to :class:`GivenRates`. Twice a second a thread works out there which rate
-each client is given of its quota, in steps that mute nobody for long, and announces those that changed; the host then
-asks the supplier again. Without fresh shares each broker gives an equal part, so the sum never exceeds the quota.
+KIP-13 has no cluster-wide quotas because brokers don't know each other's usage. Here the task ``publish-usage`` of
+every broker publishes what its clients use of them, and the pipeline divides each quota by demand and publishes every
+broker's shares. Twice a second a thread works out which rate each client is given of its quota, in steps that mute
+nobody for long, and announces those that changed; the host then asks the supplier again. Without fresh shares each
+broker gives an equal part, so the sum never exceeds the quota.
 """
 
 import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce, Periodic
+from quotahost.background import Clock, LoggedOnce, Periodic
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas, ClusterQuotaSettings
 from quotahost.broker.plugins.cluster_quota.usage import Demands, key_of
 from quotahost.kafka.follower import Follower
@@ -60,8 +57,7 @@ class GivenRates:
     elsewhere is a small reserve, and Kafka would mute it for minutes for its first burst.
     """
 
-    def __init__(self, window: float, clock: Callable[[], float], wall: Callable[[], float]) -> None:
-        """``window`` is ``quota_window``; ``clock`` monotonic, ``wall`` since 1970; all in seconds."""
+    def __init__(self, window: float, clock: Clock, wall: Clock) -> None:
         self._clock, self._window = clock, window
         self._demands = Demands(window)
         self._newest: LatestRecord[Shares] = LatestRecord(clock, wall)
@@ -190,8 +186,8 @@ class ClusterQuota:
         self._cluster = ""
         self._registered = self._alive = 0
         self._pause = _EVERY
-        self._was_fresh: bool | None = None  # None before the first fresh shares
-        self._failure = LoggedOnce(context.log, logging.ERROR)
+        self._had_shares = False
+        self._stale, self._failure = LoggedOnce(context.log), LoggedOnce(context.log, logging.ERROR)
         self._looks: Periodic | None = None  # None where nothing is followed
         if not Listeners(context.broker.properties()).controller_alone:
             self._begin()
@@ -325,12 +321,9 @@ class ClusterQuota:
         metrics.gauge("Shares", "", "Stale", 0 if fresh else 1)
         metrics.gauge("Shares", "", "Clients", shared)
         metrics.gauge("Shares", "", "Brokers", brokers)
-        # That there are none yet is no news.
-        log, before = self._context.log, self._was_fresh
-        if before is None and fresh:
-            log.info("the shares of the cluster-wide quotas are there")
-        elif before and not fresh:
-            log.warning("the shares are stale: each broker gives an equal part of a quota, 1/%d", brokers)
-        elif before is False and fresh:
-            log.warning("the shares are there again")
-        self._was_fresh = fresh if before is not None or fresh else None
+        if fresh:
+            self._had_shares = True
+            if self._stale.healed():
+                self._context.log.warning("the shares are there again")
+        elif self._had_shares:  # that there are none yet is no news
+            self._stale.report("the shares are stale: each broker gives an equal part of a quota, 1/%d", brokers)

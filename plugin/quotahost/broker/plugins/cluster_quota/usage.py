@@ -1,21 +1,19 @@
 """What this broker's clients use of their cluster-wide quotas, and what they would use: the task ``publish-usage``.
 
 Twice a second the task asks the broker what Kafka measures for each client. Kafka measures only what a client was
-allowed to do, so :class:`Demands` estimates what each would use. The task publishes both for the busiest clients, as a
-``quotahost.records.usage.Usage``: at once where it changes, and all of it every 5 s, with the bytes that each moved
-since the record before, for a bill. The pipeline divides each quota among the brokers by these records, and the
-supplier ``cluster-quota`` (``shares``) reads the shares; it finds out by ``Demands``, too, which clients are silent.
-While somebody watches, the task publishes the whole broker besides, for ``quotahost top``
-(``broker.plugins.tasks.broker_status``).
+allowed to do, so :class:`Demands` estimates what each would use. The task publishes both for the busiest clients: at
+once where it changes, and all of it every 5 s, with the bytes that each moved since the record before, for a bill.
+While somebody watches, it publishes the whole broker besides, for ``quotahost top`` (``plugins.tasks.broker_status``).
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, Final
 
 from quotahost.api import Context
+from quotahost.background import Clock
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.broker.plugins.tasks.broker_status import StatusPublisher
@@ -48,7 +46,6 @@ class Demands:
     """Estimates demands, and remembers each client from look to look."""
 
     def __init__(self, window: float) -> None:
-        """``window`` is ``quotahost.throttling.quota_window``, in seconds."""
         self._window = window
         self._seen: dict[ClientKey, _Seen] = {}
         self.silent: frozenset[ClientKey] = frozenset()  # who asked for nothing lately, as of the last look
@@ -116,18 +113,12 @@ _Clients = dict[ClientKey, Used]
 
 
 class PublishUsage:
-    """Looks twice a second; publishes changes at once, and all of it every 5 s.
-
-    A change is a rate or demand that moved by a tenth, or a client that came, went, began or ended to be held back.
-    The records of ``__quotahost_quotas`` define which clients have a cluster-wide quota; the task makes that
-    topic, too.
-    """
+    """A change is a rate or demand that moved by a tenth, or a client that came, went, or is held back or no more."""
 
     #: Kafka then measures clients without a quota, too (quotahost.broker.host.new_clients).
     needs_usage: ClassVar = True
 
-    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is connected yet. ``clock`` in seconds, monotonic."""
+    def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock
         self.period = _PERIOD
         topic, more = context.settings.usage_topic, [context.settings.quotas_topic]

@@ -1,12 +1,9 @@
 """The budgets of storage, as the factor sources answer them: which there are, and how much of each is used.
 
-1. While ``budgets=on``, a follower reads the topic of the cluster-wide quotas, on a thread of its own, and keeps the
-   budgets in it (``by_name``).
-2. :meth:`Budgets.volumes`, on the host thread, tells this broker's disk monitor which topics to look for, and makes a
-   volume of each budget: its bytes, how many are used in the cluster, and its topics on this broker.
-
-Where the bytes come from is the source's part: ``snapshots`` adds up what brokers publish, ``cluster-volumes`` takes
-the pipeline's sums. The policy judges these volumes like any other; the factor is for writers to their topics alone.
+While ``budgets=on``, a follower reads the budgets out of the topic of the cluster-wide quotas. Each becomes a volume
+(:meth:`Budgets.volumes`), which the policy judges like any other; the factor is for writers to its topics alone. Where
+the bytes come from is the source's part: ``snapshots`` adds up what brokers publish, ``cluster-volumes`` takes the
+pipeline's sums.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,23 +26,18 @@ Used = tuple[Iterable[tuple[str, int]], bool]
 
 
 class Budgets:
-    """Follows the budgets of the topic, and makes volumes of them.
-
-    Attributes:
-        by_name: the budgets, replaced as a whole when one has changed; none while ``budgets=off``.
-    """
+    """Follows the budgets of the topic, and makes volumes of them."""
 
     def __init__(self, context: Context) -> None:
         """Nothing is read before :meth:`volumes` is called. ``context`` is the factor source's."""
         self._context, self._topic = context, context.settings.quotas_topic
-        self.by_name: Mapping[str, Budget] = _NONE
+        self.by_name: Mapping[str, Budget] = _NONE  # replaced as a whole when one has changed
         self._latest, self._refused = LatestBudgets(), LoggedOnce(context.log)
         self._reading: LatestBudgets | None = LatestBudgets()
         self._follower: Follower | None = None
         self._made: tuple[tuple[object, ...], tuple[Volume, ...]] = (), ()  # of what, and the volumes
 
     def close(self) -> None:
-        """End the thread and its client."""
         if self._follower:
             self._follower.close()
             self._context.disks.budgets.wanted = _NONE

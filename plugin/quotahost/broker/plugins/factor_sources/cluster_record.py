@@ -1,20 +1,16 @@
 """What one broker makes of the pipeline's record of the cluster: reads it, and finds out what is missing from it.
 
-1. ``RecordReader`` follows the topic of the clusters' volumes on a thread of its own and keeps the newest record of
-   this broker's cluster. The pipeline writes one record for each cluster, with the cluster's id as its key.
-2. ``ClusterState`` turns that record into a ``View``: the volumes that matter to this broker, and what is unknown. The
-   record is the same for all brokers. This broker knows better which brokers are registered and fenced (``liveness``
-   has the rule), which disks are its own, and for how long something has been unknown.
-
-The factor source ``cluster-volumes`` asks both at each read, on the host thread.
+The record is the same for all brokers. This broker knows better which brokers are registered and fenced (``liveness``
+has the rule), which disks are its own, and for how long something has been unknown.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from quotahost.api import Context
+from quotahost.background import Clock
 from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Heard, View
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import LatestRecord
@@ -29,20 +25,16 @@ _MOST_LOGGED: Final = 100
 
 
 class RecordReader:
-    """Reads the whole topic at the start and then follows it; records of other clusters are passed over.
+    """Reads the whole topic at the start and then follows it; records of other clusters are passed over."""
 
-    Attributes:
-        topic_read: whether all that was in the topic has been read, or the topic doesn't exist.
-    """
-
-    def __init__(self, context: Context[object], clock: Callable[[], float], wall: Callable[[], float]) -> None:
-        """It reads from ``follow`` on. ``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
+    def __init__(self, context: Context[object], clock: Clock, wall: Clock) -> None:
+        """It reads from ``follow`` on."""
         self._context = context
         self._newest: LatestRecord[ClusterRecord] = LatestRecord(clock, wall)
         self._key = b""
         self._follower: Follower | None = None
         self._logged: set[str] = set()
-        self.topic_read = False
+        self.topic_read = False  # whether all that was in the topic has been read, or the topic doesn't exist
 
     def follow(self, cluster_id: str) -> None:
         """Begin to read, as soon as the cluster's id is known."""
@@ -51,7 +43,6 @@ class RecordReader:
             self._follower = Follower(self._context, self._topic, self.record, _SILENCE, self.caught_up, self.absent)
 
     def known(self) -> tuple[ClusterRecord | None, float]:
-        """The newest record and its age in seconds; see ``LatestRecord.known``."""
         return self._newest.known()
 
     def waits_for(self) -> str:
@@ -63,7 +54,6 @@ class RecordReader:
         return "" if self._newest.known()[0] else f"topic {self._topic} holds no record of this cluster yet"
 
     def close(self) -> None:
-        """End the thread and the client."""
         if self._follower:
             self._follower.close()
 
@@ -89,7 +79,6 @@ class RecordReader:
         self.topic_read = True
 
     def absent(self) -> None:
-        """The topic doesn't exist (yet)."""
         # Nothing can be read, so the standby needn't wait for it.
         self.topic_read = True
 
@@ -133,13 +122,11 @@ def _behind(record: ClusterRecord) -> float:
 class ClusterState:
     """Holds which brokers are registered, since when each gap has been there, and the last complete view.
 
-    Brokers that aren't registered are ignored, and so is how many entries a truncated list of the record omits. The
-    record also says how many brokers in service report; if more are in service than report or are listed, the others
-    are unknown.
+    Brokers that aren't registered are ignored, and so is how many entries a truncated list of the record omits.
     """
 
-    def __init__(self, node: str, clock: Callable[[], float]) -> None:
-        """``node`` is this broker's id; ``clock`` monotonic, in seconds."""
+    def __init__(self, node: str, clock: Clock) -> None:
+        """``node`` is this broker's id."""
         self._node, self._clock = node, clock
         self._expected = ExpectedBrokers(clock)
         self._since: dict[str, float] = {}  # when a silent broker was first missed
@@ -147,7 +134,6 @@ class ClusterState:
         self._complete = View()
 
     def register(self, brokers: Mapping[str, bool]) -> None:
-        """These are the registered brokers now, and whether each is fenced. Any thread may call."""
         self._expected.register(brokers)
 
     def view(self, record: ClusterRecord | None, settings: Settings) -> View:

@@ -4,12 +4,11 @@ With ``snapshots`` each of N brokers reads N snapshots; here the pipeline reads 
 cluster, whose size doesn't grow with N. So that the pipeline is never the only way to be safe, the source ``snapshots``
 stands by: it answers while no record comes.
 
-The host calls ``ClusterVolumesSource.read`` every ``factor.interval``. It joins this broker's own disks with the view
-of the newest record (``cluster_record``). **A failover** goes like this. When no record has come for half of
-``validity``, the standby is built. After ``validity`` the standby answers; until it has read enough to answer without
-waiting, the last record's volumes and unknowns still hold, so that no full disk is forgotten in between. The next fresh
-record switches back at once, unless it is incomplete: the first record of a new pipeline may leave out brokers of which
-the pipeline has not read a snapshot yet. Then the standby goes on, and is closed after the first complete record.
+**A failover** goes like this. When no record has come for half of ``validity``, the standby is built. After
+``validity`` the standby answers; until it has read enough to answer without waiting, the last record's volumes and
+unknowns still hold, so that no full disk is forgotten in between. The next fresh record switches back at once, unless
+it is incomplete: the first record of a new pipeline may leave out brokers of which the pipeline has not read a snapshot
+yet. Then the standby goes on, and is closed after the first complete record.
 """
 
 import logging
@@ -19,10 +18,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce
+from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.plugins.factor_sources.budgets import Budgets, Used
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, RecordReader
 from quotahost.broker.plugins.factor_sources.liveness import View
@@ -36,11 +35,7 @@ _CLOSE_WITHIN: Final = 2.0  # seconds
 
 
 class Standby:
-    """The source ``snapshots`` while it is needed: built when it is, read, and closed on a thread of its own.
-
-    Attributes:
-        ready: whether it has answered without waiting for anything since it was built.
-    """
+    """The source ``snapshots`` while it is needed: built when it is, read, and closed on a thread of its own."""
 
     def __init__(self, context: Context, build: Callable[..., Snapshots]) -> None:
         """Nothing is built yet; ``context`` is that of ``cluster-volumes``."""
@@ -49,7 +44,7 @@ class Standby:
         self._is_first = True
         self._source: Snapshots | None = None
         self._closing: threading.Thread | None = None  # of the last one that was needed
-        self.ready = False
+        self.ready = False  # whether it has answered without waiting for anything since it was built
 
     def keep(self, needed: bool) -> None:
         """Build the source if it is needed and isn't there, else close it."""
@@ -78,39 +73,23 @@ class Standby:
             self._closing.join(_CLOSE_WITHIN)
 
 
-class Parts(NamedTuple):
-    """What connects the source to Kafka; the simulator of the loop has its own."""
-
-    reader: RecordReader  # of the pipeline's records
-    standby: Standby  # answers while none come
-    brokers: Callable[[Callable[[Mapping[str, bool]], None]], RegisteredBrokers]  # makes what hands on the brokers
-
-
 class ClusterVolumesSource:
-    """Reports the volumes of the pipeline's record, and this broker's own disks as the host's monitor sees them.
-
-    It needs the pipeline, and the task ``publish-volumes`` on every broker.
-    """
+    """Reports the volumes of the pipeline's record, and this broker's own disks as the host's monitor sees them."""
 
     def __init__(
-        self,
-        context: Context,
-        wall: Callable[[], float] = time.time,
-        clock: Callable[[], float] = time.monotonic,
-        parts: Parts | None = None,
-    ) -> None:
-        """Begin to read. ``wall`` in seconds since the epoch, ``clock`` monotonic; without ``parts`` from Kafka."""
+        self, context: Context, wall: Clock = time.time, clock: Clock = time.monotonic,
+        reader: RecordReader | None = None, standby: Standby | None = None,
+        brokers: Callable[[Context, Callable[[Mapping[str, bool]], None]], RegisteredBrokers] = RegisteredBrokers,
+    ) -> None:  # fmt: skip
+        """Begin to read; the last three are from Kafka, but in the simulator of the loop."""
         self._context, self._clock, self._started = context, clock, clock()
         self._state = ClusterState(str(context.node_id), clock)
         self._budgets, self._without_sums = Budgets(context), LoggedOnce(context.log)
-        parts = parts or Parts(
-            RecordReader(context, clock, wall),
-            Standby(context, partial(Snapshots, wall=wall, clock=clock, budgets=self._budgets)),
-            partial(RegisteredBrokers, context),
-        )
-        self._reader, self._standby = parts.reader, parts.standby
+        self._reader = reader or RecordReader(context, clock, wall)
+        build = partial(Snapshots, wall=wall, clock=clock, budgets=self._budgets)
+        self._standby = standby or Standby(context, build)
         self._disks = context.disks
-        self._registered_brokers = parts.brokers(self._state.register)
+        self._registered_brokers = brokers(context, self._state.register)
         self._show_at = clock()
         self._by_standby = False
         for name in (context.name, _NAME):
@@ -119,7 +98,6 @@ class ClusterVolumesSource:
         self._reader.follow(self._disks.cluster_id)
 
     def read(self) -> ClusterVolumes:
-        """The volumes and unknowns of the cluster."""
         self._reader.follow(self._disks.cluster_id)  # the id may be unknown until the disks have answered
         settings = self._context.settings
         validity = settings.validity.total_seconds()
@@ -145,7 +123,6 @@ class ClusterVolumesSource:
         return self._by_record(record, replace(view, unknown=view.unknown + answer.unknown), answer.waiting)
 
     def close(self) -> None:
-        """End the threads and the clients, those of the standby, too."""
         self._reader.close()
         self._registered_brokers.close()
         self._standby.close()
@@ -202,11 +179,10 @@ class ClusterVolumesSource:
         The record is older than the look at the disk, and a volume that is there twice, full and not full, would be
         out of its PAUSE at once (``quotahost.broker.host.volume_evaluation``).
         """
-        settings = self._context.settings
+        limits_of = self._context.settings.static.storage.limits_of
         for volume in own:
-            kind = volume.broker, volume.name, volume.capacity
-            limits = volume.soft or settings.storage_soft, volume.hard or settings.storage_hard
-            if kind == (listed.broker, listed.name, listed.capacity) and limits == (listed.soft, listed.hard):
+            kind = volume.broker, volume.name, volume.capacity, *limits_of(volume)
+            if kind == (listed.broker, listed.name, listed.capacity, listed.soft, listed.hard):
                 return replace(listed, consumed=max(listed.consumed, volume.consumed))
         return listed
 

@@ -8,29 +8,25 @@ property, for drills: it reads no volumes and protects no disk.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from quotahost.api import Context
+from quotahost.background import Clock
 from quotahost.kafka.registered_brokers import ClusterPoll
 from quotahost.model import ClusterVolumes, Factor, LogDir, Volume
 from quotahost.units import Duration
 
 
 class Local:
-    """Reports this broker's file stores.
-
-    A log directory that is offline or can't be read is unknown. So are all disks once they have not answered for
-    ``validity``.
-    """
+    """Reports this broker's file stores."""
 
     def __init__(self, context: Context) -> None:
         self._disks = context.disks
 
     def read(self) -> ClusterVolumes:
-        """The newest look at the disks."""
         return self._disks.known()
 
 
@@ -64,8 +60,7 @@ class LogDirs:
     """Reports every log directory as a volume of its own: the answer doesn't say which of them share a file store.
 
     A broker that doesn't answer counts with its last answer for ``validity``, and is unknown then: Kafka may not have
-    fenced it yet. Of a fenced broker the last answer counts until it is back or unregistered; with
-    ``fenced.brokers=unknown`` it is unknown.
+    fenced it yet. Of fenced brokers ``fenced.brokers`` says what counts.
     """
 
     class Section(BaseModel):
@@ -75,8 +70,8 @@ class LogDirs:
 
         interval: Duration = Field(default=timedelta(seconds=10), description="How often the brokers are asked.")
 
-    def __init__(self, context: Context[Section], clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin to ask, without waiting for an answer. ``clock`` in seconds, monotonic."""
+    def __init__(self, context: Context[Section], clock: Clock = time.monotonic) -> None:
+        """Begin to ask, without waiting for an answer."""
         self._context, self._clock = context, clock
         self._interval = context.section.interval.total_seconds()
         # The poll's thread replaces it as a whole, and never by None again, so the host thread needs no lock.

@@ -4,19 +4,17 @@ Only a broker that runs can fill a disk. So a broker is unknown if it runs and i
 (Kafka's term for a registered broker that is not in service): then its last known volumes count, and a disk that was
 full when its broker died stays full until the broker is back or unregistered. A broker that isn't registered never
 counts. With ``fenced.brokers=unknown`` a fenced broker is unknown like a silent one (the strict form).
-
-At each read both sources say what they have heard of each broker (:class:`Heard`), and :meth:`ExpectedBrokers.view`
-makes a :class:`View` of it; memory only, no thread, no Kafka.
 """
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from quotahost.api import Metrics
+from quotahost.background import Clock
 from quotahost.model import Volume
 from quotahost.settings.broker import Settings
 from quotahost.text import printable
@@ -28,19 +26,6 @@ class Freshness(Enum):
     FRESH = "fresh"
     STALE = "stale"
     NONE = "none"
-
-
-class Liveness(Enum):
-    """What follows for a broker.
-
-    COUNTS: its newest snapshot counts, whatever its age, and nothing of it is unknown. AWAITED: the same, but a
-    snapshot is waited for. UNKNOWN: it should have reported. IGNORED: it doesn't count.
-    """
-
-    COUNTS = "counts"
-    AWAITED = "awaited"
-    UNKNOWN = "unknown"
-    IGNORED = "ignored"
 
 
 class Heard(NamedTuple):
@@ -73,8 +58,7 @@ class View:
 class ExpectedBrokers:
     """Holds which brokers are registered, and since when each of them has been in service."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """``clock`` monotonic, in seconds."""
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
         #: The registered brokers by id, and whether each is fenced; None until the cluster has listed them.
         self.brokers: Mapping[str, bool] | None = None
@@ -103,51 +87,40 @@ class ExpectedBrokers:
         volumes: list[Volume] = []
         unknown: list[str] = []
         waiting: list[str] = []
-        count = Counter[tuple[Liveness, Freshness]]()
+        awaited, count = False, Counter[str]()
+        now, grace = self._clock(), settings.startup_grace.total_seconds()
         for broker, newest, last, offline, since in heard:
-            liveness = self._liveness(broker, newest, settings, since)
-            count[liveness, newest] += 1
+            fenced = (self.brokers or {}).get(broker)
+            # A fenced broker that never had a snapshot can't take writes until it is in service.
+            if fenced is None or (fenced and newest is Freshness.NONE):
+                continue
             name = f"broker {printable(broker)}"
             silent = f"{name}: {'no snapshot' if newest is Freshness.NONE else stale}"
-            if liveness in (Liveness.COUNTS, Liveness.AWAITED):
+            began = self._in_service_since.get(broker, now)
+            if newest is Freshness.FRESH:
                 volumes += last
-            if liveness is Liveness.UNKNOWN:
-                unknown.append(silent)
-            elif liveness is Liveness.AWAITED and newest is Freshness.STALE:
-                waiting.append(silent)
-            elif newest is Freshness.FRESH and liveness is Liveness.COUNTS:
                 # Of another one nobody knows which directories it will find when it starts again.
                 unknown += (f"{name}, log dir {printable(directory)}" for directory in offline)
-        awaited_without = count[Liveness.AWAITED, Freshness.NONE]
+            elif newest is Freshness.NONE:
+                count["missing"] += 1
+                # It may have no quotahost yet, so that nothing waits for it.
+                if now - max(since, began) <= grace:
+                    awaited = True
+                else:
+                    unknown.append(silent)
+            elif (fenced and settings.fenced_brokers == "unknown") or (not fenced and now - began > grace):
+                count["stale"] += 1
+                unknown.append(silent)
+            # Of a broker that was seen to come back the last volumes are exact: it took no writes meanwhile. When this
+            # reader itself has just started, nobody knows for how long the broker has been running.
+            elif fenced or began > self._listed_at:
+                count["last known"] += 1
+                volumes += last
+            else:
+                count["stale"] += 1
+                volumes += last
+                waiting.append(silent)
         return View(
-            tuple(volumes), tuple(unknown),
-            # A broker that never had a snapshot may have no quotahost yet, so that nothing waits for it.
-            next(iter(waiting), ""), not awaited_without,
-            stale=len(waiting) + count[Liveness.UNKNOWN, Freshness.STALE],
-            missing=awaited_without + count[Liveness.UNKNOWN, Freshness.NONE],
-            last_known=count[Liveness.COUNTS, Freshness.STALE],
+            tuple(volumes), tuple(unknown), next(iter(waiting), ""), not awaited,
+            count["stale"], count["missing"], count["last known"],
         )  # fmt: skip
-
-    def _liveness(self, broker: str, newest: Freshness, settings: Settings, since: float) -> Liveness:
-        fenced = (self.brokers or {}).get(broker)
-        if fenced is None:
-            return Liveness.IGNORED
-        if newest is Freshness.FRESH:
-            return Liveness.COUNTS
-        if not fenced:
-            return self._of_silent(broker, newest, settings.startup_grace.total_seconds(), since)
-        # A broker that never had a snapshot can't take writes until it is in service.
-        if newest is Freshness.NONE:
-            return Liveness.IGNORED
-        return Liveness.UNKNOWN if settings.fenced_brokers == "unknown" else Liveness.COUNTS
-
-    def _of_silent(self, broker: str, newest: Freshness, grace: float, since: float) -> Liveness:
-        """A broker in service without a fresh snapshot: waited for if it has just come, else unknown."""
-        began = self._in_service_since.get(broker, self._clock())
-        if newest is Freshness.NONE:
-            return Liveness.AWAITED if self._clock() - max(since, began) <= grace else Liveness.UNKNOWN
-        if self._clock() - began > grace:
-            return Liveness.UNKNOWN
-        # Of a broker that was seen to come back the last volumes are exact: it took no writes meanwhile. When this
-        # reader itself has just started, nobody knows for how long the broker has been running.
-        return Liveness.COUNTS if began > self._listed_at else Liveness.AWAITED

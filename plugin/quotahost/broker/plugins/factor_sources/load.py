@@ -7,27 +7,9 @@
 3. ``Law`` makes a factor of the pressure. It is for PRODUCE and FETCH of this broker alone, and never 0. It multiplies
    the quotas, so that greedy clients are slowed in proportion to them, and who uses a small part of a quota isn't.
 
-**How clients answer to a factor.** Java leads limits to a factor by the tap: the limit l is the mean of the factor x
-over about Kafka's windows, W seconds in all. Kafka holds a client to the limit by the mean over W of what it sends, and
-mutes it until that fits. So what the threads do in one second says little: clients that have just come may send a whole
-window's bytes and are silent then, and their bursts come back every W seconds and fade slowly. But the *mean* of the
-pressure over W, p, is proportional to l, and follows it within a moment. So l / p is the limit at which p would be 1.
-
-**The law** is x = l / p^2, an interval: beyond that limit by as much as l lacks, since the mean lags. In logarithms,
-with l* where p = 1: x = 2 l* - l, and l is the mean A of x over W. So the loop is l = A (2 l* - l), and its gain |A| is
-below 1 for every frequency but 0, where it is -1: by the small-gain theorem it is stable with any windows, and however
-late p is shown. Where W is short, as with two windows, p is the mean over 10 s, since a broker's work for the same
-bytes differs from second to second; l is then the mean of the limits that made that p, and the gain is smaller still.
-Clients that the factor doesn't slow make p answer less than proportionally, which lowers the gain. Busy threads can't
-be busier than always, so p doesn't tell how large an overload is: x is then about half of l, and l falls by that until
-p answers. Since x goes by l, nothing winds up while l is on its way.
-
-**The beginning** (the idea of CoDel, RFC 8289: a standing queue, not a burst). From factor 1 the law begins once the
-pressure has been above 1 for three intervals in a row. The mean begins with these: what was before is no overload.
-
-**The end.** Idle threads may mean that clients are muted, or that they have gone. Once the pressure has been below 1
-for some intervals and nobody is held back by a limit below its quota (``Broker.look``), the factor does nothing any
-more, and is 1 at once. ``harness/loop/load.py`` plays all that against Kafka's own arithmetic.
+The law is x = l / p^2: x is the factor, l the limit to which the tap has led the last ones, p the mean of the pressure
+over Kafka's windows, 10 s at least. docs/adr/0029-the-load-by-the-mean-over-the-windows.md says why it is stable, and
+how it begins and ends; ``harness/loop/load.py`` plays it against Kafka's own arithmetic.
 """
 
 from collections import deque
@@ -144,10 +126,7 @@ class LoadSource:
         self._factor = Factor(1.0)
 
     def read(self) -> Factor:
-        """The factor by the last interval that is over.
-
-        Raises if Kafka's counters can't be read, or are not there; the next factor begins at 1 again.
-        """
+        """The factor by the last interval that is over. Raises, and begins anew, if Kafka's counters can't be read."""
         try:
             load = self._context.broker.load()
             self._began_ns = load.at_ns if self._began_ns < 0 else self._began_ns

@@ -1,13 +1,4 @@
-"""The factor source ``prometheus``: asks a Prometheus server for the volumes of the cluster.
-
-Proposal 035 names other suppliers of volumes than Kafka's own; this is one. Broker properties, all under
-``client.quota.callback.``::
-
-    factor.source=prometheus
-    plugin.prometheus.url=http://prometheus:9090
-    plugin.prometheus.capacity=node_filesystem_size_bytes{job="kafka",mountpoint=~"/data.*"}
-    plugin.prometheus.available=node_filesystem_avail_bytes{job="kafka",mountpoint=~"/data.*"}
-    plugin.prometheus.expected=kafka-1:9100,kafka-2:9100,kafka-3:9100
+"""The factor source ``prometheus``: asks a Prometheus server for the volumes of the cluster (docs/disks.md).
 
 Without ``expected`` a broker whose exporter is gone looks like one that was taken out of the cluster: Prometheus
 gives no series for it, and nothing is unknown. If Prometheus stopped scraping without noticing, it answers with
@@ -18,7 +9,6 @@ samples of up to five minutes ago (its ``--query.lookback-delta``).
    configured server, since the credentials go there. Credentials go into no message.
 2. :func:`volumes_of` pairs the series of both by broker and volume. Whatever doesn't fit together may be a full disk;
    so it is unknown, with a sentence, and ``fallback.action`` holds for it.
-3. ``read`` answers from memory: the last volumes, which are unknown once they are older than ``validity``.
 """
 
 import base64
@@ -42,7 +32,7 @@ from urllib.parse import urlencode, urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce, Periodic
+from quotahost.background import Clock, LoggedOnce, Periodic
 from quotahost.errors import QuotahostError
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings.types import Text, distinct, split
@@ -372,11 +362,8 @@ class Prometheus:
 
     Section = PrometheusSettings
 
-    def __init__(self, context: Context[PrometheusSettings], clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` in seconds, monotonic.
-
-        Raises ValueError if ``interval`` is not below ``validity``, or ``ca-location`` can't be read.
-        """
+    def __init__(self, context: Context[PrometheusSettings], clock: Clock = time.monotonic) -> None:
+        """Raises ValueError if ``interval`` is not below ``validity``, or ``ca-location`` can't be read."""
         section = context.section
         # Otherwise every answer would be too old before the next one came.
         if section.interval >= context.settings.validity:

@@ -1,18 +1,17 @@
 """The factor source ``snapshots``: the volumes of all brokers, out of the compacted topic of snapshots.
 
 Every broker publishes its volumes there (task ``publish-volumes``) and reads those of all others (proposal 035, "The
-data sink"). As soon as the cluster has listed its brokers, a follower reads the topic on a thread of its own and hands
-each record to the ``Roster``, which keeps the newest snapshot of each registered broker and refuses all others. On the
-host thread ``read`` asks the roster for its view of the other brokers (``liveness`` has the rule), puts that together
-with this broker's own disks, and the policy turns each volume into a factor.
+data sink"). A ``Roster`` keeps the newest snapshot of each registered broker and refuses all others; ``liveness`` has
+the rule that makes a view of them.
 """
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from quotahost.api import Context
 from quotahost.api.broker import Shown
+from quotahost.background import Clock
 from quotahost.broker.plugins.factor_sources.budgets import Budgets, Used
 from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Heard, View
 from quotahost.kafka.follower import Follower
@@ -36,23 +35,19 @@ class Roster:
     Snapshots of brokers that aren't registered are refused, so what is kept grows with the cluster only.
     """
 
-    def __init__(self, clock: Callable[[], float], wall: Callable[[], float]) -> None:
-        """``clock`` monotonic, ``wall`` since the epoch, both in seconds."""
+    def __init__(self, clock: Clock, wall: Clock) -> None:
         self._clock = ArrivalClock(clock, wall)
         self._lock = threading.Lock()
         self._newest: dict[str, Arrival[Snapshot]] = {}
         self._expected = ExpectedBrokers(clock)
 
     def expects(self, broker: str) -> bool:
-        """Whether the broker is registered."""
         return broker in (self._expected.brokers or {})
 
     def take(self, snapshot: Snapshot, live: bool, validity: float, written_ms: int | None = None) -> str:
         """Keep a snapshot if it is its broker's newest; ``validity`` in seconds, others as for ``OnRecord``.
 
-        Returns:
-            "" if it is kept, else the reason why it is refused: ``late``, or ``stranger`` if its broker isn't
-            registered.
+        It returns "", or why it is refused: ``late``, or ``stranger`` if its broker isn't registered.
         """
         with self._lock:
             if not self.expects(snapshot.broker):
@@ -65,7 +60,6 @@ class Roster:
         return ""
 
     def remove(self, broker: str) -> None:
-        """A tombstone was read."""
         with self._lock:
             self._newest.pop(broker, None)
 
@@ -118,31 +112,22 @@ class Snapshots:
 
     This broker's own volumes come from its disks and not from the topic. So they are known from the first request on,
     whatever becomes of the topic.
-
-    Attributes:
-        answers: whether the numbers of stale and missing brokers are its own to show; another source sets it.
     """
 
     def __init__(
-        self,
-        context: Context,
-        wall: Callable[[], float] = time.time,
-        clock: Callable[[], float] = time.monotonic,
-        budgets: Budgets | None = None,
-        counts_old: bool = True,
-    ) -> None:
+        self, context: Context, wall: Clock = time.time, clock: Clock = time.monotonic,
+        budgets: Budgets | None = None, counts_old: bool = True,
+    ) -> None:  # fmt: skip
         """Begin to ask for the brokers.
 
-        Args:
-            context: the source's.
-            wall: in seconds since the epoch.
-            clock: in seconds, monotonic.
-            budgets: those of a source that this one stands by for, which closes them; else this one has its own.
-            counts_old: whether to count the refused records that were in the topic before it is read.
+        ``budgets`` are those of a source that this one stands by for, which closes them; else it has its own.
+        ``counts_old``: whether to count the refused records that were in the topic before it is read.
         """
         self._context, self._node = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
-        self.answers, self._counts_old = True, counts_old
+        #: Whether the numbers of stale and missing brokers are its own to show; a source that it stands by for sets it.
+        self.answers = True
+        self._counts_old = counts_old
         self._topic_read = False
         self._shown = Shown(context.metrics, "Snapshot")
         self._show_at = 0.0
@@ -199,7 +184,6 @@ class Snapshots:
     # ---- the host thread ----
 
     def read(self) -> ClusterVolumes:
-        """The volumes and unknowns of the cluster."""
         self._follow()
         view, own = self._roster.view(self._node, self._context.settings), self._disks.known()
         self._show(view)
@@ -215,7 +199,6 @@ class Snapshots:
             self._follower.hide()
 
     def close(self) -> None:
-        """End the threads and the client."""
         if self._follower:
             self._follower.close()
         if self._has_own:

@@ -1,8 +1,6 @@
-"""The policy ``limits``: the fuller a volume is between its soft and its hard limit, the smaller the factor.
+"""The policy ``limits``, which is proposal 035's: the fuller a volume is between its limits, the smaller the factor.
 
-This is the quota policy of proposal 035. Limits are converted to bytes of the volume at hand first
-(``quotahost.model.volumes``), because limits of different types can be compared only so. The host takes the smallest
-factor of all volumes and hands it to the quota table. The policy ``setpoint`` builds on this one.
+Limits are converted to bytes of the volume at hand first, because limits of different types can be compared only so.
 """
 
 from typing import ClassVar, Final
@@ -19,9 +17,7 @@ class Limits:
     """Proposal 035's quota policy: a ramp from 1 at the soft limit to 0 at the hard limit.
 
     The limits of a volume are those published with it, else this broker's own, ``static.storage.*``. Without
-    either the factor is 1. A warning says once where its own limits, in bytes, slow for another broker's disk. Where
-    the hard limit of a volume is reached before its soft one, the hard one alone holds, and a warning says so once
-    until it heals.
+    either the factor is 1. Where the hard limit is reached before the soft one, the hard one alone holds.
     """
 
     depends_on_time: ClassVar = False
@@ -54,9 +50,7 @@ class Limits:
         return in_force is not None and in_force.breaches_hard(volume.consumed)
 
     def _limits(self, volume: Volume) -> tuple[Limit | None, Limit | None]:
-        settings = self._context.settings
-        # Each side by itself: a volume may be published with a hard limit alone.
-        return volume.soft or settings.storage_soft, volume.hard or settings.storage_hard
+        return self._context.settings.static.storage.limits_of(volume)
 
     def _bounds(self, volume: Volume) -> ByteLimits | None:
         """The limits in force for a volume, in bytes of it; logs them where they contradict each other."""

@@ -3,14 +3,12 @@
 The ramp of ``limits`` looks only at how full a volume is, so a heavy load comes to rest next to the hard limit, and the
 factor moves with every lump of deletions. This policy does what Linux does for dirty pages (``balance_dirty_pages`` in
 mm/page-writeback.c): it measures how fast a volume drains, and multiplies that by a ratio that depends on how full
-the volume is. It stands on ``limits`` for the limits in force, and for the ramp at the start and close to the hard
-limit. Proposal 035 has no such policy; its own is proportional.
+the volume is. Proposal 035 has no such policy; its own is proportional.
 """
 
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar, Final
@@ -18,6 +16,7 @@ from typing import ClassVar, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from quotahost.api import Context
+from quotahost.background import Clock
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Volume
 from quotahost.model.budgets import BUDGET
@@ -105,10 +104,9 @@ class _History:
 class Setpoint(Limits):
     """Balances what flows in with what deletions free, and rests half way from the soft to the hard limit.
 
-    From what it saw over the last ``memory`` the policy knows how fast the volume would fill at factor 1, and how fast
-    it drains. The quotient is the factor at which it stays as full as it is. That is multiplied by a cubic ratio: about
-    1 in the middle, so that a lump of deletions hardly moves the factor, 2 at the soft and 0 at the hard limit. If
-    nothing is deleted, the space left is let in over hours, ever slower. A volume that doesn't fill gets 1.
+    How fast the volume drains, divided by how fast it would fill at factor 1, is the factor at which it stays as full
+    as it is. That is multiplied by a cubic ratio: about 1 in the middle, so that a lump of deletions hardly moves the
+    factor, 2 at the soft and 0 at the hard limit. If nothing is deleted, the space left is let in over hours.
 
     The limits in force, and the factors below the soft and from the hard limit on, are those of ``limits``. In the last
     tenth before the hard limit the factor is no larger than the ramp, whatever was learned. A volume starts with
@@ -129,7 +127,7 @@ class Setpoint(Limits):
             "from one deletion to the next.",
         )
 
-    def __init__(self, context: Context[Section], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, context: Context[Section], clock: Clock = time.monotonic) -> None:
         super().__init__(context)
         self._clock = clock
         self._histories: OrderedDict[tuple[str, str], _History] = OrderedDict()  # longest unseen first
@@ -141,7 +139,6 @@ class Setpoint(Limits):
         self._memory = section.memory.total_seconds()
 
     def factor_in_force(self, factor: float) -> None:
-        """The factor under which the volumes have filled since the last questions."""
         self._in_force = factor
 
     def quota_factor(self, volume: Volume) -> float:

@@ -33,8 +33,6 @@ The host hands in each client quota as Java reads it from Kafka's metadata; the 
 import math
 from typing import Final, TypeAlias
 
-from pydantic import ConfigDict
-
 from quotahost.api import Context
 from quotahost.model import DEFAULT, QUOTA_TYPES, Client, ClientQuotaChange, Default, Quota, QuotaType, Scope
 from quotahost.settings.sections import Telling
@@ -46,21 +44,12 @@ _Quotas: TypeAlias = dict[tuple[object, object], Quota]  # by (user, client-id),
 _DEFAULT: Final = object()
 
 
-class ClientQuotasSettings(Telling):
-    """It has nothing to set; `quotahost quotas` asks by it whether a broker has this supplier."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-
 class ClientQuotas:
-    """Applies Kafka's client quotas (kafka-configs.sh, Admin API) by the rules in the module's docstring.
+    """Applies Kafka's client quotas by the rules above; the four types are apart, as each has a manager in Kafka."""
 
-    The four quota types are independent of each other, as in Kafka, where each has a manager of its own.
-    """
+    Section = Telling  # it has nothing to set
 
-    Section = ClientQuotasSettings
-
-    def __init__(self, context: Context[ClientQuotasSettings]) -> None:
+    def __init__(self, context: Context[Telling]) -> None:
         self._context = context
         self._quotas: dict[QuotaType, _Quotas] = {quota_type: {} for quota_type in QUOTA_TYPES}
         # How many quotas name a client-id, by user, None for quotas of a default user or of none.
@@ -69,10 +58,7 @@ class ClientQuotas:
         self._distinct: dict[str | None, frozenset[str]] = {}
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        """The client's quota, or None (the next supplier is asked) if no client quota matches it.
-
-        An unlimited quota is an answer, unlike None: a client quota matches, and Kafka doesn't limit the client.
-        """
+        """The client's quota, unlimited or not; None (the next supplier is asked) if no client quota matches it."""
         quotas = self._quotas[quota_type]
         if not quotas:
             return None

@@ -1,14 +1,9 @@
 """The suppliers whose rates are broker properties: ``static``, ``overrides`` and ``controller-mutation``.
 
-``static`` gives everybody the same rates, those of ``static.*``, which the broker reads with its own settings.
-``overrides`` has KIP-13's default and overrides per client-id, which Kafka dropped when it moved quotas into its
-metadata; here they are properties of the plugin under KIP-13's own names. ``controller-mutation`` limits how fast each
-user or client-id may create and delete partitions (KIP-599): Kafka measures that on the controller, by a token bucket
-(``quotahost.throttling.TokenBucket``) whose burst is the rate x ``controller.quota.window.num`` x
-``controller.quota.window.size.seconds``; a supplier chooses the rate alone.
-
-A client for whom one of them has no rate is left to the next supplier of the property ``supplier``. In ``Rates`` and
-defaults None is "unlimited", which is an answer.
+Kafka measures partition mutations on the controller, by a token bucket (``quotahost.throttling.TokenBucket``) whose
+burst is the rate x ``controller.quota.window.num`` x ``controller.quota.window.size.seconds``; a supplier chooses the
+rate alone. A client for whom one of them has no rate is left to the next supplier of the property ``supplier``. In
+``Rates`` and defaults None is "unlimited", which is an answer.
 """
 
 from collections.abc import Collection
@@ -30,18 +25,10 @@ _SCOPES: Final = {"client": Scope.CLIENT, "user": Scope.USER, "client-id": Scope
 
 
 class Static:
-    """Gives every client the rates of the properties ``static.*``, in the units of QuotaType.
-
-    The property ``static.scope`` names who shares a rate: each ``client`` (user and client-id), ``user`` or
-    ``client-id`` has one of its own; ``broker`` is one total for all clients, as in Strimzi's kafka-quotas-plugin. The
-    host exempts excluded principals before it asks any supplier.
-    """
+    """Gives every client the rates of the properties ``static.*``; ``static.scope`` names who shares one."""
 
     def __init__(self, context: Context) -> None:
-        """Read the properties; a live change is seen at the next question.
-
-        Raises ValueError if a rate is not finite and above 0.
-        """
+        """A live change is seen at the next question. Raises ValueError if a rate is not finite and above 0."""
         self._context = context
         self._read()
 
@@ -124,10 +111,7 @@ class ControllerMutationSettings(BaseModel):
 
 
 class ControllerMutation:
-    """Gives the rate of the user, else of the client-id, else the default, in partition mutations a second.
-
-    Mutations are the partitions of topics created or deleted, and partitions added.
-    """
+    """The rate of the user, else of the client-id, else the default, in partitions created or deleted a second."""
 
     Section = ControllerMutationSettings
 

@@ -1,11 +1,7 @@
 """Publishes what ``quotahost top`` shows of this broker, while somebody watches. A part of the task ``publish-usage``.
 
-1. Who watches writes a record to ``__quotahost_watch`` again and again (``quotahost.records.watch``); :class:`Watchers`
-   keeps the newest of each.
-2. Every two seconds, and at once for a new question, :class:`StatusPublisher` has the broker looked at and publishes
-   that to ``__quotahost_looks``, with the explanations of clients that watchers ask for.
-3. :class:`OpenedVolumes` measures the volumes that a watcher has opened, on threads of their own.
-
+Every two seconds, and at once for a new question, the broker is looked at and published to ``__quotahost_looks``, with
+the explanations of clients and the volumes that watchers have opened (docs/architecture.md, "Watching a cluster").
 While nobody watches, nothing is looked at and nothing is published, but for one record at the start, and one at the end
 without any client.
 """
@@ -17,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import MINUTE, LineLimit
+from quotahost.background import MINUTE, Clock, LineLimit
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs
 from quotahost.broker.disks.topics import measure
 from quotahost.kafka.follower import Follower
@@ -39,8 +35,7 @@ BETWEEN: Final = 2.0  # seconds between the two looks at a volume
 class StatusPublisher:
     """Looks at the broker every two seconds while somebody watches."""
 
-    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin to follow the topic of those who watch. ``clock`` in seconds, monotonic."""
+    def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock
         settings, name = context.settings, context.name
         self._watchers = Watchers(context, clock)
@@ -114,11 +109,10 @@ class Watchers:
 
     Anybody who may write to the topic watches, under as many names as they like: a record doesn't tell its writer's
     principal. Nobody can watch for longer than a record says, or have more than one look published for all. So the
-    newest records win: whoever asks now displaces who was heard longest ago, and nobody can lock others out by names
-    alone. Each displaced one is counted among the refused records, as ``crowd``, and logged once a minute at most.
+    newest records win: whoever asks now displaces who was heard longest ago (a refused record of reason ``crowd``).
     """
 
-    def __init__(self, context: Context[object], clock: Callable[[], float]) -> None:
+    def __init__(self, context: Context[object], clock: Clock) -> None:
         self._context, self._clock = context, clock
         self._lock = threading.Lock()
         self._until: dict[str, tuple[float, Watch]] = {}  # in the order of their newest records
@@ -175,9 +169,9 @@ class OpenedVolumes:
 
     def __init__(
         self, context: Context, sleep: Callable[[float], object] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock = time.monotonic,
     ) -> None:  # fmt: skip
-        """Nobody has opened any yet. ``sleep`` stands in for the wait between two looks; ``clock`` in seconds."""
+        """Nobody has opened any yet. ``sleep`` stands in for the wait between two looks."""
         self._context, self._clock, self._rest = context, clock, clock()
         self._closing = threading.Event()
         self._sleep = sleep or self._closing.wait

@@ -6,14 +6,13 @@ first: so a restart forgets nothing, and only what this task has added is ever t
 """
 
 import time
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from quotahost.api import Context, DiskState
-from quotahost.background import LoggedOnce
+from quotahost.background import Clock, LoggedOnce
 from quotahost.kafka.admin import BrokerConfig, Listed, Unreachable
 from quotahost.kafka.client import client_config
 from quotahost.model.volumes import byte_limits
@@ -68,12 +67,9 @@ class Cordon:
         )
 
     def __init__(
-        self, context: Context[Section], clock: Callable[[], float] = time.monotonic, broker: BrokerConfig | None = None
+        self, context: Context[Section], clock: Clock = time.monotonic, broker: BrokerConfig | None = None
     ) -> None:
-        """Nothing is connected yet. ``clock`` in seconds, monotonic.
-
-        ``broker`` has this broker's dynamic properties; None for those that the context's broker leads to.
-        """
+        """``broker`` has this broker's dynamic properties; None for those that the context's broker leads to."""
         self._context, self._clock, self._broker = context, clock, broker
         self.period: timedelta = context.settings.volumes_period
         self._disks = context.disks

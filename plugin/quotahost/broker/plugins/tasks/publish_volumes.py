@@ -1,26 +1,21 @@
 """The task ``publish-volumes``: this broker's volumes, as a snapshot, to the compacted topic of all brokers.
 
-It reads the look of the host's disk monitor (``context.disks``) every ``volumes.period`` and offers a
-``quotahost.records.snapshot.Snapshot`` to a :class:`ChangePublisher`, which writes the first, one each
-``snapshots.period``, and at once one that differs enough from the last: most looks differ so little that nobody would
-act on them. The factor source ``snapshots`` of every broker reads the topic, or the pipeline does for
-``cluster-volumes``. This is the data source of proposal 035.
+This is the data source of proposal 035. The factor source ``snapshots`` of every broker reads the topic, or the
+pipeline does for ``cluster-volumes``. Most looks at the disks differ so little that nobody would act on them;
+:class:`ChangePublisher` writes those that matter.
 """
 
-import math
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce
+from quotahost.background import Clock, LoggedOnce
 from quotahost.kafka.publisher import RETRY, Publisher
 from quotahost.model import Volume
 from quotahost.records.snapshot import Snapshot, encode
 
-#: Seconds. Two looks are further apart, and the times that this thread computes of one look differ by less.
-_SAME_LOOK: Final = 1e-3
 _CHANGE: Final = 1000  # a change of consumption by this part of the capacity is published at once
 
 T = TypeVar("T")
@@ -31,13 +26,11 @@ class PublishVolumes:
 
     A change is a volume that came, went, moved by a thousandth of its capacity or crossed one of its limits, new
     limits, other topics on a volume above its soft limit, the cluster's id, or a log directory that went offline
-    (proposal 035, "The data source"). A snapshot bears the time of the look, and how old the look was when it was
-    published, from which all readers count its age. If the disks stop answering for half of ``validity``, publishing
-    stops, so that the other brokers treat this one as stale.
+    (proposal 035, "The data source"). If the disks stop answering for half of ``validity``, publishing stops, so that
+    the other brokers treat this one as stale.
     """
 
-    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is connected yet. ``clock`` in seconds, monotonic."""
+    def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock
         self.period: timedelta = context.settings.volumes_period
         self._disks = context.disks
@@ -46,7 +39,6 @@ class PublishVolumes:
             context, topic, "volumes", self._has_changed, clock
         )
         self._silence = LoggedOnce(context.log)
-        self._look = (-math.inf, datetime.now(UTC))  # when the newest look was, by the monotonic and the wall clock
 
     def run(self) -> None:
         settings = self._context.settings
@@ -70,7 +62,7 @@ class PublishVolumes:
         if disks is None:
             return None
         return Snapshot(
-            str(self._context.node_id), self._captured_at(age), disks.volumes, settings.storage_soft,
+            str(self._context.node_id), disks.looked_at, disks.volumes, settings.storage_soft,
             settings.storage_hard, disks.offline, self._disks.cluster_id, round(age * 1000),
             tuple((name, part.used) for name, part in self._disks.budgets.parts.items()) or None,
         )  # fmt: skip
@@ -85,13 +77,6 @@ class PublishVolumes:
             for name, used in new.items()
             if name in wanted
         )
-
-    def _captured_at(self, age: float) -> datetime:
-        """The time of a look that is ``age`` seconds old: the same for each record of it, also if the clock is set."""
-        looked_at = self._clock() - age
-        if looked_at - self._look[0] > _SAME_LOOK:
-            self._look = looked_at, datetime.now(UTC) - timedelta(seconds=age)
-        return self._look[1]
 
 
 def has_changed(before: Snapshot, now: Snapshot) -> bool:
@@ -117,13 +102,10 @@ def _moved(before: Volume, now: Volume) -> bool:
 
 
 class ChangePublisher(Publisher, Generic[T]):
-    """Writes what a task sees to a compacted topic when it has changed or its time has come, one record at a time.
-
-    The record's key is this broker's id. The task ``publish-usage`` writes by one of these, too.
-    """
+    """Writes what a task sees, with this broker's id as the key, when it has changed or its time has come."""
 
     def __init__(
-        self, context: Context, topic: str, what: str, has_changed: Callable[[T, T], bool], clock: Callable[[], float],
+        self, context: Context, topic: str, what: str, has_changed: Callable[[T, T], bool], clock: Clock,
         more: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """As a ``Publisher``; ``has_changed``: whether what is seen differs enough from what was published before."""

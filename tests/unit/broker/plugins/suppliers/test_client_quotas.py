@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas, ClientQuotasSettings
+from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
 from quotahost.model import (
     DEFAULT,
     QUOTA_TYPES,
@@ -23,6 +23,7 @@ from quotahost.model import (
     Scope,
     ScopeKind,
 )
+from quotahost.settings.sections import Telling
 from tests.fakes.plugin_context import context
 
 Name: TypeAlias = str | Default | None
@@ -50,7 +51,7 @@ class Broker:
 
     def __init__(self) -> None:
         self.announced: list[tuple[str | None, str | None]] = []
-        given = context(name="client-quotas", own=ClientQuotasSettings())
+        given = context(name="client-quotas", own=Telling())
         given.answers_changed = self._note
         self.supplier = ClientQuotas(given)
 

@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 
 from quotahost.api import Context
 from quotahost.broker.plugins.factor_sources.cluster_record import RecordReader
-from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Parts, Standby
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Standby
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
 from quotahost.testing.broker import FakeBroker
@@ -51,11 +50,10 @@ class World:
         self.clock, self.wall, self.broker = Clock(), Clock(WALL), FakeBroker()
         self.built: list[StandbySource] = []
         self.context = context(self.broker, "cluster-volumes", clock=self.clock, **(GIVEN | more))
-        brokers: Any = partial(FakeThread, self.context)
+        brokers: Any = FakeThread
         build: Any = self.build  # the standby's stand-in
-        reader = RecordReader(self.context, self.clock, self.wall)
-        parts = Parts(reader, Standby(self.context, build), brokers)
-        self.source = ClusterVolumesSource(self.context, self.wall, self.clock, parts)
+        reader, standby = RecordReader(self.context, self.clock, self.wall), Standby(self.context, build)
+        self.source = ClusterVolumesSource(self.context, self.wall, self.clock, reader, standby, brokers)
         self.sequence = 0
 
     def build(self, context: Context, counts_old: bool) -> StandbySource:
