@@ -260,16 +260,6 @@ def test_names_with_html_in_them_are_shown_as_they_are(history: Path, tmp_path: 
 
 
 @pytest.mark.usefixtures("spark")
-def test_pictures_go_to_a_folder_and_their_names_never_out_of_it(spark: SparkSession, tmp_path: Path) -> None:
-    hostile = [reading(n, n, broker="../../x", volume="$a_{b$") for n in range(3)]
-    written(spark, hostile, tmp_path / "history")
-    assert run(tmp_path / "history", tmp_path / "out" / "png").exit_code == 0
-    (file,) = (tmp_path / "out" / "png").iterdir()
-    assert file.read_bytes().startswith(b"\x89PNG")
-    assert not (tmp_path / "x").exists()
-
-
-@pytest.mark.usefixtures("spark")
 def test_no_history_ends_the_command_with_1_and_one_sentence(tmp_path: Path) -> None:
     result = run(tmp_path, tmp_path / "r.html")
     assert result.exit_code == 1

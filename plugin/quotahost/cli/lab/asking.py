@@ -20,7 +20,7 @@ from quotahost.cli.console import Terminal, parsed
 from quotahost.errors import QuotahostError
 from quotahost.units.parse import parse_count
 
-PAGES: Final = (".html", ".htm")
+_PAGES: Final = (".html", ".htm")
 _CLUSTER: Final = "Only of this cluster; may be repeated."
 _SINCE: Final = "From 2026-11-21, or 2026-11-21T09:30, in UTC."
 _UNTIL: Final = "To that time; a day is included whole."
@@ -47,6 +47,12 @@ def check_drawing(file: Path, *suffixes: str) -> None:
         raise typer.BadParameter(f"{file} is no FILE{' or FILE'.join(suffixes)}", param_hint="--plot")
     if find_spec("matplotlib") is None:  # an extra: a broker does without
         raise typer.BadParameter("--plot needs matplotlib; pip install matplotlib")
+
+
+def check_page(out: Path) -> None:
+    """See that a page can be written there. Raises typer.BadParameter if not."""
+    if not (out.suffix.lower() in _PAGES and out.absolute().parent.is_dir()):
+        raise typer.BadParameter(f"{out} must be a FILE.html in a folder that exists", param_hint="--out")
 
 
 def parse_windows(text: str) -> int:

@@ -2,8 +2,8 @@
 
 ``draw_volume`` is for the report: a volume's curve, its limits and its forecast. ``draw_factor`` and ``draw_use`` are
 for a replay: a factor, and a volume's consumption, each then (grey) and with the settings in question (blue). Both
-kinds go into pages as SVG in the page's own colours (``svg``), a volume's into a PNG too. ``draw_run`` and
-``draw_outcomes`` are the pictures of ``quotahost simulate``.
+kinds go into pages as SVG in the page's own colours (``svg``). ``draw_run`` and ``draw_outcomes`` are the pictures of
+``quotahost simulate``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from quotahost.cli.lab.curves import Bucket, Curve, Report, in_utc
 from quotahost.cli.lab.play import FactorPoint, Replay, ReplayedFactor, ReplayedVolume, UsePoint
 from quotahost.cli.lab.world import STEP, Recording
 from quotahost.model import Factor, State
-from quotahost.text import printable
 from quotahost.units.show import show_bytes
 
 # ``svg`` replaces each by the page's variable of the same name, so no two may be the same.
@@ -39,7 +38,6 @@ _AHEAD: Final = 0.3  # the forecast is drawn for at most this part of the time t
 _APART: Final = 0.075  # least distance of two labels, as a part of the axes' height
 _SILENT: Final = 5  # times the usual distance of two buckets: the line is broken
 _PARTS: Final = 500  # of a replay's time: about one for each two pixels
-_DPI: Final = 130
 _SECOND: Final = 1000 // STEP  # samples of a run
 At = TypeVar("At", Bucket, UsePoint)
 Levels = dict[str, int | None]
@@ -171,19 +169,6 @@ def _forecast(axes: Any, curve: Curve, end: float) -> None:
         seconds = end - newest.at if rate == 0 else max(0.0, min(end - newest.at, left / rate))
         at = [in_utc(newest.at), in_utc(newest.at + seconds)]
         axes.plot(at, [newest.last, newest.last + rate * seconds], color=COLOURS["line"], linestyle=":")
-
-
-def save_volume(curve: Curve, report: Report, file: Path) -> None:
-    """Write that figure as a PNG, which names the volume. Raises OSError if it can't be written."""
-    figure = draw_volume(curve, report)
-    (axes,) = figure.axes
-    cluster, broker, volume = map(printable, curve.name)
-    title = f"{cluster}   broker {broker}   {volume}"
-    # A volume's name may contain dollars, which are no formula.
-    axes.set_title(title, loc="left", fontsize=10, color=COLOURS["text"]).set_parse_math(False)
-    when = f"hard limit: {curve.show_when(curve.newest.hard)}"
-    axes.set_title(when, loc="right", fontsize=9, color=COLOURS["text"])
-    figure.savefig(file, dpi=_DPI, facecolor="white", metadata={"Software": None})
 
 
 # ---- a replay ----

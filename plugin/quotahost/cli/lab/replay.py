@@ -14,7 +14,16 @@ import typer
 from rich.text import Text
 
 from quotahost.cli.console import console, parsed, say, table, writing
-from quotahost.cli.lab.asking import PAGES, Clusters, Since, Until, Work, check_packages, parse_range, parse_windows
+from quotahost.cli.lab.asking import (
+    Clusters,
+    Since,
+    Until,
+    Work,
+    check_packages,
+    check_page,
+    parse_range,
+    parse_windows,
+)
 from quotahost.cli.lab.curves import Question, in_utc
 from quotahost.cli.lab.play import Plan, Replay, ReplayedClient, ReplayedFactor, ReplayedVolume, StateTimes, Table, play
 from quotahost.cli.property_files import read_broker_file
@@ -47,8 +56,8 @@ def replay(
     Limits of then are those that the history has of each reading. All else of then is as in --then.
     """
     check_packages("replay", "pyspark", *(() if out is None else ("matplotlib", "jinja2")))
-    if out is not None and not (out.suffix.lower() in PAGES and out.absolute().parent.is_dir()):
-        raise typer.BadParameter(f"{out} must be a FILE.html in a folder that exists", param_hint="--out")
+    if out is not None:
+        check_page(out)
     plan = plan_of(properties, then)
     question = Question(history, tuple(cluster or ()), (), (), *parse_range(since, until))
     with Work() as work:
