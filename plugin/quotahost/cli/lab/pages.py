@@ -9,31 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from quotahost.cli.lab.curves import STATES, Curve, Report, in_utc
+from quotahost.cli.lab.curves import STATES, Report, in_utc
 from quotahost.cli.lab.drawing import draw_factor, draw_use, draw_volume, svg
 from quotahost.cli.lab.play import Replay, Table
 from quotahost.text import printable
 from quotahost.units import show
 
 MOST: Final = 20  # figures of a replay's factors, and as many of volumes: those that would have been slowed longest
-_WIDTH, _HEIGHT = 130, 30  # pixels of a sparkline
-_POINTS: Final = _WIDTH // 2  # one for each two pixels
-_MARGIN: Final = 2  # pixels, so that the mark at the end isn't cut off
 Drawn = Callable[[int], None]
-
-
-class Sparkline(NamedTuple):
-    """A curve at the size of a word, in pixels from the top left; ``hard`` is the height of the hard limit."""
-
-    points: list[tuple[float, float]]
-    hard: float | None
-    width: int = _WIDTH
-    height: int = _HEIGHT
 
 
 def report_page(report: Report, drawn: Drawn = lambda count: None) -> str:
@@ -42,7 +30,7 @@ def report_page(report: Report, drawn: Drawn = lambda count: None) -> str:
     for number, curve in enumerate(report.curves, 1):
         title = report.title(curve)
         figure = _figure(draw_volume(curve, report), f"v{number}", title)
-        volumes.append({"curve": curve, "title": title, "sparkline": sparkline(curve), "figure": figure})
+        volumes.append({"curve": curve, "title": title, "figure": figure})
         drawn(number)
     return _render("report.html", report=report, volumes=volumes, states=STATES)
 
@@ -60,28 +48,6 @@ def replay_page(replay: Replay, name: str, tables: Sequence[Table], drawn: Drawn
         drawn(len(figures))
     times = {"since": in_utc(replay.since), "until": in_utc(replay.until)}
     return _render("replay.html", name=name, notes=replay.notes, tables=tables, figures=figures, **times)
-
-
-def sparkline(curve: Curve) -> Sparkline:
-    """The whole curve, thinned out to one point for each two pixels."""
-    # The step is rounded up, so that there are no more than _POINTS.
-    buckets = curve.buckets[:: -(-len(curve.buckets) // _POINTS)]
-    if buckets[-1] is not curve.newest:
-        buckets = (*buckets, curve.newest)
-    # A curve may be one bucket only, whose span is 0.
-    since, span = buckets[0].at, max(1e-9, curve.newest.at - buckets[0].at)
-    top = max(1, *(max(bucket.capacity, bucket.last) for bucket in buckets))
-    # Not from empty, so that its shape is seen; with some room below, so that noise doesn't look like change.
-    bottom = max(0.0, min(bucket.last for bucket in buckets) - 0.2 * top)
-
-    def height(level: float) -> float:
-        return _MARGIN + (_HEIGHT - 2 * _MARGIN) * (1 - (level - bottom) / (top - bottom))
-
-    across = (_WIDTH - 2 * _MARGIN) / span
-    points = [(_MARGIN + (bucket.at - since) * across, height(bucket.last)) for bucket in buckets]
-    hard = curve.newest.hard
-    # A limit below the part that is drawn lies at its lower edge.
-    return Sparkline(points, None if hard is None else height(max(hard, bottom)))
 
 
 def _figure(figure: Any, salt: str, label: str) -> Markup:
