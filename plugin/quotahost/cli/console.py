@@ -66,6 +66,11 @@ def say(text: str, *, to_stderr: bool = False, end: str = "\n") -> None:
     print(shown(text), file=sys.stderr if to_stderr else sys.stdout, end=end)
 
 
+def begin(step: str) -> None:
+    """Say which step of a command begins that takes seconds."""
+    say(f"{step} ...", to_stderr=True)
+
+
 def console() -> Terminal:
     """Standard output; as wide as a long line needs where it isn't a terminal."""
     screen = Terminal()

@@ -115,14 +115,11 @@ def _shade(axes: Any, spans: Iterable[tuple[State, float, float]], place: Callab
             axes.axvspan(place(begin), place(end), color=_SHADES[state], alpha=0.13, linewidth=0)
 
 
-def svg(figure: Figure, salt: str) -> str:
-    """The figure as an <svg>, whose colours are the page's variables ``--line``, ``--soft`` and so on.
-
-    ``salt`` keeps its ids apart from those of other figures in the page.
-    """
+def svg(figure: Figure) -> str:
+    """The figure as an <svg>, whose colours are the page's variables ``--line``, ``--soft`` and so on."""
     text = StringIO()
     # Text stays text: smaller, and the page's own font.
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
+    with rc_context({"svg.fonttype": "none"}):
         figure.savefig(text, format="svg", metadata={"Date": None})
     drawn = text.getvalue()
     # Without the XML prolog: within HTML an <svg> has none.

@@ -8,7 +8,7 @@ than it can hold, whatever the size of the history: rows are grouped into parts 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, date, timedelta
 from itertools import groupby
@@ -19,6 +19,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from quotahost.cli.console import begin
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use, in_utc
 from quotahost.errors import QuotahostError
 from quotahost.pipeline.history import COLUMNS, MINUTE, USAGE_COLUMNS, usage_place
@@ -36,7 +37,6 @@ _VOLUME: Final = ("cluster", "broker", "volume")
 _CLIENT: Final = ("cluster", "user", "client")
 _DAY: Final = re.compile(r"day=(\d{4}-\d\d-\d\d)")
 _MOST_NAMES: Final = 10
-Step = Callable[[str], None]
 
 
 class NoSpark(QuotahostError):
@@ -47,40 +47,33 @@ class NoHistory(QuotahostError):
     """There is nothing to draw; the message says what there is instead."""
 
 
-def start(name: str) -> SparkSession:
-    """Start Spark in this process; ``name`` is the application's. Raises NoSpark without a Java that Spark runs on."""
+def start(command: str) -> SparkSession:
+    """Start Spark in this process, for a command of quotahost's. Raises NoSpark without a Java that Spark runs on."""
+    begin("Starting Spark")
     try:
-        return session(name, conf=_CONF, kafka=False)
+        return session(f"quotahost {command}", conf=_CONF, kafka=False)
     except (PySparkRuntimeError, FileNotFoundError):
         raise NoSpark("Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH") from None
-
-
-def tasks(spark: SparkSession) -> tuple[int, int]:
-    """How many tasks of the stages that run now are done, and how many there are. Any thread may call."""
-    tracker = spark.sparkContext.statusTracker()
-    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    known = [stage for stage in stages if stage is not None]
-    return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
 
 
 # ---- the two questions ----
 
 
-def worst(spark: SparkSession, question: Question, show_step: Step = lambda step: None) -> Report:
-    """The curves of the worst of the volumes asked for; ``show_step`` takes a line about each step before it begins.
+def worst(spark: SparkSession, question: Question) -> Report:
+    """The curves of the worst of the volumes asked for.
 
     Raises NoHistory if there is no such reading; the message names the readings that there are.
     """
-    readings, since, until = _asked(spark, question, show_step)
+    readings, since, until = _asked(spark, question)
     # A quarter of the span, from microseconds to seconds.
     recent = question.recent or min(WEEK, timedelta(seconds=max(60, (until - since) // 4_000_000)))
-    show_step(f"Ranking the volumes by their last {show_span(recent)}")
+    begin(f"Ranking the volumes by their last {show_span(recent)}")
     length = recent // timedelta(microseconds=1)
     # Spark doesn't open the folders of earlier days.
     newest = readings.where(F.col("day") >= F.lit(in_utc((until - length) / 1e6).date()))
     rows = ranked(newest, until, length).limit(question.worst).collect()
     rates = {Name(*row[:3]): row["rate"] for row in rows}
-    show_step(f"Reading the curves of {len(rates)} of {rows[0]['known']:,} volumes")
+    begin(f"Reading the curves of {len(rates)} of {rows[0]['known']:,} volumes")
     # Rounded up: otherwise the newest reading would begin a bucket of its own.
     curves = _curves(buckets(readings, list(rates), since, (until - since) // MOST_BUCKETS + 1))
     drawn = tuple(
@@ -89,24 +82,22 @@ def worst(spark: SparkSession, question: Question, show_step: Step = lambda step
     return Report(question, in_utc(since / 1e6), in_utc(until / 1e6), recent, rows[0]["known"], drawn)
 
 
-def everything(
-    spark: SparkSession, question: Question, show_step: Step = lambda step: None, most: int = MOST_READINGS
-) -> Report:
+def everything(spark: SparkSession, question: Question, most: int = MOST_READINGS) -> Report:
     """The curves of all volumes asked for, by name, without fill rates; and what clients used, if that is kept.
 
     The readings are as many as the history has, up to about ``most``; of more the last one of each part of the time.
     Raises NoHistory if there is no such reading; the message names the readings that there are.
     """
-    readings, since, until = _asked(spark, question, show_step)
-    show_step("Counting the readings")
+    readings, since, until = _asked(spark, question)
+    begin("Counting the readings")
     counts = readings.groupBy(*_VOLUME).count().selectExpr("count(*) AS volumes", "sum(count) AS readings").first()
     assert counts is not None
-    show_step(f"Reading the curves of {counts['volumes']:,} volumes")
+    begin(f"Reading the curves of {counts['volumes']:,} volumes")
     # With a width of 1 microsecond every reading is one by itself.
     width = 1 if counts["readings"] <= most else max(1, -(-(until - since) * counts["volumes"] // most))
     curves = tuple(Curve(name, of, None) for name, of in _curves(buckets(readings, None, since, width)).items())
     report = Report(question, in_utc(since / 1e6), in_utc(until / 1e6), timedelta(), len(curves), curves)
-    show_step("Reading what clients used")
+    begin("Reading what clients used")
     return with_clients(spark, report)
 
 
@@ -136,9 +127,9 @@ def readings_asked(spark: SparkSession, question: Question) -> DataFrame:
     return _fitting(_read(spark, COLUMNS, question.directory), question)
 
 
-def _asked(spark: SparkSession, question: Question, show_step: Step) -> tuple[DataFrame, int, int]:
+def _asked(spark: SparkSession, question: Question) -> tuple[DataFrame, int, int]:
     """The readings asked for, and the times of the oldest and the newest in microseconds since 1970."""
-    show_step("Looking for the newest readings")
+    begin("Looking for the newest readings")
     days = _days_asked(spark, question)
     readings = readings_asked(spark, question)
     ends = [F.expr("unix_micros(min(at)) AS first"), F.expr("unix_micros(max(at)) AS last")]

@@ -7,8 +7,7 @@ markup already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,41 +19,28 @@ from quotahost.cli.lab.play import Replay, Table
 from quotahost.text import printable
 from quotahost.units import show
 
-MOST: Final = 20  # figures of a replay's factors, and as many of volumes: those that would have been slowed longest
-Drawn = Callable[[int], None]
+_MOST: Final = 20  # figures of a replay's factors, and as many of volumes: those that would have been slowed longest
 
 
-def report_page(report: Report, drawn: Drawn = lambda count: None) -> str:
-    """A report's whole page; ``drawn`` is called after each curve, with the number of curves drawn so far."""
-    volumes = []
-    for number, curve in enumerate(report.curves, 1):
-        title = report.title(curve)
-        figure = _figure(draw_volume(curve, report), f"v{number}", title)
-        volumes.append({"curve": curve, "title": title, "figure": figure})
-        drawn(number)
+def report_page(report: Report) -> str:
+    volumes = [(curve, _figure(draw_volume(curve, report), report.title(curve))) for curve in report.curves]
     return _render("report.html", report=report, volumes=volumes, states=STATES)
 
 
-def replay_page(replay: Replay, name: str, tables: Sequence[Table], drawn: Drawn = lambda count: None) -> str:
-    """A replay's whole page, of the properties file of this ``name``; ``tables`` are the same as in the terminal.
-
-    ``drawn`` is called after each figure, with the number of figures drawn so far.
-    """
-    draw = [(f"Factor of {replay.whose(factor)}", partial(draw_factor, factor)) for factor in replay.factors[:MOST]]
-    draw += [(volume.name.title(replay.several), partial(draw_use, volume)) for volume in replay.volumes[:MOST]]
-    figures: list[tuple[str, Markup]] = []
-    for title, figure in draw:
-        figures.append((title, _figure(figure(replay), f"f{len(figures)}", title)))
-        drawn(len(figures))
+def replay_page(replay: Replay, name: str, tables: Sequence[Table]) -> str:
+    """A replay's whole page, of the properties file of this ``name``; ``tables`` are the same as in the terminal."""
+    drawn = [(f"Factor of {replay.whose(factor)}", draw_factor(factor, replay)) for factor in replay.factors[:_MOST]]
+    drawn += [(volume.name.title(replay.several), draw_use(volume, replay)) for volume in replay.volumes[:_MOST]]
+    figures = [(title, _figure(figure, title)) for title, figure in drawn]
     times = {"since": in_utc(replay.since), "until": in_utc(replay.until)}
     return _render("replay.html", name=name, notes=replay.notes, tables=tables, figures=figures, **times)
 
 
-def _figure(figure: Any, salt: str, label: str) -> Markup:
+def _figure(figure: Any, label: str) -> Markup:
     """An inline <svg>; a screen reader says the label, a plain text."""
     # format escapes the label: a volume's name may come from anybody who writes to the topic.
     labelled = Markup('<svg role="img" aria-label="{}"').format(label)
-    return labelled + Markup(svg(figure, salt).removeprefix("<svg"))
+    return labelled + Markup(svg(figure).removeprefix("<svg"))
 
 
 def _render(template: str, **values: object) -> str:

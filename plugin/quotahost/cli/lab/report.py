@@ -8,8 +8,8 @@ from typing import Annotated, Final
 
 import typer
 
-from quotahost.cli.console import console, parsed, say, table, writing
-from quotahost.cli.lab.asking import Clusters, Since, Until, Work, check_packages, check_page, parse_range
+from quotahost.cli.console import begin, console, parsed, say, table, writing
+from quotahost.cli.lab.asking import Clusters, Since, Until, check_packages, check_page, parse_range
 from quotahost.cli.lab.curves import Question, Report
 from quotahost.units.parse import parse_duration
 from quotahost.units.show import show_bytes, show_rate, show_share
@@ -40,14 +40,14 @@ def report(
     span = parsed("--recent", recent, parse_duration) if recent is not None else None
     question = Question(history, tuple(cluster or ()), tuple(broker or ()), tuple(volume or ()), *times, worst, span)
     check_page(out)
-    with Work() as work:
-        from quotahost.cli.lab.history import worst as worst_of
-        from quotahost.cli.lab.pages import report_page
+    from quotahost.cli.lab.history import start
+    from quotahost.cli.lab.history import worst as worst_of
+    from quotahost.cli.lab.pages import report_page
 
-        answer = worst_of(work.spark("report"), question, work.begin)
-        drawn = work.draw(len(answer.curves))
-        with writing(out):
-            out.write_text(report_page(answer, drawn), encoding="utf-8")
+    answer = worst_of(start("report"), question)
+    begin("Drawing")
+    with writing(out):
+        out.write_text(report_page(answer), encoding="utf-8")
     console().print(table(_HEADS, _rows(answer)))
     say(f"\n{out}")
 

@@ -23,8 +23,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from quotahost.cli.console import console, csv_text, one_line, parsed, say, table, writing
-from quotahost.cli.lab.asking import Clusters, Work, check_packages
+from quotahost.cli.console import begin, console, csv_text, one_line, parsed, say, table, writing
+from quotahost.cli.lab.asking import Clusters, check_packages
 from quotahost.cli.quotas.plan import UNITS, Amount, Change, DeclarationError, Entity, Plan, Refusals
 from quotahost.errors import QuotahostError
 from quotahost.records.topics import QUOTAS
@@ -173,13 +173,13 @@ def usage(
     labels = _declared(files).labels
     if not labels:
         say("The files have no label, so all of it is in one row.", to_stderr=True)
+    from quotahost.cli.lab.history import start
     from quotahost.cli.quotas.usage import bill, last_month, parse_month
 
     chosen = parsed("--month", month or last_month(datetime.now(UTC)), parse_month)
-    with Work() as work:
-        spark = work.spark("quotas usage")
-        work.begin("Summing the month")
-        made = bill(spark, history, chosen, tuple(clusters or ()), labels)
+    spark = start("quotas usage")
+    begin("Summing the month")
+    made = bill(spark, history, chosen, tuple(clusters or ()), labels)
     if csv is not None:
         rows: list[tuple[str | int, ...]] = [
             (cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(round, amounts))
