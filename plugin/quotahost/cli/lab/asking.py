@@ -35,17 +35,6 @@ def check_packages(command: str, *names: str) -> None:
         raise QuotahostError(f"quotahost {command} needs {' and '.join(missing)}: pip install 'quotahost[spark]'")
 
 
-def check_drawing(file: Path, *suffixes: str) -> None:
-    """See that a picture can be drawn to a file with one of these suffixes, if any are given.
-
-    Raises typer.BadParameter if matplotlib is missing, or the name is no picture's.
-    """
-    if suffixes and file.suffix not in suffixes:
-        raise typer.BadParameter(f"{file} is no FILE{' or FILE'.join(suffixes)}", param_hint="--plot")
-    if find_spec("matplotlib") is None:  # an extra: a broker does without
-        raise typer.BadParameter("--plot needs matplotlib; pip install matplotlib")
-
-
 def check_page(out: Path) -> None:
     """See that a page can be written there. Raises typer.BadParameter if not."""
     if not (out.suffix.lower() in _PAGES and out.absolute().parent.is_dir()):

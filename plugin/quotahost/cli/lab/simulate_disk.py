@@ -17,7 +17,7 @@ from typing import Annotated, Final, TypeAlias, cast
 import typer
 
 from quotahost.cli.console import console, parsed, say, table, writing
-from quotahost.cli.lab.asking import check_drawing, parse_windows
+from quotahost.cli.lab.asking import check_packages, parse_windows
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
 from quotahost.cli.lab.world import Recording, World, pauses, record
@@ -67,7 +67,9 @@ def disk(
     is slowed as it fills, and when turned back.
     """
     if plot is not None:
-        check_drawing(plot, ".png", ".svg")
+        check_packages("simulate disk --plot", "matplotlib")
+        if plot.suffix not in (".png", ".svg"):
+            raise typer.BadParameter(f"{plot} is no FILE.png or FILE.svg", param_hint="--plot")
     if budget is not None and (limits or not fence):
         raise typer.BadParameter("a budget has no other limits, and needs the fence", param_hint="--budget")
     given = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
