@@ -103,12 +103,11 @@ def everything(spark: SparkSession, question: Question, most: int = MOST_READING
 
 def with_clients(spark: SparkSession, report: Report, most: int = MOST_READINGS) -> Report:
     """The same with the busiest clients of its time; unchanged where the history has no usage of it."""
-    directory = usage_place(report.question.directory)
-    system, path = _hadoop(spark, directory)
-    if not system.exists(path):
+    uses = stored(spark, USAGE_COLUMNS, usage_place(report.question.directory))
+    if uses is None:
         return report
     question = replace(report.question, since=report.since, until=None)
-    rows = _fitting(_read(spark, USAGE_COLUMNS, directory), question).where(F.col("at") <= F.lit(report.until))
+    rows = _fitting(uses, question).where(F.col("at") <= F.lit(report.until))
     rates = rows.groupBy(*_CLIENT).agg(F.expr("sum(rate) AS total"), F.expr("count(*) AS minutes"))
     busiest = rates.orderBy(F.desc("total"), *_CLIENT).limit(MOST_CLIENTS).collect()
     if not busiest:
@@ -188,6 +187,12 @@ def _fitting(rows: DataFrame, question: Question) -> DataFrame:
     for column, names in _names(question).items():
         rows = rows.where(F.col(column).isin(list(names)))
     return rows
+
+
+def stored(spark: SparkSession, columns: str, directory: str) -> DataFrame | None:
+    """What the pipeline has written to a folder beside the history; None without that folder."""
+    system, path = _hadoop(spark, directory)
+    return _read(spark, columns, directory) if system.exists(path) else None
 
 
 def _read(spark: SparkSession, columns: str, directory: str) -> DataFrame:

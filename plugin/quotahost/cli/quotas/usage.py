@@ -21,11 +21,11 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from quotahost.cli.lab.history import stored
 from quotahost.cli.quotas.plan import Entity
 from quotahost.errors import QuotahostError
 from quotahost.model import DEFAULT
 from quotahost.pipeline.history import BUDGETS_COLUMNS, BYTES_COLUMNS, PART, budgets_place, bytes_place
-from quotahost.pipeline.session import hadoop, jvm
 
 _HOUR: Final = timedelta(hours=1)
 _TURN_ON: Final = "run `quotahost pipeline` with --history DIR, and name DIR here"
@@ -162,11 +162,9 @@ def _recorded(
     spark: SparkSession, columns: str, directory: str, made: Bill, clusters: Sequence[str]
 ) -> DataFrame | None:
     """The rows of the month; None if the history has no such folder."""
-    path = jvm(spark).org.apache.hadoop.fs.Path(directory)
-    if not path.getFileSystem(hadoop(spark)).exists(path):
+    rows = stored(spark, columns, directory)
+    if rows is None:
         return None
-    # As for a report: the schema is given, and a file may go while Spark reads, as old days are deleted.
-    rows = spark.read.schema(columns).option("ignoreMissingFiles", "true").parquet(directory)
     # By the day first, so that the folders of other days stay closed.
     rows = rows.where((F.col("day") >= F.lit(made.since.date())) & (F.col("day") < F.lit(made.until.date())))
     return rows.where(F.col("cluster").isin(list(clusters))) if clusters else rows
