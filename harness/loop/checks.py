@@ -17,8 +17,8 @@ from typing import Final
 
 from harness.loop.cluster import Cluster, MortalBroker
 from harness.loop.seeds import scene_of_seed
-from quotahost.cli.lab.broker import BEAT, TAKE
-from quotahost.cli.lab.traffic import BACKOFF, Client, Disk, ms
+from quotahost.cli.lab.broker import BACKOFF, BEAT, TAKE, Client
+from quotahost.cli.lab.traffic import Disk, ms
 from quotahost.model import State
 from quotahost.throttling import rise
 

@@ -1,4 +1,4 @@
-"""Scenes, and what moves in them: producers and the disk that they fill, on the clock of a run.
+"""Scenes, and what a run is made of: its clock, disks, and the metric tags of clients.
 
 A scene (:class:`Scene`) is a frozen value, made of the options of ``quotahost simulate``; all that is left to chance
 comes from its seed. Times are in ms from the start, sizes in bytes, rates in bytes/s.
@@ -23,13 +23,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from itertools import count
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from quotahost.model import Limit, Volume
 from quotahost.model.volumes import Affected, ByteLimits
 from quotahost.throttling import SampledRate, rise
 
-BACKOFF: Final = 100  # ms, retry.backoff.ms of both Kafka's and librdkafka's producers
 NEVER: Final = -(10**9)  # ms
 Kind: TypeAlias = Literal["eager", "paced", "bursty", "reconnecting", "flowing"]
 
@@ -132,7 +131,7 @@ class Events:
         self.now = until
 
 
-# ---- disks and clients -----------------------------------------------------------------------------------------
+# ---- disks and tags --------------------------------------------------------------------------------------------
 
 
 class Disk:
@@ -215,64 +214,6 @@ class Disk:
             self.calm_since = None
         elif self.calm_since is None:
             self.calm_since = now
-
-
-class Taker(Protocol):
-    """Takes batches: a broker."""
-
-    def turns_back(self, client: Client) -> bool:
-        """Whether a request fails now; then the broker has the client try again."""
-
-    def append(self, client: Client) -> int:
-        """Take a batch; for how many ms the client is muted."""
-
-    def flow(self, client: Client) -> None:
-        """What a flowing client wants has changed."""
-
-
-class Client:
-    """Sends one batch after the other; the broker says for how long it is muted. Times are in ms."""
-
-    def __init__(self, plan: ClientPlan, broker: Taker, events: Events, offset: int) -> None:
-        """It begins ``offset`` ms after the start."""
-        self.plan, self._broker, self._events = plan, broker, events
-        self.sent = 0  # bytes that were appended so far
-        self.turned_back_at = 0  # last
-        self.held_since: int | None = None  # turned back for the first time since the last append
-        self.demand = plan.demand  # bytes/s that it wants to send now
-        self._due = float(offset)  # when it has the next batch to send
-        self._batches = 0
-        if plan.kind == "flowing":
-            for ms, demand in ((0, plan.demand), *plan.changes):
-                events.at(ms, partial(self._want, demand))
-            return
-        # How many batches of a burst come at once, and after how many ms the next burst.
-        self._burst = max(1, round(plan.demand * plan.every / 1000 / plan.batch)) if plan.kind == "bursty" else 1
-        self._gap = plan.batch * self._burst / plan.demand * 1000
-        events.at(offset, self.send)
-
-    def send(self) -> None:
-        if self._broker.turns_back(self):
-            return
-        plan, now = self.plan, self._events.now
-        mute = self._broker.append(self)
-        self.sent += plan.batch
-        self.held_since = None
-        if plan.kind == "reconnecting":
-            mute = min(mute, plan.every)
-        self._batches += 1
-        if self._batches % self._burst == 0:
-            # An eager client's line is never behind; what a paced one has to send piles up while it waits.
-            self._due = (now if plan.kind in ("eager", "reconnecting") else self._due) + self._gap
-        self._events.at(max(now + max(mute, 1), int(self._due)), self.send)
-
-    def retry(self) -> None:
-        """The fence is open again: it tries as its backoff has it, which began when it was turned back."""
-        self._events.after(BACKOFF - (self._events.now - self.turned_back_at) % BACKOFF, self.send)
-
-    def _want(self, demand: float) -> None:
-        self.demand = demand
-        self._broker.flow(self)
 
 
 @dataclass(slots=True)

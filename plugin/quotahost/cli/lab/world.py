@@ -12,9 +12,9 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from quotahost.cli.lab.broker import Broker, OwnDisk
+from quotahost.cli.lab.broker import Broker, Client, OwnDisk
 from quotahost.cli.lab.host import quiet, settings_of
-from quotahost.cli.lab.traffic import Client, Disk, DiskPlan, Events, Scene
+from quotahost.cli.lab.traffic import Disk, DiskPlan, Events, Scene
 from quotahost.model import Factor, State, Volume
 from quotahost.model.budgets import BUDGET, Budget, as_volume
 from quotahost.model.volumes import ByteLimits, byte_limits
