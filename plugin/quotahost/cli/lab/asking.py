@@ -1,8 +1,4 @@
-"""What the lab's commands check before they begin.
-
-The packages of the extra ``spark``, which no other command needs, are imported when they are needed only. So their
-absence is found first, as are wrong options: Spark takes seconds to start, and a scene to play.
-"""
+"""What the lab's commands check before they begin: Spark takes seconds to start, and a scene to play."""
 
 from __future__ import annotations
 
@@ -52,8 +48,7 @@ def parse_windows(text: str) -> int:
 def parse_range(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
     """The first time of ``--from`` and ``--to``, and the time before which the last one is; None is open.
 
-    A time without a zone is UTC, and a day is included whole. Raises typer.BadParameter if one is no time, or the range
-    is empty; the message says what to write.
+    A time without a zone is UTC, and a day is included whole. Raises typer.BadParameter if it is no time or no range.
     """
     start = None if since is None else parsed("--from", since, _parse_time)
     end = None if until is None else parsed("--to", until, _parse_time)

@@ -1,12 +1,7 @@
 """A broker and its clients: the real host's factor loop decides, the tap moves limits, the fence turns clients back.
 
-Every ``factor.interval``, and up to 0.1 s later, the host thread reads its source and asks its policy. A new factor
-closes or opens the fence at once, and the taps follow it at each beat of 200 ms. A client's batch is appended to the
-disks of all its replicas, and Kafka's quota mutes the client for as long as its limit of now has it.
-
-The source is ``local``: the broker looks at its own disk every ``volumes.period`` (``OwnDisk``). What Java does here is
-modelled: ``FactorInForce`` (the produce taps, the fence), ``Watch`` (the beats), ``Lease`` (the fallback while the host
-is silent) and ``Rule`` (the floor).
+What Java does is modelled: ``FactorInForce`` (the produce taps, the fence), ``Watch`` (the beats), ``Lease`` (the
+fallback while the host is silent) and ``Rule`` (the floor).
 """
 
 from __future__ import annotations

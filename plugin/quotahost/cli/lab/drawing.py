@@ -1,9 +1,7 @@
 """All pictures of the lab, by matplotlib; it alone knows matplotlib.
 
-``draw_volume`` is for the report: a volume's curve, its limits and its forecast. ``draw_factor`` and ``draw_use`` are
-for a replay: a factor, and a volume's consumption, each then (grey) and with the settings in question (blue). Both
-kinds go into pages as SVG in the page's own colours (``svg``). ``draw_run`` is the picture of ``quotahost simulate
-disk``. No curve is thinned out: matplotlib itself leaves out what no pixel shows (``path.simplify``).
+Those of report and replay go into pages as SVG in the page's own colours. No curve is thinned out: matplotlib itself
+leaves out what no pixel shows (``path.simplify``).
 """
 
 from __future__ import annotations

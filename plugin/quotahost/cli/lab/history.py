@@ -1,8 +1,7 @@
 """Reads the history of volumes, which the pipeline writes as Parquet, by Spark (``quotahost.pipeline.history``).
 
-For a report there are three passes: the span of time, the ranking of the volumes, and the curves of the worst ones. For
-a replay, where any volume may decide, all volumes are read, and what clients used. No pass returns to this process more
-than it can hold, whatever the size of the history: rows are grouped into parts of the time (buckets) by Spark.
+No pass returns to this process more than it can hold, whatever the size of the history: Spark groups rows into parts of
+the time (buckets).
 """
 
 from __future__ import annotations
@@ -85,8 +84,7 @@ def worst(spark: SparkSession, question: Question) -> Report:
 def everything(spark: SparkSession, question: Question, most: int = MOST_READINGS) -> Report:
     """The curves of all volumes asked for, by name, without fill rates; and what clients used, if that is kept.
 
-    The readings are as many as the history has, up to about ``most``; of more the last one of each part of the time.
-    Raises NoHistory if there is no such reading; the message names the readings that there are.
+    Of more than about ``most`` readings the last one of each part of the time. Raises NoHistory as :func:`worst`.
     """
     readings, since, until = _asked(spark, question)
     begin("Counting the readings")
@@ -216,10 +214,9 @@ def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
     as much time as ``recent`` has passed at its present fill rate. So the ranking finds a full volume that stands
     still as well as an emptier one that fills fast.
 
-    ``readings`` are rows of quotahost.pipeline.history.COLUMNS. The recent part ends at ``newest``, in microseconds
-    since 1970, and is ``recent`` microseconds long. The rows have cluster, broker, volume; ``rate``, the fill rate in
-    bytes/s by least squares, null with readings of one time only; ``expected``, the share described above; ``known``,
-    how many volumes there are.
+    The recent part ends at ``newest``, in microseconds since 1970, and is ``recent`` microseconds long. The rows have
+    cluster, broker, volume; ``rate``, the fill rate in bytes/s by least squares, null with readings of one time only;
+    ``expected``, the share described above; ``known``, how many volumes there are.
     """
     seconds = f"(unix_micros(at) - {newest}L) / 1e6D"  # since the newest, so that doubles keep their digits
     rows = readings.where(F.expr(f"unix_micros(at) BETWEEN {newest - recent}L AND {newest}L"))
@@ -237,12 +234,10 @@ def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
 
 
 def buckets(readings: DataFrame, names: Sequence[Name] | None, since: int, width: int) -> DataFrame:
-    """The readings of these volumes by parts of the time, in any order; parts without readings have no row.
+    """The readings of these volumes, or of all, by parts of the time, in any order; parts without readings have no row.
 
-    ``readings`` are rows of quotahost.pipeline.history.COLUMNS; without ``names`` those of all volumes count. The first
-    part begins at ``since``, in microseconds since 1970, and each is ``width`` microseconds long. The rows have the
-    name; ``at`` in microseconds since 1970, of the last reading of the part; ``low``, ``high`` and ``last`` consumed;
-    ``capacity``, ``soft`` and ``hard`` as at the last.
+    The first part begins at ``since``, in microseconds since 1970, and each is ``width`` microseconds long. The rows
+    have the fields of :class:`Name` and :class:`Bucket`; ``at`` in microseconds since 1970.
     """
     if names is not None:
         # By each column alone, by which Parquet can skip row groups, and by the three together.

@@ -1,8 +1,7 @@
 """Reports and replays as one HTML page each, which needs nothing but itself: no script, no font, no network.
 
-``report.html`` and ``replay.html`` are the templates, ``page.css`` is the style of both. Names of clusters, volumes and
-clients come from records of any origin, so the templates escape all text; only the figures, which matplotlib makes, are
-markup already.
+Names of clusters, volumes and clients come from records of any origin, so the templates escape all text; only the
+figures, which matplotlib makes, are markup already.
 """
 
 from __future__ import annotations

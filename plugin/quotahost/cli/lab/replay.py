@@ -1,8 +1,4 @@
-"""``quotahost replay``: what a properties file would have done in the time that the history tells of.
-
-The history is asked for all volumes, ``play`` leads both settings through it, and the answer is shown as tables, as
-JSON for scripts, or as a page with the same tables and figures.
-"""
+"""``quotahost replay``: what a properties file would have done in the time that the history tells of."""
 
 import json as json_module
 from dataclasses import asdict

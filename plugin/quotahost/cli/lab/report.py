@@ -1,7 +1,4 @@
-"""``quotahost report``: the history of the volumes as one page.
-
-The history is asked for the worst volumes, and each of them is drawn. The terminal shows the page's table as well.
-"""
+"""``quotahost report``: the history of the volumes as one page. The terminal shows the page's table as well."""
 
 from pathlib import Path
 from typing import Annotated, Final

@@ -1,8 +1,6 @@
 """``quotahost simulate disk``: a disk that fills, or with ``--budget`` a budget of storage.
 
-An operator tries limits, or a budget's bytes. The options become a scene of one broker. The real policy decides, the
-real tap moves the limits, and Kafka's own arithmetic mutes the clients (``world``); clients and the disk are models. So
-it shows what limits do before a broker has them: where the disk comes to rest, and what that is like for its clients.
+The options become a scene of one broker, which ``world`` plays; clients and the disk are models.
 """
 
 from __future__ import annotations

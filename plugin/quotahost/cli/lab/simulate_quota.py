@@ -1,7 +1,6 @@
 """``quotahost simulate quota``: the same requests under five forms of a quota, side by side.
 
-It shows an operator, before a quota is set, how long clients would be throttled. The forms are the models of
-``quotahost.throttling``: two are Kafka's, which the tests compare with Kafka itself, and three are those of a KIP.
+Two of the models of ``quotahost.throttling`` are Kafka's, which the tests compare with Kafka itself; three are a KIP's.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
 """Scenes, and what a run is made of: its clock, disks, and the metric tags of clients.
 
-A scene (:class:`Scene`) is a frozen value, made of the options of ``quotahost simulate``; all that is left to chance
-comes from its seed. Times are in ms from the start, sizes in bytes, rates in bytes/s.
-
-A run has no clock of its own: it jumps from event to event (``Events``), and each event may ask for later ones. A
-client sends a batch; the broker's fence may turn it back, and then it tries again after its backoff. An appended batch
-is recorded by Kafka's own arithmetic (``SampledRate``) under the client's metric tags, which mute it, and lies on the
-broker's disk, which retention and an operator free. The disk is asked how full it is at any time, and is exact although
-some writers fill it steadily and not by batches.
+All that is left to chance in a scene comes from its seed. Times are in ms from the start, sizes in bytes, rates in
+bytes/s. A run has no clock of its own: it jumps from event to event, and each event may ask for later ones.
 
 With ``factor.scope=topics`` a client has other tags while it writes to an affected topic: modelled are Java's ``Marks``
 and ``Use`` (``org.quotahost.table``). Each client writes to a topic of its own, whose name is the client's: so it is
@@ -244,8 +238,7 @@ class Slowing:
     def affect(self, affected: Affected | None, now: int) -> None:
         """The factor is for the writers of these topics from now on, or with None for all clients.
 
-        A client whose mark ends gets its own tags back: their limit rises if Kafka has forgotten what was sent under
-        them.
+        A client whose mark ends gets its own tags back: their limit rises if Kafka has forgotten what they had sent.
         """
         marked = () if self.affected is None else self.affected.places
         self.affected = affected

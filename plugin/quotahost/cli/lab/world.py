@@ -1,8 +1,4 @@
-"""Puts a scene together, plays it, and keeps its curves.
-
-``World`` makes the scene's disks, brokers and clients, and runs until its end. ``record`` also takes a sample of the
-first broker every ``STEP`` ms, and the ``Recording`` says where the disk came to rest and how long clients were silent.
-"""
+"""Puts a scene together, plays it, and keeps its curves: where the disk came to rest, how long clients were silent."""
 
 from __future__ import annotations
 

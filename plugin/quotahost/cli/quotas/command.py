@@ -1,11 +1,6 @@
-"""``quotahost quotas plan|apply|drift|export|import-properties|usage``: quotas as code.
+"""``quotahost quotas``: quotas as code. docs/quotas.md describes the files and the commands.
 
-Each command reads the files (``files``), compares them with the cluster (``cluster``, ``plan``), and shows the same
-plan: what the cluster has to change, what it keeps since nobody declared it, and what it would refuse. The commands
-differ in what follows. docs/quotas.md describes the files. ``usage`` asks no cluster: it sums the pipeline's history by
-the labels of the files (``usage``).
-
-Each ends with 2 if a file or the cluster can't be used. ``drift`` ends with 1 if something differs, ``apply`` and
+A command ends with 2 if a file or the cluster can't be used. ``drift`` ends with 1 if something differs, ``apply`` and
 ``import-properties`` if something couldn't be changed, ``export`` if something had to be left out.
 
 ``files`` and ``cluster`` need the libraries of the extra ``quotas``, which a broker's environment may lack, so the

@@ -1,10 +1,8 @@
 """Who used what in a month, by the labels of the declared files, for a bill: ``quotahost quotas usage``.
 
-1. Spark sums the month of the pipeline's history (``quotahost.pipeline.history``): a row for each client, with the
-   bytes that it wrote and read, and one for each budget of storage, with the bytes that it held.
-2. Each row goes to the label of the most specific entity that has one. What has none goes to the label "", so that the
-   sums of all labels are those of all that is recorded.
-3. The hours of which nothing is recorded are counted, as a bill must not take them for hours without use.
+Each client and each budget goes to the label of the most specific entity that has one, or to the label "", so that the
+sums of all labels are those of all that is recorded. The hours of which nothing is recorded are counted, as a bill must
+not take them for hours without use.
 
 Storage is billed by bytes times time: a team that fills a budget on the last day pays for a day. So a budget's bytes
 are summed as byte-hours, each recorded part of the time with its mean. A month, a day and an hour are those of UTC.
@@ -37,13 +35,7 @@ class NoUsage(QuotahostError):
 
 @dataclass(slots=True)
 class Sum:
-    """What one label used in the month.
-
-    Attributes:
-        written, read: bytes from and to clients.
-        byte_hours: bytes that budgets held, times hours.
-        newest: bytes that they held when they were recorded last in the month.
-    """
+    """What one label used in the month: bytes from and to clients; of budgets byte-hours, and the newest bytes."""
 
     written: float = 0.0
     read: float = 0.0
@@ -124,17 +116,9 @@ def bill(
     spark: SparkSession, history: str, month: tuple[datetime, datetime], clusters: Sequence[str],
     labels: Mapping[Entity, str],
 ) -> Bill:  # fmt: skip
-    """Sum a month of the history.
+    """Sum a month of the history: the folder that was given to the pipeline. Without ``clusters`` all count.
 
-    Args:
-        spark: the session that reads the history.
-        history: the folder that was given to the pipeline.
-        month: of :func:`parse_month`.
-        clusters: ids of those wanted; empty for all.
-        labels: by entity.
-
-    Raises:
-        NoUsage: nothing is recorded of that month.
+    Raises NoUsage if nothing is recorded of that month.
     """
     made = Bill(*month)
     moved = _recorded(spark, BYTES_COLUMNS, bytes_place(history), made, clusters)
