@@ -1,8 +1,6 @@
 """quotahost's jar: the one that the package carries, those on a broker's classpath, and ``quotahost install``.
 
-The build writes the versions of quotahost and jpype1 into each jar. By them a jar of quotahost's is recognised, and
-``doctor`` sees whether it fits what is installed. ``install`` puts the package's jar into Kafka's ``libs`` and names
-the properties that load it. It replaces the jar atomically, so that a broker that starts meanwhile finds a whole one.
+The build writes the versions of quotahost and jpype1 into each jar; by them ``doctor`` sees whether it fits.
 """
 
 import os
@@ -60,10 +58,7 @@ def jars_in(libs: Path) -> list[Jar]:
 
 @contextmanager
 def carried_jar() -> Iterator[Jar]:
-    """The jar inside this package, as a file for as long as the context lasts.
-
-    Raises NoJar if the package was built without it.
-    """
+    """The jar inside this package, as a file for as long as the context lasts. Raises NoJar if it was built without."""
     resource = files("quotahost") / "_jar" / "quotahost.jar"
     if not resource.is_file():
         raise NoJar(

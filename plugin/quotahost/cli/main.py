@@ -1,8 +1,7 @@
 """The command ``quotahost``: registers all commands, and ends each that fails with a message and an exit code.
 
-``explain`` and ``top`` have parsers of their own (``quotahost.cli.start``). The options of ``pipeline`` are those of
-:class:`quotahost.pipeline.options.Options`, which names, describes and checks each. Only the pipeline's work itself
-needs Spark (:mod:`quotahost.pipeline.main`), so its help works without the extra ``spark``.
+The options of ``pipeline`` are those of :class:`quotahost.pipeline.options.Options`. Only the pipeline's work itself
+needs Spark, so its help works without the extra ``spark``.
 """
 
 from importlib.metadata import PackageNotFoundError, version

@@ -1,10 +1,7 @@
 """``quotahost doctor`` and ``quotahost plugins``: gather the facts, run every check, and print what they found.
 
 The facts are a broker's properties, its interpreter, a folder of Kafka, and a running cluster; each may be missing.
-Every other module is checks, from some of these facts to findings (:class:`quotahost.cli.console.Finding`):
-``installation`` of interpreter, jar and Kafka, ``settings`` and ``protection`` of the properties, ``topics`` of who may
-do what with quotahost's topics. Where the broker's interpreter is another than the one that runs this, the doctor of
-its environment looks instead.
+Every other module is checks, from some of these facts to findings (:class:`quotahost.cli.console.Finding`).
 """
 
 import sys
@@ -172,11 +169,7 @@ def _as_plugins(broker: BrokerFile, against: str, settings: Settings) -> Iterato
 
 
 def check_client_software() -> Iterator[Finding]:
-    """Which connected clients use a library that gives up early in a PAUSE.
-
-    Kafka's protocol doesn't tell who is connected. The brokers of this machine do, by their admin sockets: their gauges
-    ``ImpatientClients`` count connections by software.
-    """
+    """Which connected clients use a library that gives up early in a PAUSE, by the gauges of this machine's brokers."""
     connections = Counter[str]()
     asked = 0
     brokers = running([])

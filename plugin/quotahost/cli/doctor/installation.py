@@ -1,17 +1,9 @@
 """Checks what is installed: the Python that the broker would start, and the Kafka in its folder.
 
-1. :func:`ask` runs ``broker.host.probe`` with the interpreter, the script that the shim itself runs before it starts
-   Python, and :func:`check_python` judges the answer: version 3.11 or newer, no free-threaded build, the packages
-   quotahost and jpype1, and inside the broker's process a shared libpython.
-2. :func:`check_jar` compares quotahost's jar with these packages. It carries Java's half and JPype's Java classes, and
-   both must be of the versions that are installed, or the broker's start fails. A Python in a process of its own
-   (``python.process=child``) needs no Java classes, and may be of another release that has the same protocol.
-3. :func:`check_kafka` looks at Kafka's version, at what quotahost uses of Kafka's insides
-   (``org.quotahost.internals.Internals``, in a JVM with both jars, says what the broker's log would say), and at Java.
-
-The plugins of a broker are installed in the environment of the broker's interpreter, which may be another than the
-one that runs this command. Then the doctor of that environment looks instead (:meth:`Interpreter.run_doctor`). Both
-runs are isolated (``-I``), as the broker's own Python is: no file in the working directory can stand in for a module.
+The plugins of a broker are installed in the environment of the broker's interpreter, which may be another than the one
+that runs this command. Then the doctor of that environment looks instead (:meth:`Interpreter.run_doctor`). All that is
+run here is isolated (``-I``), as the broker's own Python is: no file in the working directory can stand in for a
+module.
 """
 
 import inspect
@@ -68,8 +60,6 @@ class Interpreter(BaseModel):
     Attributes:
         named: the executable as the operator named it, a path or a name to look up on PATH.
         executable: the path that it gives for itself.
-        prefix: its environment, as in ``sys.prefix``.
-        libpython: the path of its shared library.
         jpype: the installed version of jpype1; ``quotahost`` that of quotahost.
         config: variables of its build, as ``NAME=VALUE``.
     """
@@ -88,10 +78,7 @@ class Interpreter(BaseModel):
     path: tuple[str, ...] = ()
 
     def run_doctor(self, options: Sequence[str]) -> int:
-        """Have the doctor of this interpreter's environment look; its exit code.
-
-        Raises InterpreterError if it takes too long.
-        """
+        """Have the doctor of this interpreter's environment look; its exit code. It may raise an InterpreterError."""
         sys.stdout.flush()  # its output follows ours
         command = [self.executable, "-I", "-c", _DOCTOR.format(path=list(self.path)), "doctor", "--here", *options]
         try:
@@ -102,7 +89,7 @@ class Interpreter(BaseModel):
 
 
 def ask(executable: str) -> Interpreter:
-    """Run the shim's probe with this interpreter.
+    """Run the probe that the shim itself runs before it starts Python.
 
     Raises InterpreterError if it can't be run, doesn't answer, or is too old to answer.
     """
@@ -182,10 +169,8 @@ def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[F
 def check_jar(kafka_home: Path | None, interpreter: Interpreter | None, in_child: bool = False) -> Iterator[Finding]:
     """The jar in Kafka's ``libs``, or without a Kafka the one that this package carries.
 
-    Args:
-        kafka_home: the folder that Kafka was unpacked to.
-        interpreter: the broker's, None if it doesn't answer; then no versions are compared.
-        in_child: whether it gets a process of its own.
+    It has Java's half and JPype's Java classes; both must be of the versions of the broker's ``interpreter``, or the
+    start fails. A Python in a process of its own (``in_child``) may be of another release that has the same protocol.
     """
     if kafka_home is None:
         yield note("the broker's classpath is not checked", "give --kafka-home DIR")

@@ -1,9 +1,4 @@
-"""Checks that a factor can protect the disks: the fence, the floor, the snapshots, the limits on this machine's disks.
-
-A factor source alone only slows clients down, and the source ``local`` those of one broker. A PAUSE is kept by the
-fence, the snapshots of all brokers come from the task ``publish-volumes``, and a limit that a disk has reached already
-stops the broker as soon as it starts. Whether a factor can be for single topics depends on all of these.
-"""
+"""Checks that a factor can protect the disks: the fence, the floor, the snapshots, limits on this machine's disks."""
 
 import math
 import os

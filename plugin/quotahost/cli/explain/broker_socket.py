@@ -1,14 +1,11 @@
-"""Finds the brokers of this machine by their admin sockets, and asks one of them.
+"""Finds the brokers of this machine by their admin sockets, and asks one of them (docs/security.md).
 
-A broker with quotahost listens on a Unix domain socket that only its own user can open
-(``org.quotahost.host.AdminSocket``): by default ``quotahost-UID/broker-NODE-PID.sock`` in ``/tmp``. A question is a
-line of words, percent-encoded, with spaces between them; the answer is a line of JSON. No request of a client waits for
-it, and Java answers while the Python host hangs.
+A question to ``org.quotahost.host.AdminSocket`` is a line of words, percent-encoded, with spaces between them; the
+answer is a line of JSON. No request of a client waits for it, and Java answers while the Python host hangs.
 
 Anybody can put a socket into ``/tmp``, so a socket is asked only if it, and whoever listens there, belongs to the user
-of the process that its name has; for root that may be any user. What such a user's process answers may be a lie, and
-is data alone: bounded in bytes and in time, read as JSON, and shown through ``console``. Every failure is an
-:class:`Unanswered` with a remedy.
+of the process that its name has; for root that may be any user. What such a user's process answers may be a lie, and is
+data alone: bounded in bytes and in time, read as JSON, and shown through ``console``.
 """
 
 import json

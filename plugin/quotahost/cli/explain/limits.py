@@ -1,9 +1,5 @@
 """What limits a client: the facts about each of its quotas, and the sentence below them.
 
-:func:`quota_facts` are those of one quota type: its rate with the unit of its type, who shares it, told from Kafka's
-metric tags, what rules in shadow would do (the property ``shadow``), and what Kafka measures. :func:`limited_by` is the
-sentence that names what limits the client.
-
 The active controller alone counts partition mutations (KIP-599). Kafka keeps a bucket of tokens for each such quota
 there (``quotahost.throttling.TokenBucket``) and refuses mutations while fewer than 0 are left. Buckets of other nodes
 are never charged, so their tokens say nothing.

@@ -1,9 +1,4 @@
-"""The live table of ``quotahost top``: looks come on one thread, answers on another, and this one waits for keys.
-
-:func:`watch` puts three parts together. :class:`Background` looks and asks; what comes of it are events for the
-screen. :class:`Keys` reads single keys of the terminal. :class:`Screen` is what is shown now, what each key does to it,
-and how it is drawn; it knows neither the terminal nor a broker.
-"""
+"""The live table of ``quotahost top``: looks come on one thread, answers on another, and this one waits for keys."""
 
 import os
 import re
