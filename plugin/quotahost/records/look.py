@@ -1,8 +1,6 @@
 """What one broker shows to those who watch: its state, who uses what, and how full its volumes are.
 
-The task ``publish-usage`` of each broker writes it to the topic ``__quotahost_looks`` under the broker's id, while
-somebody watches (``quotahost.records.watch``); ``quotahost top --bootstrap`` reads it. :func:`of` makes the record of a
-look, cut to what fits; the forms of its lists stand before it.
+:func:`of` makes the record of a look, cut to what fits; the forms of its lists stand before it.
 """
 
 from collections.abc import Iterable, Iterator

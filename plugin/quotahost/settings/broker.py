@@ -1,15 +1,8 @@
 """The broker's properties under ``client.quota.callback.`` as one typed, frozen object, ``Settings``.
 
-Properties come in here: the host (at the start and at each live change), ``doctor`` and the testing kit call
-:func:`read_properties` or :meth:`Settings.from_properties`, and hand on the object. The properties are declared in
-``settings.properties``.
-
-1. Strimzi's names are translated first (``settings.strimzi``).
-2. Each text is put at the attribute that its declaration names. Pydantic parses and checks all of them, and pydantic's
-   errors become the operator's: property, value, what would be right.
-3. The values are checked against each other. All problems are raised together.
-4. :func:`describe` shows every property as it was understood, for ``doctor``; :func:`properties_table` lists the
-   declarations, for the documents. No secret is shown.
+Strimzi's names are translated first (``settings.strimzi``). Each text is put at the attribute that its declaration
+names; pydantic parses and checks all of them, and its errors become the operator's: property, value, what would be
+right. Then the values are checked against each other. All problems are raised together.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -101,8 +94,7 @@ class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSe
 def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translation]:
     """Read a broker's properties; those outside ``client.quota.callback.`` are ignored.
 
-    Beside the settings it returns what became of Strimzi's own names, for the log and ``doctor``. Raises SettingsError
-    with all that are unknown or wrong.
+    Beside the settings it returns what became of Strimzi's own names. Raises SettingsError with all that is wrong.
     """
     translation = translate(properties)
     given = {n.removeprefix(PREFIX): text for n, text in translation.properties.items() if n.startswith(PREFIX)}
@@ -216,8 +208,7 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
 def live_properties(settings: Settings, models: Models | None = None) -> list[str]:
     """Full names of all properties whose change takes effect without a restart, Strimzi's own last.
 
-    ``settings`` lists the configured plugins, whose own properties are live too; ``models`` are the configured plugins'
-    section models by name.
+    ``models`` are the section models, by name, of the plugins that the settings name: their properties are live, too.
     """
     # Kafka compares whole names (Reconfigurable.reconfigurableConfigs), so a family's star would match nothing.
     own = [PREFIX + p.name for p in declared(Settings) if p.live and not p.is_family]

@@ -1,9 +1,7 @@
 """The broker's properties, each declared once: name, type, default, whether a change is live, and what it means.
 
-They are grouped as in docs/reference/properties.md, which follows from this file (``make tables``): the plugins that a
-broker runs, the rates of ``static``, topics and records, clients, topic quotas, enforcement, connections. The limits of
-volumes are declared in ``settings.storage``. ``settings.broker`` puts the groups together into ``Settings``. A new
-property is a field of one of these models and nothing else.
+They are grouped as in docs/reference/properties.md, which follows from this file (``make tables``). The limits of
+volumes are in ``settings.storage``. A new property is a field of one of these models and nothing else.
 """
 
 import math
