@@ -19,7 +19,6 @@ QUICK: Final = {
 
 
 def main() -> None:
-    """Run the command of this process's arguments."""
     arguments = sys.argv[1:]
     if arguments[:1] and arguments[0] in QUICK:
         sys.exit(run(arguments))

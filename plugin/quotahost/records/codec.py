@@ -88,7 +88,6 @@ class As:
     write: Callable[[Any], Any]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Called by pydantic when it makes an adapter."""
         form = handler.generate_schema(self.form)
         write = core_schema.wrap_serializer_function_ser_schema(
             lambda value, as_json: as_json(self.write(value)), schema=form
@@ -109,7 +108,6 @@ class NullIs:
     value: Any
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Called by pydantic when it makes an adapter."""
         return core_schema.no_info_after_validator_function(
             lambda value: self.value if value is None else value, core_schema.nullable_schema(handler(source))
         )
@@ -136,7 +134,6 @@ class Record:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Called by pydantic when it makes an adapter: take the default from the needed fields."""
         # The default serves Python's constructor only; pydantic would use it for JSON without the field as well.
         schema = handler.resolve_ref_schema(handler(source))
         hints = get_type_hints(cls, include_extras=True)

@@ -137,7 +137,6 @@ class BrokerLook(Versioned):
 
     @property
     def look(self) -> Look:
-        """As a look at this broker."""
         return Look(
             f"broker {self.broker}", self.state, self.factor, self.limit_factor, self.cause, self.fence, self.affected,
             self.clients, self.clients_max, self.uses, self.left_out, volumes=self.volumes, marks=self.marks,

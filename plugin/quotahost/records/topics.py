@@ -69,7 +69,6 @@ class Topic:
         return prefix + self.name.removeprefix(PREFIX)
 
     def operations(self, party: Party) -> tuple[Operation, ...]:
-        """What the party needs to do with the topic."""
         rights = (self.brokers, self.pipeline, self.watchers, self.operators)
         return dict(zip(Party, rights, strict=True))[party]
 

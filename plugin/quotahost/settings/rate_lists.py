@@ -90,12 +90,10 @@ def _plain(text: str) -> str:
 
 
 def parse_rates(value: object) -> dict[str, float | None]:
-    """Rates by name. Raises as parse_list."""
     return parse_list(value, _name)
 
 
 def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
-    """Rates by user and client-id. Raises as parse_list."""
     return parse_list(value, _pair)
 
 

@@ -97,7 +97,6 @@ def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] |
 
 
 def _field_key(model: type[BaseModel], field: str) -> str:
-    """By what name the model takes the field."""
     # By default pydantic takes a field that has an alias by the alias only.
     alias = model.model_fields[field].validation_alias
     return alias if isinstance(alias, str) else field

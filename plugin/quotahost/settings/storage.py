@@ -155,12 +155,10 @@ class StorageSettings(Frozen):
 
     @cached_property
     def soft_limit(self) -> Limit | None:
-        """The soft limit of this broker's volumes, None if there is none."""
         return next(iter(self._limits("soft").values()), None)
 
     @cached_property
     def hard_limit(self) -> Limit | None:
-        """The hard limit of this broker's volumes, None if there is none."""
         return next(iter(self._limits("hard").values()), None)
 
     @property

@@ -215,7 +215,6 @@ def _of_readers(looks: str, watch: str, holders: Mapping[str, Mapping[str, Mappi
 
 
 def _of_party(rights: Rights, settings: Settings | None, party: Party) -> Iterator[Finding]:
-    """What the party lacks, and what it has beyond its needs."""
     lacking = list(_lacking(rights, settings, party))
     yield from (wrong(f"these credentials {text}, which {_NEEDS[party]}", _RECIPE) for text in lacking)
     if not lacking:

@@ -44,7 +44,6 @@ class Unanswered(QuotahostError):
     exit_code = 2
 
     def __init__(self, problem: str, remedy: str) -> None:
-        """Make the message of the two, a line each."""
         super().__init__(f"{one_line(problem, _LONGEST)}\n  -> {one_line(remedy, _LONGEST)}")
 
 

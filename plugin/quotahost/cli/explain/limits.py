@@ -28,7 +28,6 @@ _EXEMPT: Final[dict[str, str]] = {
 
 
 def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
-    """The facts about one quota type."""
     if quota.exempt:
         return [("exempt", _why_exempt(quota)), ("limit", "unlimited"), ("measured", _measured(quota))]
     facts = [("quota", f"{_rate(quota, quota.base)}, shared by {sharers(quota)[0]}"), ("from", _from(quota))]
@@ -165,7 +164,6 @@ def _compared(quota: QuotaState, rate: float | None, limit: float) -> str:
 
 
 def _bucket(answer: Answer, quota: QuotaState) -> Facts:
-    """The facts about a CONTROLLER_MUTATION quota in the place of a measured rate."""
     if not answer.is_active_controller:
         ask = "ask again when the cluster has elected one"
         if answer.controller:

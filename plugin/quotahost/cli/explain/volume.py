@@ -83,7 +83,6 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
 
 
 def volume_names(which: str) -> list[str]:
-    """The names of a broker's volumes, in the order in which they are listed. Raises Unanswered if none answered."""
     with connect(which) as broker, broker.understood():
         return [volume.name for volume in ask_volumes(broker.ask)[2].volumes if not volume.budget]
 
@@ -193,7 +192,6 @@ def _growth(measured: MeasuredVolume, hard: float | None) -> str:
 
 
 def topic_rows(measured: MeasuredVolume) -> Iterable[Sequence[str]]:
-    """The topics that take most or grow most, and a row for the rest."""
     consumed = measured.volume.consumed
     for topic in measured.topics:
         yield printable(topic.name), show_bytes(topic.used), _share(topic.used, consumed), show_rate(topic.written)

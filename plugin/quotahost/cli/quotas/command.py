@@ -253,7 +253,6 @@ def _apply(cluster: "Cluster", declared: "Declared", prune: bool, yes: bool) -> 
 
 
 def _show_changes(screen: Console, changes: Sequence[Change]) -> None:
-    """Before and after of each change; nothing if there is none."""
     rows = [
         (change.what, str(change.entity), change.key, _rate(change.key, change.before), "->",
          _rate(change.key, change.after))
@@ -266,7 +265,6 @@ def _show_changes(screen: Console, changes: Sequence[Change]) -> None:
 
 
 def _show_refusals(screen: Console, refusals: Refusals) -> None:
-    """What failed, and why."""
     for entity in sorted(refusals, key=Entity.order)[:_MOST_ROWS]:
         words = one_line(f"{entity}: {refusals[entity]}")
         screen.print(Text.assemble(("failed ", "bold red"), words), soft_wrap=True)
@@ -275,7 +273,6 @@ def _show_refusals(screen: Console, refusals: Refusals) -> None:
 
 
 def _show_bill(made: "Bill") -> None:
-    """The table, and what it lacks."""
     rows = [(cluster, label or "(no label)", *_shown_bytes(amounts)) for cluster, label, amounts in made.amounts()]
     total = [sum(column) for column in zip(*(amounts for *_, amounts in made.amounts()), strict=True)]
     console().print(table(_BILL, [*rows, ("", "all", *_shown_bytes(total))]))

@@ -100,7 +100,6 @@ def documents(file: Path) -> Iterator[Document]:
 
 
 def dumped(content: Any) -> str:
-    """The text of a document."""
     text: str = yaml.dump(content, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=1_000_000)
     return text
 

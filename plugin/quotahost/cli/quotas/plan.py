@@ -102,7 +102,6 @@ class Change:
 
     @property
     def what(self) -> str:
-        """Add, change or remove."""
         return "add" if self.before is None else "remove" if self.after is None else "change"
 
 
@@ -129,7 +128,6 @@ def compare(declared: Quotas, present: Quotas, *, prune: bool) -> Plan:
 
 
 def _both(wanted: Quotas, present: Quotas) -> list[Change]:
-    """Each quota of the wanted entities, in order."""
     return [
         Change(entity, key, present.get(entity, {}).get(key), wanted[entity].get(key))
         for entity in sorted(wanted, key=Entity.order)

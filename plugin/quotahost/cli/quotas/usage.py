@@ -64,7 +64,6 @@ class Bill:
 
     @property
     def length(self) -> int:
-        """The hours of the month."""
         return (self.until - self.since) // _HOUR
 
     def amounts(self) -> list[tuple[str, str, tuple[float, float, float, float, float]]]:

@@ -101,7 +101,6 @@ class Background:
         threading.Thread(target=self._ask, args=(question,), name="quotahost-top-answer", daemon=True).start()
 
     def hand_over(self, screen: "Screen") -> None:
-        """Let the screen know all that has happened since the last call."""
         with suppress(Empty):
             while True:
                 self._events.get_nowait()(screen)
@@ -275,7 +274,6 @@ class Screen:
         return Group(*parts)
 
     def _body(self, width: int, room: int) -> tuple[RenderableType, int]:
-        """What fills the middle, and its lines."""
         if self.question:
             return Text("asking the broker ...", style="dim"), 1
         if self.panel is not None:

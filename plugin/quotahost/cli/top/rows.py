@@ -192,7 +192,6 @@ def _amount(rate: float | None, use: ClientUse) -> str:
 
 
 def _share(use: ClientUse) -> str:
-    """Percent of the quota; a dash without one."""
     if use.quota is None:
         return "-"
     return "0 %" if not use.rate else "> 0 %" if use.share is None else f"{use.share:.0%}".replace("%", " %")
