@@ -7,7 +7,7 @@ fallback while the host is silent) and ``Rule`` (the floor).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, cast
@@ -134,7 +134,7 @@ class Broker:
     """
 
     def __init__(
-        self, scene: Scene, settings: Settings, index: int, source: OwnDisk, disks: list[Disk], events: Events
+        self, scene: Scene, settings: Settings, index: int, source: OwnDisk, disks: Sequence[Disk], events: Events
     ) -> None:
         self.scene, self.settings, self.index, self.disks = scene, settings, index, disks
         self.source, self._events = source, events

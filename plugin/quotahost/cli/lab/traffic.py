@@ -131,36 +131,29 @@ class Events:
 class Disk:
     """The bytes on a volume. ``volume`` is what the host sees, with limits if they are its own. Times are in ms."""
 
-    def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, low: int, events: Events) -> None:
-        """``bounds``: between which consumptions the factor falls; ``low``: at which one a PAUSE may end."""
-        self._plan, self.volume, self.bounds, self.low, self._events = plan, volume, bounds, low, events
-        self._soft = min(bounds.soft, bounds.hard - 1)
+    def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, events: Events) -> None:
+        """``bounds``: between which consumptions the factor falls."""
+        self._plan, self.volume, self.bounds, self._events = plan, volume, bounds, events
         self._used, self._rates, self._rate, self._settled_at = float(plan.used), dict[str, float](), 0.0, 0
         self._flown = 0.0  # bytes of those that clients let flow in, since the last retention
         self._written: deque[float] = deque()
-        self.full_since: int | None = None  # at its hard limit without a break
-        self.low_since: int | None = None  # so low that a PAUSE may end
-        self.calm_since: int | None = None  # below its soft limit
-        self.appended_full = 0  # bytes that clients have appended since it was full
         if plan.drain or plan.kept:
             events.at(plan.lump, self._retention)
         for ms, rate in plan.others:
             events.at(ms, partial(self.flow, "", rate))
         for ms, size in plan.cleanups:
             events.at(ms, partial(self._free, size))
-        self._check(plan.used)
+        self.changed(plan.used)
 
     def used(self) -> int:
         """Bytes consumed now; to look changes nothing of a run."""
         used = int(self._used + self._rate * (self._events.now - self._settled_at) / 1000)
-        self._check(used)
+        self.changed(used)
         return used
 
     def append(self, size: int) -> None:
         self._add(size)
         self._flown += size
-        if self.full_since is not None:
-            self.appended_full += size
 
     def flow(self, client: str, rate: float) -> None:
         """A client writes steadily from now on, at so many bytes/s; "" is whoever has no quota."""
@@ -181,7 +174,7 @@ class Disk:
     def _free(self, size: int) -> None:
         self._add(0)
         self._used = max(0.0, int(self._used) - float(size))
-        self._check(int(self._used))
+        self.changed(int(self._used))
 
     def _add(self, size: int) -> None:
         """What has flown in until now, and so many bytes."""
@@ -189,25 +182,13 @@ class Disk:
         self._used += self._rate * seconds
         self._flown += (self._rate - self._rates.get("", 0.0)) * seconds
         self._settled_at = self._events.now
-        self._check(int(self._used))
+        self.changed(int(self._used))
         if size:
             self._used += size
-            self._check(int(self._used))
+            self.changed(int(self._used))
 
-    def _check(self, used: int) -> None:
-        now = self._events.now
-        if used < self.bounds.hard:
-            self.full_since, self.appended_full = None, 0
-        elif self.full_since is None:
-            self.full_since = now
-        if used > self.low:
-            self.low_since = None
-        elif self.low_since is None:
-            self.low_since = now
-        if used > self._soft:
-            self.calm_since = None
-        elif self.calm_since is None:
-            self.calm_since = now
+    def changed(self, used: int) -> None:
+        """So many bytes are consumed now; whoever checks a run may watch it."""
 
 
 @dataclass(slots=True)

@@ -36,6 +36,9 @@ class World:
             Client(plan, self.brokers[plan.home], self.events, 37 + 61 * i) for i, plan in enumerate(scene.clients)
         ]
 
+    def disk(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits) -> Disk:
+        return Disk(plan, volume, bounds, self.events)
+
     def broker(self, index: int) -> Broker:
         source = OwnDisk(self.disks[index], self.topics_on(index), self.settings, self.events)
         return Broker(self.scene, self.settings, index, source, self.disks, self.events)
@@ -59,7 +62,7 @@ class World:
             volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
         limits = byte_limits(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
         limits = limits or ByteLimits(plan.capacity, plan.capacity)
-        return Disk(plan, volume, limits, limits.lets_go_at(settings.pause_resume_free_share), self.events)
+        return self.disk(plan, volume, limits)
 
 
 class Sample(NamedTuple):
