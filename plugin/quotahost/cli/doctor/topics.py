@@ -30,6 +30,7 @@ from quotahost.records.topics import (
 )
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
+from quotahost.settings.properties import SNAPSHOT_READERS
 
 _RECIPE: Final = "the rights of docs/security.md (conf/secured/acls.sh)"
 _EVERYBODY: Final = "User:*"
@@ -59,7 +60,7 @@ def _believed(settings: Settings) -> list[Topic]:
     """The topics by which a broker with these settings decides about clients."""
     return [
         *([CLUSTER_VOLUMES] if settings.factor_source == "cluster-volumes" else []),
-        *([SNAPSHOTS] if settings.factor_source in ("snapshots", "cluster-volumes") else []),
+        *([SNAPSHOTS] if settings.factor_source in SNAPSHOT_READERS else []),
         *([USAGE, SHARES, QUOTAS] if "cluster-quota" in settings.supplier else []),
     ]
 
