@@ -33,7 +33,6 @@ _LISTENING: Final = Path("/proc/net/unix")  # Linux' list of all sockets in this
 _DIRECTORY: Final = "quotahost-"  # followed by the id of the user
 _LONGEST: Final = 2000  # characters of a line of an error; a broker may have sent what is in it
 _CHUNK: Final = 1 << 16  # bytes
-_PICK: Final = "--pid PID of the broker's process"
 #: What an answer of another version raises where it is read.
 UNREADABLE: Final = (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError)
 
@@ -166,21 +165,14 @@ def connect(which: str = "") -> BrokerSocket:
     if brokers:
         several = ", ".join(map(str, brokers))
         raise Unanswered(f"several brokers with quotahost run here: {several}", "choose: --pid PID or --broker-id N")
-    mine = "as the broker's user, in its container if it has one"
+    who = f"no {which.replace(':', ' ') or 'broker'} with quotahost was found"
     if which and ":" not in which:
-        if not _is_alive(int(which)):
-            raise Unanswered(f"there is no process {which}", f"give {_PICK}")
-        if denied := [line for line in refused if line.startswith(f"pid {which} ")]:
-            raise Unanswered(f"can't ask {denied[0]}", f"run this {mine}")
-        raise Unanswered(
-            f"process {which} has no socket of quotahost's that this user may open",
-            f"give {_PICK}; look for quotahost.admin in the broker's log",
-        )
-    wanted = which.replace(":", " ") or "broker"
+        who, refused = f"process {which} has no socket of quotahost's", [r for r in refused if f"pid {which} " in r]
     details = f" ({'; '.join(refused)})" if refused else ""
     raise Unanswered(
-        f"no {wanted} with quotahost was found that this user may ask on this machine{details}",
-        f"run this on the broker's machine, {mine}; look for quotahost.admin in the broker's log",
+        f"{who} that this user may ask on this machine{details}",
+        "run this on the broker's machine, as the broker's user, in its container if it has one; look for "
+        "quotahost.admin in the broker's log",
     )
 
 
