@@ -8,9 +8,9 @@ right. Then the values are checked against each other. All problems are raised t
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from pydantic import BaseModel, ValidationError, model_validator
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from quotahost.model import Limit
@@ -61,16 +61,6 @@ REMOVED: Final = {
 # docs/reference/properties.md, and a default that depends on another property must come after it.
 class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSettings, PluginSettings):
     """All properties of a broker as typed values; made by :meth:`from_properties`."""
-
-    @model_validator(mode="after")
-    def _thresholds_take_effect(self) -> Self:
-        without = next((topic for topic, _ in self.topics.thresholds if topic in self.record_topics), None)
-        if without is not None:
-            raise ValueError(
-                f"topics.bytes.in.per.sec.threshold: topic {without} has a threshold, but is never turned back, "
-                "as it is quotahost's own; remove the threshold"
-            )
-        return self
 
     @property
     def spared_topics(self) -> tuple[str, ...]:
@@ -188,6 +178,11 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
         like = nearest(name, settings.supplier)
         hint = f"did you mean {SUPPLIER}{like}?" if like else f"remove it, or name the supplier in {PREFIX}supplier"
         yield Problem(f"{PREFIX}shadow", f"no supplier is named {name!r}; {hint}", f"{SUPPLIER}{name}")
+    for topic in (topic for topic, _ in settings.topics.thresholds if topic in settings.spared_topics):
+        own = "it is quotahost's own; remove the threshold"
+        why = own if topic in settings.record_topics else "it is among topics.spared; remove one"
+        wrong = f"topic {topic} has a threshold, but is never turned back: {why}"
+        yield Problem(f"{PREFIX}topics.bytes.in.per.sec.threshold", wrong)
     if settings.budgets == "on" and settings.factor_source not in SNAPSHOT_READERS:
         wrong = (
             f"on needs {PREFIX}factor.source={' or '.join(SNAPSHOT_READERS)}, by which brokers know what the others "

@@ -232,13 +232,6 @@ class TopicSettings(Frozen):
     whole names. quotahost's own are spared in any case."""
 
     @model_validator(mode="after")
-    def _takes_effect(self) -> Self:
-        without = next((topic for topic, _ in self.thresholds if topic in self.spared), None)
-        if without is not None:
-            raise ValueError(f"topic {without} has a threshold, but is never turned back (topics.spared); remove one")
-        return self
-
-    @model_validator(mode="after")
     def _fits(self) -> Self:
         # fsum: with sum(), the order of the topics could decide whether thresholds that use up the total still fit.
         wanted = math.fsum(rate for _, rate in self.thresholds)
