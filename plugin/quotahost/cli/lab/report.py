@@ -11,7 +11,7 @@ from quotahost.cli.lab.curves import Question, Report
 from quotahost.units.parse import parse_duration
 from quotahost.units.show import show_bytes, show_rate, show_share
 
-_HEADS: Final = ("volume", "consumed", "capacity", "share", "fill rate", "time to hard limit")
+_HEADS: Final = ("volume", "consumed", "capacity", "share", "fill rate", "hard limit reached")
 
 
 def report(
@@ -52,6 +52,6 @@ def report(
 def _rows(report: Report) -> list[list[str]]:
     return [
         [report.title(curve), show_bytes(curve.newest.last), show_bytes(curve.newest.capacity),
-         show_share(curve.share), show_rate(curve.fill_rate), curve.show_time_to(curve.newest.hard)]
+         show_share(curve.share), show_rate(curve.fill_rate), curve.show_when(curve.newest.hard)]
         for curve in report.curves
     ]  # fmt: skip

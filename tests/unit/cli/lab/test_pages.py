@@ -90,13 +90,11 @@ def curve(consumed: int, rate: float | None, soft: int | None = 800, hard: int |
 
 
 def to_hard(curve: Curve) -> str:
-    return curve.show_time_to(curve.newest.hard)
+    return curve.show_when(curve.newest.hard)
 
 
 def test_when_a_limit_is_reached_follows_from_the_fill_rate() -> None:
-    fills = curve(540, 0.1)
-    assert fills.show_when(fills.newest.hard) == "in 1 h (2026-11-21 22:30)"
-    assert to_hard(fills) == "1 h"
+    assert to_hard(curve(540, 0.1)) == "in 1 h (2026-11-21 22:30)"
     assert to_hard(curve(540, -0.1)) == "not at this rate"
     assert to_hard(curve(540, None)) == "not known"
     assert to_hard(curve(900, None)) == "reached"
