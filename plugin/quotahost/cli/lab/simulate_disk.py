@@ -56,7 +56,6 @@ def disk(
     every: Annotated[str, typer.Option(help="From one deletion to the next.")] = "10s",
     windows: Annotated[str | None, typer.Option(help="quota.window.num; the file's, else Kafka's 11.")] = None,
     time: Annotated[str, typer.Option(help="How long, simulated.")] = "10m",
-    fence: Annotated[bool, typer.Option(help="Whether brokers have the fence.")] = True,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png|svg", help="Draw it too; needs matplotlib.")] = None,
 ) -> None:
     """Show where a disk comes to rest with these limits, and what that is like for its clients.
@@ -68,8 +67,8 @@ def disk(
         check_packages("simulate disk --plot", "matplotlib")
         if plot.suffix not in (".png", ".svg"):
             raise typer.BadParameter(f"{plot} is no FILE.png or FILE.svg", param_hint="--plot")
-    if budget is not None and (limits or not fence):
-        raise typer.BadParameter("a budget has no other limits, and needs the fence", param_hint="--budget")
+    if budget is not None and limits:
+        raise typer.BadParameter("a budget has no other limits", param_hint="--budget")
     given = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
     merged, windows_in_file = properties_of(properties, given)
     demands = chain.from_iterable(parsed("--demand", text, parse_demand) for text in demand or ["eager"])
@@ -83,7 +82,7 @@ def disk(
     first = soft if used is None else _size("--used", used)
     volume = DiskPlan(size, first, drain=drained, lump=lump, is_budget=budget is not None)
     _check_work(clients, lasts)
-    played = record(World(Scene(0, ms(lasts), limited, clients, (volume,), count, fence=fence)))
+    played = record(World(Scene(0, ms(lasts), limited, clients, (volume,), count)))
     _show(played, budget is not None)
     if plot is not None:
         from quotahost.cli.lab.drawing import draw_run
