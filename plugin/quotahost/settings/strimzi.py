@@ -26,6 +26,7 @@ SAME: Final = "the same"
 _SOURCE: Final = "factor.source"
 _LOG_DIRS: Final = "log-dirs"
 _HARD: Final = "static.storage.hard"
+_EXCLUDED: Final = "static.excluded.principal.name.list"
 _LIMITS_OF_035: Final = ("static.storage.soft", _HARD)
 _HARD_LIMITS: Final = (_HARD, f"{_HARD}.min-free-bytes", f"{_HARD}.min-free-percent")
 # Java's Double.parseDouble takes a suffix of the type, as in 0.05d.
@@ -70,7 +71,6 @@ class StrimziProperty:
     ours: str  # the property of ours that it is read as, ``SAME`` if we have its name, "" if it is not used
     doc: str  # what it means here, for the document
     read: Callable[[str], str] = str  # from Strimzi's text to ours; raises a ValueError with a remedy
-    means: str = ""  # what a property of both plugins is, for a note
 
     @property
     def is_own(self) -> bool:
@@ -107,21 +107,10 @@ CLIENT_ID_PREFIX: Final = StrimziProperty(
     "static.kafka.clientIdPrefix", "__strimzi", "", "Not used: quotahost's clients are named `quotahost-NODE`."
 )
 PROPERTIES: Final = (
-    StrimziProperty(
-        "static.produce", "unlimited", SAME, "One total for all clients of a broker (`static.scope`).",
-        means="the produce rate of the supplier static",
-    ),
-    StrimziProperty(
-        "static.fetch", "unlimited", SAME, "The same for fetches.", means="the fetch rate of the supplier static"
-    ),
-    StrimziProperty(
-        "static.request", "unlimited", SAME, "The same for requests, in percent of one thread's time.",
-        means="the request rate of the supplier static, in percent",
-    ),
-    StrimziProperty(
-        "static.excluded.principal.name.list", "none", SAME, "Exempt whichever supplier answers, client quotas too.",
-        means="the list of principals that nothing throttles",
-    ),
+    StrimziProperty("static.produce", "unlimited", SAME, "One total for all clients of a broker (`static.scope`)."),
+    StrimziProperty("static.fetch", "unlimited", SAME, "The same for fetches."),
+    StrimziProperty("static.request", "unlimited", SAME, "The same for requests, in percent of one thread's time."),
+    StrimziProperty(_EXCLUDED, "none", SAME, "Exempt whichever supplier answers, client quotas too."),
     BYTES, RATIO, INTERVAL, FALLBACK, VALIDITY,
     StrimziProperty(
         f"{ADMIN}*", "", SAME,
@@ -271,10 +260,10 @@ class _Translator:
         """What those names mean that both plugins have, or that have no meaning here."""
         scope = self._given.get("static.scope", "broker").strip()
         for theirs in PROPERTIES:
-            if theirs.means and theirs.name in self._given:
-                is_total = scope == "broker" or "rate" not in theirs.means
+            if not theirs.is_own and theirs.name in self._given:
+                is_total = scope == "broker" or theirs.name == _EXCLUDED
                 sharing = "" if is_total else f", for each {scope} (static.scope)"
-                self._note(f"{self._line(theirs)} is {theirs.means}{sharing}")
+                self._note(f"{self._line(theirs)} means the same here{sharing}")
         if CLIENT_ID_PREFIX.name in self._given:
             self._note(f"{CLIENT_ID_PREFIX.name} is not used: the plugins' own clients are named quotahost-NODE")
         if names := sorted(name.removeprefix(ADMIN) for name in self._given if name.startswith(ADMIN)):
