@@ -25,7 +25,7 @@ from quotahost.model import State, Volume
 from quotahost.model.limits import exact
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.declaration import PREFIX
-from quotahost.units.parse import parse_duration, parse_quantity, parse_share, parse_size
+from quotahost.units.parse import parse_duration, parse_quantity, parse_size
 from quotahost.units.show import show_bytes
 
 _LONGEST: Final = timedelta(hours=2)
@@ -97,20 +97,12 @@ def parse_limits(text: str) -> dict[str, str]:
 
     Raises ValueError if it is nothing like that.
     """
-    levels: dict[str, str] = {}
+    names: dict[str, str] = {}
     for part in text.split(","):
         side, _, level = (word.strip() for word in part.partition("="))
-        if side not in ("soft", "hard") or not level or side in levels:
+        if side not in ("soft", "hard") or not level or any(f".{side}" in name for name in names):
             raise ValueError("are no limits; write soft=AMOUNT,hard=AMOUNT, such as soft=70G,hard=90G or soft=20%")
-        levels[side] = level
-    names = {}
-    for side, level in levels.items():
-        if level.endswith("%"):
-            parse_share(level)
-            names[f"static.storage.{side}.min-free-percent"] = level
-        else:
-            parse_size(level)
-            names[f"static.storage.{side}"] = level
+        names[f"static.storage.{side}{'.min-free-percent' if level.endswith('%') else ''}"] = level
     return names
 
 
