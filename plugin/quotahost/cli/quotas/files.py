@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Self, TypeVar
 
-import javaproperties
 from pydantic import (
     AfterValidator,
     AliasPath,
@@ -24,6 +23,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from quotahost.cli.property_files import read_broker_file
 from quotahost.cli.quotas.documents import Document, Way, documents, dumped
 from quotahost.cli.quotas.plan import (
     BUDGETS,
@@ -37,6 +37,7 @@ from quotahost.cli.quotas.plan import (
     Entity,
     Quotas,
 )
+from quotahost.errors import QuotahostError
 from quotahost.model import DEFAULT, Default
 from quotahost.records.budgets import MAX_PATTERNS, NAME, PATTERN, Of
 from quotahost.settings.declaration import PREFIX
@@ -419,11 +420,9 @@ def read_properties(file: Path) -> Declared:
     ``.users``, ``.client-ids`` and ``.clients``. Raises DeclarationError if it has none, or a wrong one.
     """
     try:
-        with file.open("rb") as stream:
-            properties: dict[str, str] = javaproperties.load(stream)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no properties file"
-        raise DeclarationError(f"{file} can't be read: {reason}; name a server.properties") from None
+        properties = read_broker_file(file).properties
+    except QuotahostError as error:
+        raise DeclarationError(str(error)) from None
     declared = Declared(sections={CLUSTER})
     problems = []
     for name, text in properties.items():
