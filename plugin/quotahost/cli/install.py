@@ -26,10 +26,6 @@ from quotahost.settings.declaration import PREFIX
 _VERSIONS: Final = "META-INF/quotahost/versions.properties"
 
 
-class NoJar(QuotahostError):
-    """This quotahost was installed without its jar."""
-
-
 @dataclass(frozen=True, slots=True)
 class Jar:
     """A jar of quotahost's, and the versions of quotahost and jpype1 that it was built with."""
@@ -58,10 +54,10 @@ def jars_in(libs: Path) -> list[Jar]:
 
 @contextmanager
 def carried_jar() -> Iterator[Jar]:
-    """The jar inside this package, as a file for as long as the context lasts. Raises NoJar if it was built without."""
+    """The jar inside this package, as a file while the context lasts; a QuotahostError if it was built without."""
     resource = files("quotahost") / "_jar" / "quotahost.jar"
     if not resource.is_file():
-        raise NoJar(
+        raise QuotahostError(
             "this quotahost was built without its jar; in a source tree run `make build`, "
             "otherwise reinstall the wheel: pip install --force-reinstall quotahost"
         )
@@ -69,7 +65,7 @@ def carried_jar() -> Iterator[Jar]:
     with as_file(resource) as path:
         jar = read_jar(path)
         if jar is None:
-            raise NoJar(f"{path} is not quotahost's jar; run `make build` again")
+            raise QuotahostError(f"{path} is not quotahost's jar; run `make build` again")
         yield jar
 
 

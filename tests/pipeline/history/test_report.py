@@ -16,8 +16,9 @@ from typer.testing import CliRunner, Result
 
 from quotahost.cli.lab import asking
 from quotahost.cli.lab.curves import Name, Question, Report
-from quotahost.cli.lab.history import NoHistory, buckets, ranked, worst
+from quotahost.cli.lab.history import buckets, ranked, worst
 from quotahost.cli.main import app
+from quotahost.errors import QuotahostError
 from tests.pipeline.support.rows import NOON, frame, reading, written
 
 START = int(NOON.timestamp()) * 1_000_000
@@ -204,14 +205,14 @@ def test_a_day_is_drawn_from_at_most_500_buckets_that_keep_each_peak(spark: Spar
 def test_an_error_names_the_volumes_that_there_are_instead(
     spark: SparkSession, history: Path, question: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(NoHistory, match=re.escape(message)):
+    with pytest.raises(QuotahostError, match=re.escape(message)):
         found(spark, history, **question)
 
 
 def test_an_empty_history_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(NoHistory, match="holds no readings"):
+    with pytest.raises(QuotahostError, match="holds no readings"):
         found(spark, tmp_path)
-    with pytest.raises(NoHistory, match="doesn't exist"):
+    with pytest.raises(QuotahostError, match="doesn't exist"):
         found(spark, tmp_path / "absent")
 
 

@@ -19,7 +19,6 @@ from quotahost.cli.doctor.installation import (
     OURS,
     PROCESS,
     Interpreter,
-    InterpreterError,
     ask,
     check_jar,
     check_kafka,
@@ -29,6 +28,7 @@ from quotahost.cli.doctor.settings import check_settings, check_weaknesses
 from quotahost.cli.doctor.topics import check_cluster
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
+from quotahost.errors import QuotahostError
 from quotahost.records.topics import Party
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -81,7 +81,7 @@ def doctor(
     try:
         interpreter = ask(python or configured)
         of_interpreter = list(check_python(interpreter, in_child))
-    except InterpreterError as error:
+    except QuotahostError as error:
         of_interpreter = [wrong(str(error), f"{OURS}, which has this quotahost")]
     if interpreter and python and python != configured:
         text = f"the broker will start {configured}, not {python}, which was examined here"

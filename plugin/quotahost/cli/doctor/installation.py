@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from quotahost.broker.host import probe
 from quotahost.cli.console import Finding, good, note, weak, wrong
-from quotahost.cli.install import Jar, NoJar, carried_jar, jars_in
+from quotahost.cli.install import Jar, carried_jar, jars_in
 from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import PREFIX
 from quotahost.text import printable
@@ -50,10 +50,6 @@ for _name in ("LDLIBRARY", "LIBDIR", "Py_ENABLE_SHARED"):
 """
 
 
-class InterpreterError(QuotahostError):
-    """The interpreter can't be run, or it is no Python."""
-
-
 class Interpreter(BaseModel):
     """A Python's answers to the probe; "" for what it doesn't have.
 
@@ -78,20 +74,20 @@ class Interpreter(BaseModel):
     path: tuple[str, ...] = ()
 
     def run_doctor(self, options: Sequence[str]) -> int:
-        """Have the doctor of this interpreter's environment look; its exit code. It may raise an InterpreterError."""
+        """Have the doctor of this interpreter's environment look; its exit code. It may raise a QuotahostError."""
         sys.stdout.flush()  # its output follows ours
         command = [self.executable, "-I", "-c", _DOCTOR.format(path=list(self.path)), "doctor", "--here", *options]
         try:
             return subprocess.run(command, check=False, timeout=_DOCTOR_TIMEOUT, stdin=subprocess.DEVNULL).returncode
         except subprocess.TimeoutExpired:
             problem = f"the doctor of {self.executable} did not end within {_DOCTOR_TIMEOUT:.0f} s"
-            raise InterpreterError(problem) from None
+            raise QuotahostError(problem) from None
 
 
 def ask(executable: str) -> Interpreter:
     """Run the probe that the shim itself runs before it starts Python.
 
-    Raises InterpreterError if it can't be run, doesn't answer, or is too old to answer.
+    Raises QuotahostError if it can't be run, doesn't answer, or is too old to answer.
     """
     # As text, since quotahost may not be installed for that interpreter.
     command = [executable, "-I", "-c", inspect.getsource(probe) + _MORE]
@@ -101,16 +97,16 @@ def ask(executable: str) -> Interpreter:
             command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL
         )
     except OSError as error:
-        raise InterpreterError(f"{executable} can't be run: {error.strerror or error}") from None
+        raise QuotahostError(f"{executable} can't be run: {error.strerror or error}") from None
     except subprocess.TimeoutExpired:
-        raise InterpreterError(f"{executable} did not answer within {_TIMEOUT:.0f} s") from None
+        raise QuotahostError(f"{executable} did not answer within {_TIMEOUT:.0f} s") from None
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise InterpreterError(f"{executable} is no working Python 3.11 or newer: {printable(last)}")
+        raise QuotahostError(f"{executable} is no working Python 3.11 or newer: {printable(last)}")
     lines = [line.partition("=") for line in done.stdout.splitlines()]
     facts = {key: value for key, _, value in lines}
     if not facts.get("version"):
-        raise InterpreterError(f"{executable} is no Python: it answered nothing that a Python would")
+        raise QuotahostError(f"{executable} is no Python: it answered nothing that a Python would")
     # Many lines have one of these keys, of which the dict above keeps the last value only.
     lists = {name: [value for key, _, value in lines if key == name] for name in ("config", "path")}
     return Interpreter.model_validate(facts | lists | {"named": executable})
@@ -177,7 +173,7 @@ def check_jar(kafka_home: Path | None, interpreter: Interpreter | None, in_child
         try:
             with carried_jar() as jar:
                 yield from _versions(jar, interpreter, "pip install --force-reinstall quotahost", in_child)
-        except NoJar as error:
+        except QuotahostError as error:
             yield note(str(error))
         return
     libs, install = kafka_home / "libs", f"quotahost install --kafka-home {kafka_home}"
@@ -254,7 +250,7 @@ def check_internals(kafka_home: Path) -> Iterator[Finding]:
         else:
             with carried_jar() as jar:
                 lines = _internals(f"{libs}/*:{jar.path}")
-    except (NoJar, OSError, ValueError, subprocess.TimeoutExpired) as error:
+    except (QuotahostError, OSError, ValueError, subprocess.TimeoutExpired) as error:
         yield note(f"Nobody has looked for what quotahost uses of Kafka: {str(error).splitlines()[0]}")
         return
     for line in lines:

@@ -38,21 +38,13 @@ _DAY: Final = re.compile(r"day=(\d{4}-\d\d-\d\d)")
 _MOST_NAMES: Final = 10
 
 
-class NoSpark(QuotahostError):
-    """Spark can't start on this machine; the message names what is missing."""
-
-
-class NoHistory(QuotahostError):
-    """There is nothing to draw; the message says what there is instead."""
-
-
 def start(command: str) -> SparkSession:
-    """Start Spark in this process, for a command of quotahost's. Raises NoSpark without a Java that Spark runs on."""
+    """Start Spark in this process, for a command of quotahost's; a QuotahostError without a Java that it runs on."""
     begin("Starting Spark")
     try:
         return session(f"quotahost {command}", conf=_CONF, kafka=False)
     except (PySparkRuntimeError, FileNotFoundError):
-        raise NoSpark("Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH") from None
+        raise QuotahostError("Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH") from None
 
 
 # ---- the two questions ----
@@ -61,7 +53,7 @@ def start(command: str) -> SparkSession:
 def worst(spark: SparkSession, question: Question) -> Report:
     """The curves of the worst of the volumes asked for.
 
-    Raises NoHistory if there is no such reading; the message names the readings that there are.
+    Raises QuotahostError if there is no such reading; the message names the readings that there are.
     """
     readings, since, until = _asked(spark, question)
     # A quarter of the span, from microseconds to seconds.
@@ -84,7 +76,7 @@ def worst(spark: SparkSession, question: Question) -> Report:
 def everything(spark: SparkSession, question: Question, most: int = MOST_READINGS) -> Report:
     """The curves of all volumes asked for, by name, without fill rates; and what clients used, if that is kept.
 
-    Of more than about ``most`` readings the last one of each part of the time. Raises NoHistory as :func:`worst`.
+    Of more than about ``most`` readings the last one of each part of the time. Raises QuotahostError as :func:`worst`.
     """
     readings, since, until = _asked(spark, question)
     begin("Counting the readings")
@@ -144,21 +136,21 @@ def _days_asked(spark: SparkSession, question: Question) -> list[date]:
     place = question.directory
     system, path = _hadoop(spark, place)
     if not system.exists(path):
-        raise NoHistory(f"{place} doesn't exist; name the folder that was given to the pipeline as --history")
+        raise QuotahostError(f"{place} doesn't exist; name the folder that was given to the pipeline as --history")
     folders = (_DAY.fullmatch(entry.getPath().getName()) for entry in system.listStatus(path))
     days = sorted(date.fromisoformat(match[1]) for match in folders if match)
     if not days:
-        raise NoHistory(f"{place} holds no readings; the pipeline writes the first soon after its start")
+        raise QuotahostError(f"{place} holds no readings; the pipeline writes the first soon after its start")
     since = question.since.astimezone(UTC).date() if question.since else date.min
     # ``until`` is excluded: midnight belongs to the day before.
     last = (question.until - timedelta(microseconds=1)).astimezone(UTC).date() if question.until else date.max
     asked = [day for day in days if since <= day <= last]
     if not asked:
-        raise NoHistory(f"no readings in that time: {place} has them from {days[0]} to {days[-1]}")
+        raise QuotahostError(f"no readings in that time: {place} has them from {days[0]} to {days[-1]}")
     return asked
 
 
-def _no_readings(spark: SparkSession, question: Question, day: date) -> NoHistory:
+def _no_readings(spark: SparkSession, question: Question, day: date) -> QuotahostError:
     """The error where no reading fits: it names what the last day lacks, and what the last day has instead."""
     rows = _read(spark, COLUMNS, question.directory).where(F.col("day") == F.lit(day))
     for column, names in _names(question).items():
@@ -166,8 +158,8 @@ def _no_readings(spark: SparkSession, question: Question, day: date) -> NoHistor
             others = [row[0] for row in rows.select(column).distinct().orderBy(column).limit(_MOST_NAMES + 1).collect()]
             more = ", ..." if len(others) > _MOST_NAMES else ""
             there = ", ".join(map(printable, others[:_MOST_NAMES])) + more or "none"
-            return NoHistory(f"no readings of {column} {' or '.join(names)}; on {day} there are those of {there}")
-    return NoHistory("no readings fit all of what was asked for together")
+            return QuotahostError(f"no readings of {column} {' or '.join(names)}; on {day} there are those of {there}")
+    return QuotahostError("no readings fit all of what was asked for together")
 
 
 def _names(question: Question) -> dict[str, Collection[str]]:

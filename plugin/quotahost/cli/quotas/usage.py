@@ -29,10 +29,6 @@ _HOUR: Final = timedelta(hours=1)
 _TURN_ON: Final = "run `quotahost pipeline` with --history DIR, and name DIR here"
 
 
-class NoUsage(QuotahostError):
-    """The history has nothing to bill; the message says what to turn on, or which months there are."""
-
-
 @dataclass(slots=True)
 class Sum:
     """What one label used in the month: bytes from and to clients; of budgets byte-hours, and the newest bytes."""
@@ -117,13 +113,13 @@ def bill(
 ) -> Bill:  # fmt: skip
     """Sum a month of the history: the folder that was given to the pipeline. Without ``clusters`` all count.
 
-    Raises NoUsage if nothing is recorded of that month.
+    Raises QuotahostError if nothing is recorded of that month.
     """
     made = Bill(*month)
     moved = _recorded(spark, BYTES_COLUMNS, bytes_place(history), made, clusters)
     held = _recorded(spark, BUDGETS_COLUMNS, budgets_place(history), made, clusters)
     if moved is None and held is None:
-        raise NoUsage(f"{history} has no usage of clients or budgets; {_TURN_ON}")
+        raise QuotahostError(f"{history} has no usage of clients or budgets; {_TURN_ON}")
     if moved is None:
         made.missing.append("bytes in and out: turn on the task publish-usage and set cluster-wide quotas")
     else:
@@ -134,7 +130,7 @@ def bill(
         _add_budgets(made, held, labels)
     if not made.sums:
         of = f" of cluster {' or '.join(clusters)}" if clusters else ""
-        raise NoUsage(
+        raise QuotahostError(
             f"nothing is recorded{of} in {made.since:%Y-%m}. Clients are recorded where brokers have the task "
             f"publish-usage and cluster-wide quotas, and stored bytes where they have budgets=on; {_TURN_ON}"
         )
