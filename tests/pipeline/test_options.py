@@ -154,7 +154,7 @@ def test_the_command_without_spark_says_what_to_install() -> None:
         check=False,
         env=dict(os.environ),
     )
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "pip install 'quotahost[spark]'" in done.stderr
 
 
