@@ -15,10 +15,10 @@ from multiprocessing import get_context
 from os import cpu_count
 from typing import Final
 
-from harness.loop.cluster import Cluster, MortalBroker
+from harness.loop.cluster import Cluster, MortalBroker, WatchedDisk
 from harness.loop.seeds import scene_of_seed
-from quotahost.cli.lab.broker import BEAT, TAKE
-from quotahost.cli.lab.traffic import BACKOFF, Client, Disk, ms
+from quotahost.cli.lab.broker import BACKOFF, BEAT, TAKE, Client
+from quotahost.cli.lab.traffic import ms
 from quotahost.model import State
 from quotahost.throttling import rise
 
@@ -140,7 +140,7 @@ class Checks:
 
     # ---- the checks ----
 
-    def _hard(self, broker: MortalBroker, client: Client, index: int, disk: Disk) -> None:
+    def _hard(self, broker: MortalBroker, client: Client, index: int, disk: WatchedDisk) -> None:
         """Nobody appends once a disk has been full for as long as it takes to notice it."""
         now, owner = self._events.now, self._world.brokers[index]
         if not owner.up or disk.full_since is None:
@@ -165,7 +165,7 @@ class Checks:
                 f"{client.plan.name} appends {late} ms after the disk of broker {index + 1} was full ({allowed})",
             )
 
-    def _flight(self, index: int, disk: Disk, full_since: int) -> None:
+    def _flight(self, index: int, disk: WatchedDisk, full_since: int) -> None:
         """Beyond hard goes what Kafka's windows let through until the fence is closed, at the limits of that moment."""
         world = self._world
         writers = [client for client in world.clients if index in client.plan.places]

@@ -24,11 +24,11 @@ from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.tasks.publish_volumes import has_changed
 from quotahost.cli.lab.broker import Broker, OwnDisk
 from quotahost.cli.lab.host import log
-from quotahost.cli.lab.traffic import Disk, Events, Scene, ms
+from quotahost.cli.lab.traffic import Disk, DiskPlan, Events, Scene, ms
 from quotahost.cli.lab.world import World
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.volumes import byte_limits
+from quotahost.model.volumes import ByteLimits, byte_limits
 from quotahost.records.cluster_volumes import ClusterRecord, Filling
 from quotahost.records.snapshot import Snapshot
 from quotahost.settings.broker import Settings
@@ -362,6 +362,48 @@ class _BySnapshots:
 # ---- the world of several brokers ----
 
 
+class WatchedDisk(Disk):
+    """A disk that says since when, in ms, it is full or free; None where it isn't.
+
+    Attributes:
+        full_since: at its hard limit without a break.
+        appended_full: bytes that clients have appended since it was full.
+        low_since: at ``low`` or below, where a PAUSE may end.
+        calm_since: not above its soft limit.
+    """
+
+    full_since: int | None = None
+    low_since: int | None = None
+    calm_since: int | None = None
+    appended_full = 0
+
+    def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, low: int, events: Events) -> None:
+        self.low, self._soft = low, min(bounds.soft, bounds.hard - 1)
+        super().__init__(plan, volume, bounds, events)
+
+    def append(self, size: int) -> None:
+        """Count what comes though it is full."""
+        super().append(size)
+        if self.full_since is not None:
+            self.appended_full += size
+
+    def changed(self, used: int) -> None:
+        """Note since when it is as it is."""
+        now = self._events.now
+        if used < self.bounds.hard:
+            self.full_since, self.appended_full = None, 0
+        elif self.full_since is None:
+            self.full_since = now
+        if used > self.low:
+            self.low_since = None
+        elif self.low_since is None:
+            self.low_since = now
+        if used > self._soft:
+            self.calm_since = None
+        elif self.calm_since is None:
+            self.calm_since = now
+
+
 class MortalBroker(Broker):
     """A broker that may die, and whose host may hang.
 
@@ -403,6 +445,7 @@ class Cluster(World):
 
     scene: ClusterScene
     brokers: list[MortalBroker]  # type: ignore[assignment]  # it has no others
+    disks: list[WatchedDisk]  # type: ignore[assignment]
 
     def __init__(self, scene: ClusterScene) -> None:
         super().__init__(scene)
@@ -415,6 +458,11 @@ class Cluster(World):
     def topic(self) -> Topic | None:
         """The topics by which several brokers learn of each other."""
         return Topic(self.scene, self.settings, self.events) if len(self.disks) > 1 else None
+
+    def disk(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits) -> WatchedDisk:
+        """Watched by the checks."""
+        low = bounds.lets_go_at(self.settings.pause_resume_free_share)
+        return WatchedDisk(plan, volume, bounds, low, self.events)
 
     def broker(self, index: int) -> MortalBroker:
         """One that may die and hang."""

@@ -1,13 +1,12 @@
 """The one place where text becomes something that a terminal shows.
 
 Names of clients, topics, brokers and volumes come from records, requests and files, so whoever chose them may have
-chosen a terminal's command, or a text that hides others. Every command prints by this module: tables, findings and
-sentences through :class:`Terminal`, plain lines through :func:`say`. Both write an escape for each character that a
-terminal obeys or hides, whatever the caller forgot. What stands on one line, as a cell of a table or a fact, goes
-through :func:`one_line` before, since a line break in it would forge a line.
+chosen a terminal's command, or a text that hides others. Tables, findings and sentences through :class:`Terminal`, and
+plain lines through :func:`say`, have an escape for each character that a terminal obeys or hides, whatever the caller
+forgot. What stands on one line goes through :func:`one_line` before, since a line break in it would forge a line.
 
-Rich's markup is never read, and nothing is cut but names of strangers and where a live table has no room: a line can
-be copied into a properties file, and output into a pipe or a log isn't folded at 80 columns.
+Rich's markup is never read, and nothing is cut but names of strangers and where a live table has no room: a line can be
+copied into a properties file, and output into a pipe or a log isn't folded at 80 columns.
 """
 
 import csv
@@ -64,6 +63,11 @@ def one_line(text: str, most: int | None = None) -> str:
 
 def say(text: str, *, to_stderr: bool = False, end: str = "\n") -> None:
     print(shown(text), file=sys.stderr if to_stderr else sys.stdout, end=end)
+
+
+def begin(step: str) -> None:
+    """Say which step of a command begins that takes seconds."""
+    say(f"{step} ...", to_stderr=True)
 
 
 def console() -> Terminal:
@@ -176,10 +180,7 @@ def show(sections: Iterable[Section], screen: Console | None = None) -> None:
 
 
 def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
-    """The value of an option.
-
-    Raises typer.BadParameter instead of the parser's ValueError; it names the option and the text.
-    """
+    """The value of an option. Raises typer.BadParameter, which names it, in place of the parser's ValueError."""
     import typer  # only here: explain and top start without it (quotahost.cli.start)
 
     try:
@@ -190,10 +191,7 @@ def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Name the file or folder that is written if the operating system doesn't let us.
-
-    Raises a QuotahostError instead of an OSError.
-    """
+    """Name what is written if the operating system doesn't let us: a QuotahostError in place of an OSError."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,6 @@
 """quotahost's jar: the one that the package carries, those on a broker's classpath, and ``quotahost install``.
 
-The build writes the versions of quotahost and jpype1 into each jar. By them a jar of quotahost's is recognised, and
-``doctor`` sees whether it fits what is installed. ``install`` puts the package's jar into Kafka's ``libs`` and names
-the properties that load it. It replaces the jar atomically, so that a broker that starts meanwhile finds a whole one.
+The build writes the versions of quotahost and jpype1 into each jar; by them ``doctor`` sees whether it fits.
 """
 
 import os
@@ -26,10 +24,6 @@ from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import PREFIX
 
 _VERSIONS: Final = "META-INF/quotahost/versions.properties"
-
-
-class NoJar(QuotahostError):
-    """This quotahost was installed without its jar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +54,10 @@ def jars_in(libs: Path) -> list[Jar]:
 
 @contextmanager
 def carried_jar() -> Iterator[Jar]:
-    """The jar inside this package, as a file for as long as the context lasts.
-
-    Raises NoJar if the package was built without it.
-    """
+    """The jar inside this package, as a file while the context lasts; a QuotahostError if it was built without."""
     resource = files("quotahost") / "_jar" / "quotahost.jar"
     if not resource.is_file():
-        raise NoJar(
+        raise QuotahostError(
             "this quotahost was built without its jar; in a source tree run `make build`, "
             "otherwise reinstall the wheel: pip install --force-reinstall quotahost"
         )
@@ -74,7 +65,7 @@ def carried_jar() -> Iterator[Jar]:
     with as_file(resource) as path:
         jar = read_jar(path)
         if jar is None:
-            raise NoJar(f"{path} is not quotahost's jar; run `make build` again")
+            raise QuotahostError(f"{path} is not quotahost's jar; run `make build` again")
         yield jar
 
 

@@ -1,8 +1,7 @@
 """The command ``quotahost``: registers all commands, and ends each that fails with a message and an exit code.
 
-``explain`` and ``top`` have parsers of their own (``quotahost.cli.start``). The options of ``pipeline`` are those of
-:class:`quotahost.pipeline.options.Options`, which names, describes and checks each. Only the pipeline's work itself
-needs Spark (:mod:`quotahost.pipeline.main`), so its help works without the extra ``spark``.
+The options of ``pipeline`` are those of :class:`quotahost.pipeline.options.Options`. Only the pipeline's work itself
+needs Spark, so its help works without the extra ``spark``.
 """
 
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +16,7 @@ from typer.core import TyperGroup
 from quotahost.cli.console import say
 from quotahost.cli.doctor.doctor import doctor, plugins
 from quotahost.cli.install import install
+from quotahost.cli.lab.asking import check_packages
 from quotahost.cli.lab.replay import replay
 from quotahost.cli.lab.report import report
 from quotahost.cli.lab.simulate_disk import disk
@@ -69,25 +69,15 @@ def properties() -> None:
     say(properties_table(), end="")
 
 
-class NoSpark(QuotahostError):
-    """Spark isn't installed."""
-
-    exit_code = 2
-
-
 def pipeline(*, print_submit: bool, **given: object) -> None:
     """Run the pipeline that turns all brokers' snapshots into one record of each cluster.
 
     Every option can also be set in the environment, as QUOTAHOST_PIPELINE_BOOTSTRAP and so on; secrets belong into
     the file of --kafka-config or into QUOTAHOST_PIPELINE_KAFKA, a JSON object.
     """
-    try:
-        from quotahost.pipeline import main
-    except ModuleNotFoundError as missing:
-        # Any other missing module is a defect, which the advice to install Spark would hide.
-        if (missing.name or "").split(".")[0] not in ("pyspark", "py4j"):
-            raise
-        raise NoSpark("the pipeline needs Spark: pip install 'quotahost[spark]'") from None
+    check_packages("pipeline", "pyspark")
+    from quotahost.pipeline import main
+
     chosen = options(**given)
     if print_submit:
         say(main.submit_line(chosen, chosen.master))

@@ -1,8 +1,7 @@
 """``quotahost new``: writes a plugin's package, with a test that passes, for its author to go on from.
 
-The package is a copy of the role's example in ``examples/``, which the wheel carries, with its names replaced by the
-new plugin's, and a README with the properties that the example's docstring lists. An example uses its own names nowhere
-but as names.
+It is a copy of the role's example in ``examples/`` with its names replaced by the new plugin's, and a README with the
+properties that the example's docstring lists. An example uses its own names nowhere but as names.
 """
 
 import keyword

@@ -1,10 +1,8 @@
 """The two kinds of properties files that commands read: a broker's ``server.properties``, and a client's.
 
-Both are read as Kafka reads them (``java.util.Properties``, ISO 8859-1). Values of a broker's file that a config
-provider supplies (KIP-297, such as secrets from a vault) are known to the broker alone and are set aside. A client's
-file has librdkafka's names or those of Kafka's Java client, so ``quotahost doctor --client-config`` takes the very
-file that ``quotahost pipeline --kafka-config`` or kafka-acls.sh takes; messages about it contain names only, since
-values may be secrets.
+Both are read as Kafka reads them (``java.util.Properties``, ISO 8859-1). A client's file has librdkafka's names or
+those of Kafka's Java client, as for ``quotahost pipeline --kafka-config`` and kafka-acls.sh; messages about it contain
+names only, since values may be secrets.
 """
 
 import re
@@ -32,12 +30,9 @@ _PEM: Final = {"ssl.truststore": ("ssl.ca.location",), "ssl.keystore": ("ssl.cer
 
 @dataclass(frozen=True, slots=True)
 class BrokerFile:
-    """A broker's properties.
+    """A broker's properties, by full names.
 
-    Attributes:
-        path: the file.
-        properties: full names and values of all but those in ``unresolved``.
-        unresolved: names under our prefix whose values a config provider of the broker resolves.
+    ``unresolved`` are names under our prefix whose values a config provider of the broker resolves (KIP-297).
     """
 
     path: Path
@@ -68,8 +63,7 @@ def read_broker_file(path: Path) -> BrokerFile:
 def read_client_config(path: Path | None) -> dict[str, str]:
     """Read a client's file in librdkafka's names; without a file it is empty, to connect as anybody can.
 
-    Raises:
-        QuotahostError: it can't be read, or librdkafka can't do what it says. The message has nothing of its values.
+    Raises QuotahostError if it can't be used. The message has nothing of its values.
     """
     if path is None:
         return {}

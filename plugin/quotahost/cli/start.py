@@ -1,8 +1,7 @@
 """The entry of the command ``quotahost``: two commands that must answer at once, and all others.
 
 An operator who asks why a client is slow, while a broker suffers, doesn't wait for typer and pydantic, which take
-longer to import than the broker to answer. So ``explain`` and ``top`` have argparse's parsers. ``main`` registers the
-others.
+longer to import than the broker to answer. So ``explain`` and ``top`` have argparse's parsers.
 """
 
 import sys
@@ -20,7 +19,6 @@ QUICK: Final = {
 
 
 def main() -> None:
-    """Run the command of this process's arguments."""
     arguments = sys.argv[1:]
     if arguments[:1] and arguments[0] in QUICK:
         sys.exit(run(arguments))

@@ -1,9 +1,7 @@
 """The budgets of storage: one record for each in the compacted topic of the cluster-wide quotas.
 
-``quotahost quotas apply`` writes them, and the factor source of each broker follows them. The key is ``budgets/NAME``;
-the value names the topics, the bytes, and whose bytes count; a null value removes the budget. :class:`LatestBudgets` is
-the rule by which all readers take or refuse the same bytes, within the same bounds. The other records of the topic are
-:mod:`quotahost.records.quotas`'s.
+The key is ``budgets/NAME``; a null value removes the budget. :class:`LatestBudgets` is the rule by which all readers
+take or refuse the same bytes, within the same bounds.
 """
 
 import re
@@ -65,32 +63,20 @@ def is_key(key: bytes | None) -> bool:
 
 
 def key_of(name: str) -> bytes:
-    """The key of a budget's record.
-
-    Raises:
-        Refused: key: no budget may have this name.
-    """
+    """The key of a budget's record. Raises Refused (key) if no budget may have this name."""
     if NAME.fullmatch(name) is None:
         raise Refused("key", "the name of a budget has 1 to 64 letters, digits, dots, dashes, underscores or stars")
     return _KEY + name.encode()
 
 
 def encode(budget: Budget) -> bytes:
-    """The value of a budget's record; its key is :func:`key_of` its name.
-
-    Raises:
-        Refused: no reader would take it.
-    """
+    """The value of a budget's record; its key is :func:`key_of` its name. Raises Refused if no reader would take it."""
     key_of(budget.name)
     return CODEC.encode(_Value(budget.topics, budget.bytes, "replicas" if budget.replicas else "leaders"))
 
 
 class LatestBudgets:
-    """Each budget's latest good record, in the order in which a reader takes them.
-
-    Attributes:
-        by_name: the budgets.
-    """
+    """Each budget's latest good record, in the order in which a reader takes them."""
 
     def __init__(self, before: Mapping[str, Budget] | None = None) -> None:
         """None yet; of one whose record is refused, what was there ``before`` stays."""
@@ -100,8 +86,7 @@ class LatestBudgets:
     def take(self, key: bytes | None, value: bytes | None) -> None:
         """Take a record; None for its value removes the budget. A record that is no budget's changes nothing.
 
-        Raises:
-            Refused: no reader takes it. What was taken of this budget before stays.
+        Raises Refused if no reader takes it. What was taken of this budget before stays.
         """
         if key is None or not is_key(key):
             return

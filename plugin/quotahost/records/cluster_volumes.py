@@ -1,8 +1,6 @@
 """What the pipeline knows of one cluster at one time, summed up so that its size doesn't grow with the cluster.
 
-The pipeline publishes it to the compacted topic ``__quotahost_cluster_volumes`` under the cluster's id; the factor
-source ``cluster-volumes`` of every broker reads it, and so does a second pipeline that stands by. A field without a
-value may be null or left out, as Spark leaves it out.
+A field without a value may be null or left out, as Spark leaves it out.
 """
 
 from collections.abc import Mapping
@@ -26,13 +24,7 @@ MAX_WORST: Final = 16  # volumes by limit type
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """A volume and how it fills; None where that is unknown.
-
-    Attributes:
-        volume: the volume with the limits published for it.
-        fill_rate: bytes/s by which its consumption grows; below 0 it empties.
-        seconds_to_full: seconds until it is full at that rate.
-    """
+    """A volume with its published limits, and how it fills: bytes/s, below 0 if it empties; None if unknown."""
 
     volume: Volume
     fill_rate: float | None = None

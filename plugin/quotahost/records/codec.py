@@ -1,12 +1,8 @@
 """From a record's declaration to its JSON and back, with every refusal in words.
 
-1. A record is declared once, as a frozen dataclass. A field's annotation carries its JSON name and bounds for pydantic,
-   and the marks of this module where the JSON has another form than the value (:class:`As`), may be null
-   (:class:`NullIs`), must not be missing (``Needed``), or is the record's key as well (``IS_KEY``). What fields have in
-   common lies in :mod:`quotahost.records.fields`.
-2. A :class:`Codec` makes pydantic's adapter of the declaration. ``decode`` validates the JSON and builds the value in
-   one pass; ``encode`` makes the JSON, and reads it back before it hands it on.
-3. A record that is wrong raises :class:`Refused`, with one of REASONS and a line of text.
+A record is declared once, as a frozen dataclass. A field's annotation carries its JSON name and bounds for pydantic,
+and the marks of this module where the JSON has another form than the value (:class:`As`), may be null
+(:class:`NullIs`), must not be missing (``Needed``), or is the record's key as well (``IS_KEY``).
 
 All readers, on brokers and in the pipeline's driver, decode with it, so that they take or refuse the same bytes. The
 pipeline's SQL (:mod:`quotahost.pipeline.snapshots`) has the same rules and the same reasons.
@@ -83,10 +79,8 @@ Whole = Annotated[int, BeforeValidator(_whole)]
 class As:
     """Annotates a field, or an item of a list, whose value has another form in JSON.
 
-    Attributes:
-        form: the type of the JSON.
-        read: makes the value of JSON that fits the form; the second argument holds the fields read before.
-        write: makes of the value what fits the form.
+    ``read`` makes the value of JSON that fits the ``form``; its second argument holds the fields read before. ``write``
+    makes of the value what fits the form.
     """
 
     form: Any
@@ -94,7 +88,6 @@ class As:
     write: Callable[[Any], Any]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Called by pydantic when it makes an adapter."""
         form = handler.generate_schema(self.form)
         write = core_schema.wrap_serializer_function_ser_schema(
             lambda value, as_json: as_json(self.write(value)), schema=form
@@ -110,16 +103,11 @@ def object_of(make: Callable[..., Any], **fields: Any) -> As:
 
 @dataclass(frozen=True)
 class NullIs:
-    """Annotates a field that may be null in JSON: Spark writes a sum over nothing, or an empty list, so.
-
-    Attributes:
-        value: what stands for null.
-    """
+    """Annotates a field that may be null in JSON, which ``value`` stands for: Spark writes a sum over nothing so."""
 
     value: Any
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Called by pydantic when it makes an adapter."""
         return core_schema.no_info_after_validator_function(
             lambda value: self.value if value is None else value, core_schema.nullable_schema(handler(source))
         )
@@ -146,7 +134,6 @@ class Record:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Called by pydantic when it makes an adapter: take the default from the needed fields."""
         # The default serves Python's constructor only; pydantic would use it for JSON without the field as well.
         schema = handler.resolve_ref_schema(handler(source))
         hints = get_type_hints(cls, include_extras=True)
@@ -179,10 +166,7 @@ class Codec(Generic[_T]):
     def __init__(self, record: type[_T], most: int, key: Callable[[_T], str]) -> None:
         """Make pydantic's adapter of the declaration.
 
-        Args:
-            record: the dataclass.
-            most: how many bytes a record's value may have.
-            key: the id that a record names; the record's key is that id in UTF-8.
+        A record's value may have ``most`` bytes; ``key`` gives the id that a record names, which is its key in UTF-8.
         """
         self.record, self._most, self._key = record, most, key
         self._adapter = TypeAdapter(record)
@@ -194,8 +178,7 @@ class Codec(Generic[_T]):
     def decode(self, key: bytes | None, value: bytes) -> _T:
         """The value of a record of a topic. Unknown fields of its JSON are ignored.
 
-        Raises:
-            Refused: the bytes are no such record. Nothing else is raised, whatever the bytes.
+        Raises Refused if the bytes are no such record; nothing else, whatever the bytes.
         """
         # Before the parse, which a stranger could make costly by a huge value.
         if len(value) > self._most:
@@ -213,14 +196,11 @@ class Codec(Generic[_T]):
         raise Refused(reason, _text(first))
 
     def encode(self, record: _T, **instead: Any) -> bytes:
-        """A record's value as JSON. The id of its cluster is left out while it is unknown (""), as is an unknown age,
-        and a list of budgets where there are none.
+        """A record's value as JSON.
 
-        ``instead`` holds fields, by their JSON names, that are written otherwise than the declaration says.
-
-        Raises:
-            Refused: no reader would take the record: it is too large, a list is too long, a number out of range, a
-                name too long or no valid Unicode, or the like.
+        Left out are the id of its cluster while it is unknown (""), an unknown age, and a list of budgets where there
+        are none. ``instead`` holds fields, by their JSON names, that are written otherwise than the declaration says.
+        Raises Refused if no reader would take the record.
         """
         # pydantic's warnings of values that don't fit are of no use: the decode below refuses these.
         fields: dict[str, Any] = self._adapter.dump_python(record, by_alias=True, warnings=False) | instead

@@ -80,11 +80,7 @@ def topic_set(listed: list[str] | None) -> frozenset[str] | None:
 
 
 def date_time(value: object) -> datetime:
-    """The time of an RFC 3339 date-time, in UTC.
-
-    Raises:
-        ValueError: it is none, or there is no such day or time.
-    """
+    """The time of an RFC 3339 date-time, in UTC. Raises ValueError if it is none, or there is no such day or time."""
     # Not pydantic's datetime: it takes "1649336400" for seconds since 1970.
     if not isinstance(value, str) or _DATE_TIME.match(value) is None:
         raise ValueError("must be an RFC 3339 date-time such as 2026-01-02T03:04:05Z")
@@ -92,11 +88,7 @@ def date_time(value: object) -> datetime:
 
 
 def in_utc(time: datetime) -> datetime:
-    """The same time in UTC.
-
-    Raises:
-        ValueError: it has no time zone, or lies before the year 1 or after 9999 in UTC.
-    """
+    """The same time in UTC. Raises ValueError without a time zone, or before the year 1 or after 9999 in UTC."""
     if time.tzinfo is None:
         raise ValueError(f"a record's time needs a time zone: {time}")
     try:
@@ -201,14 +193,8 @@ def delay_ms(stated_ms: int | None, captured_at: datetime, written_ms: int | Non
     """How long before it was written the contents of a record were captured, in ms; never negative.
 
     A record that states its delay is believed. Otherwise it is Kafka's timestamp less the record's own time. As these
-    may be of two clocks, it is at most half of ``validity``: a publisher's clock that is wrong makes its records look
-    older, but never stale.
-
-    Args:
-        stated_ms: the delay that the record states; None if it states none.
-        captured_at: the record's own time (``snapshotAt``, ``usageAt``, ``computedAt``).
-        written_ms: Kafka's timestamp of the record, in ms since 1970; None if it is unknown.
-        validity_ms: the reader's ``validity``.
+    may be of two clocks, it is at most half of the reader's ``validity``: a publisher's clock that is wrong makes its
+    records look older, but never stale.
     """
     if stated_ms is not None:
         return min(max(0, stated_ms), MAX_DELAY_MS)
@@ -220,11 +206,8 @@ def delay_ms(stated_ms: int | None, captured_at: datetime, written_ms: int | Non
 def age(now: float, written_at: float, delay: float) -> float:
     """How old the contents of a record are, never negative. It is stale where this is above ``validity``.
 
-    Args:
-        now: the present time, by the clock of ``written_at`` and in its unit.
-        written_at: when the record arrived, by the reader's monotonic clock; or Kafka's timestamp of it, if ``now`` is
-            Kafka's time.
-        delay: as of :func:`delay_ms`, in the same unit.
+    ``now`` and ``written_at`` are of one clock: the reader's monotonic one, by which the record arrived, or Kafka's.
+    ``delay`` is of :func:`delay_ms`, in their unit.
     """
     # A leader's clock may be behind the last one's: what was written later than now was written now.
     return max(now - written_at, 0) + delay

@@ -1,8 +1,6 @@
 """What one broker shows to those who watch: its state, who uses what, and how full its volumes are.
 
-The task ``publish-usage`` of each broker writes it to the topic ``__quotahost_looks`` under the broker's id, while
-somebody watches (``quotahost.records.watch``); ``quotahost top --bootstrap`` reads it. :func:`of` makes the record of a
-look, cut to what fits; the forms of its lists stand before it.
+:func:`of` makes the record of a look, cut to what fits; the forms of its lists stand before it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -139,7 +137,6 @@ class BrokerLook(Versioned):
 
     @property
     def look(self) -> Look:
-        """As a look at this broker."""
         return Look(
             f"broker {self.broker}", self.state, self.factor, self.limit_factor, self.cause, self.fence, self.affected,
             self.clients, self.clients_max, self.uses, self.left_out, volumes=self.volumes, marks=self.marks,

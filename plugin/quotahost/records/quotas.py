@@ -1,11 +1,8 @@
 """The cluster-wide client quotas: one record for each entity, and how every reader keeps them.
 
-``quotahost quotas apply`` writes them; the supplier ``cluster-quota`` and the task ``publish-usage`` of each broker
-follow the topic, and ``quotahost quotas`` reads it. The record's key names the entity as Kafka's config paths do, its
-value has the rates by type, and a null value removes the quota.
-
-Each entity has a record of its own, so two operators who change different entities at once lose nothing.
-:class:`LatestQuotas` is the rule by which all readers take or refuse the same bytes, within the same bounds.
+The record's key names the entity as Kafka's config paths do, and a null value removes the quota. Each entity has a
+record of its own, so two operators who change different entities at once lose nothing. :class:`LatestQuotas` is the
+rule by which all readers take or refuse the same bytes, within the same bounds.
 """
 
 import math
@@ -62,9 +59,7 @@ def key_of(entity: Entity) -> bytes:
     """The record's key: ``users/alice``, ``clients/app``, ``users/alice/clients/app``, or ``users/<default>``.
 
     Names are percent-encoded as by Kafka's ``Sanitizer.sanitize``, so a user ``<default>`` is ``users/%3Cdefault%3E``.
-
-    Raises:
-        Refused: key: a name is too long, no valid Unicode, or the user is empty.
+    Raises Refused (key) if a name is too long, no valid Unicode, or the user is empty.
     """
     if entity == DEFAULT:
         return _DEFAULT.encode()
@@ -82,11 +77,7 @@ def key_of(entity: Entity) -> bytes:
 
 
 def entity_of(key: bytes | None) -> Entity:
-    """The entity of a record's key.
-
-    Raises:
-        Refused: key: it is none in the one form that :func:`key_of` gives it.
-    """
+    """The entity of a record's key. Raises Refused (key) if it is none in the one form that :func:`key_of` gives it."""
     if key is None or len(key) > _MAX_KEY:
         raise Refused("key", "the record has no key" if key is None else f"the key has {len(key):,} bytes")
     text = key.decode("ascii", errors="replace")
@@ -135,21 +126,13 @@ CODEC: Final = Codec(_Rates, _MAX_BYTES, lambda rates: "")
 
 
 def decode(key: bytes | None, value: bytes) -> ClusterQuota:
-    """The quota of a record with a value.
-
-    Raises:
-        Refused: the bytes are no such record.
-    """
+    """The quota of a record with a value. Raises Refused if the bytes are no such record."""
     entity, rates = entity_of(key), CODEC.decode(key, value)
     return ClusterQuota(entity, rates.produce, rates.fetch)
 
 
 def encode(quota: ClusterQuota) -> bytes:
-    """The value of the quota's record; its key is :func:`key_of` its entity.
-
-    Raises:
-        Refused: no reader would take it.
-    """
+    """The value of the quota's record; its key is :func:`key_of` its entity. Raises Refused as readers would."""
     key_of(quota.entity)
     return CODEC.encode(_Rates(quota.produce, quota.fetch))
 
@@ -160,8 +143,7 @@ def encode(quota: ClusterQuota) -> bytes:
 class LatestQuotas:
     """Each entity's latest good record, in the order in which a reader takes them.
 
-    Attributes:
-        by_entity: the quotas; replaced one by one, so other threads may look one up meanwhile.
+    ``by_entity`` is changed entry by entry, so other threads may look one up meanwhile.
     """
 
     def __init__(self, before: "LatestQuotas | None" = None) -> None:
@@ -171,13 +153,9 @@ class LatestQuotas:
         self._key_bytes = 0
 
     def take(self, key: bytes | None, value: bytes | None) -> Entity | None:
-        """Take a record; None for its value removes the quota.
+        """Take a record, and return the entity whose quota has changed; None for the value removes the quota.
 
-        Returns:
-            The entity whose quota has changed; None if the record changes nothing, or is a budget's.
-
-        Raises:
-            Refused: no reader takes it. What was taken of its entity before stays.
+        Raises Refused if no reader takes it. What was taken of its entity before stays.
         """
         if is_budget(key):
             return None

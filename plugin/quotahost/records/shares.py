@@ -1,7 +1,6 @@
 """How much of the cluster-wide client quotas one broker may give its clients.
 
-The pipeline writes it to the compacted topic ``__quotahost_shares`` under the broker's id; the supplier
-``cluster-quota`` of that broker reads it, and of the topic only the partition where it is.
+The supplier ``cluster-quota`` reads only the partition of the topic where its broker's record is.
 """
 
 from dataclasses import dataclass

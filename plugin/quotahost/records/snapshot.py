@@ -1,13 +1,9 @@
 """One broker's volumes at one time: proposal 035's Metrics Snapshot.
 
-The task ``publish-volumes`` of each broker writes it to the compacted topic ``__quotahost_snapshots`` under the
-broker's id; the factor source ``snapshots`` of the other brokers and the pipeline read it. The form is
-``schemas/snapshot.json``, the proposal's JSON schema word for word. The schema allows more fields; quotahost's own are
-``schemaVersion`` (1), ``clusterId`` (left out while it is unknown), ``offlineLogDirs``, ``ageMs`` (how old the look at
-the disks was when it was published; :mod:`quotahost.records.fields`), ``budgets`` (what the broker's replicas take of
-the budgets of storage: lists of a name and bytes; wrong ones count as none), and of a volume ``softLimit`` and
-``hardLimit``, which override the broker's (the proposal's note 2), and ``topics``, those with a replica on it; left
-out, it stands for all topics.
+``schemas/snapshot.json`` is the proposal's JSON schema word for word. It allows more fields; quotahost's own are
+``schemaVersion`` (1), ``clusterId``, ``offlineLogDirs``, ``ageMs`` (:mod:`quotahost.records.fields`), ``budgets``
+(wrong ones count as none), and of a volume ``softLimit`` and ``hardLimit``, which override the broker's (the proposal's
+note 2), and ``topics``; left out, they stand for all topics.
 """
 
 import reprlib

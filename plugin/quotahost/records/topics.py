@@ -1,11 +1,8 @@
 """The topics of quotahost: what each carries, who needs which rights to it, and how it is configured.
 
 Whoever may write to one of them decides about other clients' quotas, or stops the producers of a cluster. So each is
-declared here once: docs/security.md has its table from here, ``quotahost doctor`` looks at these topics for rights that
-everybody has, and a test on a broker with ACLs holds every right to what stands here.
-
-Brokers (:mod:`quotahost.kafka.admin`) and the pipeline both make missing topics; whoever is first uses
-``COMPACTED``.
+declared here once, for docs/security.md, ``quotahost doctor``, and whoever makes a missing one first: brokers
+(:mod:`quotahost.kafka.admin`) or the pipeline.
 """
 
 from dataclasses import dataclass
@@ -55,10 +52,7 @@ class Topic:
         pipeline_option: the field of the pipeline's options that sets it; "" if the pipeline doesn't use the topic.
         carries: what its records are, for a table.
         danger: what a stranger does who may write to it.
-        brokers: the operations that the brokers' plugins need.
-        pipeline: the operations that the pipeline needs.
-        watchers: the operations that those who watch need.
-        operators: the operations that those who set cluster-wide quotas need.
+        brokers: the operations that the brokers' plugins need; likewise the others.
     """
 
     name: str
@@ -75,7 +69,6 @@ class Topic:
         return prefix + self.name.removeprefix(PREFIX)
 
     def operations(self, party: Party) -> tuple[Operation, ...]:
-        """What the party needs to do with the topic."""
         rights = (self.brokers, self.pipeline, self.watchers, self.operators)
         return dict(zip(Party, rights, strict=True))[party]
 

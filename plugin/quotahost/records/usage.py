@@ -1,9 +1,8 @@
 """What one broker's busiest clients use of their cluster-wide quotas; and whose quota an entry of a record is about.
 
-The task ``publish-usage`` of each broker writes it to the compacted topic ``__quotahost_usage`` under the broker's id;
-the pipeline reads it (in SQL, ``pipeline/shares.py``), divides the quotas by it, and answers with a record of
-:mod:`quotahost.records.shares`. Both records list clients: :class:`ClientKey` names one, and :func:`clients_of`
-declares the list, which is bounded so that it fits a record.
+The pipeline reads it in SQL (``pipeline/shares.py``), and answers with a record of :mod:`quotahost.records.shares`.
+Both list clients: :class:`ClientKey` names one, and :func:`clients_of` declares the list, which is bounded so that it
+fits a record.
 """
 
 from collections.abc import Iterable, Iterator
@@ -67,11 +66,9 @@ _KEY: Final = {
 
 
 def clients_of(entry: type[Any]) -> As:
-    """Annotates the list of a record's clients.
+    """Annotates the list of a record's clients; an ``entry`` is a dataclass of a ``key`` and numbers.
 
-    Args:
-        entry: a dataclass of a ``key`` and numbers. In JSON its fields stand beside those of the key; one with a
-            default, which is None, may be missing.
+    In JSON its fields stand beside those of the key; one with a default, which is None, may be missing.
     """
     numbers = get_type_hints(entry, include_extras=True)
     del numbers["key"]

@@ -1,8 +1,6 @@
-"""Says that somebody watches, so that brokers publish who uses what.
+"""Says that somebody watches, so that brokers publish who uses what (``quotahost.records.look``) for some seconds.
 
-``quotahost top --bootstrap`` writes it to the topic ``__quotahost_watch`` as long as it runs; the task
-``publish-usage`` of every broker reads it, and publishes a ``quotahost.records.look.BrokerLook`` every few seconds
-until then. No clock is compared: a broker counts the seconds from when it reads the record.
+No clock is compared: a broker counts the seconds from when it reads the record.
 """
 
 from dataclasses import dataclass

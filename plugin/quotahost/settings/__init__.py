@@ -1,6 +1,5 @@
 """The broker's properties: declared once, read into typed settings, shown and documented from that declaration.
 
 Private, but for the types of ``Settings`` and ``SettingsError``, which plugin authors meet as ``Context.settings`` and
-from ``quotahost.testing``. Every package above reads settings from here; this one knows only ``model``, ``records``,
-``units`` and ``text``. Begin with ``broker.py``, then ``properties.py``.
+from ``quotahost.testing``. Begin with ``broker.py``, then ``properties.py``.
 """

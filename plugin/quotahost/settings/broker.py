@@ -1,23 +1,16 @@
 """The broker's properties under ``client.quota.callback.`` as one typed, frozen object, ``Settings``.
 
-Properties come in here: the host (at the start and at each live change), ``doctor`` and the testing kit call
-:func:`read_properties` or :meth:`Settings.from_properties`, and hand on the object. The properties are declared in
-``settings.properties``.
-
-1. Strimzi's names are translated first (``settings.strimzi``).
-2. Each text is put at the attribute that its declaration names. Pydantic parses and checks all of them, and pydantic's
-   errors become the operator's: property, value, what would be right.
-3. The values are checked against each other. All problems are raised together.
-4. :func:`describe` shows every property as it was understood, for ``doctor``; :func:`properties_table` lists the
-   declarations, for the documents. No secret is shown.
+Strimzi's names are translated first (``settings.strimzi``). Each text is put at the attribute that its declaration
+names; pydantic parses and checks all of them, and its errors become the operator's: property, value, what would be
+right. Then the values are checked against each other. All problems are raised together.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from pydantic import BaseModel, ValidationError, model_validator
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from quotahost.model import Limit
@@ -69,16 +62,6 @@ REMOVED: Final = {
 class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSettings, PluginSettings):
     """All properties of a broker as typed values; made by :meth:`from_properties`."""
 
-    @model_validator(mode="after")
-    def _thresholds_take_effect(self) -> Self:
-        without = next((topic for topic, _ in self.topics.thresholds if topic in self.record_topics), None)
-        if without is not None:
-            raise ValueError(
-                f"topics.bytes.in.per.sec.threshold: topic {without} has a threshold, but is never turned back, "
-                "as it is quotahost's own; remove the threshold"
-            )
-        return self
-
     @property
     def spared_topics(self) -> tuple[str, ...]:
         """The topics that are never turned back: brokers would miss each other's snapshots, or the pipeline's."""
@@ -101,8 +84,7 @@ class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSe
 def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translation]:
     """Read a broker's properties; those outside ``client.quota.callback.`` are ignored.
 
-    Beside the settings it returns what became of Strimzi's own names, for the log and ``doctor``. Raises SettingsError
-    with all that are unknown or wrong.
+    Beside the settings it returns what became of Strimzi's own names. Raises SettingsError with all that is wrong.
     """
     translation = translate(properties)
     given = {n.removeprefix(PREFIX): text for n, text in translation.properties.items() if n.startswith(PREFIX)}
@@ -196,6 +178,11 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
         like = nearest(name, settings.supplier)
         hint = f"did you mean {SUPPLIER}{like}?" if like else f"remove it, or name the supplier in {PREFIX}supplier"
         yield Problem(f"{PREFIX}shadow", f"no supplier is named {name!r}; {hint}", f"{SUPPLIER}{name}")
+    for topic in (topic for topic, _ in settings.topics.thresholds if topic in settings.spared_topics):
+        own = "it is quotahost's own; remove the threshold"
+        why = own if topic in settings.record_topics else "it is among topics.spared; remove one"
+        wrong = f"topic {topic} has a threshold, but is never turned back: {why}"
+        yield Problem(f"{PREFIX}topics.bytes.in.per.sec.threshold", wrong)
     if settings.budgets == "on" and settings.factor_source not in SNAPSHOT_READERS:
         wrong = (
             f"on needs {PREFIX}factor.source={' or '.join(SNAPSHOT_READERS)}, by which brokers know what the others "
@@ -216,8 +203,7 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
 def live_properties(settings: Settings, models: Models | None = None) -> list[str]:
     """Full names of all properties whose change takes effect without a restart, Strimzi's own last.
 
-    ``settings`` lists the configured plugins, whose own properties are live too; ``models`` are the configured plugins'
-    section models by name.
+    ``models`` are the section models, by name, of the plugins that the settings name: their properties are live, too.
     """
     # Kafka compares whole names (Reconfigurable.reconfigurableConfigs), so a family's star would match nothing.
     own = [PREFIX + p.name for p in declared(Settings) if p.live and not p.is_family]

@@ -1,9 +1,7 @@
 """How a broker property is declared: one field of a settings model, from which everything else follows.
 
-A property is declared once (``settings.properties``): the type says how its text is parsed and shown, the docstring
-what the documents and ``doctor`` print, the arguments its name, its default, and whether a change takes effect live.
-``settings.broker`` fills the models and shows them. What is wrong with a property is a :class:`Problem` in any case:
-the property, its value, and what would be right.
+The type says how its text is parsed and shown, the docstring what the documents and ``doctor`` print, the arguments its
+name, its default, and whether a change takes effect live. What is wrong with a property is a :class:`Problem`.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,9 +1,7 @@
 """The broker's properties, each declared once: name, type, default, whether a change is live, and what it means.
 
-They are grouped as in docs/reference/properties.md, which follows from this file (``make tables``): the plugins that a
-broker runs, the rates of ``static``, topics and records, clients, topic quotas, enforcement, connections. The limits of
-volumes are declared in ``settings.storage``. ``settings.broker`` puts the groups together into ``Settings``. A new
-property is a field of one of these models and nothing else.
+They are grouped as in docs/reference/properties.md, which follows from this file (``make tables``). The limits of
+volumes are in ``settings.storage``. A new property is a field of one of these models and nothing else.
 """
 
 import math
@@ -232,13 +230,6 @@ class TopicSettings(Frozen):
     spared: Topics = declare("topics.spared", default=",".join(SPARED))
     """Topics without a threshold, for which no producer is ever rejected: by default Kafka's own and quotahost's. Write
     whole names. quotahost's own are spared in any case."""
-
-    @model_validator(mode="after")
-    def _takes_effect(self) -> Self:
-        without = next((topic for topic, _ in self.thresholds if topic in self.spared), None)
-        if without is not None:
-            raise ValueError(f"topic {without} has a threshold, but is never turned back (topics.spared); remove one")
-        return self
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

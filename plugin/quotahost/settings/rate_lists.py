@@ -1,10 +1,7 @@
-r"""Lists of names with a rate each, in the form of KIP-13: ``clientA:4M,clientB:10M``.
+r"""Lists of names with a rate each, in the form of KIP-13: ``clientA:4M,clientB:10M``; ``unlimited`` is None.
 
-``Rates`` is the type for the sections of plugins that give rates by name, of users, client-ids or whatever the
-property is about; :func:`parse_client_rates` reads rates by user and client-id (``alice/app:4M``). ``unlimited`` is
-None, an empty text is an empty list. A backslash takes the next character as it is: ``\:``, ``\,`` and ``\/`` are
-part of a name, and so are ``\\`` and a blank at its ends after one. Quotation marks around the whole list, as KIP-13
-shows it, are dropped. Each error names the entry and what to write.
+A backslash takes the next character as it is: ``\:``, ``\,`` and ``\/`` are part of a name, and so are ``\\`` and a
+blank at its ends after one. Quotation marks around the whole list, as KIP-13 shows it, are dropped.
 """
 
 import re
@@ -93,12 +90,10 @@ def _plain(text: str) -> str:
 
 
 def parse_rates(value: object) -> dict[str, float | None]:
-    """Rates by name. Raises as parse_list."""
     return parse_list(value, _name)
 
 
 def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
-    """Rates by user and client-id. Raises as parse_list."""
     return parse_list(value, _pair)
 
 

@@ -1,9 +1,7 @@
 """``plugin.NAME.*``: a plugin's own properties, checked by the pydantic model that the plugin declares as ``Section``.
 
-A field ``off_peak`` of the model is the property ``off-peak``. The result is the plugin's ``context.section``.
-Pydantic's errors become the operator's: the full property, what its author wrote about it, and no secrets. A secret is
-never logged, printed or quoted; a property is one if its field's type says so (``SecretStr``, ``SecretBytes``), or if
-its name looks like one, whatever the type.
+A field ``off_peak`` of the model is the property ``off-peak``. A secret is never logged, printed or quoted; a property
+is one if its field's type says so (``SecretStr``, ``SecretBytes``), or if its name looks like one, whatever the type.
 """
 
 import re
@@ -101,7 +99,6 @@ def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] |
 
 
 def _field_key(model: type[BaseModel], field: str) -> str:
-    """By what name the model takes the field."""
     # By default pydantic takes a field that has an alias by the alias only.
     alias = model.model_fields[field].validation_alias
     return alias if isinstance(alias, str) else field

@@ -1,10 +1,7 @@
 """How full is too full: ``static.storage.*``, by the names of proposal 035 ("Configuring the plugin", snapshot note 2).
 
-1. :class:`StorageSettings` declares a soft and a hard limit of this broker's volumes. A limit stands in one of three
-   properties a side, by its type: bytes consumed, bytes free, share free.
-2. ``static.storage.overrides`` has limits of single volumes. An operator writes a volume's name or a log directory
-   that lies on it; which volume that is, only the broker's disks can tell. So :func:`parse_overrides` reads the text,
-   and :func:`match` finds the volumes each time that the disks were read.
+An override has limits of a single volume. An operator writes a volume's name or a log directory that lies on it; which
+volume that is, only the broker's disks can tell. So :func:`match` finds the volumes each time that these were read.
 """
 
 import os
@@ -65,8 +62,7 @@ def _limit(limit_type: LimitType, level: float) -> Limit:
 def parse_overrides(value: object) -> tuple[Override, ...]:
     """The overrides in ``VOLUME LEVEL=SIZE ...; VOLUME ...``, levels as of ``static.storage``.
 
-    Raises ValueError if an entry is ill-formed, contradicts itself, or its volume or a side is there twice; it names
-    the entry.
+    Raises ValueError, with the entry, if one is ill-formed, contradicts itself, or has a volume or a side twice.
     """
     overrides: dict[str, Override] = {}
     for entry in filter(None, split(value, ";")):  # a ; at the end is no entry
@@ -159,12 +155,10 @@ class StorageSettings(Frozen):
 
     @cached_property
     def soft_limit(self) -> Limit | None:
-        """The soft limit of this broker's volumes, None if there is none."""
         return next(iter(self._limits("soft").values()), None)
 
     @cached_property
     def hard_limit(self) -> Limit | None:
-        """The hard limit of this broker's volumes, None if there is none."""
         return next(iter(self._limits("hard").values()), None)
 
     @property

@@ -1,12 +1,10 @@
 """The properties of Strimzi's quotas plugin, read as ours, so that its users change only the callback's class.
 
-1. ``PROPERTIES`` has all names, as ``StaticQuotaConfig`` of io.strimzi:kafka-quotas-plugin 0.3.1 defines them (Kafka's
-   ConfigDef: INT, LONG, DOUBLE as Java parses them), with what each is read as. The document's table follows from it.
-2. :func:`translate` replaces them in a broker's file before anything is parsed. What a file with Strimzi's own names
-   leaves out gets Strimzi's default, unless the file sets our property for it. A file that sets both a name of
-   Strimzi's and ours for the same thing is refused. A file whose limits have proposal 035's names
-   (``static.storage.hard``; Strimzi's plugin had them up to 0.2) follows the proposal, and its fallback is PAUSE.
-3. Notes say in the broker's log, and in ``doctor``, what each name means here.
+``PROPERTIES`` has all names, as ``StaticQuotaConfig`` of io.strimzi:kafka-quotas-plugin 0.3.1 defines them (Kafka's
+ConfigDef: INT, LONG, DOUBLE as Java parses them). What a file with Strimzi's own names leaves out gets Strimzi's
+default, unless the file sets our property for it. A file that sets both a name of Strimzi's and ours for the same thing
+is refused. A file whose limits have proposal 035's names (``static.storage.hard``; Strimzi's plugin had them up to 0.2)
+follows the proposal, and its fallback is PAUSE.
 
 Names in here are without ``client.quota.callback.``.
 """
@@ -28,6 +26,7 @@ SAME: Final = "the same"
 _SOURCE: Final = "factor.source"
 _LOG_DIRS: Final = "log-dirs"
 _HARD: Final = "static.storage.hard"
+_EXCLUDED: Final = "static.excluded.principal.name.list"
 _LIMITS_OF_035: Final = ("static.storage.soft", _HARD)
 _HARD_LIMITS: Final = (_HARD, f"{_HARD}.min-free-bytes", f"{_HARD}.min-free-percent")
 # Java's Double.parseDouble takes a suffix of the type, as in 0.05d.
@@ -72,7 +71,6 @@ class StrimziProperty:
     ours: str  # the property of ours that it is read as, ``SAME`` if we have its name, "" if it is not used
     doc: str  # what it means here, for the document
     read: Callable[[str], str] = str  # from Strimzi's text to ours; raises a ValueError with a remedy
-    means: str = ""  # what a property of both plugins is, for a note
 
     @property
     def is_own(self) -> bool:
@@ -109,21 +107,10 @@ CLIENT_ID_PREFIX: Final = StrimziProperty(
     "static.kafka.clientIdPrefix", "__strimzi", "", "Not used: quotahost's clients are named `quotahost-NODE`."
 )
 PROPERTIES: Final = (
-    StrimziProperty(
-        "static.produce", "unlimited", SAME, "One total for all clients of a broker (`static.scope`).",
-        means="the produce rate of the supplier static",
-    ),
-    StrimziProperty(
-        "static.fetch", "unlimited", SAME, "The same for fetches.", means="the fetch rate of the supplier static"
-    ),
-    StrimziProperty(
-        "static.request", "unlimited", SAME, "The same for requests, in percent of one thread's time.",
-        means="the request rate of the supplier static, in percent",
-    ),
-    StrimziProperty(
-        "static.excluded.principal.name.list", "none", SAME, "Exempt whichever supplier answers, client quotas too.",
-        means="the list of principals that nothing throttles",
-    ),
+    StrimziProperty("static.produce", "unlimited", SAME, "One total for all clients of a broker (`static.scope`)."),
+    StrimziProperty("static.fetch", "unlimited", SAME, "The same for fetches."),
+    StrimziProperty("static.request", "unlimited", SAME, "The same for requests, in percent of one thread's time."),
+    StrimziProperty(_EXCLUDED, "none", SAME, "Exempt whichever supplier answers, client quotas too."),
     BYTES, RATIO, INTERVAL, FALLBACK, VALIDITY,
     StrimziProperty(
         f"{ADMIN}*", "", SAME,
@@ -174,10 +161,7 @@ class Translation:
 
 
 def translate(properties: Mapping[str, str]) -> Translation:
-    """Read Strimzi's own names among a broker's properties as ours.
-
-    It raises nothing: the problems that it finds are reported with those of all other properties.
-    """
+    """Read Strimzi's own names among a broker's properties as ours. What it finds wrong is reported with all else."""
     given = {name.removeprefix(PREFIX): text for name, text in properties.items() if name.startswith(PREFIX)}
     own = {PREFIX + name for name in OWN if name in given}
     # The bare family name is no setting: the reader reports it as incomplete.
@@ -276,10 +260,10 @@ class _Translator:
         """What those names mean that both plugins have, or that have no meaning here."""
         scope = self._given.get("static.scope", "broker").strip()
         for theirs in PROPERTIES:
-            if theirs.means and theirs.name in self._given:
-                is_total = scope == "broker" or "rate" not in theirs.means
+            if not theirs.is_own and theirs.name in self._given:
+                is_total = scope == "broker" or theirs.name == _EXCLUDED
                 sharing = "" if is_total else f", for each {scope} (static.scope)"
-                self._note(f"{self._line(theirs)} is {theirs.means}{sharing}")
+                self._note(f"{self._line(theirs)} means the same here{sharing}")
         if CLIENT_ID_PREFIX.name in self._given:
             self._note(f"{CLIENT_ID_PREFIX.name} is not used: the plugins' own clients are named quotahost-NODE")
         if names := sorted(name.removeprefix(ADMIN) for name in self._given if name.startswith(ADMIN)):

@@ -1,8 +1,7 @@
 """The types of properties that are not sizes, rates or durations: names, principals, choices, topics, rules in shadow.
 
-Each type is an annotation that carries its parser (text in, value out, ``ValueError`` with a remedy) and the unit that
-the documents and ``doctor`` show. Sizes, rates and durations are in ``quotahost.units``. Plugins' own sections may use
-these types too.
+Each is an annotation that carries its parser (text in, value out, ``ValueError`` with a remedy) and the unit that the
+documents and ``doctor`` show. Plugins' own sections may use these types too.
 """
 
 import re

@@ -308,7 +308,7 @@ def test_the_host_logs_each_note_once_and_again_only_when_it_changes(caplog: pyt
     assert shim.refused is None
     assert logged.count(f"{VALIDITY}=PT5M read as validity=PT5M") == 1
     assert logged.count(f"{VALIDITY}=PT6M read as validity=PT6M") == 1
-    assert logged.count("static.produce=1000 is the produce rate of the supplier static") == 1
+    assert logged.count("static.produce=1000 means the same here") == 1
     assert logged.count(f"{ADMIN}* (bootstrap.servers) is the Kafka client") == 1
     assert shim.configured is not None
     assert shim.configured.validity == timedelta(minutes=6)

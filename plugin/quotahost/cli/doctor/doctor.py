@@ -1,10 +1,7 @@
 """``quotahost doctor`` and ``quotahost plugins``: gather the facts, run every check, and print what they found.
 
 The facts are a broker's properties, its interpreter, a folder of Kafka, and a running cluster; each may be missing.
-Every other module is checks, from some of these facts to findings (:class:`quotahost.cli.console.Finding`):
-``installation`` of interpreter, jar and Kafka, ``settings`` and ``protection`` of the properties, ``topics`` of who may
-do what with quotahost's topics. Where the broker's interpreter is another than the one that runs this, the doctor of
-its environment looks instead.
+Every other module is checks, from some of these facts to findings (:class:`quotahost.cli.console.Finding`).
 """
 
 import sys
@@ -22,7 +19,6 @@ from quotahost.cli.doctor.installation import (
     OURS,
     PROCESS,
     Interpreter,
-    InterpreterError,
     ask,
     check_jar,
     check_kafka,
@@ -32,6 +28,7 @@ from quotahost.cli.doctor.settings import check_settings, check_weaknesses
 from quotahost.cli.doctor.topics import check_cluster
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
+from quotahost.errors import QuotahostError
 from quotahost.records.topics import Party
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -84,7 +81,7 @@ def doctor(
     try:
         interpreter = ask(python or configured)
         of_interpreter = list(check_python(interpreter, in_child))
-    except InterpreterError as error:
+    except QuotahostError as error:
         of_interpreter = [wrong(str(error), f"{OURS}, which has this quotahost")]
     if interpreter and python and python != configured:
         text = f"the broker will start {configured}, not {python}, which was examined here"
@@ -172,11 +169,7 @@ def _as_plugins(broker: BrokerFile, against: str, settings: Settings) -> Iterato
 
 
 def check_client_software() -> Iterator[Finding]:
-    """Which connected clients use a library that gives up early in a PAUSE.
-
-    Kafka's protocol doesn't tell who is connected. The brokers of this machine do, by their admin sockets: their gauges
-    ``ImpatientClients`` count connections by software.
-    """
+    """Which connected clients use a library that gives up early in a PAUSE, by the gauges of this machine's brokers."""
     connections = Counter[str]()
     asked = 0
     brokers = running([])

@@ -1,17 +1,9 @@
 """Checks what is installed: the Python that the broker would start, and the Kafka in its folder.
 
-1. :func:`ask` runs ``broker.host.probe`` with the interpreter, the script that the shim itself runs before it starts
-   Python, and :func:`check_python` judges the answer: version 3.11 or newer, no free-threaded build, the packages
-   quotahost and jpype1, and inside the broker's process a shared libpython.
-2. :func:`check_jar` compares quotahost's jar with these packages. It carries Java's half and JPype's Java classes, and
-   both must be of the versions that are installed, or the broker's start fails. A Python in a process of its own
-   (``python.process=child``) needs no Java classes, and may be of another release that has the same protocol.
-3. :func:`check_kafka` looks at Kafka's version, at what quotahost uses of Kafka's insides
-   (``org.quotahost.internals.Internals``, in a JVM with both jars, says what the broker's log would say), and at Java.
-
-The plugins of a broker are installed in the environment of the broker's interpreter, which may be another than the
-one that runs this command. Then the doctor of that environment looks instead (:meth:`Interpreter.run_doctor`). Both
-runs are isolated (``-I``), as the broker's own Python is: no file in the working directory can stand in for a module.
+The plugins of a broker are installed in the environment of the broker's interpreter, which may be another than the one
+that runs this command. Then the doctor of that environment looks instead (:meth:`Interpreter.run_doctor`). All that is
+run here is isolated (``-I``), as the broker's own Python is: no file in the working directory can stand in for a
+module.
 """
 
 import inspect
@@ -28,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from quotahost.broker.host import probe
 from quotahost.cli.console import Finding, good, note, weak, wrong
-from quotahost.cli.install import Jar, NoJar, carried_jar, jars_in
+from quotahost.cli.install import Jar, carried_jar, jars_in
 from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import PREFIX
 from quotahost.text import printable
@@ -58,18 +50,12 @@ for _name in ("LDLIBRARY", "LIBDIR", "Py_ENABLE_SHARED"):
 """
 
 
-class InterpreterError(QuotahostError):
-    """The interpreter can't be run, or it is no Python."""
-
-
 class Interpreter(BaseModel):
     """A Python's answers to the probe; "" for what it doesn't have.
 
     Attributes:
         named: the executable as the operator named it, a path or a name to look up on PATH.
         executable: the path that it gives for itself.
-        prefix: its environment, as in ``sys.prefix``.
-        libpython: the path of its shared library.
         jpype: the installed version of jpype1; ``quotahost`` that of quotahost.
         config: variables of its build, as ``NAME=VALUE``.
     """
@@ -88,23 +74,20 @@ class Interpreter(BaseModel):
     path: tuple[str, ...] = ()
 
     def run_doctor(self, options: Sequence[str]) -> int:
-        """Have the doctor of this interpreter's environment look; its exit code.
-
-        Raises InterpreterError if it takes too long.
-        """
+        """Have the doctor of this interpreter's environment look; its exit code. It may raise a QuotahostError."""
         sys.stdout.flush()  # its output follows ours
         command = [self.executable, "-I", "-c", _DOCTOR.format(path=list(self.path)), "doctor", "--here", *options]
         try:
             return subprocess.run(command, check=False, timeout=_DOCTOR_TIMEOUT, stdin=subprocess.DEVNULL).returncode
         except subprocess.TimeoutExpired:
             problem = f"the doctor of {self.executable} did not end within {_DOCTOR_TIMEOUT:.0f} s"
-            raise InterpreterError(problem) from None
+            raise QuotahostError(problem) from None
 
 
 def ask(executable: str) -> Interpreter:
-    """Run the shim's probe with this interpreter.
+    """Run the probe that the shim itself runs before it starts Python.
 
-    Raises InterpreterError if it can't be run, doesn't answer, or is too old to answer.
+    Raises QuotahostError if it can't be run, doesn't answer, or is too old to answer.
     """
     # As text, since quotahost may not be installed for that interpreter.
     command = [executable, "-I", "-c", inspect.getsource(probe) + _MORE]
@@ -114,16 +97,16 @@ def ask(executable: str) -> Interpreter:
             command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL
         )
     except OSError as error:
-        raise InterpreterError(f"{executable} can't be run: {error.strerror or error}") from None
+        raise QuotahostError(f"{executable} can't be run: {error.strerror or error}") from None
     except subprocess.TimeoutExpired:
-        raise InterpreterError(f"{executable} did not answer within {_TIMEOUT:.0f} s") from None
+        raise QuotahostError(f"{executable} did not answer within {_TIMEOUT:.0f} s") from None
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise InterpreterError(f"{executable} is no working Python 3.11 or newer: {printable(last)}")
+        raise QuotahostError(f"{executable} is no working Python 3.11 or newer: {printable(last)}")
     lines = [line.partition("=") for line in done.stdout.splitlines()]
     facts = {key: value for key, _, value in lines}
     if not facts.get("version"):
-        raise InterpreterError(f"{executable} is no Python: it answered nothing that a Python would")
+        raise QuotahostError(f"{executable} is no Python: it answered nothing that a Python would")
     # Many lines have one of these keys, of which the dict above keeps the last value only.
     lists = {name: [value for key, _, value in lines if key == name] for name in ("config", "path")}
     return Interpreter.model_validate(facts | lists | {"named": executable})
@@ -182,17 +165,15 @@ def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[F
 def check_jar(kafka_home: Path | None, interpreter: Interpreter | None, in_child: bool = False) -> Iterator[Finding]:
     """The jar in Kafka's ``libs``, or without a Kafka the one that this package carries.
 
-    Args:
-        kafka_home: the folder that Kafka was unpacked to.
-        interpreter: the broker's, None if it doesn't answer; then no versions are compared.
-        in_child: whether it gets a process of its own.
+    It has Java's half and JPype's Java classes; both must be of the versions of the broker's ``interpreter``, or the
+    start fails. A Python in a process of its own (``in_child``) may be of another release that has the same protocol.
     """
     if kafka_home is None:
         yield note("the broker's classpath is not checked", "give --kafka-home DIR")
         try:
             with carried_jar() as jar:
                 yield from _versions(jar, interpreter, "pip install --force-reinstall quotahost", in_child)
-        except NoJar as error:
+        except QuotahostError as error:
             yield note(str(error))
         return
     libs, install = kafka_home / "libs", f"quotahost install --kafka-home {kafka_home}"
@@ -269,7 +250,7 @@ def check_internals(kafka_home: Path) -> Iterator[Finding]:
         else:
             with carried_jar() as jar:
                 lines = _internals(f"{libs}/*:{jar.path}")
-    except (NoJar, OSError, ValueError, subprocess.TimeoutExpired) as error:
+    except (QuotahostError, OSError, ValueError, subprocess.TimeoutExpired) as error:
         yield note(f"Nobody has looked for what quotahost uses of Kafka: {str(error).splitlines()[0]}")
         return
     for line in lines:

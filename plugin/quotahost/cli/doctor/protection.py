@@ -1,9 +1,4 @@
-"""Checks that a factor can protect the disks: the fence, the floor, the snapshots, the limits on this machine's disks.
-
-A factor source alone only slows clients down, and the source ``local`` those of one broker. A PAUSE is kept by the
-fence, the snapshots of all brokers come from the task ``publish-volumes``, and a limit that a disk has reached already
-stops the broker as soon as it starts. Whether a factor can be for single topics depends on all of these.
-"""
+"""Checks that a factor can protect the disks: the fence, the floor, the snapshots, limits on this machine's disks."""
 
 import math
 import os
@@ -49,9 +44,8 @@ _OF_SEVERAL: Final = (
     "offsets.topic.replication.factor",
     "min.insync.replicas",
 )
-_READ_SNAPSHOTS: Final = ("snapshots", "cluster-volumes")
 #: The factor sources that read this broker's file stores, on which overrides apply.
-_LOOK_AT_DISKS: Final = ("local", *_READ_SNAPSHOTS)
+_LOOK_AT_DISKS: Final = ("local", *SNAPSHOT_READERS)
 #: Those that know volumes, but not which topics have a replica on them.
 _WITHOUT_TOPICS: Final = ("log-dirs", "prometheus", "fixed")
 
@@ -125,21 +119,15 @@ def _creation(settings: Settings, roles: str) -> Iterator[Finding]:
 
 def _scope(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """Why a factor is for all clients, though its scope is said to be topics, and why budgets hold nobody."""
-    if settings.budgets == "on" and broker.get(AUTHORIZER) not in FENCES:
+    by_topic = [("budgets is on", "budgets of storage slow and stop nobody")] if settings.budgets == "on" else []
+    if settings.factor_scope == "topics":
+        by_topic.append(("factor.scope is topics", "a factor is for all clients"))
+    for what, then in by_topic if broker.get(AUTHORIZER) not in FENCES else ():
         yield weak(
-            f"budgets is on, but {AUTHORIZER} is not the fence, which alone sees who writes to which topic: budgets of "
-            "storage slow and stop nobody",
+            f"{what}, but {AUTHORIZER} is not the fence, which alone sees who writes to which topic: {then}",
             f"{AUTHORIZER}={FENCES[0]}",
         )
-    if settings.factor_scope != "topics":
-        return
-    if broker.get(AUTHORIZER) not in FENCES:
-        yield weak(
-            f"factor.scope is topics, but {AUTHORIZER} is not the fence, which alone sees who writes to which topic: "
-            "a factor is for all clients",
-            f"{AUTHORIZER}={FENCES[0]}",
-        )
-    if settings.factor_source in _WITHOUT_TOPICS:
+    if settings.factor_scope == "topics" and settings.factor_source in _WITHOUT_TOPICS:
         yield weak(
             f"factor.scope is topics, but the factor source {settings.factor_source} doesn't know which topics have a "
             "replica on a volume: a factor is for all clients",
@@ -172,7 +160,7 @@ def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     several = [name for name in _OF_SEVERAL if _is_several(broker.get(name))]
     if source == "local" and several:
         yield weak(f"{LOCAL_ALONE} ({several[0]}={broker.get(several[0])}: there are several nodes)", SEE_ALL)
-    if source not in _READ_SNAPSHOTS:
+    if source not in SNAPSHOT_READERS:
         return
     if "publish-volumes" not in settings.tasks:
         yield weak(

@@ -1,10 +1,6 @@
 """Checks a broker's properties: that quotahost and the plugins understand them, and what they leave weak.
 
-1. :func:`check_settings` reads them as the broker does. Its section's table lists every property as understood, with
-   full units and without secrets.
-2. :func:`check_weaknesses` looks for what is allowed and works, but exempts somebody or protects less than it seems to:
-   listeners, quotas and their windows, topic quotas, tiered storage here; the disks in ``protection``, rights to topics
-   in ``topics``. All these findings are ``weak`` or notes, none is ``wrong``: the broker starts with these settings.
+A weakness is allowed and works, but exempts somebody or protects less than it seems to: the broker starts with it.
 """
 
 import ipaddress
@@ -39,10 +35,9 @@ _EVEN: Final = 2
 
 
 def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Settings | None]:
-    """Read the properties; the settings are None if they are wrong.
+    """Read the properties as the broker does; the settings are None if they are wrong.
 
-    ``broker`` has the broker's properties; ``with_plugins`` says whether the broker's plugins are installed here, so
-    that they can check theirs.
+    ``with_plugins`` says whether the broker's plugins are installed here, so that they can check theirs.
     """
     findings = list(_before_reading(broker))
     try:

@@ -1,12 +1,6 @@
 """Checks who may do what with quotahost's topics: whoever may write to one decides about other clients.
 
-``quotahost.records.topics`` declares the topics and who needs which rights.
-
-1. :func:`check_rights` sees from a properties file whether there is an authorizer at all.
-2. :func:`check_cluster` asks a running cluster (``quotahost doctor --against``), as somebody without credentials or
-   with those that it is given: whom ACLs let in, what the client itself may do and lacks, and how the topics are kept.
-
-Nothing is written to the cluster.
+``quotahost.records.topics`` declares the topics and who needs which rights. Nothing is written to the cluster.
 """
 
 from collections import defaultdict
@@ -36,6 +30,7 @@ from quotahost.records.topics import (
 )
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
+from quotahost.settings.properties import SNAPSHOT_READERS
 
 _RECIPE: Final = "the rights of docs/security.md (conf/secured/acls.sh)"
 _EVERYBODY: Final = "User:*"
@@ -65,7 +60,7 @@ def _believed(settings: Settings) -> list[Topic]:
     """The topics by which a broker with these settings decides about clients."""
     return [
         *([CLUSTER_VOLUMES] if settings.factor_source == "cluster-volumes" else []),
-        *([SNAPSHOTS] if settings.factor_source in ("snapshots", "cluster-volumes") else []),
+        *([SNAPSHOTS] if settings.factor_source in SNAPSHOT_READERS else []),
         *([USAGE, SHARES, QUOTAS] if "cluster-quota" in settings.supplier else []),
     ]
 
@@ -73,8 +68,7 @@ def _believed(settings: Settings) -> list[Topic]:
 def needed(settings: Settings | None, party: Party) -> dict[str, frozenset[Operation]]:
     """By topic, whether the party must read or write it: without that it doesn't do what is configured.
 
-    ``settings`` name the topics and, for the plugins, say which of them they use; without settings all; ``party`` is
-    who needs it.
+    ``settings`` name the topics and, for the plugins, say which of them they use; without settings all.
     """
     needs: dict[str, frozenset[Operation]] = {}
     for name, topic in named(settings).items():
@@ -128,11 +122,8 @@ def check_cluster(
 ) -> Iterator[Finding]:
     """Who may do what with the topics of a running cluster, and how it keeps them.
 
-    Args:
-        against: HOST:PORT of one of its brokers.
-        config: how to connect, in librdkafka's names, secrets among it; empty to connect as anybody can.
-        settings: name the topics; without them they have their default names.
-        party: whose credentials these are; their rights are compared with what it needs.
+    ``config`` is how to connect, in librdkafka's names, empty to connect as anybody can. ``party`` is whose credentials
+    these are; their rights are compared with what it needs.
     """
     topics = named(settings)
     try:
@@ -225,7 +216,6 @@ def _of_readers(looks: str, watch: str, holders: Mapping[str, Mapping[str, Mappi
 
 
 def _of_party(rights: Rights, settings: Settings | None, party: Party) -> Iterator[Finding]:
-    """What the party lacks, and what it has beyond its needs."""
     lacking = list(_lacking(rights, settings, party))
     yield from (wrong(f"these credentials {text}, which {_NEEDS[party]}", _RECIPE) for text in lacking)
     if not lacking:

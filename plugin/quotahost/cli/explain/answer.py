@@ -1,8 +1,4 @@
-"""What a broker says of a client, in an operator's words: labelled facts about the broker and the client.
-
-:func:`parse` reads the answer. Facts are pairs of label and text, in the order in which they are printed:
-:func:`common_facts`, then those of each quota type (``limits``), and one sentence below.
-"""
+"""What a broker says of a client, in an operator's words: labelled facts about the broker and the client."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -52,11 +48,7 @@ class Answer(BrokerState):
 
 
 def parse(dump: Row, client: Client) -> Answer:
-    """The answer to the question ``client``, as :func:`quotahost.broker.host.broker_status.explained` has it.
-
-    Raises:
-        ValueError: it is that of another version.
-    """
+    """The answer of ``broker_status.explained``. Raises ValueError if it is that of another version."""
     with of_this_version():
         facts, of_client = state_facts(dump["state"]), dump["client"]
         quotas = tuple(quota_of(BrokerState(**facts), row, of_client) for row in of_client["quotas"])

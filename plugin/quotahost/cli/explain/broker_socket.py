@@ -1,14 +1,11 @@
-"""Finds the brokers of this machine by their admin sockets, and asks one of them.
+"""Finds the brokers of this machine by their admin sockets, and asks one of them (docs/security.md).
 
-A broker with quotahost listens on a Unix domain socket that only its own user can open
-(``org.quotahost.host.AdminSocket``): by default ``quotahost-UID/broker-NODE-PID.sock`` in ``/tmp``. A question is a
-line of words, percent-encoded, with spaces between them; the answer is a line of JSON. No request of a client waits for
-it, and Java answers while the Python host hangs.
+A question to ``org.quotahost.host.AdminSocket`` is a line of words, percent-encoded, with spaces between them; the
+answer is a line of JSON. No request of a client waits for it, and Java answers while the Python host hangs.
 
 Anybody can put a socket into ``/tmp``, so a socket is asked only if it, and whoever listens there, belongs to the user
-of the process that its name has; for root that may be any user. What such a user's process answers may be a lie, and
-is data alone: bounded in bytes and in time, read as JSON, and shown through ``console``. Every failure is an
-:class:`Unanswered` with a remedy.
+of the process that its name has; for root that may be any user. What such a user's process answers may be a lie, and is
+data alone: bounded in bytes and in time, read as JSON, and shown through ``console``.
 """
 
 import json
@@ -36,7 +33,6 @@ _LISTENING: Final = Path("/proc/net/unix")  # Linux' list of all sockets in this
 _DIRECTORY: Final = "quotahost-"  # followed by the id of the user
 _LONGEST: Final = 2000  # characters of a line of an error; a broker may have sent what is in it
 _CHUNK: Final = 1 << 16  # bytes
-_PICK: Final = "--pid PID of the broker's process"
 #: What an answer of another version raises where it is read.
 UNREADABLE: Final = (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError)
 
@@ -47,7 +43,6 @@ class Unanswered(QuotahostError):
     exit_code = 2
 
     def __init__(self, problem: str, remedy: str) -> None:
-        """Make the message of the two, a line each."""
         super().__init__(f"{one_line(problem, _LONGEST)}\n  -> {one_line(remedy, _LONGEST)}")
 
 
@@ -170,21 +165,14 @@ def connect(which: str = "") -> BrokerSocket:
     if brokers:
         several = ", ".join(map(str, brokers))
         raise Unanswered(f"several brokers with quotahost run here: {several}", "choose: --pid PID or --broker-id N")
-    mine = "as the broker's user, in its container if it has one"
+    who = f"no {which.replace(':', ' ') or 'broker'} with quotahost was found"
     if which and ":" not in which:
-        if not _is_alive(int(which)):
-            raise Unanswered(f"there is no process {which}", f"give {_PICK}")
-        if denied := [line for line in refused if line.startswith(f"pid {which} ")]:
-            raise Unanswered(f"can't ask {denied[0]}", f"run this {mine}")
-        raise Unanswered(
-            f"process {which} has no socket of quotahost's that this user may open",
-            f"give {_PICK}; look for quotahost.admin in the broker's log",
-        )
-    wanted = which.replace(":", " ") or "broker"
+        who, refused = f"process {which} has no socket of quotahost's", [r for r in refused if f"pid {which} " in r]
     details = f" ({'; '.join(refused)})" if refused else ""
     raise Unanswered(
-        f"no {wanted} with quotahost was found that this user may ask on this machine{details}",
-        f"run this on the broker's machine, {mine}; look for quotahost.admin in the broker's log",
+        f"{who} that this user may ask on this machine{details}",
+        "run this on the broker's machine, as the broker's user, in its container if it has one; look for "
+        "quotahost.admin in the broker's log",
     )
 
 

@@ -1,8 +1,4 @@
-"""``quotahost explain``: the command. It asks a running broker about a client or a volume, and prints the answer.
-
-``broker_socket`` finds the broker and asks it. For a client ``answer`` and ``limits`` put what comes back into words;
-for a volume ``volume`` measures what fills it, and ``retention`` works out what would make room.
-"""
+"""``quotahost explain``: the command. It asks a running broker about a client or a volume, and prints the answer."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
@@ -82,11 +78,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def named(client: str | None, user: str | None, client_id: str | None) -> Client:
-    """The client, from ``USER/CLIENT`` or from its two names.
-
-    Raises:
-        ValueError: it is given in neither way, or in both.
-    """
+    """The client, from ``USER/CLIENT`` or from its two names. Raises ValueError if not one of both is given."""
     if client is None and user is not None and client_id is not None:
         return Client(user, client_id)
     if client is None or user is not None or client_id is not None:
@@ -99,11 +91,7 @@ def named(client: str | None, user: str | None, client_id: str | None) -> Client
 
 
 def explain_client(client: Client, which: str, type: QuotaType | None, screen: Console | None = None) -> int:
-    """Ask a broker (``broker_socket.name_of``) about a client and print the answer (:func:`show`); the exit code.
-
-    Raises:
-        Unanswered: no such broker, several of them, or it can't be asked.
-    """
+    """Ask a broker (``broker_socket.name_of``) about a client and print the answer (:func:`show`); the exit code."""
     with connect(which) as broker, broker.understood():
 
         def largest(budget: str) -> Any:

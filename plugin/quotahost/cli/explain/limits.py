@@ -1,9 +1,5 @@
 """What limits a client: the facts about each of its quotas, and the sentence below them.
 
-:func:`quota_facts` are those of one quota type: its rate with the unit of its type, who shares it, told from Kafka's
-metric tags, what rules in shadow would do (the property ``shadow``), and what Kafka measures. :func:`limited_by` is the
-sentence that names what limits the client.
-
 The active controller alone counts partition mutations (KIP-599). Kafka keeps a bucket of tokens for each such quota
 there (``quotahost.throttling.TokenBucket``) and refuses mutations while fewer than 0 are left. Buckets of other nodes
 are never charged, so their tokens say nothing.
@@ -32,7 +28,6 @@ _EXEMPT: Final[dict[str, str]] = {
 
 
 def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
-    """The facts about one quota type."""
     if quota.exempt:
         return [("exempt", _why_exempt(quota)), ("limit", "unlimited"), ("measured", _measured(quota))]
     facts = [("quota", f"{_rate(quota, quota.base)}, shared by {sharers(quota)[0]}"), ("from", _from(quota))]
@@ -169,7 +164,6 @@ def _compared(quota: QuotaState, rate: float | None, limit: float) -> str:
 
 
 def _bucket(answer: Answer, quota: QuotaState) -> Facts:
-    """The facts about a CONTROLLER_MUTATION quota in the place of a measured rate."""
     if not answer.is_active_controller:
         ask = "ask again when the cluster has elected one"
         if answer.controller:

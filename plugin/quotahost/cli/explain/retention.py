@@ -3,8 +3,7 @@
 Kafka deletes whole segments, the oldest first, and never the one that it appends to (LocalLog, UnifiedLog). By time it
 deletes a segment whose newest record is older than the retention; the last entry of its ``.timeindex`` has that
 record's timestamp (12 bytes: milliseconds, offset), which producers may have chosen. By size it deletes for as long as
-what is left is at least the retention. :func:`cut` works out what a half and a quarter of the present retention would
-free, from the files in the topic's directories.
+what is left is at least the retention.
 
 With tiered storage (KIP-405) Kafka deletes no segment that it has not uploaded yet, however old it is. Which ones it
 has uploaded, no file says. But one that is past its retention for longer than Kafka takes to look for such segments

@@ -1,12 +1,8 @@
 """``quotahost explain --volume``: shows what fills a volume of a broker, how fast, and what would make room.
 
-1. The broker says what it knows (:func:`ask_volumes`): its log directories, its volumes' limits, who writes.
-2. Two looks at the log directories, some seconds apart, say what takes room and grows
-   (``quotahost.broker.disks.measured``). They are made in this process, as the broker's user, so a slow disk holds up
-   no thread of the broker.
-3. The broker says how long the largest topics are kept, and ``retention`` works out what less of it would free.
-
-``quotahost top`` shows the same of a volume that it opens, on this machine or, without the third part, by a record.
+The broker says which limits it has, who writes, and how long topics are kept. The looks at the log directories are made
+in this process, as the broker's user, so a slow disk holds up no thread of the broker. ``quotahost top`` shows the same
+of a volume that it opens, on this machine or, without what would make room, by a record.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,10 +50,7 @@ _MOST_CUTS: Final = 5  # topics of which the segments are looked at
 
 
 def explain_volume(name: str, which: str, seconds: float, screen: Console | None = None) -> int:
-    """Explain the volume of this name, or with one of its log directories, or list all if it is ""; the exit code.
-
-    Raises Unanswered if no broker (``broker_socket.name_of``) answered, or it has no such volume.
-    """
+    """Explain the volume of this name, or with one of its log directories, or list all if it is ""; the exit code."""
     screen = screen or console()
     with connect(which) as broker, broker.understood():
         state, disks, look = ask_volumes(broker.ask)
@@ -90,7 +83,6 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
 
 
 def volume_names(which: str) -> list[str]:
-    """The names of a broker's volumes, in the order in which they are listed. Raises Unanswered if none answered."""
     with connect(which) as broker, broker.understood():
         return [volume.name for volume in ask_volumes(broker.ask)[2].volumes if not volume.budget]
 
@@ -200,7 +192,6 @@ def _growth(measured: MeasuredVolume, hard: float | None) -> str:
 
 
 def topic_rows(measured: MeasuredVolume) -> Iterable[Sequence[str]]:
-    """The topics that take most or grow most, and a row for the rest."""
     consumed = measured.volume.consumed
     for topic in measured.topics:
         yield printable(topic.name), show_bytes(topic.used), _share(topic.used, consumed), show_rate(topic.written)

@@ -1,10 +1,5 @@
-"""The lab: what operators run on a desk, before a broker has a setting or after it had one. No broker runs here.
+"""What operators run on a desk: before a broker has a setting ``simulate``, after it had one ``report`` and ``replay``.
 
-``simulate disk`` plays clients against a disk (``simulate_disk``). ``world`` puts a scene together from
-one model of the loop: ``host`` decides with the real policy, ``broker`` lets limits follow by the real tap, clients
-write to a disk (``traffic``). ``simulate quota`` plays requests against one quota.
-
-``report`` draws the history that the pipeline keeps of volumes, and ``replay`` plays a policy over it, with the same
-host and tap (``play``). Both read it by ``history`` into ``curves``; ``drawing`` and ``pages`` make pictures and HTML.
+``world`` plays one model of the loop; ``replay`` leads the same host and tap over the history of volumes (``play``).
 Only ``quotahost.cli.main`` imports the package.
 """

@@ -1,26 +1,19 @@
-"""What the lab's commands check before they begin, and the line by which they show how far they are.
-
-The packages of the extra ``spark``, which no other command needs, are imported when they are needed only. So their
-absence is found first, as are wrong options: Spark takes seconds to start, and a scene to play.
-"""
+"""What the lab's commands check before they begin: Spark takes seconds to start, and a scene to play."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import typer
-from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
-from rich.text import Text
 
-from quotahost.cli.console import Terminal, parsed
+from quotahost.cli.console import parsed
 from quotahost.errors import QuotahostError
 from quotahost.units.parse import parse_count
 
-PAGES: Final = (".html", ".htm")
+_PAGES: Final = (".html", ".htm")
 _CLUSTER: Final = "Only of this cluster; may be repeated."
 _SINCE: Final = "From 2026-11-21, or 2026-11-21T09:30, in UTC."
 _UNTIL: Final = "To that time; a day is included whole."
@@ -38,15 +31,10 @@ def check_packages(command: str, *names: str) -> None:
         raise QuotahostError(f"quotahost {command} needs {' and '.join(missing)}: pip install 'quotahost[spark]'")
 
 
-def check_drawing(file: Path, *suffixes: str) -> None:
-    """See that a picture can be drawn to a file with one of these suffixes, if any are given.
-
-    Raises typer.BadParameter if matplotlib is missing, or the name is no picture's.
-    """
-    if suffixes and file.suffix not in suffixes:
-        raise typer.BadParameter(f"{file} is no FILE{' or FILE'.join(suffixes)}", param_hint="--plot")
-    if find_spec("matplotlib") is None:  # an extra: a broker does without
-        raise typer.BadParameter("--plot needs matplotlib; pip install matplotlib")
+def check_page(out: Path) -> None:
+    """See that a page can be written there. Raises typer.BadParameter if not."""
+    if not (out.suffix.lower() in _PAGES and out.absolute().parent.is_dir()):
+        raise typer.BadParameter(f"{out} must be a FILE.html in a folder that exists", param_hint="--out")
 
 
 def parse_windows(text: str) -> int:
@@ -60,8 +48,7 @@ def parse_windows(text: str) -> int:
 def parse_range(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
     """The first time of ``--from`` and ``--to``, and the time before which the last one is; None is open.
 
-    A time without a zone is UTC, and a day is included whole. Raises typer.BadParameter if one is no time, or the range
-    is empty; the message says what to write.
+    A time without a zone is UTC, and a day is included whole. Raises typer.BadParameter if it is no time or no range.
     """
     start = None if since is None else parsed("--from", since, _parse_time)
     end = None if until is None else parsed("--to", until, _parse_time)
@@ -78,53 +65,3 @@ def _parse_time(text: str) -> datetime:
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError("is no time; write it like 2026-11-21 or 2026-11-21T09:30") from None
-
-
-class _Count(TextColumn):
-    """The figures drawn so far or, while Spark reads, the tasks that it has done, for which ``of_spark`` is asked."""
-
-    def __init__(self) -> None:
-        super().__init__("")
-        self.of_spark: Callable[[], tuple[int, int]] = lambda: (0, 0)
-
-    def render(self, task: Task) -> Text:
-        if task.total is not None:
-            return Text(f"{task.completed:.0f} of {task.total:.0f}")
-        try:
-            done, total = self.of_spark()
-        except Exception:  # a number to look at must not end the work
-            return Text()
-        return Text(f"{done:,} of {total:,} tasks" if total else "")
-
-
-class Work(Progress):
-    """One line that changes with the step; where standard error is no terminal, a line of text for each step."""
-
-    def __init__(self) -> None:
-        self._count = _Count()
-        columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20), self._count
-        super().__init__(
-            *columns, TimeElapsedColumn(), console=Terminal(stderr=True), transient=True, refresh_per_second=4
-        )
-        self._step = self.add_task("", total=None)
-
-    def begin(self, step: str) -> None:
-        self.update(self._step, description=step)
-        if not self.console.is_terminal:
-            self.console.print(Text(f"{step} ..."), soft_wrap=True)
-
-    def spark(self, command: str) -> Any:
-        """Start a Spark for a command on this machine. Raises QuotahostError if there is no Java that Spark runs on."""
-        from quotahost.cli.lab.history import start, tasks
-
-        self.begin("Starting Spark")
-        spark = start(f"quotahost {command}")
-        # Rich's own thread asks for the number, while this one waits for Spark.
-        self._count.of_spark = lambda: tasks(spark)
-        return spark
-
-    def draw(self, total: int) -> Callable[[int], None]:
-        """Show that so many figures are drawn now; the answer takes the number of those that are."""
-        self.begin("Drawing")
-        self.update(self._step, total=total, completed=0)
-        return lambda count: self.update(self._step, completed=count)

@@ -1,19 +1,15 @@
-"""One broker: the real host's factor loop decides, the tap moves the limits, and the fence turns clients back.
+"""A broker and its clients: the real host's factor loop decides, the tap moves limits, the fence turns clients back.
 
-Every ``factor.interval``, and up to 0.1 s later, the host thread reads its source and asks its policy. A new factor
-closes or opens the fence at once, and the taps follow it at each beat of 200 ms. A client's batch is appended to the
-disks of all its replicas, and Kafka's quota mutes the client for as long as its limit of now has it.
-
-The source is ``local``: the broker looks at its own disk every ``volumes.period`` (``OwnDisk``). What Java does here is
-modelled: ``FactorInForce`` (the produce taps, the fence), ``Watch`` (the beats), ``Lease`` (the fallback while the host
-is silent) and ``Rule`` (the floor).
+What Java does is modelled: ``FactorInForce`` (the produce taps, the fence), ``Watch`` (the beats), ``Lease`` (the
+fallback while the host is silent) and ``Rule`` (the floor).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, cast
 
 from quotahost.api import Role
@@ -22,17 +18,63 @@ from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.cli.lab.host import SmallShim, policy_of
-from quotahost.cli.lab.traffic import Client, Disk, Events, Scene, Slowing, ms
+from quotahost.cli.lab.traffic import ClientPlan, Disk, Events, Scene, Slowing, ms
 from quotahost.model import ClusterVolumes, Factor, State
 from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
 from quotahost.throttling import Tap, lowered
 
+BACKOFF: Final = 100  # ms, retry.backoff.ms of both Kafka's and librdkafka's producers
 BEAT: Final = 200  # ms, QuotaTable.BEAT_MS
 LEASE: Final = 50  # ms, Lease.CHECK_MS
 TAKE: Final = 100  # ms, the longest that the host waits for work
 BUDGETS_EVERY: Final = 1000  # ms, quotahost.broker.disks.budgets
+
+
+class Client:
+    """Sends one batch after the other; the broker says for how long it is muted. Times are in ms."""
+
+    def __init__(self, plan: ClientPlan, broker: Broker, events: Events, offset: int) -> None:
+        """It begins ``offset`` ms after the start."""
+        self.plan, self._broker, self._events = plan, broker, events
+        self.sent = 0  # bytes that were appended so far
+        self.turned_back_at = 0  # last
+        self.held_since: int | None = None  # turned back for the first time since the last append
+        self.demand = plan.demand  # bytes/s that it wants to send now
+        self._due = float(offset)  # when it has the next batch to send
+        self._batches = 0
+        if plan.kind == "flowing":
+            for ms, demand in ((0, plan.demand), *plan.changes):
+                events.at(ms, partial(self._want, demand))
+            return
+        # How many batches of a burst come at once, and after how many ms the next burst.
+        self._burst = max(1, round(plan.demand * plan.every / 1000 / plan.batch)) if plan.kind == "bursty" else 1
+        self._gap = plan.batch * self._burst / plan.demand * 1000
+        events.at(offset, self.send)
+
+    def send(self) -> None:
+        if self._broker.turns_back(self):
+            return
+        plan, now = self.plan, self._events.now
+        mute = self._broker.append(self)
+        self.sent += plan.batch
+        self.held_since = None
+        if plan.kind == "reconnecting":
+            mute = min(mute, plan.every)
+        self._batches += 1
+        if self._batches % self._burst == 0:
+            # An eager client's line is never behind; what a paced one has to send piles up while it waits.
+            self._due = (now if plan.kind in ("eager", "reconnecting") else self._due) + self._gap
+        self._events.at(max(now + max(mute, 1), int(self._due)), self.send)
+
+    def retry(self) -> None:
+        """The fence is open again: it tries as its backoff has it, which began when it was turned back."""
+        self._events.after(BACKOFF - (self._events.now - self.turned_back_at) % BACKOFF, self.send)
+
+    def _want(self, demand: float) -> None:
+        self.demand = demand
+        self._broker.flow(self)
 
 
 class OwnDisk:
@@ -92,7 +134,7 @@ class Broker:
     """
 
     def __init__(
-        self, scene: Scene, settings: Settings, index: int, source: OwnDisk, disks: list[Disk], events: Events
+        self, scene: Scene, settings: Settings, index: int, source: OwnDisk, disks: Sequence[Disk], events: Events
     ) -> None:
         self.scene, self.settings, self.index, self.disks = scene, settings, index, disks
         self.source, self._events = source, events

@@ -100,17 +100,12 @@ class Curve:
         return 0.0 if left <= 0 else left / rate if rate > 0 else None
 
     def show_when(self, level: int | None) -> str:
-        """When a level is reached: ``in 3 d 4 h (2026-11-25 01:30)``; ``no limit`` if there is none."""
-        seconds = self.seconds_to(level)
-        if seconds is None or not 0 < seconds <= YEAR:
-            return self.show_time_to(level)
-        return f"in {show_time(seconds)} ({show_at(in_utc(self.newest.at + seconds))})"
-
-    def show_time_to(self, level: int | None) -> str:
-        """How long that takes: ``3 d 4 h``, ``reached``, ``not at this rate``, ``not known`` or ``no limit``."""
-        seconds = self.seconds_to(level)
+        """``in 3 d 4 h (2026-11-25 01:30)``, ``reached``, ``not at this rate``, ``not known`` or ``no limit``."""
         if level is None:
             return "no limit"
+        seconds = self.seconds_to(level)
+        if seconds is not None and 0 < seconds <= YEAR:
+            return f"in {show_time(seconds)} ({show_at(in_utc(self.newest.at + seconds))})"
         return "not known" if seconds is None and self.fill_rate is None else show_time(seconds)
 
 

@@ -1,15 +1,13 @@
 """All pictures of the lab, by matplotlib; it alone knows matplotlib.
 
-``draw_volume`` is for the report: a volume's curve, its limits and its forecast. ``draw_factor`` and ``draw_use`` are
-for a replay: a factor, and a volume's consumption, each then (grey) and with the settings in question (blue). Both
-kinds go into pages as SVG in the page's own colours (``svg``), a volume's into a PNG too. ``draw_run`` and
-``draw_outcomes`` are the pictures of ``quotahost simulate``.
+Those of report and replay go into pages as SVG in the page's own colours. No curve is thinned out: matplotlib itself
+leaves out what no pixel shows (``path.simplify``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from io import StringIO
 from itertools import groupby, pairwise
@@ -17,15 +15,14 @@ from pathlib import Path
 from statistics import median_high
 from typing import Any, Final, TypeVar
 
-from matplotlib import dates, rc_context
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from quotahost.cli.lab.curves import Bucket, Curve, Report, in_utc
-from quotahost.cli.lab.play import FactorPoint, Replay, ReplayedFactor, ReplayedVolume, UsePoint
+from quotahost.cli.lab.play import Replay, ReplayedFactor, ReplayedVolume, UsePoint
 from quotahost.cli.lab.world import STEP, Recording
 from quotahost.model import Factor, State
-from quotahost.text import printable
 from quotahost.units.show import show_bytes
 
 # ``svg`` replaces each by the page's variable of the same name, so no two may be the same.
@@ -38,8 +35,6 @@ _NEW: Final[dict[str, Any]] = {"color": COLOURS["line"], "linewidth": 1.5}
 _AHEAD: Final = 0.3  # the forecast is drawn for at most this part of the time that the report spans
 _APART: Final = 0.075  # least distance of two labels, as a part of the axes' height
 _SILENT: Final = 5  # times the usual distance of two buckets: the line is broken
-_PARTS: Final = 500  # of a replay's time: about one for each two pixels
-_DPI: Final = 130
 _SECOND: Final = 1000 // STEP  # samples of a run
 At = TypeVar("At", Bucket, UsePoint)
 Levels = dict[str, int | None]
@@ -49,16 +44,10 @@ Levels = dict[str, int | None]
 
 
 def _timeline(height: float, since: datetime, until: datetime) -> tuple[Figure, Any]:
-    """A figure over time with a transparent background: the page's, light or dark, shows through."""
     figure = Figure(figsize=(8.6, height), layout="constrained")
-    figure.patch.set_alpha(0)
     axes: Any = figure.add_subplot()
-    axes.patch.set_visible(False)
-    axes.set_xlim(since, until)
-    untyped: Any = dates
-    locator = untyped.AutoDateLocator(maxticks=9)
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
+    with rc_context({"date.converter": "concise"}):
+        axes.set_xlim(since, until)
     axes.tick_params(colors=COLOURS["text"], labelsize=8, length=3)
     axes.xaxis.get_offset_text().set(color=COLOURS["text"], fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
@@ -117,20 +106,20 @@ def _shade(axes: Any, spans: Iterable[tuple[State, float, float]], place: Callab
             axes.axvspan(place(begin), place(end), color=_SHADES[state], alpha=0.13, linewidth=0)
 
 
-def svg(figure: Figure, salt: str) -> str:
+def svg(figure: Figure) -> str:
     """The figure as an <svg>, whose colours are the page's variables ``--line``, ``--soft`` and so on.
 
-    ``salt`` keeps its ids apart from those of other figures in the page.
+    The page, light or dark, shows through.
     """
     text = StringIO()
     # Text stays text: smaller, and the page's own font.
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
-        figure.savefig(text, format="svg", metadata={"Date": None})
-    drawn = text.getvalue()
+    with rc_context({"svg.fonttype": "none"}):
+        figure.savefig(
+            text, format="svg", transparent=True, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        )
     # Without the XML prolog: within HTML an <svg> has none.
-    drawn = re.sub(r"\s*<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :], flags=re.DOTALL)
-    drawn = re.sub(r'<g id="[^"]*"', "<g", drawn)  # ids of groups are the same in every figure, and unused
-    drawn = re.sub(r"font-family: [^;\"]*;?", "", drawn)
+    _, begin, drawn = text.getvalue().partition("<svg")
+    drawn = begin + re.sub(r'<g id="[^"]*"', "<g", drawn)  # ids of groups are the same in every figure, and unused
     for name, colour in COLOURS.items():
         drawn = drawn.replace(colour, f"var(--{name})")
     return drawn
@@ -173,30 +162,15 @@ def _forecast(axes: Any, curve: Curve, end: float) -> None:
         axes.plot(at, [newest.last, newest.last + rate * seconds], color=COLOURS["line"], linestyle=":")
 
 
-def save_volume(curve: Curve, report: Report, file: Path) -> None:
-    """Write that figure as a PNG, which names the volume. Raises OSError if it can't be written."""
-    figure = draw_volume(curve, report)
-    (axes,) = figure.axes
-    cluster, broker, volume = map(printable, curve.name)
-    title = f"{cluster}   broker {broker}   {volume}"
-    # A volume's name may contain dollars, which are no formula.
-    axes.set_title(title, loc="left", fontsize=10, color=COLOURS["text"]).set_parse_math(False)
-    when = f"hard limit: {curve.show_when(curve.newest.hard)}"
-    axes.set_title(when, loc="right", fontsize=9, color=COLOURS["text"])
-    figure.savefig(file, dpi=_DPI, facecolor="white", metadata={"Software": None})
-
-
 # ---- a replay ----
 
 
 def draw_factor(factor: ReplayedFactor, replay: Replay) -> Figure:
     """The factor, then and with these settings; where these throttle or pause, the background says so."""
     figure, axes = _timeline(1.9, in_utc(replay.since), in_utc(max(replay.until, replay.since + 1)))
-    points = _thinned(factor.points, replay)
     # To the end of the time: the last factor is still in force there.
-    points = [*points, points[-1]._replace(at=replay.until)]
-    ends = [*(point.at for point in factor.points[1:]), replay.until]
-    states = ((Factor(point.new).state, point.at, end) for point, end in zip(factor.points, ends, strict=True))
+    points = [*factor.points, factor.points[-1]._replace(at=replay.until)]
+    states = ((Factor(point.new).state, point.at, following.at) for point, following in pairwise(points))
     _shade(axes, _spans(states), in_utc)
     at = [in_utc(point.at) for point in points]
     axes.plot(at, [point.then for point in points], drawstyle="steps-post", **_THEN)
@@ -207,7 +181,7 @@ def draw_factor(factor: ReplayedFactor, replay: Replay) -> Figure:
 
 def draw_use(volume: ReplayedVolume, replay: Replay) -> Figure:
     figure, axes = _timeline(2.9, in_utc(replay.since), in_utc(max(replay.until, replay.since + 1)))
-    for part in _unbroken(volume.points[:: max(1, len(volume.points) // _PARTS)]):
+    for part in _unbroken(volume.points):
         _limits(axes, part, ("soft", "hard"))
         at = [in_utc(point.at) for point in part]
         axes.plot(at, [point.capacity for point in part], color=COLOURS["text"], linewidth=0.8)
@@ -217,19 +191,6 @@ def draw_use(volume: ReplayedVolume, replay: Replay) -> Figure:
     last = volume.points[-1]
     _scale(axes, top, {"full": last.capacity, "hard": last.hard, "soft": last.soft}, full="text")
     return figure
-
-
-def _thinned(points: Sequence[FactorPoint], replay: Replay) -> list[FactorPoint]:
-    """The last of each part of the time, and the lowest before it: no short PAUSE is lost."""
-    width = max(1e-9, (replay.until - replay.since) / _PARTS)
-    parts: dict[int, list[FactorPoint]] = {}
-    for point in points:
-        parts.setdefault(int((point.at - replay.since) / width), []).append(point)
-    kept: list[FactorPoint] = []
-    for part in parts.values():
-        lowest = [min(part, key=lambda p: p.then), min(part, key=lambda p: p.new), part[-1]]
-        kept += sorted({point.at: point for point in lowest}.values())
-    return kept
 
 
 # ---- simulate ----
@@ -260,12 +221,3 @@ def draw_run(recording: Recording, title: str, file: Path) -> None:
     rates.set(xlabel="seconds", ylabel="MB/s", ylim=(0, None))
     with rc_context({"svg.fonttype": "none"}):  # text as text: letters as lines take as much space as the rest
         figure.savefig(file, dpi=120)
-
-
-def draw_outcomes(seconds: Sequence[float], throttled: Mapping[str, Sequence[float]], file: Path) -> None:
-    figure = Figure(figsize=(10, 5), layout="constrained")
-    axes = figure.add_subplot(xlabel="seconds", ylabel="throttled for, in seconds")
-    for form, values in throttled.items():
-        axes.plot(seconds, values, marker=".", label=form)
-    axes.legend(frameon=False)
-    figure.savefig(file, dpi=120)

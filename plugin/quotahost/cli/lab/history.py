@@ -1,14 +1,13 @@
 """Reads the history of volumes, which the pipeline writes as Parquet, by Spark (``quotahost.pipeline.history``).
 
-For a report there are three passes: the span of time, the ranking of the volumes, and the curves of the worst ones. For
-a replay, where any volume may decide, all volumes are read, and what clients used. No pass returns to this process more
-than it can hold, whatever the size of the history: rows are grouped into parts of the time (buckets) by Spark.
+No pass returns to this process more than it can hold, whatever the size of the history: Spark groups rows into parts of
+the time (buckets).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, date, timedelta
 from itertools import groupby
@@ -19,6 +18,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from quotahost.cli.console import begin
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use, in_utc
 from quotahost.errors import QuotahostError
 from quotahost.pipeline.history import COLUMNS, MINUTE, USAGE_COLUMNS, folder
@@ -36,51 +36,35 @@ _VOLUME: Final = ("cluster", "broker", "volume")
 _CLIENT: Final = ("cluster", "user", "client")
 _DAY: Final = re.compile(r"day=(\d{4}-\d\d-\d\d)")
 _MOST_NAMES: Final = 10
-Step = Callable[[str], None]
 
 
-class NoSpark(QuotahostError):
-    """Spark can't start on this machine; the message names what is missing."""
-
-
-class NoHistory(QuotahostError):
-    """There is nothing to draw; the message says what there is instead."""
-
-
-def start(name: str) -> SparkSession:
-    """Start Spark in this process; ``name`` is the application's. Raises NoSpark without a Java that Spark runs on."""
+def start(command: str) -> SparkSession:
+    """Start Spark in this process, for a command of quotahost's; a QuotahostError without a Java that it runs on."""
+    begin("Starting Spark")
     try:
-        return session(name, conf=_CONF, kafka=False)
+        return session(f"quotahost {command}", conf=_CONF, kafka=False)
     except (PySparkRuntimeError, FileNotFoundError):
-        raise NoSpark("Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH") from None
-
-
-def tasks(spark: SparkSession) -> tuple[int, int]:
-    """How many tasks of the stages that run now are done, and how many there are. Any thread may call."""
-    tracker = spark.sparkContext.statusTracker()
-    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    known = [stage for stage in stages if stage is not None]
-    return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+        raise QuotahostError("Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH") from None
 
 
 # ---- the two questions ----
 
 
-def worst(spark: SparkSession, question: Question, show_step: Step = lambda step: None) -> Report:
-    """The curves of the worst of the volumes asked for; ``show_step`` takes a line about each step before it begins.
+def worst(spark: SparkSession, question: Question) -> Report:
+    """The curves of the worst of the volumes asked for.
 
-    Raises NoHistory if there is no such reading; the message names the readings that there are.
+    Raises QuotahostError if there is no such reading; the message names the readings that there are.
     """
-    readings, since, until = _asked(spark, question, show_step)
+    readings, since, until = _asked(spark, question)
     # A quarter of the span, from microseconds to seconds.
     recent = question.recent or min(WEEK, timedelta(seconds=max(60, (until - since) // 4_000_000)))
-    show_step(f"Ranking the volumes by their last {show_span(recent)}")
+    begin(f"Ranking the volumes by their last {show_span(recent)}")
     length = recent // timedelta(microseconds=1)
     # Spark doesn't open the folders of earlier days.
     newest = readings.where(F.col("day") >= F.lit(in_utc((until - length) / 1e6).date()))
     rows = ranked(newest, until, length).limit(question.worst).collect()
     rates = {Name(*row[:3]): row["rate"] for row in rows}
-    show_step(f"Reading the curves of {len(rates)} of {rows[0]['known']:,} volumes")
+    begin(f"Reading the curves of {len(rates)} of {rows[0]['known']:,} volumes")
     # Rounded up: otherwise the newest reading would begin a bucket of its own.
     curves = _curves(buckets(readings, list(rates), since, (until - since) // MOST_BUCKETS + 1))
     drawn = tuple(
@@ -89,35 +73,31 @@ def worst(spark: SparkSession, question: Question, show_step: Step = lambda step
     return Report(question, in_utc(since / 1e6), in_utc(until / 1e6), recent, rows[0]["known"], drawn)
 
 
-def everything(
-    spark: SparkSession, question: Question, show_step: Step = lambda step: None, most: int = MOST_READINGS
-) -> Report:
+def everything(spark: SparkSession, question: Question, most: int = MOST_READINGS) -> Report:
     """The curves of all volumes asked for, by name, without fill rates; and what clients used, if that is kept.
 
-    The readings are as many as the history has, up to about ``most``; of more the last one of each part of the time.
-    Raises NoHistory if there is no such reading; the message names the readings that there are.
+    Of more than about ``most`` readings the last one of each part of the time. Raises QuotahostError as :func:`worst`.
     """
-    readings, since, until = _asked(spark, question, show_step)
-    show_step("Counting the readings")
+    readings, since, until = _asked(spark, question)
+    begin("Counting the readings")
     counts = readings.groupBy(*_VOLUME).count().selectExpr("count(*) AS volumes", "sum(count) AS readings").first()
     assert counts is not None
-    show_step(f"Reading the curves of {counts['volumes']:,} volumes")
+    begin(f"Reading the curves of {counts['volumes']:,} volumes")
     # With a width of 1 microsecond every reading is one by itself.
     width = 1 if counts["readings"] <= most else max(1, -(-(until - since) * counts["volumes"] // most))
     curves = tuple(Curve(name, of, None) for name, of in _curves(buckets(readings, None, since, width)).items())
     report = Report(question, in_utc(since / 1e6), in_utc(until / 1e6), timedelta(), len(curves), curves)
-    show_step("Reading what clients used")
+    begin("Reading what clients used")
     return with_clients(spark, report)
 
 
 def with_clients(spark: SparkSession, report: Report, most: int = MOST_READINGS) -> Report:
     """The same with the busiest clients of its time; unchanged where the history has no usage of it."""
-    directory = folder(report.question.directory, "usage")
-    system, path = _hadoop(spark, directory)
-    if not system.exists(path):
+    uses = stored(spark, USAGE_COLUMNS, folder(report.question.directory, "usage"))
+    if uses is None:
         return report
     question = replace(report.question, since=report.since, until=None)
-    rows = _fitting(_read(spark, USAGE_COLUMNS, directory), question).where(F.col("at") <= F.lit(report.until))
+    rows = _fitting(uses, question).where(F.col("at") <= F.lit(report.until))
     rates = rows.groupBy(*_CLIENT).agg(F.expr("sum(rate) AS total"), F.expr("count(*) AS minutes"))
     busiest = rates.orderBy(F.desc("total"), *_CLIENT).limit(MOST_CLIENTS).collect()
     if not busiest:
@@ -136,9 +116,9 @@ def readings_asked(spark: SparkSession, question: Question) -> DataFrame:
     return _fitting(_read(spark, COLUMNS, question.directory), question)
 
 
-def _asked(spark: SparkSession, question: Question, show_step: Step) -> tuple[DataFrame, int, int]:
+def _asked(spark: SparkSession, question: Question) -> tuple[DataFrame, int, int]:
     """The readings asked for, and the times of the oldest and the newest in microseconds since 1970."""
-    show_step("Looking for the newest readings")
+    begin("Looking for the newest readings")
     days = _days_asked(spark, question)
     readings = readings_asked(spark, question)
     ends = [F.expr("unix_micros(min(at)) AS first"), F.expr("unix_micros(max(at)) AS last")]
@@ -156,21 +136,21 @@ def _days_asked(spark: SparkSession, question: Question) -> list[date]:
     place = question.directory
     system, path = _hadoop(spark, place)
     if not system.exists(path):
-        raise NoHistory(f"{place} doesn't exist; name the folder that was given to the pipeline as --history")
+        raise QuotahostError(f"{place} doesn't exist; name the folder that was given to the pipeline as --history")
     folders = (_DAY.fullmatch(entry.getPath().getName()) for entry in system.listStatus(path))
     days = sorted(date.fromisoformat(match[1]) for match in folders if match)
     if not days:
-        raise NoHistory(f"{place} holds no readings; the pipeline writes the first soon after its start")
+        raise QuotahostError(f"{place} holds no readings; the pipeline writes the first soon after its start")
     since = question.since.astimezone(UTC).date() if question.since else date.min
     # ``until`` is excluded: midnight belongs to the day before.
     last = (question.until - timedelta(microseconds=1)).astimezone(UTC).date() if question.until else date.max
     asked = [day for day in days if since <= day <= last]
     if not asked:
-        raise NoHistory(f"no readings in that time: {place} has them from {days[0]} to {days[-1]}")
+        raise QuotahostError(f"no readings in that time: {place} has them from {days[0]} to {days[-1]}")
     return asked
 
 
-def _no_readings(spark: SparkSession, question: Question, day: date) -> NoHistory:
+def _no_readings(spark: SparkSession, question: Question, day: date) -> QuotahostError:
     """The error where no reading fits: it names what the last day lacks, and what the last day has instead."""
     rows = _read(spark, COLUMNS, question.directory).where(F.col("day") == F.lit(day))
     for column, names in _names(question).items():
@@ -178,8 +158,8 @@ def _no_readings(spark: SparkSession, question: Question, day: date) -> NoHistor
             others = [row[0] for row in rows.select(column).distinct().orderBy(column).limit(_MOST_NAMES + 1).collect()]
             more = ", ..." if len(others) > _MOST_NAMES else ""
             there = ", ".join(map(printable, others[:_MOST_NAMES])) + more or "none"
-            return NoHistory(f"no readings of {column} {' or '.join(names)}; on {day} there are those of {there}")
-    return NoHistory("no readings fit all of what was asked for together")
+            return QuotahostError(f"no readings of {column} {' or '.join(names)}; on {day} there are those of {there}")
+    return QuotahostError("no readings fit all of what was asked for together")
 
 
 def _names(question: Question) -> dict[str, Collection[str]]:
@@ -197,6 +177,12 @@ def _fitting(rows: DataFrame, question: Question) -> DataFrame:
     for column, names in _names(question).items():
         rows = rows.where(F.col(column).isin(list(names)))
     return rows
+
+
+def stored(spark: SparkSession, columns: str, directory: str) -> DataFrame | None:
+    """What the pipeline has written to a folder beside the history; None without that folder."""
+    system, path = _hadoop(spark, directory)
+    return _read(spark, columns, directory) if system.exists(path) else None
 
 
 def _read(spark: SparkSession, columns: str, directory: str) -> DataFrame:
@@ -220,10 +206,9 @@ def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
     as much time as ``recent`` has passed at its present fill rate. So the ranking finds a full volume that stands
     still as well as an emptier one that fills fast.
 
-    ``readings`` are rows of quotahost.pipeline.history.COLUMNS. The recent part ends at ``newest``, in microseconds
-    since 1970, and is ``recent`` microseconds long. The rows have cluster, broker, volume; ``rate``, the fill rate in
-    bytes/s by least squares, null with readings of one time only; ``expected``, the share described above; ``known``,
-    how many volumes there are.
+    The recent part ends at ``newest``, in microseconds since 1970, and is ``recent`` microseconds long. The rows have
+    cluster, broker, volume; ``rate``, the fill rate in bytes/s by least squares, null with readings of one time only;
+    ``expected``, the share described above; ``known``, how many volumes there are.
     """
     seconds = f"(unix_micros(at) - {newest}L) / 1e6D"  # since the newest, so that doubles keep their digits
     rows = readings.where(F.expr(f"unix_micros(at) BETWEEN {newest - recent}L AND {newest}L"))
@@ -241,12 +226,10 @@ def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
 
 
 def buckets(readings: DataFrame, names: Sequence[Name] | None, since: int, width: int) -> DataFrame:
-    """The readings of these volumes by parts of the time, in any order; parts without readings have no row.
+    """The readings of these volumes, or of all, by parts of the time, in any order; parts without readings have no row.
 
-    ``readings`` are rows of quotahost.pipeline.history.COLUMNS; without ``names`` those of all volumes count. The first
-    part begins at ``since``, in microseconds since 1970, and each is ``width`` microseconds long. The rows have the
-    name; ``at`` in microseconds since 1970, of the last reading of the part; ``low``, ``high`` and ``last`` consumed;
-    ``capacity``, ``soft`` and ``hard`` as at the last.
+    The first part begins at ``since``, in microseconds since 1970, and each is ``width`` microseconds long. The rows
+    have the fields of :class:`Name` and :class:`Bucket`; ``at`` in microseconds since 1970.
     """
     if names is not None:
         # By each column alone, by which Parquet can skip row groups, and by the three together.

@@ -1,8 +1,7 @@
-"""A broker's host without a broker: the real policy of an operator's settings, on a clock that is set.
+"""A broker's host without a broker: the real policy of an operator's settings, on a clock that stands until it is set.
 
 ``broker`` gives the policy to the host's own ``FactorLoop``, which also decides what applies while something is
-unknown. A replay knows its volumes, and has a ``Host`` of evaluation, pauses, factor in force and tap. Both reach Java
-by a small shim here. Nothing waits: the clock stands still until the run sets it.
+unknown. A replay knows its volumes, and has a ``Host`` of evaluation, pauses, factor in force and tap.
 """
 
 from __future__ import annotations
@@ -78,8 +77,7 @@ class SmallShim:
 def policy_of(settings: Settings, node_id: int, clock: Callable[[], float]) -> LoadedPlugin[Any]:
     """Build the policy of these settings, ``limits`` if they name none; ``clock`` in seconds.
 
-    Raises PluginError if there is none of that name, or it depends on a clock that nobody can set; SettingsError if one
-    of its own properties is wrong.
+    Raises PluginError if there is none that this clock can reach; SettingsError if one of its own properties is wrong.
     """
     name = settings.policy or _DEFAULT
     entry, takes_clock = _entry(name)

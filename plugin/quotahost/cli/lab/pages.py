@@ -1,94 +1,45 @@
 """Reports and replays as one HTML page each, which needs nothing but itself: no script, no font, no network.
 
-``report.html`` and ``replay.html`` are the templates, ``page.css`` is the style of both. Names of clusters, volumes and
-clients come from records of any origin, so the templates escape all text; only the figures, which matplotlib makes, are
-markup already.
+Names of clusters, volumes and clients come from records of any origin, so the templates escape all text; only the
+figures, which matplotlib makes, are markup already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from quotahost.cli.lab.curves import STATES, Curve, Report, in_utc
+from quotahost.cli.lab.curves import STATES, Report, in_utc
 from quotahost.cli.lab.drawing import draw_factor, draw_use, draw_volume, svg
 from quotahost.cli.lab.play import Replay, Table
 from quotahost.text import printable
 from quotahost.units import show
 
-MOST: Final = 20  # figures of a replay's factors, and as many of volumes: those that would have been slowed longest
-_WIDTH, _HEIGHT = 130, 30  # pixels of a sparkline
-_POINTS: Final = _WIDTH // 2  # one for each two pixels
-_MARGIN: Final = 2  # pixels, so that the mark at the end isn't cut off
-Drawn = Callable[[int], None]
+_MOST: Final = 20  # figures of a replay's factors, and as many of volumes: those that would have been slowed longest
 
 
-class Sparkline(NamedTuple):
-    """A curve at the size of a word, in pixels from the top left; ``hard`` is the height of the hard limit."""
-
-    points: list[tuple[float, float]]
-    hard: float | None
-    width: int = _WIDTH
-    height: int = _HEIGHT
-
-
-def report_page(report: Report, drawn: Drawn = lambda count: None) -> str:
-    """A report's whole page; ``drawn`` is called after each curve, with the number of curves drawn so far."""
-    volumes = []
-    for number, curve in enumerate(report.curves, 1):
-        title = report.title(curve)
-        figure = _figure(draw_volume(curve, report), f"v{number}", title)
-        volumes.append({"curve": curve, "title": title, "sparkline": sparkline(curve), "figure": figure})
-        drawn(number)
+def report_page(report: Report) -> str:
+    volumes = [(curve, _figure(draw_volume(curve, report), report.title(curve))) for curve in report.curves]
     return _render("report.html", report=report, volumes=volumes, states=STATES)
 
 
-def replay_page(replay: Replay, name: str, tables: Sequence[Table], drawn: Drawn = lambda count: None) -> str:
-    """A replay's whole page, of the properties file of this ``name``; ``tables`` are the same as in the terminal.
-
-    ``drawn`` is called after each figure, with the number of figures drawn so far.
-    """
-    draw = [(f"Factor of {replay.whose(factor)}", partial(draw_factor, factor)) for factor in replay.factors[:MOST]]
-    draw += [(volume.name.title(replay.several), partial(draw_use, volume)) for volume in replay.volumes[:MOST]]
-    figures: list[tuple[str, Markup]] = []
-    for title, figure in draw:
-        figures.append((title, _figure(figure(replay), f"f{len(figures)}", title)))
-        drawn(len(figures))
+def replay_page(replay: Replay, name: str, tables: Sequence[Table]) -> str:
+    """A replay's whole page, of the properties file of this ``name``; ``tables`` are the same as in the terminal."""
+    drawn = [(f"Factor of {replay.whose(factor)}", draw_factor(factor, replay)) for factor in replay.factors[:_MOST]]
+    drawn += [(volume.name.title(replay.several), draw_use(volume, replay)) for volume in replay.volumes[:_MOST]]
+    figures = [(title, _figure(figure, title)) for title, figure in drawn]
     times = {"since": in_utc(replay.since), "until": in_utc(replay.until)}
     return _render("replay.html", name=name, notes=replay.notes, tables=tables, figures=figures, **times)
 
 
-def sparkline(curve: Curve) -> Sparkline:
-    """The whole curve, thinned out to one point for each two pixels."""
-    # The step is rounded up, so that there are no more than _POINTS.
-    buckets = curve.buckets[:: -(-len(curve.buckets) // _POINTS)]
-    if buckets[-1] is not curve.newest:
-        buckets = (*buckets, curve.newest)
-    # A curve may be one bucket only, whose span is 0.
-    since, span = buckets[0].at, max(1e-9, curve.newest.at - buckets[0].at)
-    top = max(1, *(max(bucket.capacity, bucket.last) for bucket in buckets))
-    # Not from empty, so that its shape is seen; with some room below, so that noise doesn't look like change.
-    bottom = max(0.0, min(bucket.last for bucket in buckets) - 0.2 * top)
-
-    def height(level: float) -> float:
-        return _MARGIN + (_HEIGHT - 2 * _MARGIN) * (1 - (level - bottom) / (top - bottom))
-
-    across = (_WIDTH - 2 * _MARGIN) / span
-    points = [(_MARGIN + (bucket.at - since) * across, height(bucket.last)) for bucket in buckets]
-    hard = curve.newest.hard
-    # A limit below the part that is drawn lies at its lower edge.
-    return Sparkline(points, None if hard is None else height(max(hard, bottom)))
-
-
-def _figure(figure: Any, salt: str, label: str) -> Markup:
+def _figure(figure: Any, label: str) -> Markup:
     """An inline <svg>; a screen reader says the label, a plain text."""
     # format escapes the label: a volume's name may come from anybody who writes to the topic.
     labelled = Markup('<svg role="img" aria-label="{}"').format(label)
-    return labelled + Markup(svg(figure, salt).removeprefix("<svg"))
+    return labelled + Markup(svg(figure).removeprefix("<svg"))
 
 
 def _render(template: str, **values: object) -> str:

@@ -1,15 +1,11 @@
-"""Plays settings over the history of volumes: what was, and what would have been.
+"""Plays settings over the history of volumes: what was, and what would have been (docs/replay.md).
 
 Two hosts are led through the same times, a ``step`` apart. One has the settings of then and sees each volume as it was
 recorded; the other has the settings in question, and sees each volume as full as it would have become by its own
-factors (``Growth``). Each is one broker's host: the real policy, the real judgement and pauses, and the tap. Where the
-factor source is ``local`` each broker has one of its own; otherwise all brokers of a cluster decide alike, so one
-stands for all.
+factors (``Growth``). Where the factor source is ``local`` each broker has one of its own; otherwise all brokers of a
+cluster decide alike, so one stands for all.
 
-A history can't tell all, so a replay estimates. What a volume gained between two readings is multiplied by the share of
-their quotas that clients would have had then, over the share that they had: it is taken that clients use their quotas
-whole while they are slowed. What a volume lost is left as it was: deletions follow retention, and not the factor. A
-client is held back that wants more than its quota times the factor. What it wants is its demand in the records of
+A client is held back that wants more than its quota times the factor. What it wants is its demand in the records of
 usage; one without a number there would use whatever it gets. While it is paused nobody measures that, so what it wanted
 last counts until it is heard of again.
 """
@@ -235,10 +231,8 @@ def _notes(plan: Plan, report: Report, volumes: list[ReplayedVolume], failed: bo
 class ReplayedFactor:
     """One factor, as it was by the recorded consumption (``then``) and would have been, and the volumes that decide.
 
-    Attributes:
-        cluster, broker: whose it is; ``broker`` is "" for all of the cluster.
-        unknown_s: seconds in which no volume was known.
-        points: each change.
+    ``broker`` is "" if it is for all of the cluster; ``unknown_s`` are seconds in which no volume was known; ``points``
+    has each change.
     """
 
     def __init__(self, cluster: str, broker: str, volumes: list[ReplayedVolume], then: Host, new: Host) -> None:
@@ -278,7 +272,6 @@ class ReplayedVolume:
 
     Attributes:
         then: by its own factor; whether it held others back depends on the other volumes.
-        new: as it would have been.
         full_at: when it would have been full; None if not, or if it was full anyway.
         points: each reading.
         then_s: seconds at full share that clients have had since the last reading; ``new_s`` with the new settings.

@@ -1,8 +1,4 @@
-"""``quotahost replay``: what a properties file would have done in the time that the history tells of.
-
-The history is asked for all volumes, ``play`` leads both settings through it, and the answer is shown as tables, as
-JSON for scripts, or as a page with the same tables and figures.
-"""
+"""``quotahost replay``: what a properties file would have done in the time that the history tells of."""
 
 import json as json_module
 from dataclasses import asdict
@@ -13,8 +9,8 @@ from typing import Annotated, Any, Final
 import typer
 from rich.text import Text
 
-from quotahost.cli.console import console, parsed, say, table, writing
-from quotahost.cli.lab.asking import PAGES, Clusters, Since, Until, Work, check_packages, parse_range, parse_windows
+from quotahost.cli.console import begin, console, parsed, say, table, writing
+from quotahost.cli.lab.asking import Clusters, Since, Until, check_packages, check_page, parse_range, parse_windows
 from quotahost.cli.lab.curves import Question, in_utc
 from quotahost.cli.lab.play import Plan, Replay, ReplayedClient, ReplayedFactor, ReplayedVolume, StateTimes, Table, play
 from quotahost.cli.property_files import read_broker_file
@@ -47,22 +43,21 @@ def replay(
     Limits of then are those that the history has of each reading. All else of then is as in --then.
     """
     check_packages("replay", "pyspark", *(() if out is None else ("matplotlib", "jinja2")))
-    if out is not None and not (out.suffix.lower() in PAGES and out.absolute().parent.is_dir()):
-        raise typer.BadParameter(f"{out} must be a FILE.html in a folder that exists", param_hint="--out")
+    if out is not None:
+        check_page(out)
     plan = plan_of(properties, then)
     question = Question(history, tuple(cluster or ()), (), (), *parse_range(since, until))
-    with Work() as work:
-        from quotahost.cli.lab.history import everything
+    from quotahost.cli.lab.history import everything, start
 
-        readings = everything(work.spark("replay"), question, work.begin)
-        work.begin("Replaying")
-        played = play(readings, plan)
-        if out is not None:
-            from quotahost.cli.lab.pages import MOST, replay_page
+    readings = everything(start("replay"), question)
+    begin("Replaying")
+    played = play(readings, plan)
+    if out is not None:
+        from quotahost.cli.lab.pages import replay_page
 
-            drawn = work.draw(min(MOST, len(played.factors)) + min(MOST, len(played.volumes)))
-            with writing(out):
-                out.write_text(replay_page(played, properties.name, tables_of(played), drawn), encoding="utf-8")
+        begin("Drawing")
+        with writing(out):
+            out.write_text(replay_page(played, properties.name, tables_of(played)), encoding="utf-8")
     if json:
         say(as_json(played))
     else:

@@ -1,28 +1,22 @@
-"""``quotahost report``: the history of the volumes as one page, or as a folder of pictures.
+"""``quotahost report``: the history of the volumes as one page. The terminal shows the page's table as well."""
 
-The history is asked for the worst volumes, and each of them is drawn. The terminal shows the page's table as well.
-"""
-
-import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from quotahost.cli.console import console, parsed, say, table, writing
-from quotahost.cli.lab.asking import PAGES, Clusters, Since, Until, Work, check_packages, parse_range
+from quotahost.cli.console import begin, console, parsed, say, table, writing
+from quotahost.cli.lab.asking import Clusters, Since, Until, check_packages, check_page, parse_range
 from quotahost.cli.lab.curves import Question, Report
 from quotahost.units.parse import parse_duration
 from quotahost.units.show import show_bytes, show_rate, show_share
 
-_HEADS: Final = ("volume", "consumed", "capacity", "share", "fill rate", "time to hard limit")
-_LONGEST: Final = 80  # characters of a picture's name; file systems take 255 bytes
+_HEADS: Final = ("volume", "consumed", "capacity", "share", "fill rate", "hard limit reached")
 
 
 def report(
     history: Annotated[str, typer.Option(metavar="DIR", help="Where the pipeline writes its history.")],
-    out: Annotated[Path, typer.Option(metavar="FILE.html|DIR", help="One page, or a folder of PNGs.")],
+    out: Annotated[Path, typer.Option(metavar="FILE.html", help="The page.")],
     cluster: Clusters = None,
     broker: Annotated[list[str] | None, typer.Option(help="Only of this broker; may be repeated.")] = None,
     volume: Annotated[list[str] | None, typer.Option(help="Only this volume; may be repeated.")] = None,
@@ -42,53 +36,22 @@ def report(
     times = parse_range(since, until)
     span = parsed("--recent", recent, parse_duration) if recent is not None else None
     question = Question(history, tuple(cluster or ()), tuple(broker or ()), tuple(volume or ()), *times, worst, span)
-    render = _write_page if _is_page(out) else _write_pictures
-    with Work() as work:
-        from quotahost.cli.lab import history as read
-
-        answer = read.worst(work.spark("report"), question, work.begin)
-        drawn = work.draw(len(answer.curves))
-        with writing(out):
-            written = render(answer, out, drawn)
-    console().print(table(_HEADS, _rows(answer)))
-    say(f"\n{written}")
-
-
-def _is_page(out: Path) -> bool:
-    """Whether a page is asked for, not a folder of pictures. Raises typer.BadParameter if neither can be written."""
-    if out.suffix.lower() in PAGES and not out.is_dir():
-        if not out.absolute().parent.is_dir():
-            raise typer.BadParameter(f"the folder of {out} doesn't exist")
-        return True
-    if out.is_file() or (out.suffix and not out.is_dir()):
-        raise typer.BadParameter(f"{out} is neither a FILE.html nor a folder for PNGs")
-    return False
-
-
-def _write_page(report: Report, out: Path, drawn: Callable[[int], None]) -> str:
+    check_page(out)
+    from quotahost.cli.lab.history import start
+    from quotahost.cli.lab.history import worst as worst_of
     from quotahost.cli.lab.pages import report_page
 
-    out.write_text(report_page(report, drawn), encoding="utf-8")
-    return str(out)
-
-
-def _write_pictures(report: Report, out: Path, drawn: Callable[[int], None]) -> str:
-    """``01-CLUSTER-BROKER-VOLUME.png`` and so on, worst first, in a folder that is made if it is absent."""
-    from quotahost.cli.lab.drawing import save_volume
-
-    out.mkdir(parents=True, exist_ok=True)
-    for number, curve in enumerate(report.curves, 1):
-        # Letters, digits, dots and dashes: no name of a volume may lead out of the folder. Two volumes may become alike
-        # by that; the number in front keeps their files apart.
-        name = re.sub(r"[^A-Za-z0-9.-]+", "_", "-".join(curve.name)).replace("..", "_")[:_LONGEST]
-        save_volume(curve, report, out / f"{number:02}-{name}.png")
-        drawn(number)
-    return f"{len(report.curves)} pictures in {out}"
+    answer = worst_of(start("report"), question)
+    begin("Drawing")
+    with writing(out):
+        out.write_text(report_page(answer), encoding="utf-8")
+    console().print(table(_HEADS, _rows(answer)))
+    say(f"\n{out}")
 
 
 def _rows(report: Report) -> list[list[str]]:
     return [
         [report.title(curve), show_bytes(curve.newest.last), show_bytes(curve.newest.capacity),
-         show_share(curve.share), show_rate(curve.fill_rate), curve.show_time_to(curve.newest.hard)]
+         show_share(curve.share), show_rate(curve.fill_rate), curve.show_when(curve.newest.hard)]
         for curve in report.curves
     ]  # fmt: skip

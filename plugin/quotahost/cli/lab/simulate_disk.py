@@ -1,8 +1,6 @@
 """``quotahost simulate disk``: a disk that fills, or with ``--budget`` a budget of storage.
 
-An operator tries limits, or a budget's bytes. The options become a scene of one broker. The real policy decides, the
-real tap moves the limits, and Kafka's own arithmetic mutes the clients (``world``); clients and the disk are models. So
-it shows what limits do before a broker has them: where the disk comes to rest, and what that is like for its clients.
+The options become a scene of one broker, which ``world`` plays; clients and the disk are models.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from typing import Annotated, Final, TypeAlias, cast
 import typer
 
 from quotahost.cli.console import console, parsed, say, table, writing
-from quotahost.cli.lab.asking import check_drawing, parse_windows
+from quotahost.cli.lab.asking import check_packages, parse_windows
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
 from quotahost.cli.lab.world import Recording, World, pauses, record
@@ -27,7 +25,7 @@ from quotahost.model import State, Volume
 from quotahost.model.limits import exact
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.declaration import PREFIX
-from quotahost.units.parse import parse_duration, parse_quantity, parse_share, parse_size
+from quotahost.units.parse import parse_duration, parse_quantity, parse_size
 from quotahost.units.show import show_bytes
 
 _LONGEST: Final = timedelta(hours=2)
@@ -58,7 +56,6 @@ def disk(
     every: Annotated[str, typer.Option(help="From one deletion to the next.")] = "10s",
     windows: Annotated[str | None, typer.Option(help="quota.window.num; the file's, else Kafka's 11.")] = None,
     time: Annotated[str, typer.Option(help="How long, simulated.")] = "10m",
-    fence: Annotated[bool, typer.Option(help="Whether brokers have the fence.")] = True,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png|svg", help="Draw it too; needs matplotlib.")] = None,
 ) -> None:
     """Show where a disk comes to rest with these limits, and what that is like for its clients.
@@ -67,9 +64,11 @@ def disk(
     is slowed as it fills, and when turned back.
     """
     if plot is not None:
-        check_drawing(plot, ".png", ".svg")
-    if budget is not None and (limits or not fence):
-        raise typer.BadParameter("a budget has no other limits, and needs the fence", param_hint="--budget")
+        check_packages("simulate disk --plot", "matplotlib")
+        if plot.suffix not in (".png", ".svg"):
+            raise typer.BadParameter(f"{plot} is no FILE.png or FILE.svg", param_hint="--plot")
+    if budget is not None and limits:
+        raise typer.BadParameter("a budget has no other limits", param_hint="--budget")
     given = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
     merged, windows_in_file = properties_of(properties, given)
     demands = chain.from_iterable(parsed("--demand", text, parse_demand) for text in demand or ["eager"])
@@ -83,7 +82,7 @@ def disk(
     first = soft if used is None else _size("--used", used)
     volume = DiskPlan(size, first, drain=drained, lump=lump, is_budget=budget is not None)
     _check_work(clients, lasts)
-    played = record(World(Scene(0, ms(lasts), limited, clients, (volume,), count, fence=fence)))
+    played = record(World(Scene(0, ms(lasts), limited, clients, (volume,), count)))
     _show(played, budget is not None)
     if plot is not None:
         from quotahost.cli.lab.drawing import draw_run
@@ -98,20 +97,12 @@ def parse_limits(text: str) -> dict[str, str]:
 
     Raises ValueError if it is nothing like that.
     """
-    levels: dict[str, str] = {}
+    names: dict[str, str] = {}
     for part in text.split(","):
         side, _, level = (word.strip() for word in part.partition("="))
-        if side not in ("soft", "hard") or not level or side in levels:
+        if side not in ("soft", "hard") or not level or any(f".{side}" in name for name in names):
             raise ValueError("are no limits; write soft=AMOUNT,hard=AMOUNT, such as soft=70G,hard=90G or soft=20%")
-        levels[side] = level
-    names = {}
-    for side, level in levels.items():
-        if level.endswith("%"):
-            parse_share(level)
-            names[f"static.storage.{side}.min-free-percent"] = level
-        else:
-            parse_size(level)
-            names[f"static.storage.{side}"] = level
+        names[f"static.storage.{side}{'.min-free-percent' if level.endswith('%') else ''}"] = level
     return names
 
 

@@ -1,7 +1,6 @@
 """``quotahost simulate quota``: the same requests under five forms of a quota, side by side.
 
-It shows an operator, before a quota is set, how long clients would be throttled. The forms are the models of
-``quotahost.throttling``: two are Kafka's, which the tests compare with Kafka itself, and three are those of a KIP.
+Two of the models of ``quotahost.throttling`` are Kafka's, which the tests compare with Kafka itself; three are a KIP's.
 """
 
 from __future__ import annotations
@@ -10,13 +9,11 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from quotahost.cli.console import console, parsed, table, writing
-from quotahost.cli.lab.asking import check_drawing
+from quotahost.cli.console import console, parsed, table
 from quotahost.throttling import (
     RevisionDiffRate,
     SampledRate,
@@ -66,7 +63,6 @@ def quota(
         typer.Option(help="controller_mutations_burst of KIP-599's version 15: gives samples, burst / rate."),
     ] = None,
     window: Annotated[str, typer.Option(help="quota.window.size.seconds, as a duration.")] = "1s",
-    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw it too; needs matplotlib.")] = None,
 ) -> None:
     """Show how each request fares under each form; times are those of arrival, whatever was throttled before.
 
@@ -75,8 +71,6 @@ def quota(
     revision diff's rate fills past windows up to the quota; version 15's spreads a request evenly over all of them.
     Kafka has neither, and both can let more than their rate through in the long run.
     """
-    if plot is not None:
-        check_drawing(plot)
     window_ms = int(parsed("--window", window, parse_duration).total_seconds() * 1000)
     patterns = [parsed("AMOUNT@SECONDS", text, parse_requests) for text in requests]
     arriving = sorted(chain.from_iterable(patterns), key=lambda request: request.ms)
@@ -88,12 +82,6 @@ def quota(
         for request, forms in zip(arriving, outcomes, strict=True)
     ]
     console().print(table(["at", "amount", *FORMS], rows))
-    if plot is not None:
-        from quotahost.cli.lab.drawing import draw_outcomes
-
-        throttled = {form: [o.seconds for o in of] for form, of in zip(FORMS, zip(*outcomes, strict=True), strict=True)}
-        with writing(plot):
-            draw_outcomes([request.ms / 1000 for request in arriving], throttled, plot)
 
 
 def parse_requests(text: str) -> list[Request]:

@@ -1,13 +1,7 @@
-"""Scenes, and what moves in them: producers and the disk that they fill, on the clock of a run.
+"""Scenes, and what a run is made of: its clock, disks, and the metric tags of clients.
 
-A scene (:class:`Scene`) is a frozen value, made of the options of ``quotahost simulate``; all that is left to chance
-comes from its seed. Times are in ms from the start, sizes in bytes, rates in bytes/s.
-
-A run has no clock of its own: it jumps from event to event (``Events``), and each event may ask for later ones. A
-client sends a batch; the broker's fence may turn it back, and then it tries again after its backoff. An appended batch
-is recorded by Kafka's own arithmetic (``SampledRate``) under the client's metric tags, which mute it, and lies on the
-broker's disk, which retention and an operator free. The disk is asked how full it is at any time, and is exact although
-some writers fill it steadily and not by batches.
+All that is left to chance in a scene comes from its seed. Times are in ms from the start, sizes in bytes, rates in
+bytes/s. A run has no clock of its own: it jumps from event to event, and each event may ask for later ones.
 
 With ``factor.scope=topics`` a client has other tags while it writes to an affected topic: modelled are Java's ``Marks``
 and ``Use`` (``org.quotahost.table``). Each client writes to a topic of its own, whose name is the client's: so it is
@@ -23,13 +17,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from itertools import count
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from quotahost.model import Limit, Volume
 from quotahost.model.volumes import Affected, ByteLimits
 from quotahost.throttling import SampledRate, rise
 
-BACKOFF: Final = 100  # ms, retry.backoff.ms of both Kafka's and librdkafka's producers
 NEVER: Final = -(10**9)  # ms
 Kind: TypeAlias = Literal["eager", "paced", "bursty", "reconnecting", "flowing"]
 
@@ -132,42 +125,35 @@ class Events:
         self.now = until
 
 
-# ---- disks and clients -----------------------------------------------------------------------------------------
+# ---- disks and tags --------------------------------------------------------------------------------------------
 
 
 class Disk:
     """The bytes on a volume. ``volume`` is what the host sees, with limits if they are its own. Times are in ms."""
 
-    def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, low: int, events: Events) -> None:
-        """``bounds``: between which consumptions the factor falls; ``low``: at which one a PAUSE may end."""
-        self._plan, self.volume, self.bounds, self.low, self._events = plan, volume, bounds, low, events
-        self._soft = min(bounds.soft, bounds.hard - 1)
+    def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, events: Events) -> None:
+        """``bounds``: between which consumptions the factor falls."""
+        self._plan, self.volume, self.bounds, self._events = plan, volume, bounds, events
         self._used, self._rates, self._rate, self._settled_at = float(plan.used), dict[str, float](), 0.0, 0
         self._flown = 0.0  # bytes of those that clients let flow in, since the last retention
         self._written: deque[float] = deque()
-        self.full_since: int | None = None  # at its hard limit without a break
-        self.low_since: int | None = None  # so low that a PAUSE may end
-        self.calm_since: int | None = None  # below its soft limit
-        self.appended_full = 0  # bytes that clients have appended since it was full
         if plan.drain or plan.kept:
             events.at(plan.lump, self._retention)
         for ms, rate in plan.others:
             events.at(ms, partial(self.flow, "", rate))
         for ms, size in plan.cleanups:
             events.at(ms, partial(self._free, size))
-        self._check(plan.used)
+        self.changed(plan.used)
 
     def used(self) -> int:
         """Bytes consumed now; to look changes nothing of a run."""
         used = int(self._used + self._rate * (self._events.now - self._settled_at) / 1000)
-        self._check(used)
+        self.changed(used)
         return used
 
     def append(self, size: int) -> None:
         self._add(size)
         self._flown += size
-        if self.full_since is not None:
-            self.appended_full += size
 
     def flow(self, client: str, rate: float) -> None:
         """A client writes steadily from now on, at so many bytes/s; "" is whoever has no quota."""
@@ -188,7 +174,7 @@ class Disk:
     def _free(self, size: int) -> None:
         self._add(0)
         self._used = max(0.0, int(self._used) - float(size))
-        self._check(int(self._used))
+        self.changed(int(self._used))
 
     def _add(self, size: int) -> None:
         """What has flown in until now, and so many bytes."""
@@ -196,83 +182,13 @@ class Disk:
         self._used += self._rate * seconds
         self._flown += (self._rate - self._rates.get("", 0.0)) * seconds
         self._settled_at = self._events.now
-        self._check(int(self._used))
+        self.changed(int(self._used))
         if size:
             self._used += size
-            self._check(int(self._used))
+            self.changed(int(self._used))
 
-    def _check(self, used: int) -> None:
-        now = self._events.now
-        if used < self.bounds.hard:
-            self.full_since, self.appended_full = None, 0
-        elif self.full_since is None:
-            self.full_since = now
-        if used > self.low:
-            self.low_since = None
-        elif self.low_since is None:
-            self.low_since = now
-        if used > self._soft:
-            self.calm_since = None
-        elif self.calm_since is None:
-            self.calm_since = now
-
-
-class Taker(Protocol):
-    """Takes batches: a broker."""
-
-    def turns_back(self, client: Client) -> bool:
-        """Whether a request fails now; then the broker has the client try again."""
-
-    def append(self, client: Client) -> int:
-        """Take a batch; for how many ms the client is muted."""
-
-    def flow(self, client: Client) -> None:
-        """What a flowing client wants has changed."""
-
-
-class Client:
-    """Sends one batch after the other; the broker says for how long it is muted. Times are in ms."""
-
-    def __init__(self, plan: ClientPlan, broker: Taker, events: Events, offset: int) -> None:
-        """It begins ``offset`` ms after the start."""
-        self.plan, self._broker, self._events = plan, broker, events
-        self.sent = 0  # bytes that were appended so far
-        self.turned_back_at = 0  # last
-        self.held_since: int | None = None  # turned back for the first time since the last append
-        self.demand = plan.demand  # bytes/s that it wants to send now
-        self._due = float(offset)  # when it has the next batch to send
-        self._batches = 0
-        if plan.kind == "flowing":
-            for ms, demand in ((0, plan.demand), *plan.changes):
-                events.at(ms, partial(self._want, demand))
-            return
-        # How many batches of a burst come at once, and after how many ms the next burst.
-        self._burst = max(1, round(plan.demand * plan.every / 1000 / plan.batch)) if plan.kind == "bursty" else 1
-        self._gap = plan.batch * self._burst / plan.demand * 1000
-        events.at(offset, self.send)
-
-    def send(self) -> None:
-        if self._broker.turns_back(self):
-            return
-        plan, now = self.plan, self._events.now
-        mute = self._broker.append(self)
-        self.sent += plan.batch
-        self.held_since = None
-        if plan.kind == "reconnecting":
-            mute = min(mute, plan.every)
-        self._batches += 1
-        if self._batches % self._burst == 0:
-            # An eager client's line is never behind; what a paced one has to send piles up while it waits.
-            self._due = (now if plan.kind in ("eager", "reconnecting") else self._due) + self._gap
-        self._events.at(max(now + max(mute, 1), int(self._due)), self.send)
-
-    def retry(self) -> None:
-        """The fence is open again: it tries as its backoff has it, which began when it was turned back."""
-        self._events.after(BACKOFF - (self._events.now - self.turned_back_at) % BACKOFF, self.send)
-
-    def _want(self, demand: float) -> None:
-        self.demand = demand
-        self._broker.flow(self)
+    def changed(self, used: int) -> None:
+        """So many bytes are consumed now; whoever checks a run may watch it."""
 
 
 @dataclass(slots=True)
@@ -303,8 +219,7 @@ class Slowing:
     def affect(self, affected: Affected | None, now: int) -> None:
         """The factor is for the writers of these topics from now on, or with None for all clients.
 
-        A client whose mark ends gets its own tags back: their limit rises if Kafka has forgotten what was sent under
-        them.
+        A client whose mark ends gets its own tags back: their limit rises if Kafka has forgotten what they had sent.
         """
         marked = () if self.affected is None else self.affected.places
         self.affected = affected

@@ -1,8 +1,4 @@
-"""Puts a scene together, plays it, and keeps its curves.
-
-``World`` makes the scene's disks, brokers and clients, and runs until its end. ``record`` also takes a sample of the
-first broker every ``STEP`` ms, and the ``Recording`` says where the disk came to rest and how long clients were silent.
-"""
+"""Puts a scene together, plays it, and keeps its curves: where the disk came to rest, how long clients were silent."""
 
 from __future__ import annotations
 
@@ -12,9 +8,9 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from quotahost.cli.lab.broker import Broker, OwnDisk
+from quotahost.cli.lab.broker import Broker, Client, OwnDisk
 from quotahost.cli.lab.host import quiet, settings_of
-from quotahost.cli.lab.traffic import Client, Disk, DiskPlan, Events, Scene
+from quotahost.cli.lab.traffic import Disk, DiskPlan, Events, Scene
 from quotahost.model import Factor, State, Volume
 from quotahost.model.budgets import BUDGET, Budget, as_volume
 from quotahost.model.volumes import ByteLimits, byte_limits
@@ -40,6 +36,9 @@ class World:
             Client(plan, self.brokers[plan.home], self.events, 37 + 61 * i) for i, plan in enumerate(scene.clients)
         ]
 
+    def disk(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits) -> Disk:
+        return Disk(plan, volume, bounds, self.events)
+
     def broker(self, index: int) -> Broker:
         source = OwnDisk(self.disks[index], self.topics_on(index), self.settings, self.events)
         return Broker(self.scene, self.settings, index, source, self.disks, self.events)
@@ -63,7 +62,7 @@ class World:
             volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
         limits = byte_limits(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
         limits = limits or ByteLimits(plan.capacity, plan.capacity)
-        return Disk(plan, volume, limits, limits.lets_go_at(settings.pause_resume_free_share), self.events)
+        return self.disk(plan, volume, limits)
 
 
 class Sample(NamedTuple):

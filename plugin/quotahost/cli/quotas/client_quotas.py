@@ -3,8 +3,7 @@
 librdkafka, by which the rest of quotahost speaks to Kafka, has no requests for client quotas (KIP-546). kafka-python
 has the messages, and no method of its admin client that sends them; so :class:`Connection` sends them by the classes on
 which that client is built, ``kafka.net``. They are public by their names and documented nowhere: pyproject.toml holds
-kafka-python to one minor version. Should a later one lack them, each command of ``quotahost quotas`` ends with 2 and
-the name of what is missing, before it has changed anything.
+kafka-python to one minor version.
 """
 
 import logging
@@ -53,11 +52,7 @@ class Connection:
         self._manager = manager
 
     def ask(self, request: Any, node: int | None = None) -> Any:
-        """The answer of a broker, of any if none is named.
-
-        Raises:
-            DeclarationError: there is none.
-        """
+        """The answer of a broker, of any if none is named. Raises DeclarationError if there is none."""
 
         async def send() -> Any:
             return await self._manager.send(request, node_id=node)
@@ -74,14 +69,9 @@ class Connection:
 
 @contextmanager
 def connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[Connection]:
-    """A connection for as long as the context lasts.
+    """A connection for as long as the context lasts, by librdkafka's names, secrets among them.
 
-    Args:
-        bootstrap: HOST:PORT, several separated by commas.
-        config: how to connect, in librdkafka's names, secrets among it.
-
-    Raises:
-        DeclarationError: nobody answers, or the file asks for what kafka-python can't do. It shows no value.
+    Raises DeclarationError if nobody answers, or ``config`` asks for what kafka-python can't do. It shows no value.
     """
     logging.getLogger("kafka").propagate = False  # it would write to stderr, beside our own message
     logging.getLogger("kafka").addHandler(logging.NullHandler())
@@ -148,11 +138,7 @@ def _context(config: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def describe(connection: Connection) -> Quotas:
-    """All client quotas of the cluster.
-
-    Raises:
-        DeclarationError: there is no answer, or the right to ask is missing (DescribeConfigs on the cluster).
-    """
+    """All client quotas of the cluster. Raises DeclarationError if it doesn't tell (DescribeConfigs on the cluster)."""
     answer = connection.ask(DescribeClientQuotasRequest(components=[], strict=False))
     if answer.error_code == _NO_RIGHT:
         raise DeclarationError("may not read client quotas; give the principal DescribeConfigs on the cluster")
@@ -162,13 +148,10 @@ def describe(connection: Connection) -> Quotas:
 
 
 def alter(connection: Connection, changes: Iterable[Change], *, validate_only: bool = False) -> Refusals:
-    """Make changes, or have them validated only; all of an entity's are made, or none.
+    """Make changes, or have them validated only, and return what Kafka refuses; all of an entity's are made, or none.
 
-    Returns:
-        What Kafka refuses. Where it only validates, the lack of the right to change quotas is no refusal.
-
-    Raises:
-        DeclarationError: there is no answer. What was asked before may have been done.
+    Where it only validates, the lack of the right to change quotas is no refusal. Raises DeclarationError without an
+    answer: what was asked before may have been done.
     """
     refusals: Refusals = {}
     # A plan has the changes of an entity one after the other.
@@ -206,11 +189,7 @@ def _entity(parts: Iterable[Any]) -> Entity:
 
 
 def not_enforced(connection: Connection, sections: Collection[str]) -> Iterator[str]:
-    """Each broker on which the quotas of these sections may not hold, as far as it can be seen.
-
-    Raises:
-        DeclarationError: there is no answer.
-    """
+    """Each broker on which the quotas of these sections may not hold, as far as it can be seen."""
     for broker in connection.brokers():
         configs = _configs(connection, broker)
         callback = configs.get(f"{PREFIX}class")

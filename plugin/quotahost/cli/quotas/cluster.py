@@ -1,11 +1,7 @@
-"""What a running cluster has, and the way to what is declared, for Kafka's client quotas and the cluster-wide ones.
+"""What a running cluster has, and the way to what is declared.
 
-1. :func:`cluster_at` connects. Kafka's controller has the client quotas (``client_quotas``); the cluster-wide ones are
-   records of ``__quotahost_quotas``, one for each entity, which are read here as brokers read them.
-   Budgets of storage are records of the same topic.
-2. :meth:`Cluster.compare` asks for the sections that the files have, and makes the plan.
-3. :meth:`Cluster.change` has the plan validated, or makes it; it returns what was refused.
-4. :meth:`Cluster.not_made` waits until brokers have what the controller has taken.
+Kafka's controller has the client quotas (``client_quotas``). The cluster-wide ones and budgets of storage are records
+of ``__quotahost_quotas``, which are read here as brokers read them.
 """
 
 import time
@@ -48,15 +44,9 @@ _MOST_WARNINGS: Final = 5  # about records that are refused
 
 @contextmanager
 def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterator["Cluster"]:
-    """The cluster, for as long as the context lasts.
+    """The cluster, for as long as the context lasts; ``topic`` is that of its cluster-wide quotas.
 
-    Args:
-        bootstrap: HOST:PORT of its brokers.
-        client_config: the file that says how to connect; None to connect as anybody can.
-        topic: that of its cluster-wide quotas.
-
-    Raises:
-        DeclarationError: whatever can't be used.
+    Raises DeclarationError for whatever can't be used.
     """
     try:
         config = read_client_config(client_config)
@@ -71,8 +61,7 @@ def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterat
 class Cluster:
     """A running cluster. Each method raises a QuotahostError if there is no answer, or a right is missing.
 
-    Attributes:
-        warnings: what a person should know before trusting what is shown.
+    ``warnings`` are what a person should know before trusting what is shown.
     """
 
     def __init__(self, connection: Connection, config: dict[str, str], topic: str) -> None:
@@ -193,11 +182,7 @@ def _of_kafka(plan: Plan) -> list[Change]:
 
 
 def _record(entity: Entity, amounts: Mapping[str, Amount]) -> tuple[bytes, bytes | None]:
-    """Key and value of the record of an entity, without a value if it has nothing.
-
-    Raises:
-        Refused: no broker would take it.
-    """
+    """Key and value of the record of an entity, without a value if it has nothing. Raises Refused as brokers would."""
     if entity.budget is not None:
         key = budgets.key_of(entity.budget)
         if not amounts:

@@ -1,11 +1,6 @@
-"""``quotahost quotas plan|apply|drift|export|import-properties|usage``: quotas as code.
+"""``quotahost quotas``: quotas as code. docs/quotas.md describes the files and the commands.
 
-Each command reads the files (``files``), compares them with the cluster (``cluster``, ``plan``), and shows the same
-plan: what the cluster has to change, what it keeps since nobody declared it, and what it would refuse. The commands
-differ in what follows. docs/quotas.md describes the files. ``usage`` asks no cluster: it sums the pipeline's history by
-the labels of the files (``usage``).
-
-Each ends with 2 if a file or the cluster can't be used. ``drift`` ends with 1 if something differs, ``apply`` and
+A command ends with 2 if a file or the cluster can't be used. ``drift`` ends with 1 if something differs, ``apply`` and
 ``import-properties`` if something couldn't be changed, ``export`` if something had to be left out.
 
 ``files`` and ``cluster`` need the libraries of the extra ``quotas``, which a broker's environment may lack, so the
@@ -23,8 +18,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from quotahost.cli.console import console, csv_text, one_line, parsed, say, table, writing
-from quotahost.cli.lab.asking import Clusters, Work, check_packages
+from quotahost.cli.console import begin, console, csv_text, one_line, parsed, say, table, writing
+from quotahost.cli.lab.asking import Clusters, check_packages
 from quotahost.cli.quotas.plan import UNITS, Amount, Change, DeclarationError, Entity, Plan, Refusals
 from quotahost.errors import QuotahostError
 from quotahost.records.topics import QUOTAS
@@ -173,13 +168,13 @@ def usage(
     labels = _declared(files).labels
     if not labels:
         say("The files have no label, so all of it is in one row.", to_stderr=True)
+    from quotahost.cli.lab.history import start
     from quotahost.cli.quotas.usage import bill, last_month, parse_month
 
     chosen = parsed("--month", month or last_month(datetime.now(UTC)), parse_month)
-    with Work() as work:
-        spark = work.spark("quotas usage")
-        work.begin("Summing the month")
-        made = bill(spark, history, chosen, tuple(clusters or ()), labels)
+    spark = start("quotas usage")
+    begin("Summing the month")
+    made = bill(spark, history, chosen, tuple(clusters or ()), labels)
     if csv is not None:
         rows: list[tuple[str | int, ...]] = [
             (cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(round, amounts))
@@ -258,7 +253,6 @@ def _apply(cluster: "Cluster", declared: "Declared", prune: bool, yes: bool) -> 
 
 
 def _show_changes(screen: Console, changes: Sequence[Change]) -> None:
-    """Before and after of each change; nothing if there is none."""
     rows = [
         (change.what, str(change.entity), change.key, _rate(change.key, change.before), "->",
          _rate(change.key, change.after))
@@ -271,7 +265,6 @@ def _show_changes(screen: Console, changes: Sequence[Change]) -> None:
 
 
 def _show_refusals(screen: Console, refusals: Refusals) -> None:
-    """What failed, and why."""
     for entity in sorted(refusals, key=Entity.order)[:_MOST_ROWS]:
         words = one_line(f"{entity}: {refusals[entity]}")
         screen.print(Text.assemble(("failed ", "bold red"), words), soft_wrap=True)
@@ -280,7 +273,6 @@ def _show_refusals(screen: Console, refusals: Refusals) -> None:
 
 
 def _show_bill(made: "Bill") -> None:
-    """The table, and what it lacks."""
     rows = [(cluster, label or "(no label)", *_shown_bytes(amounts)) for cluster, label, amounts in made.amounts()]
     total = [sum(column) for column in zip(*(amounts for *_, amounts in made.amounts()), strict=True)]
     console().print(table(_BILL, [*rows, ("", "all", *_shown_bytes(total))]))

@@ -2,8 +2,7 @@
 
 :func:`documents` goes event by event, so that nothing is built of a file before it is refused: one that is too large,
 nested too deeply, or has an anchor or an alias, by which 300 bytes stand for gigabytes. All scalars stay text: a user
-``007``, ``no`` or ``1e3`` is that name, and not a number or a truth value. :func:`dumped` writes what is read as the
-same values.
+``007``, ``no`` or ``1e3`` is that name, and not a number or a truth value.
 """
 
 from collections.abc import Iterator
@@ -75,11 +74,7 @@ def _until_end(events: Iterator[Any]) -> Iterator[Any]:
 
 
 def documents(file: Path) -> Iterator[Document]:
-    """The documents of a file; empty ones are left out.
-
-    Raises:
-        DeclarationError: it can't be read, is no YAML, or has what is refused; the message has place and remedy.
-    """
+    """The documents of a file; empty ones are left out. Raises DeclarationError, with place and remedy."""
     try:
         with file.open("rb") as stream:
             raw = stream.read(_MOST_BYTES + 1)
@@ -105,7 +100,6 @@ def documents(file: Path) -> Iterator[Document]:
 
 
 def dumped(content: Any) -> str:
-    """The text of a document."""
     text: str = yaml.dump(content, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=1_000_000)
     return text
 

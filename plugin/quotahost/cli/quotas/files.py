@@ -1,12 +1,6 @@
 """Files of quotas: quotahost's own YAML and Strimzi's KafkaUser resources are read, and the first is written.
 
-1. :func:`read_declared` reads files of one or more YAML documents (``documents``) of either kind; several files count
-   as one.
-2. The models below are the form of a document, checked by pydantic; the parsers of their fields say what to write.
-   Every problem of all files is told at once, with file, line, path, value and remedy.
-   A budget without topics gets those that ``topic-labels`` has of its label, in whichever file they stand.
-3. :func:`read_properties` reads what an earlier version kept in brokers' properties.
-4. :func:`in_yaml` writes quotas as such a file.
+Several files count as one, and every problem of all of them is told at once, with file, line, path, value and remedy.
 """
 
 import ipaddress
@@ -17,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Self, TypeVar
 
-import javaproperties
 from pydantic import (
     AfterValidator,
     AliasPath,
@@ -30,6 +23,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from quotahost.cli.property_files import read_broker_file
 from quotahost.cli.quotas.documents import Document, Way, documents, dumped
 from quotahost.cli.quotas.plan import (
     BUDGETS,
@@ -43,6 +37,7 @@ from quotahost.cli.quotas.plan import (
     Entity,
     Quotas,
 )
+from quotahost.errors import QuotahostError
 from quotahost.model import DEFAULT, Default
 from quotahost.records.budgets import MAX_PATTERNS, NAME, PATTERN, Of
 from quotahost.settings.declaration import PREFIX
@@ -292,7 +287,6 @@ class Declared:
     """What the files say.
 
     Attributes:
-        quotas: by entity and key.
         sections: what is managed at all, by the names of a file's sections.
         prune: whether a file asks for the removal of what no file names.
         left_out: resources of Kubernetes that are no KafkaUser: kind and name.
@@ -307,11 +301,7 @@ class Declared:
 
 
 def read_declared(files: Iterable[Path]) -> Declared:
-    """All that the files declare.
-
-    Raises:
-        DeclarationError: it names each problem with file, line, path, value and remedy.
-    """
+    """All that the files declare. Raises DeclarationError, which names each problem."""
     reading = _Reading()
     for file in files:
         for document in documents(file):
@@ -424,20 +414,15 @@ def _words(details: ErrorDetails, keys: Sequence[str]) -> Iterator[str]:
 
 
 def read_properties(file: Path) -> Declared:
-    """The cluster-wide quotas of a properties file: ``client.quota.callback.plugin.cluster-quota.*``.
+    """The cluster-wide quotas of a properties file, where earlier versions kept them.
 
-    Earlier versions kept them there: ``produce`` and ``fetch``, each with ``.default``, ``.users``, ``.client-ids`` and
-    ``.clients``.
-
-    Raises:
-        DeclarationError: the file can't be read, has no such property, or a wrong one.
+    These are ``client.quota.callback.plugin.cluster-quota.``, then ``produce`` or ``fetch``, each with ``.default``,
+    ``.users``, ``.client-ids`` and ``.clients``. Raises DeclarationError if it has none, or a wrong one.
     """
     try:
-        with file.open("rb") as stream:
-            properties: dict[str, str] = javaproperties.load(stream)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no properties file"
-        raise DeclarationError(f"{file} can't be read: {reason}; name a server.properties") from None
+        properties = read_broker_file(file).properties
+    except QuotahostError as error:
+        raise DeclarationError(str(error)) from None
     declared = Declared(sections={CLUSTER})
     problems = []
     for name, text in properties.items():

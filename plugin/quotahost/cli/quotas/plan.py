@@ -1,10 +1,4 @@
-"""Whom a quota is for and how much, and the plan: what must change so that a cluster has what files declare.
-
-Files (``files``) and clusters (``cluster``) both give :data:`Quotas`, rates by entity and key, of Kafka's own client
-quotas, of cluster-wide ones and of budgets of storage alike. :func:`compare` makes the plan of the two: an entity that
-is declared shall have the declared quotas and no others; one that no file names stays as it is, or loses its quotas
-with ``--prune``.
-"""
+"""Whom a quota is for and how much, and the plan: what must change so that a cluster has what files declare."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -108,7 +102,6 @@ class Change:
 
     @property
     def what(self) -> str:
-        """Add, change or remove."""
         return "add" if self.before is None else "remove" if self.after is None else "change"
 
 
@@ -116,10 +109,8 @@ class Change:
 class Plan:
     """What differs, and what nobody declared.
 
-    Attributes:
-        changes: in the order in which they are shown and made.
-        wanted: all quotas that each entity with a change shall have.
-        not_managed: quotas of entities that no file names; they stay.
+    ``changes`` are in the order in which they are shown and made; ``wanted`` has all quotas that each entity with a
+    change shall have; ``not_managed`` are those of entities that no file names.
     """
 
     changes: tuple[Change, ...]
@@ -137,7 +128,6 @@ def compare(declared: Quotas, present: Quotas, *, prune: bool) -> Plan:
 
 
 def _both(wanted: Quotas, present: Quotas) -> list[Change]:
-    """Each quota of the wanted entities, in order."""
     return [
         Change(entity, key, present.get(entity, {}).get(key), wanted[entity].get(key))
         for entity in sorted(wanted, key=Entity.order)

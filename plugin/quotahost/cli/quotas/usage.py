@@ -1,10 +1,8 @@
 """Who used what in a month, by the labels of the declared files, for a bill: ``quotahost quotas usage``.
 
-1. Spark sums the month of the pipeline's history (``quotahost.pipeline.history``): a row for each client, with the
-   bytes that it wrote and read, and one for each budget of storage, with the bytes that it held.
-2. Each row goes to the label of the most specific entity that has one. What has none goes to the label "", so that the
-   sums of all labels are those of all that is recorded.
-3. The hours of which nothing is recorded are counted, as a bill must not take them for hours without use.
+Each client and each budget goes to the label of the most specific entity that has one, or to the label "", so that the
+sums of all labels are those of all that is recorded. The hours of which nothing is recorded are counted, as a bill must
+not take them for hours without use.
 
 Storage is billed by bytes times time: a team that fills a budget on the last day pays for a day. So a budget's bytes
 are summed as byte-hours, each recorded part of the time with its mean. A month, a day and an hour are those of UTC.
@@ -21,29 +19,19 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from quotahost.cli.lab.history import stored
 from quotahost.cli.quotas.plan import Entity
 from quotahost.errors import QuotahostError
 from quotahost.model import DEFAULT
 from quotahost.pipeline.history import BUDGETS_COLUMNS, BYTES_COLUMNS, PART, folder
-from quotahost.pipeline.session import hadoop, jvm
 
 _HOUR: Final = timedelta(hours=1)
 _TURN_ON: Final = "run `quotahost pipeline` with --history DIR, and name DIR here"
 
 
-class NoUsage(QuotahostError):
-    """The history has nothing to bill; the message says what to turn on, or which months there are."""
-
-
 @dataclass(slots=True)
 class Sum:
-    """What one label used in the month.
-
-    Attributes:
-        written, read: bytes from and to clients.
-        byte_hours: bytes that budgets held, times hours.
-        newest: bytes that they held when they were recorded last in the month.
-    """
+    """What one label used in the month: bytes from and to clients; of budgets byte-hours, and the newest bytes."""
 
     written: float = 0.0
     read: float = 0.0
@@ -72,7 +60,6 @@ class Bill:
 
     @property
     def length(self) -> int:
-        """The hours of the month."""
         return (self.until - self.since) // _HOUR
 
     def amounts(self) -> list[tuple[str, str, tuple[float, float, float, float, float]]]:
@@ -124,23 +111,15 @@ def bill(
     spark: SparkSession, history: str, month: tuple[datetime, datetime], clusters: Sequence[str],
     labels: Mapping[Entity, str],
 ) -> Bill:  # fmt: skip
-    """Sum a month of the history.
+    """Sum a month of the history: the folder that was given to the pipeline. Without ``clusters`` all count.
 
-    Args:
-        spark: the session that reads the history.
-        history: the folder that was given to the pipeline.
-        month: of :func:`parse_month`.
-        clusters: ids of those wanted; empty for all.
-        labels: by entity.
-
-    Raises:
-        NoUsage: nothing is recorded of that month.
+    Raises QuotahostError if nothing is recorded of that month.
     """
     made = Bill(*month)
     moved = _recorded(spark, BYTES_COLUMNS, folder(history, "bytes"), made, clusters)
     held = _recorded(spark, BUDGETS_COLUMNS, folder(history, "budgets"), made, clusters)
     if moved is None and held is None:
-        raise NoUsage(f"{history} has no usage of clients or budgets; {_TURN_ON}")
+        raise QuotahostError(f"{history} has no usage of clients or budgets; {_TURN_ON}")
     if moved is None:
         made.missing.append("bytes in and out: turn on the task publish-usage and set cluster-wide quotas")
     else:
@@ -151,7 +130,7 @@ def bill(
         _add_budgets(made, held, labels)
     if not made.sums:
         of = f" of cluster {' or '.join(clusters)}" if clusters else ""
-        raise NoUsage(
+        raise QuotahostError(
             f"nothing is recorded{of} in {made.since:%Y-%m}. Clients are recorded where brokers have the task "
             f"publish-usage and cluster-wide quotas, and stored bytes where they have budgets=on; {_TURN_ON}"
         )
@@ -162,11 +141,9 @@ def _recorded(
     spark: SparkSession, columns: str, directory: str, made: Bill, clusters: Sequence[str]
 ) -> DataFrame | None:
     """The rows of the month; None if the history has no such folder."""
-    path = jvm(spark).org.apache.hadoop.fs.Path(directory)
-    if not path.getFileSystem(hadoop(spark)).exists(path):
+    rows = stored(spark, columns, directory)
+    if rows is None:
         return None
-    # As for a report: the schema is given, and a file may go while Spark reads, as old days are deleted.
-    rows = spark.read.schema(columns).option("ignoreMissingFiles", "true").parquet(directory)
     # By the day first, so that the folders of other days stay closed.
     rows = rows.where((F.col("day") >= F.lit(made.since.date())) & (F.col("day") < F.lit(made.until.date())))
     return rows.where(F.col("cluster").isin(list(clusters))) if clusters else rows

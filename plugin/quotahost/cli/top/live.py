@@ -1,9 +1,4 @@
-"""The live table of ``quotahost top``: looks come on one thread, answers on another, and this one waits for keys.
-
-:func:`watch` puts three parts together. :class:`Background` looks and asks; what comes of it are events for the
-screen. :class:`Keys` reads single keys of the terminal. :class:`Screen` is what is shown now, what each key does to it,
-and how it is drawn; it knows neither the terminal nor a broker.
-"""
+"""The live table of ``quotahost top``: looks come on one thread, answers on another, and this one waits for keys."""
 
 import os
 import re
@@ -106,7 +101,6 @@ class Background:
         threading.Thread(target=self._ask, args=(question,), name="quotahost-top-answer", daemon=True).start()
 
     def hand_over(self, screen: "Screen") -> None:
-        """Let the screen know all that has happened since the last call."""
         with suppress(Empty):
             while True:
                 self._events.get_nowait()(screen)
@@ -280,7 +274,6 @@ class Screen:
         return Group(*parts)
 
     def _body(self, width: int, room: int) -> tuple[RenderableType, int]:
-        """What fills the middle, and its lines."""
         if self.question:
             return Text("asking the broker ...", style="dim"), 1
         if self.panel is not None:

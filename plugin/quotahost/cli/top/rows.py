@@ -1,10 +1,4 @@
-"""A look as ``quotahost top`` shows it: one row for each client, chosen and sorted by the user, as a table or as JSON.
-
-1. :func:`merged` makes one look of the looks at several brokers: a client that uses several of them is one row.
-2. :class:`Choice`, which keys or options change, filters and sorts the rows.
-3. ``_COLUMNS`` says of each column where its value comes from and how people read it. :func:`table` and :func:`whole`
-   draw by it, and :func:`values` gives the same to programs.
-"""
+"""A look as ``quotahost top`` shows it: one row for each client, chosen and sorted by the user, as a table or JSON."""
 
 import math
 from collections import defaultdict
@@ -198,7 +192,6 @@ def _amount(rate: float | None, use: ClientUse) -> str:
 
 
 def _share(use: ClientUse) -> str:
-    """Percent of the quota; a dash without one."""
     if use.quota is None:
         return "-"
     return "0 %" if not use.rate else "> 0 %" if use.share is None else f"{use.share:.0%}".replace("%", " %")

@@ -1,10 +1,7 @@
 """``quotahost top``: who uses what right now, who is held back, and by what. The command.
 
-1. A look comes from one broker of this machine, by its socket (:class:`Attached`), or from all brokers of a cluster, by
-   the records that they publish for those who watch (``cluster``).
-2. ``rows`` chooses, sorts and draws; without a terminal, or for programs, that is all.
-3. In a terminal ``live`` looks again and again and reads keys. A row or a volume that the user opens is a question,
-   which :meth:`Attached.answer` or the cluster answers.
+A look comes from one broker of this machine, by its socket (:class:`Attached`), or from all brokers of a cluster, by
+the records that they publish for those who watch (``cluster``). A row or a volume that the user opens is a question.
 """
 
 import json
@@ -106,10 +103,7 @@ class Attached:
             return parse(broker.ask("uses", str(self._most + 1))).first(self._most)
 
     def answer(self, question: Question) -> Panel:
-        """What ``quotahost explain`` says of a client or a volume.
-
-        Raises Unanswered if no broker answered, or the row is that of several clients.
-        """
+        """What ``quotahost explain`` says of a client or a volume."""
         if use := question.client:
             require_one_client(use)
             return Panel(lines_of(partial(explain_client, use.client, self._which, use.quota_type)))

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from quotahost.cli.console import Finding, Level
-from quotahost.cli.doctor.installation import Interpreter, InterpreterError, ask, check_python, check_version
+from quotahost.cli.doctor.installation import Interpreter, ask, check_python, check_version
+from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.packages import distribute_quotahost, plant
 
@@ -78,11 +79,11 @@ def test_a_program_that_is_no_python_is_an_error(tmp_path: Path) -> None:
     silent.write_text("#!/bin/sh\n")
     for script in (failing, silent):
         script.chmod(0o755)
-    with pytest.raises(InterpreterError, match="can't be run: No such file"):
+    with pytest.raises(QuotahostError, match="can't be run: No such file"):
         ask(str(tmp_path / "none"))
-    with pytest.raises(InterpreterError, match=r"no working Python 3.11 or newer: no such option"):
+    with pytest.raises(QuotahostError, match=r"no working Python 3.11 or newer: no such option"):
         ask(str(failing))
-    with pytest.raises(InterpreterError, match="is no Python"):
+    with pytest.raises(QuotahostError, match="is no Python"):
         ask(str(silent))
 
 

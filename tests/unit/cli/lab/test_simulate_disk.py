@@ -135,5 +135,5 @@ def test_without_matplotlib_nothing_is_played(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setattr("quotahost.cli.lab.simulate_disk.record", SimpleNamespace)
     refused = simulated(*BAND, "--plot", "a.png")
-    assert refused.exit_code == 2
-    assert "pip install matplotlib" in refused.output
+    assert refused.exit_code == 1
+    assert "needs matplotlib: pip install 'quotahost[spark]'" in refused.output

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -94,13 +93,3 @@ def test_a_wrong_argument_is_named_and_ends_with_2(arguments: list[object], mess
     result = simulated(*arguments)
     assert result.exit_code == 2
     assert message in " ".join(re.sub("[│╭╮╰╯─]", " ", result.output).split())
-
-
-def test_a_picture_is_drawn_where_matplotlib_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "a.png"
-    assert simulated("--rate", 5, "--plot", file, "9@0..9/1").exit_code == 0
-    assert file.read_bytes().startswith(b"\x89PNG")
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    refused = simulated("--rate", 5, "--plot", file, "9@0")
-    assert refused.exit_code == 2
-    assert "pip install matplotlib" in refused.output
