@@ -55,10 +55,7 @@ def test_listeners_on_which_everybody_is_anonymous(tmp_path: Path, properties: s
     ("lines", "words"),
     [
         (["listeners=PLAINTEXT://:9092"], "nobody authenticates on PLAINTEXT, and no principal is excluded"),
-        (
-            ["listeners=PLAINTEXT://:9092", ".static.excluded.principal.name.list=ANONYMOUS"],
-            "nobody there is throttled",
-        ),
+        (["listeners=PLAINTEXT://:9092", ".exempt.principals=ANONYMOUS"], "nobody there is throttled"),
         ([".metrics.port=0.0.0.0:9404"], "metrics are served on 0.0.0.0"),
         ([".clients.idle=59m"], "clients.idle is below the hour"),
         ([".newcomers.controller-mutation=unlimited"], "newcomers are unlimited (controller-mutation)"),
@@ -101,12 +98,9 @@ def test_metrics_on_loopback_are_not_weak(found: Found, address: str) -> None:
     ],
 )  # fmt: skip
 def test_many_windows_are_weak_for_an_eager_client(found: Found, properties: str, words: str, remedy: str) -> None:
-    weak = [
-        finding for finding in found(check_weaknesses, properties) if finding.text.startswith("quotas are measured")
-    ]
-    assert [(finding.level, words in finding.text, finding.remedy) for finding in weak] == (
-        [(Level.WEAK, True, remedy)] if words else []
-    )
+    weak = [each for each in found(check_weaknesses, properties) if each.text.startswith("quotas are measured")]
+    expected = [(Level.WEAK, True, remedy)] if words else []
+    assert [(each.level, words in each.text, each.remedy) for each in weak] == expected
 
 
 ON: Final = "remote.log.storage.system.enable=true"
