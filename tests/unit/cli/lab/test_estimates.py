@@ -19,20 +19,16 @@ STEPS = st.lists(st.tuples(st.integers(0, 10**12), st.floats(0.1, 100), SHARES, 
 
 
 @given(st.integers(0, 10**12), STEPS)
-def test_the_same_shares_give_what_was_recorded(start: int, steps: list[tuple[int, float, float, float]]) -> None:
-    growth = Growth(start)
-    for used, seconds, then, _ in steps:
-        growth.add(used, seconds, then * seconds, then * seconds)
-        assert round(growth.used) == used
-    assert not growth.estimated
-
-
-@given(st.integers(0, 10**12), STEPS)
-def test_larger_shares_never_leave_a_volume_emptier(start: int, steps: list[tuple[int, float, float, float]]) -> None:
-    growth = Growth(start)
+def test_larger_shares_never_leave_a_volume_emptier_and_the_same_give_what_was(
+    start: int, steps: list[tuple[int, float, float, float]]
+) -> None:
+    growth, same = Growth(start), Growth(start)
     for used, seconds, then, new in steps:
         growth.add(used, seconds, min(then, new) * seconds, max(then, new) * seconds)
         assert growth.used >= used - 1e-3
+        same.add(used, seconds, then * seconds, then * seconds)
+        assert round(same.used) == used
+    assert not same.estimated
 
 
 @pytest.mark.parametrize(
@@ -73,18 +69,12 @@ def test_a_client_is_slowed_beyond_what_the_factor_leaves(demand: float | None, 
     assert (on_two.new, on_two.brokers, on_two.rate) == (found.new, ("0", "1"), 200.0), "what it wants counts together"
 
 
-def test_one_that_wants_nothing_or_was_gone_is_not_held_back() -> None:
+def test_one_that_wants_nothing_or_was_gone_is_not_held_back_but_one_that_was_paused_counts_on() -> None:
     for gone in (client(0.0), client(None, until=5)):
         found = replayed_client(gone, FACTORS, 2400.0)
         assert found.new == found.then == (0, 0)
-
-
-def test_one_that_was_silent_because_it_was_paused_counts_on() -> None:
     factors = tuple(point._replace(then=point.new) for point in FACTORS)
-    before = [use for use in client(None).uses if use.at < 1200]
-    found = replayed_client(replace(client(None), uses=tuple(before)), factors, 2400.0)
-    assert found.then.slowed_s == 600
-    assert found.then.paused_s == 600
+    assert replayed_client(client(None, until=20), factors, 2400.0).then == (600, 600)
 
 
 def test_of_brokers_with_factors_of_their_own_those_count_where_it_writes() -> None:

@@ -15,6 +15,7 @@ from quotahost.cli.lab.curves import Bucket, Name
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.play import ReplayedFactor, play
 from quotahost.model import Limit, LimitType
+from quotahost.settings.broker import Settings
 from tests.unit.cli.lab import runs
 from tests.unit.cli.lab.runs import MB, plan, report, settings
 
@@ -32,8 +33,7 @@ def near(factor: ReplayedFactor, time: float) -> list[float]:
 def test_the_settings_of_then_give_the_factors_of_then(policy: str) -> None:
     scene = runs.two_brokers(policy)
     run = runs.recorded(scene)
-    own = {**dict(scene.properties), "static.storage.soft": "400000000", "static.storage.hard": "500000000"}
-    found = play(run.history, plan(settings_of(tuple(own.items()))))
+    found = play(run.history, plan(settings_for(scene)))
     (factor,) = found.factors
     assert factor.then == factor.new
     assert factor.new.pauses >= 1
@@ -45,45 +45,6 @@ def test_the_settings_of_then_give_the_factors_of_then(policy: str) -> None:
     ]
     assert len(away) > 900
     assert max(away) <= TOLERANCE
-
-
-def test_with_settings_that_never_throttle_a_volume_becomes_at_least_as_full() -> None:
-    scene = runs.two_brokers("limits")
-    run = runs.recorded(scene)
-    own = settings_of(scene.properties)
-    found = play(run.history, plan(own))
-    assert found.factors[0].new.lowest == 1.0
-    assert found.factors[0].then.pauses == 1  # by the limits that came with the readings
-    first = found.volumes[0]
-    assert all(point.new >= point.then for point in first.points)
-    assert first.peak_new > 560_000_000 > first.peak_then
-    assert first.growth.estimated
-    assert any(note.startswith("estimated") for note in found.notes)
-
-
-def test_lower_limits_slow_earlier_and_keep_a_volume_emptier() -> None:
-    scene = runs.two_brokers("limits")
-    run = runs.recorded(scene)
-    lower = settings(factor__source="snapshots", static__storage__soft="390000000", static__storage__hard="450000000")
-    found = play(run.history, plan(lower, settings_of(scene.properties)))
-    (factor,) = found.factors
-    assert factor.new.first_pause is not None
-    assert factor.then.first_pause is not None
-    assert factor.new.first_pause < factor.then.first_pause
-    volume = next(volume for volume in found.volumes if volume.name.broker == "1")
-    assert volume.peak_new < volume.peak_then
-
-
-@pytest.mark.parametrize("shadowed", [{"shadow": "all"}, {"shadow": "factor"}])
-def test_a_factor_in_shadow_is_shown_and_slows_nobody(shadowed: dict[str, str]) -> None:
-    run = runs.recorded(runs.two_brokers("limits"))
-    own = settings(
-        factor__source="snapshots", static__storage__soft="390000000", static__storage__hard="450000000", **shadowed
-    )
-    found = play(run.history, plan(own))
-    assert found.factors[0].new.pauses >= 1
-    assert all(point.new == point.then for volume in found.volumes for point in volume.points)
-    assert any("in shadow" in note for note in found.notes)
 
 
 def test_a_volume_has_the_limits_of_its_override() -> None:
@@ -103,13 +64,10 @@ def test_a_pause_lasts_until_so_much_is_free_as_pause_release_says() -> None:
     used = [*range(0, 1000, 100), 900, 850, 800, 750, 700, 650, 600]
     buckets = [Bucket(60.0 * i, each, each, each, 1000, 500, 900) for i, each in enumerate(used)]
     limits = {"static__storage__soft": "500", "static__storage__hard": "900"}
-    paused = [
-        play(
-            report({Name("c", "1", "/a"): buckets}),
-            plan(settings(factor__source="local", pause__resume__free_share=release, **limits)),
-        ).factors[0].new.pause_s
-        for release in ("0", "0.5")
-    ]  # fmt: skip
+    paused = []
+    for release in ("0", "0.5"):
+        own = settings(factor__source="local", pause__resume__free_share=release, **limits)
+        paused.append(play(report({NAME: buckets}), plan(own)).factors[0].new.pause_s)
     assert paused[1] - paused[0] == pytest.approx(3 * 60, abs=2)  # to 850 bytes or to 700, a minute for each 50
 
 
@@ -156,6 +114,15 @@ def scene(policy: str, soft: int, hard: int) -> ClusterScene:
     return replace(base, disks=tuple(replace(disk, soft=low, hard=high) for disk in base.disks))
 
 
+def settings_for(scene: ClusterScene, **more: str) -> Settings:
+    """The scene's settings with the limits of its disks, which it has beside them."""
+    disk = scene.disks[0]
+    assert disk.soft
+    assert disk.hard
+    limits = {"static.storage.soft": str(disk.soft.level), "static.storage.hard": str(disk.hard.level)}
+    return settings_of(tuple((dict(scene.properties) | limits | more).items()))
+
+
 @pytest.mark.parametrize(
     ("then", "new"),
     [
@@ -165,12 +132,11 @@ def scene(policy: str, soft: int, hard: int) -> ClusterScene:
         (("limits", 600, 900), ("limits", 400, 500)),
     ],
 )
-def test_it_comes_near_to_what_the_simulator_does(then: tuple[str, int, int], new: tuple[str, int, int]) -> None:
+def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_slows_nobody(
+    then: tuple[str, int, int], new: tuple[str, int, int]
+) -> None:
     before, direct = runs.recorded(scene(*then)), runs.recorded(scene(*new))
-    _, soft, hard = new
-    limits = {"static.storage.soft": str(soft * MB), "static.storage.hard": str(hard * MB)}
-    own = settings_of(tuple({**dict(scene(*new).properties), **limits}.items()))
-    found = play(before.history, plan(own, settings_of(scene(*then).properties)))
+    found = play(before.history, plan(settings_for(scene(*new)), settings_of(scene(*then).properties)))
     volume = next(volume for volume in found.volumes if volume.name.broker == "1")
     real = [(bucket.at, bucket.last) for bucket in direct.history.curves[0].buckets]
     away = [abs(p.new - runs.at(real, p.at, 1)) for p in volume.points if p.at >= real[0][0]]
@@ -178,3 +144,7 @@ def test_it_comes_near_to_what_the_simulator_does(then: tuple[str, int, int], ne
     points = found.factors[0].points
     errors = [abs(runs.at(points, at, 2) - factor) for at, factor in direct.factors["2"] if at >= points[0].at]
     assert fmean(errors) <= 0.06
+    in_shadow = play(before.history, plan(settings_for(scene(*new), shadow="factor")))
+    assert in_shadow.factors[0].new.lowest < 1
+    assert all(point.new == point.then for volume in in_shadow.volumes for point in volume.points)
+    assert any("in shadow" in note for note in in_shadow.notes)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -49,11 +47,8 @@ def test_under_a_heavy_load_setpoint_rests_further_from_hard_than_limits() -> No
     assert outcome(by_limits)["at rest after"].endswith(" s")
 
 
-def test_a_disk_that_only_fills_is_not_called_at_rest() -> None:
+def test_a_disk_that_only_fills_is_not_at_rest_and_paused_once_and_hardly_beyond_hard() -> None:
     assert outcome(simulated(*BAND, "--demand", "paced:5M", "--time", "60s"))["at rest after"] == "not within this time"
-
-
-def test_a_disk_with_nothing_to_delete_is_paused_once_and_hardly_beyond_hard() -> None:
     found = outcome(simulated("--limits", "hard=21G", "--used", "20.9G", "--time", "60s", "--windows", "2"))
     assert found["PAUSEs"] == "1"
     assert found["place"] == "there is no way from soft to hard"
@@ -61,11 +56,8 @@ def test_a_disk_with_nothing_to_delete_is_paused_once_and_hardly_beyond_hard() -
 
 
 def test_fewer_windows_make_shorter_silences() -> None:
-    def silence(windows: int) -> float:
-        options = (*BAND, "--demand", "3xeager", "--drain", "5M", "--every", "30s", "--windows", windows)
-        return float(outcome(simulated(*options, "--time", "2m"))["longest silence"].split()[0])
-
-    assert silence(2) < silence(11)
+    few, many = (simulated(*BAND, *HEAVY[:-2], "--windows", windows, "--time", "2m") for windows in (2, 11))
+    assert float(outcome(few)["longest silence"].split()[0]) < float(outcome(many)["longest silence"].split()[0])
 
 
 def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_their_place(tmp_path: Path) -> None:
@@ -82,8 +74,8 @@ def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_th
 
 def test_writers_to_a_budget_are_slowed_from_its_soft_share_on_and_turned_back_at_its_end(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
-    file.write_text("client.quota.callback.budget.soft.share=0.5\nclient.quota.callback.budgets=on\n")
-    file.write_text(file.read_text() + "client.quota.callback.factor.source=snapshots\n")
+    own = {"budget.soft.share": "0.5", "budgets": "on", "factor.source": "snapshots"}
+    file.write_text("".join(f"client.quota.callback.{name}={value}\n" for name, value in own.items()))
     options = ("--quota", "1M", "--windows", "2", "--time", "5m")
     found = outcome(simulated("--budget", "100M", "--used", "40M", "--properties", file, *options))
     assert found["limits"] == "50.0 MB soft, 100 MB hard"
@@ -129,11 +121,3 @@ def test_a_wrong_argument_is_named(arguments: list[object], code: int, message: 
 def test_a_picture_is_drawn_by_its_name(tmp_path: Path, name: str, begins: bytes) -> None:
     assert simulated(*BAND, "--time", "20s", "--plot", tmp_path / name).exit_code == 0
     assert (tmp_path / name).read_bytes().startswith(begins)
-
-
-def test_without_matplotlib_nothing_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr("quotahost.cli.lab.simulate_disk.record", SimpleNamespace)
-    refused = simulated(*BAND, "--plot", "a.png")
-    assert refused.exit_code == 2
-    assert "pip install matplotlib" in refused.output
