@@ -6,12 +6,10 @@ import pytest
 
 from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.cli.top import cluster as module
-from quotahost.cli.top.cluster import Cluster, listed, opened
+from quotahost.cli.top.cluster import Cluster, listed
 from quotahost.cli.top.live import Question
 from quotahost.kafka.commands import NotWatched
-from quotahost.model import Client, QuotaType, State, VolumeUse
-from quotahost.model.use import MeasuredVolume, TopicUse
-from quotahost.model.volumes import Volume
+from quotahost.model import VolumeUse
 from quotahost.records import look as look_record
 from quotahost.records.look import Answered
 from quotahost.records.watch import Watch
@@ -132,21 +130,3 @@ def test_budgets_are_listed_once_those_that_hold_their_writers_first() -> None:
     ]
     assert found.volumes == [Question(volume="/dev/sda", broker="1")], "a budget can't be opened"
     assert any(line.startswith("unknown of broker 2:") for line in found.lines)
-
-
-def test_an_opened_volume_shows_its_limits_what_fills_it_and_who_writes() -> None:
-    slowed = VolumeUse("/dev/sdb", 1000, 450, 400, 600, 0.25)
-    seen = look(
-        [use(rate=5e6), use("bob", "web"), use("carol", quota_type=QuotaType.FETCH), use("", "", scope="newcomers")],
-        volumes=[slowed], marks=[(Client("bob", "web"), "orders")], state=State.THROTTLE, factor=0.25,
-    )  # fmt: skip
-    topics = [TopicUse("orders", 300, 20.0), TopicUse("(3 others)", 50, 0.0)]
-    text = opened("2", seen, MeasuredVolume(Volume("", "/dev/sdb", 1000, 450), ["/data/1"], 2.0, 10.0, topics))
-    assert text[0].split() == ["broker", "2"]
-    assert any(line.split()[:4] == ["hard", "600", "B,", "150"] for line in text)
-    assert any(line.split() == ["orders", "300", "B", "66.7%", "+20", "B/s"] for line in text)
-    written = [line.split() for line in text if line.startswith("user ")]
-    assert written == [
-        ["user", "alice,", "client-id", "app", "5.00", "MB/s"],
-        ["user", "bob,", "client-id", "web", "1.00", "MB/s", "orders"],
-    ]
