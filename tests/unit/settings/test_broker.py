@@ -22,32 +22,17 @@ LIVE = [name for name in NAMES if name not in STATIC]
 
 
 def test_properties_are_understood_with_their_units() -> None:
-    settings = Settings.from_properties(
-        {
-            f"{PREFIX}class": "org.quotahost.PythonQuotaCallback",
-            f"{PREFIX}supplier": " mine , static ",
-            f"{PREFIX}tasks": "one,two",
-            f"{PREFIX}static.produce": "10M",
-            f"{PREFIX}static.request": "150%",
-            f"{PREFIX}static.controller-mutation": "0.5",
-            f"{PREFIX}static.scope": "client-id",
-            f"{PREFIX}newcomers.fetch": "unlimited",
-            f"{PREFIX}validity": "PT5M",
-            f"{PREFIX}factor.quota.types": "PRODUCE,controller-mutation",
-            f"{PREFIX}shadow": "ALL",
-            f"{PREFIX}supplier.combine": "most_constraining",
-            f"{PREFIX}static.excluded.principal.name.list": "User:a;User:b",
-            f"{PREFIX}exempt.principals": "User:b;User:CN=c,O=d",
-            "client.quota.callback": "outside the prefix",
-            f"{PREFIX}metrics.port": "9404",
-            f"{PREFIX}kafka.sasl.password": "hunter2",
-            f"{PREFIX}plugin.mine.off-peak.hours": "22-6",
-            "log.dirs": "/not/ours",
-        }
-    )
-
-    assert settings.supplier == ("mine", "static")
-    assert settings.tasks == ("one", "two")
+    given = {
+        "class": "org.quotahost.PythonQuotaCallback", "supplier": " mine , static ", "tasks": "one,two",
+        "static.produce": "10M", "static.request": "150%", "static.controller-mutation": "0.5",
+        "static.scope": "client-id", "newcomers.fetch": "unlimited", "validity": "PT5M",
+        "factor.quota.types": "PRODUCE,controller-mutation", "shadow": "ALL", "supplier.combine": "most_constraining",
+        "static.excluded.principal.name.list": "User:a;User:b", "exempt.principals": "User:b;User:CN=c,O=d",
+        "kafka.sasl.password": "hunter2", "plugin.mine.off-peak.hours": "22-6",
+    }  # fmt: skip
+    others = {"client.quota.callback": "outside the prefix", "log.dirs": "/not/ours"}
+    settings = Settings.from_properties({PREFIX + name: text for name, text in given.items()} | others)
+    assert (settings.supplier, settings.tasks) == (("mine", "static"), ("one", "two"))
     static = settings.static
     assert (static.produce, static.request, static.controller_mutation) == (10_000_000, 150, 0.5)
     assert static.scope == "client-id"
@@ -57,7 +42,6 @@ def test_properties_are_understood_with_their_units() -> None:
     assert settings.shadow == EVERYTHING
     assert settings.supplier_combine == "most-constraining"
     assert set(settings.excluded_principals) == {"a", "b", "CN=c,O=d"}
-    assert settings.metrics_port == 9404
     assert settings.kafka["sasl.password"].get_secret_value() == "hunter2"
     assert settings.plugin == {"mine": {"off-peak.hours": "22-6"}}
 
@@ -92,13 +76,11 @@ def test_excluded_principals_are_written_as_for_strimzi_or_without_user(text: st
     assert Settings.from_properties({PREFIX + "exempt.principals": text}).excluded_principals == expected
 
 
-def test_only_what_can_change_live_is_listed_as_live() -> None:
+def test_what_can_change_live_is_listed_as_live_with_what_configured_plugins_declare() -> None:
     live = live_properties(Settings.from_properties({}))
     assert live == [PREFIX + name for name in LIVE] + strimzi_names.live_names()
     assert set(NAMES) > STATIC
 
-
-def test_the_declared_properties_of_configured_plugins_are_live() -> None:
     class Mine(BaseModel):
         off_peak: str = ""
         rate: int = 1
@@ -122,11 +104,10 @@ def test_metrics_are_served_on_loopback_unless_an_address_is_named(text: str, ex
 
 def test_one_prefix_names_all_topics_of_quotahost() -> None:
     settings = read(topics_prefix="eu.quota-")
-    assert settings.snapshots_topic == "eu.quota-snapshots"
-    assert settings.cluster_volumes_topic == "eu.quota-cluster_volumes"
-    fields = ("usage_topic", "shares_topic", "quotas_topic", "watch_topic", "looks_topic")
-    names = {settings.snapshots_topic, settings.cluster_volumes_topic, *(getattr(settings, field) for field in fields)}
-    assert len(names) == 7
+    names = {settings.snapshots_topic, settings.cluster_volumes_topic, settings.usage_topic, settings.shares_topic,
+             settings.quotas_topic, settings.watch_topic, settings.looks_topic}  # fmt: skip
+    assert names == {f"eu.quota-{each}" for each in (
+        "snapshots", "cluster_volumes", "usage", "shares", "quotas", "watch", "looks")}  # fmt: skip
     assert names < set(settings.record_topics)
     assert {"__quotahost_snapshots", "__quotahost_usage"} < set(read().record_topics)
 
@@ -181,19 +162,11 @@ def test_secrets_are_described_as_stars_by_name_or_by_the_plugin_s_own_model() -
         open_sesame: SecretStr | None = None
         hour: str = ""
 
-    properties = {
-        "supplier": "mine",
-        "kafka.bootstrap.servers": "SECRET-1",
-        "plugin.mine.api-token": "SECRET-2",
-        "plugin.mine.open-sesame": "SECRET-3",
-        "plugin.mine.hour": "22",
-    }
+    secrets = ("kafka.bootstrap.servers", "plugin.mine.api-token", "plugin.mine.open-sesame")
+    properties = dict.fromkeys(secrets, "SECRET") | {"supplier": "mine", "plugin.mine.hour": "22"}
     settings = Settings.from_properties({PREFIX + name: text for name, text in properties.items()})
     values = {row.property.removeprefix(PREFIX): row.value for row in describe(settings, {"mine": Mine})}
-
-    assert values["kafka.bootstrap.servers"] == "***"
-    assert values["plugin.mine.api-token"] == "***"
-    assert values["plugin.mine.open-sesame"] == "***"
+    assert {name: values[name] for name in secrets} == dict.fromkeys(secrets, "***")
     assert values["plugin.mine.hour"] == "22"
     assert "SECRET" not in repr(settings) + str(settings)
 

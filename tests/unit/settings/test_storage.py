@@ -1,6 +1,6 @@
 """Limits of volumes: what an operator may write, limits of nothing, and which volume an override applies to."""
 
-from pathlib import Path
+from functools import partial
 
 import pytest
 
@@ -20,16 +20,7 @@ from tests.unit.broker.plugins.policies.test_limits import policy, used
 NAME = PREFIX + "static.storage.overrides"
 
 
-def bytes_used(level: int) -> Limit:
-    return Limit(LimitType.CONSUMED_BYTES, level)
-
-
-def bytes_free(level: int) -> Limit:
-    return Limit(LimitType.MIN_FREE_BYTES, level)
-
-
-def percent_free(level: float) -> Limit:
-    return Limit(LimitType.MIN_FREE_PERCENTAGE, level)
+bytes_used, bytes_free, percent_free = (partial(Limit, kind) for kind in LimitType)
 
 
 def parsed(text: str) -> tuple[Override, ...]:
@@ -39,21 +30,24 @@ def parsed(text: str) -> tuple[Override, ...]:
 @pytest.mark.parametrize(
     ("text", "overrides"),
     [
-        (
-            "/dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2 hard=5T",
-            (
-                Override("/dev/sdb", percent_free(10), bytes_free(10**10)),
-                Override("/data/2", hard=bytes_used(5 * 10**12)),
-            ),
-        ),
+        ("/dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2 hard=5T",
+         (Override("/dev/sdb", percent_free(10), bytes_free(10**10)),
+          Override("/data/2", hard=bytes_used(5 * 10**12)))),
         (" /a  soft=1Ki ;; ", (Override("/a", soft=bytes_used(1024)),)),
         ("/my disk/x hard=5", (Override("/my disk/x", hard=bytes_used(5)),)),
         ("/a hard.min-free-percent=5%", (Override("/a", hard=percent_free(5)),)),
         ("", ()),
     ],
-)
+)  # fmt: skip
 def test_each_entry_is_a_volume_and_its_limits(text: str, overrides: tuple[Override, ...]) -> None:
     assert parsed(text) == overrides
+
+
+def test_an_override_alone_makes_the_broker_guard_its_disks_and_is_shown_in_full() -> None:
+    given = Settings.from_properties({NAME: "/a hard=5T; /b soft.min-free-percent=0.1"})
+    assert (given.factor_source, given.policy) == ("local", "limits")
+    (shown,) = (row.value for row in describe(given) if row.property == NAME)
+    assert shown == "/a: hard ConsumedBytes 5,000,000,000,000 bytes; /b: soft MinFreePercentage 10 %"
 
 
 @pytest.mark.parametrize(
@@ -81,17 +75,6 @@ def test_an_error_names_the_property_the_entry_and_the_remedy(text: str, words: 
     (problem,) = caught.value.problems
     assert problem.property == NAME
     assert words in str(problem)
-
-
-def test_doctor_shows_overrides_in_full() -> None:
-    rows = describe(Settings.from_properties({NAME: "/a hard=5T; /b soft.min-free-percent=0.1"}))
-    (shown,) = (row.value for row in rows if row.property == NAME)
-    assert shown == "/a: hard ConsumedBytes 5,000,000,000,000 bytes; /b: soft MinFreePercentage 10 %"
-
-
-def test_an_override_alone_makes_the_broker_guard_its_disks() -> None:
-    given = Settings.from_properties({NAME: "/a hard=5T"})
-    assert (given.factor_source, given.policy) == ("local", "limits")
 
 
 def test_a_volume_goes_by_its_name_or_any_log_directory_on_it() -> None:
@@ -155,20 +138,7 @@ def test_a_name_without_a_volume_is_logged_once(disks: list[DiskState], caplog: 
     assert caplog.messages == ["static.storage.overrides: /data/7 is no volume or log directory"]
 
 
-def test_two_real_directories_on_one_store_are_found(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-    real = FakeBroker({"log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}"})
-    disks = monitor(context(real, static__storage__overrides=f"{tmp_path / 'b'}/ hard=5"))
-    (volume,) = disks.known().volumes
-    disks.close()
-    assert volume.hard == bytes_used(5)
-
-
 SHARE, BYTES = "static__storage__{}__min_free_percent", "static__storage__{}__min_free_bytes"
-ZEROS = pytest.mark.parametrize(
-    ("name", "text"), [(SHARE, "0"), (SHARE, "0.0"), (SHARE, "0%"), (BYTES, "0"), (BYTES, "0.0")]
-)
 
 
 @pytest.mark.proves("proposal-035.properties-new", "proposal-035.consumed-nothing")
@@ -189,7 +159,7 @@ def test_0_bytes_used_may_mean_always_or_never_and_a_share_is_from_0_to_1(
 
 
 @pytest.mark.proves("proposal-035.properties-new")
-@ZEROS
+@pytest.mark.parametrize(("name", "text"), [(SHARE, "0"), (SHARE, "0.0"), (SHARE, "0%"), (BYTES, "0"), (BYTES, "0.0")])
 def test_a_limit_of_nothing_free_stops_or_slows_nobody_before_nothing_is_free(name: str, text: str) -> None:
     given = settings(**{name.format(side): text for side in ("soft", "hard")})
     judge = policy(Limit(LimitType.MIN_FREE_PERCENTAGE, 50), given.storage_hard)
