@@ -40,6 +40,7 @@ from quotahost.testing import (
     check_task,
 )
 
+CAROL = Client("carol", "batch")
 QuotaFunction = Callable[[Any, Client, QuotaType], Any]
 
 
@@ -162,32 +163,22 @@ def test_what_cannot_be_built_is_caught(entry: Any) -> None:
 @pytest.mark.parametrize(
     ("quota", "words", "number"),
     [
-        (raising(KeyError("alice")), "raised KeyError", 5),
-        (raising(SystemExit(1)), "raised SystemExit", 5),
-        (raising(TimeoutError("late")), "raised TimeoutError", 5),
-        (lambda *_: 1000.0, "a supplier answers a Quota or None", 6),
-        (lambda *_: "1M", "a supplier answers a Quota or None", 6),
-        (lambda *_: False, "a supplier answers a Quota or None", 6),
+        *((raising(error), f"raised {type(error).__name__}", 5)
+          for error in (KeyError("alice"), SystemExit(1), TimeoutError("late"))),
+        *((lambda *_, answer=answer: answer, "a supplier answers a Quota or None", 6)
+          for answer in (1000.0, "1M", False)),
         (lambda *_: Quota(float("nan")), "raised ValueError", 5),
         (lambda *_: Quota(-1.0), "raised ValueError", 5),
         (lambda *_: time.sleep(0.02), "must answer from memory", 3),
         (counting, "without a call of answers_changed", 10),
         (by_name, "a group scope, and only that, needs a non-empty name", 5),
         (lambda p, c, t: Quota(float(c.client_id)) if ":" in c.client_id else None, "raised ValueError", 5),
+        (lambda p, c, t: 0 if c == CAROL else None, "principal 'carol', client-id 'batch', PRODUCE", 6),
     ],
-)
-def test_a_wrong_answer_is_caught(quota: QuotaFunction, words: str, number: int) -> None:
+)  # fmt: skip
+def test_a_wrong_answer_is_caught_also_for_one_client_alone(quota: QuotaFunction, words: str, number: int) -> None:
     with pytest.raises(AssertionError, match=rf"(?s){words}.*\(contract {number} of quotahost.api\)"):
-        check_supplier(supplier(quota))
-
-
-def test_an_answer_that_is_wrong_for_one_client_only_is_caught() -> None:
-    def quota(plugin: Any, client: Client, quota_type: QuotaType) -> Any:
-        return 0 if client == Client("carol", "batch") else None
-
-    check_supplier(supplier(quota))
-    with pytest.raises(AssertionError, match=r"principal 'carol', client-id 'batch', PRODUCE.*contract 6"):
-        check_supplier(supplier(quota), clients=[Client("carol", "batch")])
+        check_supplier(supplier(quota), clients=[CAROL])
 
 
 class Listening:
@@ -268,44 +259,31 @@ def test_a_thread_left_behind_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
 # ---- factor sources, policies, tasks -------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("read", "words", "number"),
-    [
-        (lambda self: "0.5", "a factor source answers", 6),
-        (lambda self: True, "a factor source answers", 6),
-        (lambda self: 1.5, "a factor source answers .* from 0.0 to 1.0", 6),
-        (lambda self: float("nan"), "a factor source answers", 6),
-        (lambda self: Factor(1.5), "raised ValueError", 5),
-        (lambda self: ClusterVolumes(("data",)), "raised ValueError", 5),  # type: ignore[arg-type]
-        (lambda self: ClusterVolumes((), (1,)), "raised ValueError", 5),  # type: ignore[arg-type]
-        (raising(ConnectionError("refused")), "raised ConnectionError", 5),
-    ],
-)
-def test_a_wrong_factor_source_is_caught(read: Callable[[Any], Any], words: str, number: int) -> None:
-    with pytest.raises(AssertionError, match=rf"{words}.*contract {number}"):
-        check_factor_source(source(read))
-
-
-@pytest.mark.parametrize(
-    ("types", "answer", "words"),
-    [
-        ("PRODUCE", 0.5, "a collection of QuotaType"),
-        (("produce",), 0.5, "a collection of QuotaType"),
-        ((QuotaType.FETCH,), 0, "a factor above 0"),
-        ((QuotaType.FETCH,), ClusterVolumes(()), "a factor above 0"),
-    ],
-)
-def test_a_wrong_factor_source_for_quota_types_is_caught(types: Any, answer: Any, words: str) -> None:
-    with pytest.raises(AssertionError, match=rf"{words}.*contract 14"):
-        check_factor_source(source(lambda self: answer, quota_types=types))
+VOLUMES = ClusterVolumes((Volume("1", "/", 2, 1),), ("broker 2 is silent",))
 
 
 @pytest.mark.proves("proposal-035.factor-alone")
 @pytest.mark.parametrize(
-    "answer", [None, 0, 0.5, 1.0, Factor(0.5), ClusterVolumes((Volume("1", "/", 2, 1),), ("broker 2 is silent",))]
-)
-def test_every_type_that_a_factor_source_may_answer_passes(answer: Any) -> None:
-    check_factor_source(source(lambda self: answer))
+    ("read", "types", "problem"),
+    [
+        *((lambda self, answer=answer: answer, None, "") for answer in (None, 0, 0.5, 1.0, Factor(0.5), VOLUMES)),
+        *((lambda self, answer=answer: answer, None, "a factor source answers.*contract 6")
+          for answer in ("0.5", True, float("nan"))),
+        (lambda self: 1.5, None, "a factor source answers .* from 0.0 to 1.0.*contract 6"),
+        (lambda self: Factor(1.5), None, "raised ValueError.*contract 5"),
+        (lambda self: ClusterVolumes(("data",)), None, "raised ValueError.*contract 5"),  # type: ignore[arg-type]
+        (lambda self: ClusterVolumes((), (1,)), None, "raised ValueError.*contract 5"),  # type: ignore[arg-type]
+        (raising(ConnectionError("refused")), None, "raised ConnectionError.*contract 5"),
+        *((lambda self: 0.5, types, "a collection of QuotaType.*contract 14") for types in ("PRODUCE", ("produce",))),
+        *((lambda self, answer=answer: answer, (QuotaType.FETCH,), "a factor above 0.*contract 14")
+          for answer in (0, ClusterVolumes(()))),
+    ],
+)  # fmt: skip
+def test_a_factor_source_may_answer_these_types_and_a_wrong_one_is_caught(
+    read: Callable[[Any], Any], types: Any, problem: str
+) -> None:
+    with pytest.raises(AssertionError, match=problem) if problem else nullcontext():
+        check_factor_source(source(read) if types is None else source(read, quota_types=types))
 
 
 @pytest.mark.proves("proposal-035.policy")
@@ -319,6 +297,10 @@ def test_every_type_that_a_factor_source_may_answer_passes(answer: Any) -> None:
     ],
 )
 def test_a_wrong_policy_is_caught(factor: Callable[[Volume], Any], words: str, number: int) -> None:
+    special = Volume("9", "/special", 10, 5)
+    judged: list[Volume] = []
+    check_policy(policy(lambda v: judged.append(v) or 1.0), volumes=[special])
+    assert special in judged
     with pytest.raises(AssertionError, match=rf"{words}.*contract {number}"):
         check_policy(policy(factor))
 
@@ -336,19 +318,12 @@ def with_limits(**instead: Any) -> type:
         return float(min(Fraction(1), max(Fraction(0), 10 * (Fraction(9, 10) - used(volume)))))
 
     methods = {
-        "__init__": lambda self, context: None,
-        "quota_factor": factor,
-        "soft_limit": lambda self, volume: SOFT,
-        "hard_limit": lambda self, volume: HARD,
+        "__init__": lambda self, context: None, "quota_factor": factor,
+        "soft_limit": lambda self, volume: SOFT, "hard_limit": lambda self, volume: HARD,
         "breaches_soft_limit": lambda self, volume: used(volume) > Fraction(8, 10),
         "breaches_hard_limit": lambda self, volume: used(volume) >= Fraction(9, 10),
-    }
+    }  # fmt: skip
     return type("Sample", (), {name: method for name, method in (methods | instead).items() if method})
-
-
-def test_a_policy_whose_limits_fit_its_factors_passes() -> None:
-    check_policy(with_limits())
-    check_policy(with_limits(soft_limit=lambda self, volume: None, breaches_soft_limit=lambda self, volume: True))
 
 
 @pytest.mark.proves("proposal-035.policy-limits")
@@ -367,15 +342,10 @@ def test_a_policy_whose_limits_fit_its_factors_passes() -> None:
     ],
 )
 def test_limits_that_do_not_fit_the_factors_are_caught(instead: dict[str, Any], words: str, number: int) -> None:
+    check_policy(with_limits())
+    check_policy(with_limits(soft_limit=lambda self, volume: None, breaches_soft_limit=lambda self, volume: True))
     with pytest.raises(AssertionError, match=rf"{words}.*contract {number}"):
         check_policy(with_limits(**instead))
-
-
-def test_a_policy_is_asked_for_the_volumes_given() -> None:
-    special = Volume("9", "/special", 10, 5)
-    judged: list[Volume] = []
-    check_policy(policy(lambda v: judged.append(v) or 1.0), volumes=[special])
-    assert special in judged
 
 
 @pytest.mark.parametrize(
