@@ -258,7 +258,7 @@ def closing() -> Iterator[str]:
 )
 def test_why_nobody_answers_is_said_in_words(closing: str, config: dict[str, str], words: str) -> None:
     with pytest.raises(NoAnswer, match=words) as raised:
-        reach({"bootstrap.servers": closing} | config, 2)
+        reach({"bootstrap.servers": closing} | config, 1)
     assert "secret" not in str(raised.value)
 
 

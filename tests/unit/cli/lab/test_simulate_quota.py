@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from quotahost.cli.lab.simulate_quota import FORMS, Request, parse_requests, run
+from quotahost.cli.lab.simulate_quota import Request, parse_requests, run
 from quotahost.cli.main import app
 
 
@@ -22,18 +22,6 @@ def simulated(*arguments: object) -> Result:
 def rows(result: Result) -> list[list[str]]:
     """The table's cells, header first."""
     return [re.split(r"\s{2,}", line.strip()) for line in result.stdout.strip().splitlines()]
-
-
-def test_kip_599s_burst_is_refused_for_12_s_by_each_of_its_forms_but_after_11_s_version_15_admits() -> None:
-    result = simulated("--rate", 5, "--samples", 100, "560@0", "1@0", "1@11", "1@12")
-    refused, soon = "refused for 12.000 s", "refused for 1.000 s"
-    assert rows(result) == [
-        ["at", "amount", *FORMS],
-        ["0 s", "560", "delayed by 12.000 s", "delayed by 13.000 s", "admitted", "admitted", "admitted"],
-        ["0 s", "1", "delayed by 12.200 s", "delayed by 13.200 s", refused, refused, refused],
-        ["11 s", "1", "delayed by 12.400 s", "delayed by 13.400 s", soon, soon, "admitted"],
-        ["12 s", "1", "delayed by 12.600 s", "delayed by 13.600 s", "admitted", "admitted", "admitted"],
-    ]
 
 
 def test_the_document_shows_what_the_command_prints() -> None:
