@@ -26,8 +26,6 @@ from quotahost.cli.console import Finding, Section, Terminal, lines_of
 from quotahost.cli.explain import explain, volume
 from quotahost.cli.explain.answer import Answer
 from quotahost.cli.explain.retention import Cut
-from quotahost.cli.quotas.files import in_yaml, read_declared
-from quotahost.cli.quotas.plan import Entity
 from quotahost.cli.top import cluster
 from quotahost.cli.top.live import Panel, Question, Screen
 from quotahost.cli.top.rows import Choice, merged, values, whole
@@ -192,15 +190,3 @@ def test_there_is_no_other_way_to_a_terminal() -> None:
                 if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in ("typer", "sys.stdout"):
                     name = node.func.attr
                 assert name not in ways, f"{path}:{node.lineno}: only quotahost.cli.console prints"
-
-
-NAMES: Final = ("\x1b[2J", "\u202egpj.exe", "a\nb", "\x85", "\u200b", "tab\there", "\U000e0001", "plain")
-
-
-def test_an_export_commands_no_terminal_and_reads_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    quotas = {Entity(name): {"producer_byte_rate": 1.0} for name in NAMES}
-    console.say(in_yaml(quotas), end="")
-    printed = capsys.readouterr().out
-    assert all(char.isprintable() or char == "\n" for char in printed)
-    (tmp_path / "quotas.yaml").write_text(printed)
-    assert read_declared([tmp_path / "quotas.yaml"]).quotas == quotas

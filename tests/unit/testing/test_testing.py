@@ -87,12 +87,12 @@ def with_limits(**instead: Any) -> type:
         return float(min(Fraction(1), max(Fraction(0), 10 * (Fraction(9, 10) - used(volume)))))
 
     methods = {
-        "__init__": lambda self, context: None, "quota_factor": factor,
+        "quota_factor": factor,
         "soft_limit": lambda self, volume: SOFT, "hard_limit": lambda self, volume: HARD,
         "breaches_soft_limit": lambda self, volume: used(volume) > Fraction(8, 10),
         "breaches_hard_limit": lambda self, volume: used(volume) >= Fraction(9, 10),
     }  # fmt: skip
-    return type("Sample", (), {name: method for name, method in (methods | instead).items() if method})
+    return plugin(**{name: method for name, method in (methods | instead).items() if method})
 
 
 # ---- what keeps the contract ----

@@ -20,12 +20,6 @@ FENCE = "authorizer.class.name=org.quotahost.QuotaFence"
 TOTAL = "topics.total.bytes.in.per.sec.threshold"
 
 
-def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
-    text = "# comment\n! comment\n  a = 1 \nb:2\nc\\ d=3\ne=one,\\\n    two\nf=\\u00fc\\t\ng=\xfc\nempty\na=last\n"
-    expected = {"a": "last", "b": "2", "c d": "3", "e": "one,two", "f": "ü\t", "g": "ü", "empty": ""}
-    assert broker_file(tmp_path, text).properties == expected
-
-
 def test_values_of_config_providers_are_left_to_the_broker(site: Path, package: Path, tmp_path: Path) -> None:
     provided = f"{PREFIX}static.produce=${{file:/etc/rates:produce}}\n"
     result = doctor(tmp_path, f"{CLASS}config.providers=file\n{provided}")

@@ -273,7 +273,10 @@ def test_what_is_declared_is_added_changed_and_removed_and_what_nobody_declared_
 
 
 @given(QUOTAS)
-def test_an_exported_file_declares_what_there_was(quotas: dict[Entity, dict[str, float]]) -> None:
+def test_an_exported_file_declares_what_there_was_and_commands_no_terminal(
+    quotas: dict[Entity, dict[str, float]],
+) -> None:
+    assert all(char.isprintable() or char == "\n" for char in in_yaml(quotas))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "quotas.yaml")
         file.write_text(in_yaml(quotas), encoding="utf-8")
