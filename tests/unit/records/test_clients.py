@@ -7,37 +7,17 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import strategies as st
 
 from quotahost.model import QuotaType
 from quotahost.records import shares as shares_codec
 from quotahost.records import usage as usage_codec
 from quotahost.records.codec import Refused
-from quotahost.records.shares import Share, Shares, partition_of, partitions_for
+from quotahost.records.shares import partition_of, partitions_for
 from quotahost.records.usage import MAX_BYTES, MAX_CLIENTS, MAX_NAMES, ClientKey, Usage, Used
 from tests.unit.records.examples import EXAMPLES
 
 NOW = datetime(2026, 11, 21, 21, 30, 0, 123000, UTC)
 BOTH = pytest.mark.parametrize(("codec", "kind"), [(usage_codec, "usage"), (shares_codec, "shares")])
-
-names = st.text(st.characters(codec="utf-8"), max_size=20)
-rates = st.floats(0, allow_infinity=False)
-quotas = st.floats(0, exclude_min=True, allow_infinity=False)
-keys = st.builds(ClientKey, names, names, st.sampled_from([QuotaType.PRODUCE, QuotaType.FETCH]))
-used = st.builds(Used, keys, rates, st.none() | rates, quotas, st.none() | rates)
-share = st.builds(Share, keys, rates, quotas)
-times = st.datetimes(datetime(1000, 1, 1), timezones=st.just(UTC)).map(
-    lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000)
-)
-numbers = st.integers(0, 2**63 - 1)
-
-
-def several(each: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.lists(each, max_size=4, unique_by=lambda one: one.key).map(tuple)
-
-
-usages = st.builds(Usage, names, times, several(used), names)
-several_shares = st.builds(Shares, names, numbers, numbers, times, several(share), names)
 
 
 def example(kind: str, **fields: Any) -> dict[str, Any]:

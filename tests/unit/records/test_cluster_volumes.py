@@ -7,13 +7,11 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import strategies as st
 
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.records import cluster_volumes
-from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir, decode, encode
+from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, decode, encode
 from quotahost.records.codec import Refused
-from tests.unit.records.test_snapshot import topics
 
 LONG = 2**63 - 1
 SCHEMA: Any = cluster_volumes.CODEC.schema()
@@ -21,27 +19,6 @@ NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
 HARD = Limit(LimitType.MIN_FREE_BYTES, 5)
 DISK = Volume("2", "/d", 100, 97, hard=HARD)
 RECORD = ClusterRecord("c", 7, 42, NOW, reporting=1, volume_count=1, fullest=(Filling(DISK, -12.5, None),))
-
-longs = st.integers(0, LONG)
-names = st.text(st.characters(codec="utf-8"), max_size=20)
-limits = st.builds(Limit, st.sampled_from([LimitType.CONSUMED_BYTES, LimitType.MIN_FREE_BYTES]), longs)
-limits |= st.builds(Limit, st.just(LimitType.MIN_FREE_PERCENTAGE), st.integers(0, 100))
-volumes = st.builds(Volume, names, names, longs, longs, st.none() | limits, st.none() | limits)
-numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
-fillings = st.builds(Filling, volumes, numbers, numbers)
-times = st.datetimes(datetime(1001, 1, 1), datetime(9998, 1, 1), timezones=st.timezones())
-
-
-def some(items: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
-    return st.lists(items, max_size=3).map(tuple)
-
-
-clusters = st.builds(
-    ClusterRecord, names.filter(bool), longs, longs, times, st.none() | times, longs, longs, longs, some(names),
-    some(names), longs, some(st.builds(OfflineDir, names, names)), longs, st.integers(0, 10**30),
-    st.integers(0, 10**30), st.none() | st.floats(0, 1), some(fillings), some(fillings),
-    st.fixed_dictionaries({kind: some(fillings) for kind in LimitType}), longs, topics,
-)  # fmt: skip
 
 
 def content(**fields: Any) -> dict[str, Any]:

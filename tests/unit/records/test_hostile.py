@@ -19,18 +19,15 @@ from quotahost.records import usage as usage_codec
 from quotahost.records import watch as watch_codec
 from quotahost.records.codec import REASONS, Refused
 from tests.unit.records.examples import SNAPSHOT_SCHEMA, example
-from tests.unit.records.test_clients import several_shares, usages
-from tests.unit.records.test_cluster_volumes import clusters
-from tests.unit.records.test_looks import looks, watches
-from tests.unit.records.test_quotas import quotas
-from tests.unit.records.test_snapshot import QUICK, snapshots, written
+from tests.unit.records.strategies import QUICK, clusters, looks, quotas, shares, snapshots, usages, watches
+from tests.unit.records.test_snapshot import written
 
 #: By the name of its schema: the module that reads and writes it, records of the kind, and the key of one.
 KINDS: dict[str, tuple[ModuleType, st.SearchStrategy[Any], Callable[[Any], bytes]]] = {
     "snapshot": (snapshot_codec, snapshots(), lambda record: record.broker.encode()),
     "cluster-volumes": (cluster_codec, clusters, lambda record: record.cluster.encode()),
     "usage": (usage_codec, usages, lambda record: record.broker.encode()),
-    "shares": (shares_codec, several_shares, lambda record: record.broker.encode()),
+    "shares": (shares_codec, shares, lambda record: record.broker.encode()),
     "look": (look_codec, looks, lambda record: record.broker.encode()),
     "watch": (watch_codec, watches, lambda record: record.watcher.encode()),
     "quotas": (quotas_codec, quotas, lambda record: quotas_codec.key_of(record.entity)),

@@ -14,8 +14,7 @@ from jsonschema import Draft7Validator
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.records import cluster_volumes, shares, snapshot, usage
 from quotahost.records.cluster_volumes import ClusterRecord
-from tests.unit.records.test_cluster_volumes import clusters
-from tests.unit.records.test_snapshot import QUICK, snapshots
+from tests.unit.records.strategies import QUICK, clusters, snapshots
 
 OLDER: Final = Path(__file__).with_name("older")
 RECORDS: Final = json.loads((OLDER / "records.json").read_text())

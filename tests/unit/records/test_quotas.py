@@ -4,25 +4,13 @@ import math
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from quotahost.records.codec import Refused
 from quotahost.records.quotas import DEFAULT, MAX_NAMES, ClusterQuota, Entity, decode, encode, entity_of, key_of
-
-NAMES = st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(
-    ["<default>", "a/b", "clients/", "users/x", "%41", "~*+ ", "\x00", "\U0001f989", MAX_NAMES * "x"]
-)
-USERS = NAMES.filter(bool)
-ENTITIES = (
-    st.builds(Entity, USERS, st.none() | NAMES)
-    | st.builds(Entity, st.none(), USERS)
-    | st.just(DEFAULT)
-).filter(lambda entity: sum(len(name.encode()) for name in entity if name) <= MAX_NAMES)  # fmt: skip
-RATES = st.none() | st.floats(0, exclude_min=True)
-quotas = st.builds(ClusterQuota, ENTITIES, RATES, RATES)
+from tests.unit.records.strategies import entities
 
 
-@given(ENTITIES, ENTITIES)
+@given(entities, entities)
 def test_an_entity_has_one_key_and_no_two_share_one(one: Entity, other: Entity) -> None:
     assert (key_of(one) == key_of(other)) == (one == other)
     assert entity_of(key_of(one)) == one

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 from jsonschema import Draft7Validator
 
 from quotahost.model import Limit, LimitType, Volume
@@ -15,28 +14,10 @@ from quotahost.records.codec import Refused
 from quotahost.records.fields import MAX_NAME, exact_for, rounded
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES, Snapshot, decode, encode
 from tests.unit.records.examples import EXAMPLES, SNAPSHOT_SCHEMA
+from tests.unit.records.strategies import QUICK, limits, sizes
 
 LONG = 2**63 - 1
 NOW = datetime(2022, 4, 7, 13, 0, tzinfo=UTC)
-QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-sizes = st.integers(0, LONG)
-names = st.text(st.characters(codec="utf-8"), max_size=20)
-limits = st.builds(Limit, st.sampled_from([LimitType.CONSUMED_BYTES, LimitType.MIN_FREE_BYTES]), sizes)
-limits |= st.builds(Limit, st.just(LimitType.MIN_FREE_PERCENTAGE), st.floats(0, 100) | st.integers(0, 100))
-maybe = st.none() | limits
-topics = st.none() | st.frozensets(st.from_regex("[A-Za-z0-9._-]{1,249}", fullmatch=True), max_size=3)
-
-
-@st.composite
-def snapshots(draw: st.DrawFn) -> Snapshot:
-    broker = draw(names)
-    own = st.builds(Volume, st.just(broker), names, sizes, sizes, maybe, maybe, topics)
-    volumes = draw(st.lists(own, max_size=4, unique_by=lambda volume: volume.name))
-    times = st.datetimes(datetime(1001, 1, 1), datetime(9998, 1, 1), timezones=st.timezones())
-    offline = draw(st.lists(names, max_size=3))
-    limited = (draw(maybe), draw(maybe), tuple(offline))
-    return Snapshot(broker, draw(times), tuple(volumes), *limited, draw(names), draw(st.none() | sizes))
 
 
 def written(snapshot: Snapshot) -> Snapshot:
