@@ -4,11 +4,8 @@ from functools import partial
 
 import pytest
 
-from harness.system.waiting import eventually
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
-from quotahost.broker.plugins.factor_sources.direct import Local
-from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.settings.broker import Settings, describe
 from quotahost.settings.declaration import PREFIX, SettingsError
@@ -96,45 +93,18 @@ def test_two_entries_for_one_volume_are_joined_and_the_first_that_sets_a_side_ap
     )
 
 
-DISKS = DiskState(
-    (Volume("1", "/dev/sda", 100, 50), Volume("1", "/dev/sdb", 100, 50)),
-    places=(("/data/1", "/dev/sda"), ("/data/2", "/dev/sdb")),
-)
-GIVEN = {"volumes__period": "2ms", "static__storage__hard": "90"}
-
-
-@pytest.fixture
-def disks(monkeypatch: pytest.MonkeyPatch) -> list[DiskState]:
-    now = [DISKS]
-    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: now[0])
-    return now
-
-
-def broker() -> FakeBroker:
-    return FakeBroker({"log.dirs": "/data/1,/data/2"})
-
-
-def test_the_local_source_reports_them_and_the_policy_judges_by_them_live(disks: list[DiskState]) -> None:
-    given = context(broker(), **GIVEN, static__storage__overrides="/data/2 hard=50")
-    source, policy = Local(given), Limits(given)
-    one, two = source.read().volumes
-    assert (one.hard, two.hard) == (None, bytes_used(50))
-    assert [policy.quota_factor(volume) for volume in (one, two)] == [1.0, 0.0]
-    given.settings = settings(**GIVEN, static__storage__overrides="/dev/sda soft=10")
-    eventually(lambda: source.read().volumes[0].soft == bytes_used(10))
-    one, two = source.read().volumes
-    assert two.hard is None
-    assert policy.quota_factor(one) == 0.5, "its own soft limit, and the broker's hard one"
-    monitor(given).close()
-
-
-def test_a_name_without_a_volume_is_logged_once(disks: list[DiskState], caplog: pytest.LogCaptureFixture) -> None:
-    given = context(broker(), volumes__period="1h", static__storage__overrides="/data/7 hard=5")
-    monitor(given).look()
-    monitor(given).close()
-    disks[0] = DiskState(DISKS.volumes[:1], ("/data/2: gone",), DISKS.places[:1])
-    hidden = context(broker(), volumes__period="1h", static__storage__overrides="/data/2 hard=5; /dev/sdb soft=4")
-    monitor(hidden).close()
+def test_a_name_without_a_volume_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, other = (Volume("1", name, 100, 50) for name in ("/dev/sda", "/dev/sdb"))
+    places = (("/data/1", "/dev/sda"), ("/data/2", "/dev/sdb"))
+    both, gone = DiskState((one, other), (), places), DiskState((one,), ("/data/2: gone",), places[:1])
+    broker = FakeBroker({"log.dirs": "/data/1,/data/2"})
+    for state, overrides in ((both, "/data/7 hard=5"), (gone, "/data/2 hard=5; /dev/sdb soft=4")):
+        monkeypatch.setattr(disk_monitor, "read_disks", lambda *_, state=state: state)
+        disks = monitor(context(broker, volumes__period="1h", static__storage__overrides=overrides))
+        disks.look()
+        disks.close()
     assert caplog.messages == ["static.storage.overrides: /data/7 is no volume or log directory"]
 
 
