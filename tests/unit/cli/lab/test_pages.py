@@ -9,7 +9,7 @@ import pytest
 
 from quotahost.cli.lab.curves import Bucket, Curve, Name, Question, Report, in_utc
 from quotahost.cli.lab.host import settings_of
-from quotahost.cli.lab.pages import replay_page, report_page, sparkline
+from quotahost.cli.lab.pages import replay_page, report_page
 from quotahost.cli.lab.play import Replay, play
 from quotahost.cli.lab.replay import tables_of
 from tests.unit.cli.lab import runs
@@ -19,6 +19,11 @@ HOSTILE = "</title><script>alert('\"&{{ 7 * 7 }}')</script>$x_{ \x1b[31m\u202e\r
 
 def page(replay: Replay, name: str = "server.properties") -> str:
     return replay_page(replay, name, tables_of(replay))
+
+
+def report_of(curve: Curve) -> Report:
+    since, until = in_utc(curve.buckets[0].at), in_utc(curve.newest.at + 3600)
+    return Report(Question("/history"), since, until, timedelta(hours=1), known=1, curves=(curve,))
 
 
 def test_each_factor_and_each_volume_has_a_figure_and_a_row_and_nothing_is_fetched() -> None:
@@ -36,12 +41,11 @@ def test_each_factor_and_each_volume_has_a_figure_and_a_row_and_nothing_is_fetch
 def test_hostile_names_command_nothing_and_are_never_markup() -> None:
     name = Name(HOSTILE, HOSTILE, HOSTILE)
     buckets = [Bucket(3600.0 * hour, hour, hour, hour, 100, 50, 90) for hour in range(3)]
-    curves = (Curve(name, tuple(buckets), 1 / 3600),)
-    report = Report(Question("/history"), in_utc(0), in_utc(7200), timedelta(hours=1), known=1, curves=curves)
+    report = report_of(Curve(name, tuple(buckets), 1 / 3600))
     replayed = play(runs.report({name: buckets}), runs.plan(runs.settings(factor__source="local")))
-    for text in (report_page(report), report.title(curves[0]), page(replayed, HOSTILE)):
+    for text in (report_page(report), report.title(report.curves[0]), page(replayed, HOSTILE)):
         assert "alert(" in text
-        assert "<script" not in text or text == report.title(curves[0])
+        assert "<script" not in text or text == report.title(report.curves[0])
         assert all(char.isprintable() or char == "\n" for char in text)
 
 
@@ -64,7 +68,8 @@ def test_state_is_that_of_the_policy_at_the_limits(consumed: int, expected: str)
 
 @pytest.mark.parametrize("consumed", [0, 1, 5000])
 def test_a_single_reading_can_be_drawn(consumed: int) -> None:
-    assert "nan" not in str(sparkline(curve(consumed, None, None, None)))
+    alone = report_of(curve(consumed, None, None, None))
+    assert report_page(alone).count("<svg role") == 1
     one = {Name("c", "1", "/d"): [Bucket(60.0, consumed, consumed, consumed, 0, None, None)]}
     found = play(runs.report(one), runs.plan(runs.settings(factor__source="snapshots")))
     assert page(found).count("<svg role") == 2
