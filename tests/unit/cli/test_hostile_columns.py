@@ -4,7 +4,6 @@ Values are made from the types' own fields, with the hostile text in each that i
 column are tested as soon as they exist.
 """
 
-import ast
 import dataclasses
 import io
 import json
@@ -14,13 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import pytest
 from rich.console import Console
 
-from quotahost import cli
 from quotahost.cli import console
 from quotahost.cli.console import Finding, Section, Terminal, lines_of
 from quotahost.cli.explain import explain, volume
@@ -179,14 +176,3 @@ def test_whoever_forgets_to_escape_a_text_is_helped_and_json_is_plain() -> None:
     assert json.dumps(values(merged({COMMANDS: look}, {COMMANDS}), Choice())).isprintable()
     lines = lines_of(lambda screen: [screen.print(COMMANDS), screen.print(console.table(["a"], [[COMMANDS]]))])
     assert all(char.isprintable() for line in lines for char in line)
-
-
-def test_there_is_no_other_way_to_a_terminal() -> None:
-    ways = {"print", "echo", "secho", "Console", "write"}
-    for path in set(Path(cli.__file__).parent.rglob("*.py")) - {Path(console.__file__)}:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call):
-                name = node.func.id if isinstance(node.func, ast.Name) else ""
-                if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in ("typer", "sys.stdout"):
-                    name = node.func.attr
-                assert name not in ways, f"{path}:{node.lineno}: only quotahost.cli.console prints"
