@@ -102,15 +102,16 @@ def test_what_is_no_record_of_any_kind_is_refused_with_its_reason(kind: str) -> 
     key, value = example(kind)
     content, version = json.loads(value), "schemaVersion" if kind == "snapshot" else "version"
     later = {name: {"other": 1} for name in content} | {version: 2}
+    versions = [later, *(content | {version: each} for each in (2, 1.5, True, "1"))]
     wrong = {
         "json": [b"", b"\xff", b"{", b"[" * 4000, value + b" more", b"\xef\xbb\xbf" + value],
         "size": [b" " * 10**7],
         "schema": [b"5", b"[]"],
-        "version": [json.dumps(later), *(json.dumps(content | {version: each}) for each in (2, 1.5, True, "1"))],
+        "version": [json.dumps(each).encode() for each in versions],
     }
     for reason, values in wrong.items():
         for each in values:
-            refused = refusal(kind, key, each if isinstance(each, bytes) else each.encode())
+            refused = refusal(kind, key, each)
             assert (refused and refused.reason) == reason, each[:99]
     for other in (None, b"", key + b"/", b"\xff") if kind != "watch" else ():  # any key does for one who watches
         refused = refusal(kind, other, value)
