@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import subprocess
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -83,9 +84,11 @@ def expressions() -> list[str]:
     return [target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", [])]
 
 
-def test_the_dashboard_shows_every_metric_and_no_other() -> None:
+def test_the_dashboard_shows_every_metric_and_no_other_and_counters_as_rates() -> None:
     used = set().union(*map(metrics, expressions()))
     assert used == METRICS
+    counters = [each for each in expressions() if "_total" in each]
+    assert [each for each in counters if not re.match(r"(rate|increase)\(.*\)$", each)] == []
 
 
 def test_the_dashboard_draws_the_limits_of_volumes_beside_what_is_used_of_them() -> None:
@@ -99,24 +102,16 @@ def test_the_dashboard_draws_the_limits_of_volumes_beside_what_is_used_of_them()
     } == {"volume"}
 
 
-def test_the_dashboards_counters_are_rates() -> None:
-    bare = [e for e in expressions() if "_total" in e and not re.match(r"(rate|increase)\(.*\)$", e)]
-    assert bare == []
-
-
 def test_the_dashboard_can_be_imported() -> None:
     panels = DASHBOARD["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     assert "id" not in DASHBOARD  # Grafana gives it one
     variables = {"__rate_interval", *(v["name"] for v in DASHBOARD["templating"]["list"])}
     assert set(re.findall(r"\$\{?(\w+)", json.dumps(DASHBOARD))) - {"__all"} <= variables
-    cells = [cell for panel in panels for cell in _cells(panel["gridPos"])]
+    places = [panel["gridPos"] for panel in panels]
+    cells = [(at["x"] + dx, at["y"] + dy) for at in places for dx, dy in product(range(at["w"]), range(at["h"]))]
     assert len(set(cells)) == len(cells)
     assert max(x for x, _ in cells) < 24
-
-
-def _cells(at: dict[str, Any]) -> list[tuple[int, int]]:
-    return [(at["x"] + dx, at["y"] + dy) for dx in range(at["w"]) for dy in range(at["h"])]
 
 
 # ---- alerts ----
@@ -130,14 +125,9 @@ def promtool(*arguments: object) -> None:
 
 
 def fires(directory: Path, series: dict[str, float], minutes: int, alerts: dict[str, str], by: str) -> None:
-    """Exactly these alerts, by their names, fire after so many minutes in which each series had its value.
+    """Exactly these alerts fire after so many minutes in which each series had its value.
 
-    Args:
-        directory: for a file.
-        series: values by the series' names and labels.
-        minutes: for how long.
-        alerts: of each alert the value of ``by``.
-        by: a label that tells alerts of one name apart.
+    ``by`` is a label that tells alerts of one name apart, and ``alerts`` has its value for each.
     """
     names = "|".join(alerts)
     samples = [{"labels": f'{{alertname="{name}",{by}="{of}"}}', "value": 1} for name, of in alerts.items()]
