@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import pytest
@@ -23,6 +24,8 @@ from quotahost.cli.console import Finding, Section, Terminal, lines_of
 from quotahost.cli.explain import explain, volume
 from quotahost.cli.explain.answer import Answer
 from quotahost.cli.explain.retention import Cut
+from quotahost.cli.quotas.files import in_yaml, read_declared
+from quotahost.cli.quotas.plan import Entity
 from quotahost.cli.top import cluster
 from quotahost.cli.top.live import Panel, Question, Screen
 from quotahost.cli.top.rows import Choice, merged, values, whole
@@ -176,3 +179,15 @@ def test_whoever_forgets_to_escape_a_text_is_helped_and_json_is_plain() -> None:
     assert json.dumps(values(merged({COMMANDS: look}, {COMMANDS}), Choice())).isprintable()
     lines = lines_of(lambda screen: [screen.print(COMMANDS), screen.print(console.table(["a"], [[COMMANDS]]))])
     assert all(char.isprintable() for line in lines for char in line)
+
+
+NAMES: Final = ("\x1b[2J", "\u202egpj.exe", "a\nb", "\x85", "\u200b", "tab\there", "\U000e0001", "plain")
+
+
+def test_an_export_commands_no_terminal_and_reads_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    quotas = {Entity(name): {"producer_byte_rate": 1.0} for name in NAMES}
+    console.say(in_yaml(quotas), end="")
+    printed = capsys.readouterr().out
+    assert all(char.isprintable() or char == "\n" for char in printed)
+    (tmp_path / "quotas.yaml").write_text(printed)
+    assert read_declared([tmp_path / "quotas.yaml"]).quotas == quotas

@@ -43,7 +43,7 @@ def test_hostile_names_command_nothing_and_are_never_markup() -> None:
     buckets = [Bucket(3600.0 * hour, hour, hour, hour, 100, 50, 90) for hour in range(3)]
     report = report_of(Curve(name, tuple(buckets), 1 / 3600))
     replayed = play(runs.report({name: buckets}), runs.plan(runs.settings(factor__source="local")))
-    for text in (report_page(report), report.title(report.curves[0]), page(replayed, HOSTILE)):
+    for text in (report_page(report), report.title(report.curves[0]), page(replayed, "<script>file</script>")):
         assert "alert(" in text
         assert "<script" not in text or text == report.title(report.curves[0])
         assert all(char.isprintable() or char == "\n" for char in text)
