@@ -161,6 +161,9 @@ def test_topics_that_do_not_fit_are_left_out_and_the_volumes_are_published(lengt
 # ---- what is refused -------------------------------------------------------------------------------
 
 PERCENT = "MinFreePercentage"
+NO_TOPICS: tuple[Any, ...] = (
+    "orders", {}, [None], [["a"]], [""], ["a", "t" * 250], ["a\n"], ["a b"], [*map(str, range(1001))],
+)  # fmt: skip
 
 
 @pytest.mark.proves("proposal-035.schema-integers")
@@ -174,8 +177,7 @@ PERCENT = "MinFreePercentage"
             {"ageMs": LONG + 1}, {"volumes": [volume(volumeName=5)]}, {"volumes": [volume(consumed=int("9" * 2000))]},
             {"volumes": [volume(consumed=float("nan"))]},
             *({"volumes": [volume(capacity=size)]} for size in (100.5, True, "100", -1, LONG + 1)),
-            *({"volumes": [volume(topics=listed)]} for listed in (
-                "orders", {}, [None], [["a"]], [""], ["a", "t" * 250], ["a\n"], ["a b"], [*map(str, range(1001))])))),
+            *({"volumes": [volume(topics=listed)]} for listed in NO_TOPICS))),
         *((each, "limit") for each in (
             {"softLimit": {"type": "MinFreeSpace", "level": 1}}, {"softLimit": {"type": None, "level": None}},
             {"softLimit": {"type": "MinFreeBytes"}}, {"hardLimit": {"level": 5}},

@@ -90,8 +90,8 @@ def test_a_client_that_a_budget_turns_back_is_told_who_fills_it(broker: FakeAdmi
     ) in told
     # Python alone knows the topics, and may hang.
     del broker.answers["budget"]
-    told = run(*ALICE, "--type", "produce")
-    assert (told.exit_code, "499 GB of 500 GB are used in the cluster\n" in told.output) == (0, True)
+    without = run(*ALICE, "--type", "produce")
+    assert (without.exit_code, "499 GB of 500 GB are used in the cluster\n" in without.output) == (0, True)
 
 
 def test_a_broker_is_named_by_its_id(broker: FakeAdminSocket, directory: Path, run: Run) -> None:
@@ -269,11 +269,10 @@ def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket,
         assert "can't be asked: the Python host did not answer" in told.output
     assert broker.questions[-1] == ["retention", "orders"]
     broker.answers["retention"] = [["orders", "retention.ms", "600000"]]
-    told = " ".join(run("--volume", name, "--interval", "10ms").output.split())
-    assert "orders 10 min" in told
+    assert "orders 10 min" in " ".join(run("--volume", name, "--interval", "10ms").output.split())
     broker.answers["gauges"] = USED
-    listed = " ".join(run("--volume").output.partition("Budgets of storage")[2].split())
-    assert "orders 499 GB 500 GB 99.8% turned back" in listed
+    budgets = " ".join(run("--volume").output.partition("Budgets of storage")[2].split())
+    assert "orders 499 GB 500 GB 99.8% turned back" in budgets
 
 
 def test_a_volume_that_is_not_there_ends_with_2(broker: FakeAdminSocket, volume: Path, run: Run) -> None:

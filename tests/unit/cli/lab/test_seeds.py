@@ -62,6 +62,7 @@ def test_the_same_seed_always_ends_the_same_whoever_looks() -> None:
     assert [end(seed, watched=False) for seed in seeds] == [end(seed, watched=True) for seed in seeds]
 
 
+_ramp, _view = ByteLimits.ramp, Roster.view
 #: What is broken (an object's attribute), how, and by which checks it must be found.
 MUTANTS: Final[dict[str, tuple[list[tuple[Any, str, Any]], set[str]]]] = {
     "a PAUSE ends at once": ([(Pauses, "held", lambda *_: None)], {"hold"}),
@@ -84,7 +85,6 @@ OF_SEVERAL: Final[dict[str, tuple[list[tuple[Any, str, Any]], set[str]]]] = {
     "an old record answers for ever": ([(ClusterVolumesSource, "_is_silent", lambda *_: False)], {"release"}),
     "the pipeline forgets silent brokers": ([(ClusterState, "_heard", lambda *_: ())], {"unknown"}),
 }  # fmt: skip
-_ramp, _view = ByteLimits.ramp, Roster.view
 
 
 @pytest.mark.parametrize("mutant", [*MUTANTS, *OF_SEVERAL])
