@@ -1,4 +1,4 @@
-"""``quotahost top`` of a cluster: one look of what brokers write, whatever strangers write beside them, and its rows."""
+"""``quotahost top`` of a cluster: one look of what brokers write, whatever strangers write beside it, and its rows."""
 
 from collections.abc import Iterator
 
