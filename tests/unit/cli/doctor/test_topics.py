@@ -20,6 +20,7 @@ from quotahost.kafka.rights import Acl, NoAnswer, Rights
 from quotahost.records.topics import LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, WATCH, Party, Topic
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
+from tests.fakes.plugin_context import settings
 from tests.unit.cli.commands import broker_file, run
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -65,10 +66,10 @@ def test_topics_that_everybody_may_write_to_or_read_are_weak(
 
 def test_the_declared_names_and_properties_are_those_of_brokers_and_of_the_pipeline() -> None:
     options = pytest.importorskip("quotahost.pipeline.options").Options(bootstrap="x", checkpoint="y")
-    settings = Settings.from_properties({})
+    known = settings()
     assert {topic.name for topic in TOPICS if topic.brokers} == {
-        settings.snapshots_topic, settings.cluster_volumes_topic, settings.usage_topic, settings.shares_topic,
-        settings.watch_topic, settings.looks_topic, settings.quotas_topic,
+        known.snapshots_topic, known.cluster_volumes_topic, known.usage_topic, known.shares_topic,
+        known.watch_topic, known.looks_topic, known.quotas_topic,
     }  # fmt: skip
     for topic in (each for each in TOPICS if each.pipeline):
         given = getattr(options, topic.pipeline_option)
@@ -80,19 +81,15 @@ USER = {"user": "x"}  # some credentials
 
 
 def cluster(
-    monkeypatch: pytest.MonkeyPatch, rights: Rights, party: Party | None = None, settings: Settings | None = None,
+    monkeypatch: pytest.MonkeyPatch, rights: Rights, party: Party | None = None, given: Settings | None = None,
 ) -> list[tuple[Level, str]]:  # fmt: skip
     """What is said of a cluster that gives these rights to some credentials."""
     monkeypatch.setattr(cluster_check, "ask", lambda config, topics, with_group: rights)
-    return [(each.level, each.text) for each in check_cluster("b:9092", USER, settings, party)]
+    return [(each.level, each.text) for each in check_cluster("b:9092", USER, given, party)]
 
 
 def all_of(party: Party) -> dict[str, frozenset[str]]:
     return {topic.name: frozenset[str](topic.operations(party)) for topic in TOPICS}
-
-
-def read(**properties: str) -> Settings:
-    return Settings.from_properties({PREFIX + name.replace("_", "."): text for name, text in properties.items()})
 
 
 @pytest.mark.parametrize("party", list(Party))
@@ -109,11 +106,11 @@ def test_each_right_that_a_party_lacks_is_wrong(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_settings_say_what_the_plugins_need(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = read(tasks="publish-volumes", factor_source="snapshots", topics_prefix="my_")
-    assert needed(settings, Party.PLUGINS) == {"my_snapshots": {"Read", "Write"}}
-    assert needed(read(factor_source="local"), Party.PLUGINS) == {}
+    given = settings(tasks="publish-volumes", factor__source="snapshots", topics__prefix="my_")
+    assert needed(given, Party.PLUGINS) == {"my_snapshots": {"Read", "Write"}}
+    assert needed(settings(factor__source="local"), Party.PLUGINS) == {}
     rights = Rights(all_of(Party.PLUGINS), frozenset({"DescribeConfigs"}), (), group=False)
-    found = cluster(monkeypatch, rights, Party.PLUGINS, read(tasks="cordon", factor_source="snapshots"))
+    found = cluster(monkeypatch, rights, Party.PLUGINS, settings(tasks="cordon", factor__source="snapshots"))
     assert [text.split(", which")[0] for level, text in found if level is Level.WRONG] == [
         "these credentials may not Describe groups quotahost-*",
         "these credentials may not AlterConfigs on the cluster for the task cordon",
@@ -175,8 +172,8 @@ def test_who_may_change_or_read_more_than_others_by_acls_is_named(
 
 
 def test_the_disks_of_one_broker_do_not_protect_a_cluster_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings.from_properties({f"{PREFIX}static.storage.hard.min-free-bytes": "5G"})
-    one, three = (cluster(monkeypatch, Rights({}, NONE, (), brokers=each), None, settings) for each in (1, 3))
+    given = settings(static__storage__hard__min_free_bytes="5G")
+    one, three = (cluster(monkeypatch, Rights({}, NONE, (), brokers=each), None, given) for each in (1, 3))
     assert not [text for _, text in one if "not cluster-wide" in text]
     assert ["b:9092 has 3 brokers" in text for _, text in three if "not cluster-wide" in text] == [True]
 

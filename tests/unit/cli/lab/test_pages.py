@@ -12,6 +12,7 @@ from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.pages import replay_page, report_page
 from quotahost.cli.lab.play import Replay, play
 from quotahost.cli.lab.replay import tables_of
+from tests.fakes.plugin_context import settings
 from tests.unit.cli.lab import runs
 
 HOSTILE = "</title><script>alert('\"&{{ 7 * 7 }}')</script>$x_{ \x1b[31m\u202e\r\n\x9b31m\ud800"
@@ -28,7 +29,7 @@ def report_of(curve: Curve) -> Report:
 
 def test_each_factor_and_each_volume_has_a_figure_and_a_row_and_nothing_is_fetched() -> None:
     scene = runs.two_brokers("limits")
-    new = runs.settings(factor__source="snapshots", static__storage__soft="300M", static__storage__hard="450M")
+    new = settings(factor__source="snapshots", static__storage__soft="300M", static__storage__hard="450M")
     text = page(play(runs.recorded(scene).history, runs.plan(new, settings_of(scene.properties))))
     assert re.findall(r"<h2>(.*?)</h2>", text) == ["Factor of cluster c", "broker 1: /data", "broker 2: /data"]
     assert text.count("<svg role") == 3
@@ -42,7 +43,7 @@ def test_hostile_names_command_nothing_and_are_never_markup() -> None:
     name = Name(HOSTILE, HOSTILE, HOSTILE)
     buckets = [Bucket(3600.0 * hour, hour, hour, hour, 100, 50, 90) for hour in range(3)]
     report = report_of(Curve(name, tuple(buckets), 1 / 3600))
-    replayed = play(runs.report({name: buckets}), runs.plan(runs.settings(factor__source="local")))
+    replayed = play(runs.report({name: buckets}), runs.plan(settings(factor__source="local")))
     for text in (report_page(report), report.title(report.curves[0]), page(replayed, "<script>file</script>")):
         assert "alert(" in text
         assert "<script" not in text or text == report.title(report.curves[0])
@@ -71,5 +72,5 @@ def test_a_single_reading_can_be_drawn(consumed: int) -> None:
     alone = report_of(curve(consumed, None, None, None))
     assert report_page(alone).count("<svg role") == 1
     one = {Name("c", "1", "/d"): [Bucket(60.0, consumed, consumed, consumed, 0, None, None)]}
-    found = play(runs.report(one), runs.plan(runs.settings(factor__source="snapshots")))
+    found = play(runs.report(one), runs.plan(settings(factor__source="snapshots")))
     assert page(found).count("<svg role") == 2

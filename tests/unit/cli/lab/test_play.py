@@ -21,8 +21,9 @@ from quotahost.cli.lab.play import FactorPoint, Growth, ReplayedFactor, play, re
 from quotahost.cli.lab.replay import tables_of
 from quotahost.model import Limit, LimitType
 from quotahost.settings.broker import Settings
+from tests.fakes.plugin_context import settings
 from tests.unit.cli.lab import runs
-from tests.unit.cli.lab.runs import MB, plan, report, settings
+from tests.unit.cli.lab.runs import MB, plan, report
 
 TOLERANCE = 0.02
 LATE = 1.0  # s: a snapshot's way, factor.interval, and the replay's own step
