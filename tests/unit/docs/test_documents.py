@@ -1,37 +1,88 @@
-"""The documents say what the code does, and what they show works."""
+"""The documents say what the code does: what they show works, and what they name is there."""
 
 import re
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
+from pydantic import BaseModel
+from typer.main import get_command
 
-from quotahost.settings.broker import Settings
-from quotahost.settings.declaration import PREFIX
+from bench.jvm import class_path
+from quotahost.api import Role
+from quotahost.broker.discovery import load, settings_model
+from quotahost.cli.explain.explain import parser as explain
+from quotahost.cli.main import app
+from quotahost.cli.top.top import parser as top
+from quotahost.metrics import CATALOGUE
+from quotahost.pipeline.monitoring import Progress
+from quotahost.settings.broker import REMOVED, Settings
+from quotahost.settings.declaration import PREFIX, declared
+from quotahost.settings.strimzi import PROPERTIES
 from tools.tables import TABLES, renewed
 
-ROOT = Path(__file__).parents[3]
-DOCUMENTS = [*ROOT.glob("*.md"), ROOT / "conf/README.md", ROOT / "containers/README.md", *ROOT.glob("docs/**/*.md")]
-PLUGINS = ROOT / "docs/plugins.md"
+ROOT: Final = Path(__file__).parents[3]
+DOCUMENTS: Final = {
+    path: path.read_text(encoding="utf-8")
+    for path in (*ROOT.glob("*.md"), ROOT / "conf/README.md", ROOT / "containers/README.md", *ROOT.glob("docs/**/*.md"))
+}
+PLUGINS: Final = ROOT / "docs/plugins.md"
+PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+MAKEFILE: Final = (ROOT / "Makefile").read_text(encoding="utf-8")
+COMMANDS: Final[dict[str, Any]] = get_command(app).commands  # type: ignore[attr-defined]
+#: A group's commands are named with it: "simulate quota".
+NAMED: Final = {
+    f"{name} {own}".rstrip(): command
+    for name, it in COMMANDS.items()
+    for own, command in getattr(it, "commands", {"": it}).items()
+}
+OPTIONS: Final = {name: {"--help"}.union(*(each.opts for each in it.params)) for name, it in NAMED.items()} | {
+    name: set(made._option_string_actions) for name, made in {"explain": explain(), "top": top()}.items()
+}
+#: Options of other programs that the documents name: kafka-configs.sh, kafka-topics.sh and the benchmarks.
+OTHER_OPTIONS: Final = {"--add-config", "--delete-config", "--alter", "--runs", "--only", "--driver-memory"}
+DECLARED: Final = {each.name for each in declared(Settings)}
+KNOWN: Final = DECLARED | {each.name for each in PROPERTIES}
+#: They begin with the same word as one of quotahost's properties: clients' and brokers' own.
+KAFKAS: Final = {
+    "max.message.bytes", "max.connections.per.ip", "max.in.flight", "max.in.flight.requests.per.connection",
+}  # fmt: skip
+METRICS: Final = {f"quotahost_{each.prometheus}{each.kind.value}" for each in CATALOGUE}
+FOLDERS: Final = "bench|conf|demo|docs|examples|harness|java-shim|plugin|tests|tools"
+TARGETS: Final = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
 
 
-def name_of(document: object) -> str:
-    return str(document.relative_to(ROOT)) if isinstance(document, Path) else ""
+def name_of(document: Path) -> str:
+    return str(document.relative_to(ROOT))
 
 
-def blocks(document: Path, language: str) -> list[str]:
-    text = document.read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-
-
-def anchors(document: Path) -> set[str]:
-    """Those of its headings, as Git hosts make them."""
-    headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
-    return {anchor_of(heading) for heading in headings}
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```(?:{language})\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 def anchor_of(heading: str) -> str:
+    """As Git hosts make it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def anchors(document: Path) -> set[str]:
+    return {anchor_of(heading) for heading in re.findall(r"^#+ (.*)$", document.read_text("utf-8"), re.MULTILINE)}
+
+
+def spans(text: str) -> list[str]:
+    """What stands in code type in the text, and each line of its blocks of shell commands."""
+    shell = "\n".join(blocks(text, "sh|console"))
+    lines = [line.partition("#")[0].strip().removeprefix("$ ") for line in shell.splitlines()]
+    return lines + re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE))
+
+
+SPANS: Final = {document: spans(text) for document, text in DOCUMENTS.items()}
+EACH_SPAN: Final = [(document, span) for document, found in SPANS.items() for span in found]
+
+
+# ---- what they show ----
 
 
 @pytest.mark.parametrize("document", TABLES, ids=name_of)
@@ -42,35 +93,160 @@ def test_tables_are_those_of_the_code(document: Path) -> None:
 
 def test_the_plugins_that_they_show_keep_the_contract_by_the_checks_that_they_show() -> None:
     shown: dict[str, Any] = {}
-    exec(compile("\n".join(blocks(PLUGINS, "python")), str(PLUGINS), "exec", dont_inherit=True), shown)
+    exec(compile("\n".join(blocks(DOCUMENTS[PLUGINS], "python")), str(PLUGINS), "exec", dont_inherit=True), shown)
     tests = [name for name in shown if name.startswith("test_")]
     assert len(tests) == 2
     for name in tests:
         shown[name]()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_the_properties_that_they_show_are_understood(document: Path) -> None:
-    for block in blocks(document, "properties"):  # each by itself: two may name other suppliers
-        lines = [line for line in block.splitlines() if line]
-        Settings.from_properties(dict(line.split("=", 1) for line in lines))
-        known = (PREFIX, "authorizer.class.name=org.quotahost.QuotaFence", "quota.window.num=2")
-        assert all(line.startswith(known) for line in lines)
+def test_the_properties_that_they_show_are_understood() -> None:
+    known = (PREFIX, "authorizer.class.name=org.quotahost.QuotaFence", "quota.window.num=2")
+    for document, text in DOCUMENTS.items():
+        for block in blocks(text, "properties"):  # each by itself: two may name other suppliers
+            lines = [line for line in block.splitlines() if line]
+            Settings.from_properties(dict(line.split("=", 1) for line in lines))
+            assert all(line.startswith(known) for line in lines), name_of(document)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_links_lead_somewhere(document: Path) -> None:
-    links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", document.read_text(encoding="utf-8"))
-    for target, anchor in links:
-        if "://" in target:
-            continue
-        path = document.parent / target if target else document
-        assert path.exists(), f"{name_of(document)} links to {target}"
-        assert not anchor or anchor in anchors(path), f"{name_of(document)} links to {target}#{anchor}"
+# ---- what they name ----
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_modules_that_a_document_names_are_there(document: Path) -> None:
-    named = set(re.findall(r"`([a-z_]+/[\w/]*[\w]+\.(?:py|sql|java))`", document.read_text(encoding="utf-8")))
+def links(text: str) -> Iterator[tuple[str, str]]:
+    for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text):
+        if "://" not in target:
+            yield target, anchor
+
+
+def test_links_lead_somewhere() -> None:
+    for document, text in DOCUMENTS.items():
+        for target, anchor in links(text):
+            path = (document.parent / target).resolve() if target else document
+            assert path.exists(), f"{name_of(document)} links to {target}"
+            assert not anchor or anchor in anchors(path), f"{name_of(document)} links to {target}#{anchor}"
+
+
+def test_files_and_modules_that_they_name_are_there() -> None:
     roots = (ROOT, ROOT / "plugin/quotahost", ROOT / "java-shim/src/main/java/org/quotahost")
-    assert [path for path in sorted(named) if not any((root / path).exists() for root in roots)] == []
+    for document, text in DOCUMENTS.items():
+        files = [span.rstrip("/") for span in SPANS[document] if re.fullmatch(rf"(?:{FOLDERS})/[\w./-]*", span)]
+        assert [path for path in files if not (ROOT / path).exists()] == [], name_of(document)
+        modules = set(re.findall(r"`([a-z_]+/[\w/]*[\w]+\.(?:py|sql|java))`", text))
+        assert [path for path in modules if not any((root / path).exists() for root in roots)] == [], name_of(document)
+
+
+def test_commands_and_options_that_they_name_are_there() -> None:
+    for document, span in EACH_SPAN:
+        words = span.split() or [""]
+        if Path(words[0]).name == "quotahost" and len(words) > 1:
+            name = " ".join(words[1:3]) if hasattr(COMMANDS.get(words[1]), "commands") else words[1]
+            assert name in OPTIONS, span
+            known = OPTIONS[name]
+        else:
+            known = set().union(*OPTIONS.values(), OTHER_OPTIONS) if words[0].startswith("--") else set()
+        wrong = [word for word in words if re.fullmatch(r"--[a-z-]+", word) and known and word not in known]
+        assert wrong == [], f"{name_of(document)}: {span}"
+
+
+def section(name: str) -> type[BaseModel] | None:
+    """The model of the own properties of the built-in plugin of this name."""
+    for role in Role:
+        if name in PROJECT["project"]["entry-points"][role.group]:
+            return settings_model(load(role, name))
+    return None
+
+
+def exists(name: str) -> bool:
+    """Whether there is a property, or a family of such properties, of this name."""
+    if name in KNOWN or any(each.startswith(f"{name.removesuffix('.*')}.") for each in KNOWN):
+        return True
+    family = next((each for each in ("kafka.", "static.kafka.admin.") if name.startswith(each)), None)
+    if family or not name.startswith("plugin."):
+        return family is not None
+    plugin, _, own = name.removeprefix("plugin.").partition(".")
+    model = section(plugin)
+    fields = model.model_fields.items() if model else ()
+    return own in {field.alias or key.replace("_", "-") for key, field in fields}
+
+
+def test_properties_that_they_name_are_there() -> None:
+    first_words = {name.partition(".")[0] for name in KNOWN if "." in name}
+    for document, span in EACH_SPAN:
+        name = span.partition("=")[0].removeprefix(PREFIX)
+        dotted = re.fullmatch(r"[a-z]+(\.[a-zA-Z0-9-]+)+(\.\*)?|[a-z]+\.\*", name)
+        if not dotted or name.partition(".")[0] not in first_words or name in KAFKAS or "NAME" in name:
+            continue
+        if Path(name).suffix not in {".py", ".sql", ".java", ".sh", ".json", ".properties"}:
+            tells_history = document.name in ("CHANGELOG.md", "upgrade.md")
+            assert exists(name) or (tells_history and name in REMOVED), f"{name_of(document)} names {name}"
+
+
+def test_metrics_that_they_name_are_there() -> None:
+    texts = [*DOCUMENTS.values(), *(path.read_text(encoding="utf-8") for path in (ROOT / "conf").glob("*.yml"))]
+    named = set(re.findall(r"\bquotahost_[a-z0-9_]+(?!\w|_)", "\n".join(texts)))
+    assert {each for each in named if not each.startswith("quotahost_pipeline")} <= METRICS
+
+
+def test_metrics_of_the_pipeline_that_its_page_names_are_there() -> None:
+    text = DOCUMENTS[ROOT / "docs/pipeline.md"]
+    sentence = re.search(r"all beginning with `quotahost_pipeline_`:(.*?)\.\n", text, re.DOTALL)
+    assert sentence
+    described = {f"{each.name}{'_total' * (each.type == 'counter')}" for each in Progress().registry.collect()}
+    # What stands in brackets are values of the label query, and labels.
+    named = re.findall(r"`(\w+)`", re.sub(r"\(.*?\)", "", sentence.group(1), flags=re.DOTALL))
+    assert {f"quotahost_pipeline_{each}" for each in named} == described
+
+
+def test_the_table_of_roles_lists_the_plugins_that_are_built_in() -> None:
+    for role in Role:
+        (row,) = re.findall(rf"^\| {role} \| `{role.group}` \|.*\|(.*)\|$", DOCUMENTS[PLUGINS], re.MULTILINE)
+        assert set(re.findall(r"`([a-z-]+)`", row)) == set(PROJECT["project"]["entry-points"][role.group])
+
+
+def test_the_map_names_every_package_and_no_other() -> None:
+    """Of Python in docs/architecture.md, "Layers"; of Java in the sentence below it."""
+    text = DOCUMENTS[ROOT / "docs/architecture.md"].partition("## Layers")[2].partition("## Walk 1")[0]
+    table = "\n".join(re.findall(r"^\| \d+ \| (.*?) \|", text, re.MULTILINE))
+    python = {path.stem for path in (ROOT / "plugin/quotahost").iterdir() if path.suffix in ("", ".py")}
+    assert set(re.findall(r"`(\w+)`", table)) == {name for name in python if not name.startswith("_")}
+    java = ROOT / "java-shim/src/main/java/org/quotahost"
+    sentence = text.rpartition("Java, in ")[2].partition(": ")[2]
+    assert set(re.findall(r"`(\w+)`", sentence)) == {path.name for path in java.iterdir() if path.is_dir()}
+
+
+# ---- make ----
+
+
+def targets(text: str) -> set[str]:
+    """What could be a target of make in the text."""
+    return set(re.findall(r"\bmake ((?:test|demo|bench|build|lint|format|tables|docs|clean|wheel|help)[\w-]*)", text))
+
+
+def test_targets_of_make_that_are_named_are_there() -> None:
+    for document in DOCUMENTS:
+        assert targets("\n".join(SPANS[document])) <= TARGETS, name_of(document)
+    for text in (MAKEFILE, (ROOT / ".ci/run").read_text(encoding="utf-8")):  # which have no code type
+        assert {"test"} <= targets(text) <= TARGETS
+
+
+def test_make_test_leaves_out_what_the_documents_say_and_other_targets_run_that() -> None:
+    left_out = set(re.findall(r"not (\w+)", PROJECT["tool"]["pytest"]["ini_options"]["addopts"]))
+    assert left_out == {"driver", "long", "clients"}
+    assert re.search(r"^test-pipeline:.*\n\t.* -m driver tests/pipeline$", MAKEFILE, re.MULTILINE)
+    assert re.search(r"^test-long:.*\n\t.* -m long tests$", MAKEFILE, re.MULTILINE)
+    assert re.search(r"^test-clients:.*\n\t.* -m clients tests/clients$", MAKEFILE, re.MULTILINE)
+    whole = r"^test: build ## .*test-pipeline.*test-long.*\n\t.*-j 2 lint test-java\n\t.* test-python$"
+    assert re.search(whole, MAKEFILE, re.MULTILINE)
+    for document in ("README.md", "CONTRIBUTING.md"):
+        named = {"make test", "make test-pipeline", "make test-long", "make test-clients"} - set(SPANS[ROOT / document])
+        assert named == set(), f"{document} tells what make test leaves out"
+
+
+def test_every_test_that_make_test_leaves_out_is_run_by_a_target() -> None:
+    drivers = [path for path in ROOT.glob("tests/**/*.py") if "mark.driver" in path.read_text(encoding="utf-8")]
+    assert drivers
+    assert all(path.is_relative_to(ROOT / "tests/pipeline") for path in drivers if path.name != Path(__file__).name)
+
+
+def test_the_benches_java_programs_are_of_this_jar() -> None:
+    assert (Path(class_path().partition(":")[0]) / "org/quotahost/CallbackBenchmark.class").exists()

@@ -16,34 +16,23 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PERIOD", 0.002)
 
 
-def test_it_hands_on_the_brokers_as_soon_and_as_often_as_the_cluster_answers() -> None:
-    broker = FakeBroker()
-    answers: list[Mapping[str, bool]] = []
-    registered = RegisteredBrokers(context(broker), answers.append)
+def test_it_hands_on_what_the_cluster_answers_and_while_it_is_silent_the_last_answer_holds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Silence is logged once startup.grace is over."""
+    broker, answers = FakeBroker(), list[Mapping[str, bool]]()
+    registered = RegisteredBrokers(context(broker, startup__grace="1h"), answers.append)
     assert not registered.answered
     broker.brokers = {1: False, 2: True}
     eventually(lambda: registered.answered)
-    assert answers[0] == {"1": False, "2": True}
+    assert (answers[0], caplog.messages) == ({"1": False, "2": True}, [])
+    broker.brokers = TimeoutError("no answer")
+    eventually(lambda: caplog.messages)
     broker.brokers = {1: False}
     eventually(lambda: answers[-1] == {"1": False})
     registered.close()
-
-
-def test_when_the_cluster_is_silent_the_last_answer_holds(caplog: pytest.LogCaptureFixture) -> None:
-    broker = FakeBroker(brokers={1: False})
-    answers: list[Mapping[str, bool]] = []
-    registered = RegisteredBrokers(context(broker), answers.append)
-    eventually(lambda: answers)
-    broker.brokers = TimeoutError("no answer")
-    eventually(lambda: caplog.records)
-    so_far = len(answers)
-    broker.brokers = {1: False, 2: False}
-    eventually(lambda: len(answers) > so_far)
-    registered.close()
-    assert [r.getMessage() for r in caplog.records] == [
-        "the cluster doesn't say which brokers are registered; the last answer holds: no answer"
-    ]
-    assert registered.answered
+    silent = "the cluster doesn't say which brokers are registered; the last answer holds: no answer"
+    assert (caplog.messages, registered.answered) == ([silent], True)
 
 
 @pytest.mark.parametrize(("grace", "is_logged"), [("1ms", True), ("1h", False)])

@@ -9,18 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quotahost.model import (
-    DEFAULT,
-    QUOTA_TYPES,
-    UNLIMITED,
-    Factor,
-    Quota,
-    QuotaEntity,
-    QuotaType,
-    Scope,
-    ScopeKind,
-    State,
-)
+from quotahost.model import QUOTA_TYPES, UNLIMITED, Factor, Quota, QuotaType, Scope, ScopeKind, State
 
 
 def test_quota_types_come_in_kafkas_order_and_names() -> None:
@@ -59,8 +48,3 @@ def test_a_wrong_value_is_refused(make: Callable[[Any], object], values: list[An
 def test_factor_state_follows_from_its_value(value: float) -> None:
     expected = {0.0: State.PAUSE, 1.0: State.OPEN}.get(value, State.THROTTLE)
     assert Factor(value).state is expected
-
-
-def test_the_default_entity_is_not_the_name_that_kafka_prints_for_it() -> None:
-    assert QuotaEntity(user=DEFAULT) != QuotaEntity(user="<default>")
-    assert DEFAULT.value == "<default>"

@@ -1,7 +1,9 @@
-"""Limits and volumes: what they accept, and the consumption at which a limit is reached."""
+"""Limits, volumes and budgets: what they accept, when a limit is reached, and what is used of a budget."""
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quotahost.model import Limit, LimitType, Volume
+from quotahost.model.budgets import Budget, Replica, Topics, as_volume, in_cluster, sums
 from quotahost.model.limits import contradict
+from quotahost.model.volumes import byte_limits
 
 CONSUMED, FREE, PERCENT = LimitType
 SIZES = st.integers(0, 2**63 - 1)
@@ -54,18 +58,9 @@ def test_a_percentage_leaves_at_least_that_much_free_and_not_a_byte_more(level: 
 def test_a_limit_refuses_impossible_levels(kind: LimitType, level: Any) -> None:
     with pytest.raises(ValueError, match=f"the level of a {kind} limit must be"):
         Limit(kind, level)
-
-
-def test_a_limit_refuses_more_than_100_percent_and_fractions_of_a_byte() -> None:
-    with pytest.raises(ValueError, match="at most 100 %"):
-        Limit(PERCENT, 100.5)
-    with pytest.raises(ValueError, match="whole bytes"):
-        Limit(FREE, 0.5)
-    with pytest.raises(ValueError, match="must be a LimitType"):
-        Limit("MinFreeBytes", 5)  # type: ignore[arg-type]
-    assert [str(each) for each in (Limit(PERCENT, 2.5), Limit(FREE, 1e6))] == [
-        "MinFreePercentage 2.5 %", "MinFreeBytes 1,000,000 bytes",
-    ]  # fmt: skip
+    for wrong, words in ((partial(Limit, PERCENT, 100.5), "at most 100 %"), (partial(Limit, FREE, 0.5), "whole bytes")):
+        with pytest.raises(ValueError, match=words):
+            wrong()
 
 
 @settings(deadline=None)
@@ -73,19 +68,11 @@ def test_a_limit_refuses_more_than_100_percent_and_fractions_of_a_byte() -> None
 def test_two_limits_contradict_if_hard_comes_first(kind: LimitType, soft: int, hard: int, capacity: int) -> None:
     pair = Limit(kind, soft), Limit(kind, hard)
     at_soft, at_hard = (limit.consumed_at(capacity) for limit in pair)
-    assert (contradict(*pair) is not None) == (at_hard < at_soft)
-
-
-def test_a_contradiction_names_both_limits_and_limits_of_two_types_make_none() -> None:
-    assert contradict(Limit(CONSUMED, 5), Limit(FREE, 0)) is None
-    assert contradict(None, Limit(FREE, 5)) is contradict(Limit(FREE, 5), None) is None
-    message = contradict(Limit(PERCENT, 5), Limit(PERCENT, 10))
-    assert message == "the hard limit MinFreePercentage 10 % is reached before the soft limit MinFreePercentage 5 %"
-
-
-@pytest.mark.parametrize(("consumed", "free"), [(0, 100), (40, 60), (100, 0), (120, 0)])
-def test_a_volumes_free_space_is_never_negative(consumed: int, free: int) -> None:
-    assert Volume("1", "/data", 100, consumed).free == free
+    told = contradict(*pair)
+    assert told == (
+        f"the hard limit {pair[1]} is reached before the soft limit {pair[0]}" if at_hard < at_soft else None
+    )
+    assert contradict(Limit(CONSUMED, soft), Limit(FREE, hard)) is contradict(None, pair[1]) is None
 
 
 @pytest.mark.parametrize(
@@ -99,3 +86,47 @@ def test_a_volume_refuses_what_is_no_text_size_or_limit(wrong: dict[str, Any]) -
     good: dict[str, Any] = {"broker": "1", "name": "/data", "capacity": 1, "consumed": 1}
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Volume(**(good | wrong))
+
+
+# ---- budgets ----
+
+LETTERS = st.text("ab.", min_size=1, max_size=4)
+PATTERNS = st.one_of(LETTERS, st.text("ab.", max_size=3).map(lambda begin: begin + "*"))
+
+
+@given(st.lists(st.lists(PATTERNS, min_size=1, max_size=3), max_size=6), LETTERS)
+def test_a_topic_belongs_to_each_budget_that_names_its_begin(patterns: Sequence[Sequence[str]], topic: str) -> None:
+    budgets = [Budget(str(number), tuple(of), 1) for number, of in enumerate(patterns)]
+
+    def names(pattern: str) -> bool:
+        return topic.startswith(pattern[:-1]) if pattern.endswith("*") else topic == pattern
+
+    expected = {budget.name for budget in budgets if any(map(names, budget.topics))}
+    found = [budget.name for budget in Topics(budgets).budgets(topic)]
+    assert (set(found), len(found)) == (expected, len(expected))
+
+
+def test_bytes_of_leaders_count_or_those_of_all_replicas() -> None:
+    replicas = [Replica("orders.eu", 10, True), Replica("orders.eu", 5, False), Replica("orders.us", 3, False)]
+    leaders, all_of_them = Budget("l", ("orders.*",), 100), Budget("r", ("orders.eu", "orders.*"), 100, replicas=True)
+    parts = sums([leaders, all_of_them, Budget("n", ("logs",), 1)], replicas)
+    assert {name: part.used for name, part in parts.items()} == {"l": 10, "r": 18, "n": 0}
+    assert parts["l"].topics == parts["r"].topics == {"orders.eu", "orders.us"}
+    assert not parts["n"].topics
+
+
+def test_the_brokers_parts_add_up_but_leaders_bytes_of_a_broker_out_of_service() -> None:
+    budgets = {"a": Budget("a", ("t",), 9), "r": Budget("r", ("t",), 9, replicas=True), "n": Budget("n", ("n",), 9)}
+    parts = [([("a", 1), ("r", 2)], True), ([], True), ([("a", 4), ("r", 8), ("gone", 5)], False), ([("a", 16)], True)]
+    assert in_cluster(budgets, parts) == [17, 10, 0]
+
+
+def test_a_budget_is_judged_as_a_volume_between_a_share_of_its_bytes_and_all_of_them() -> None:
+    volume = as_volume(Budget("b", ("t",), 1000), 950, frozenset({"t"}), 0.9)
+    limits = byte_limits(volume, volume.soft, volume.hard)
+    assert limits is not None
+    assert (limits.soft, limits.hard, limits.ramp(volume.consumed)) == (900, 1000, 0.5)
+    nothing = as_volume(Budget("b", ("t",), 0), 0, frozenset({"t"}), 0.9)
+    none = byte_limits(nothing, nothing.soft, nothing.hard)
+    assert none is not None
+    assert none.ramp(0) == 0, "a budget of nothing is used up by nothing"

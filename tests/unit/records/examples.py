@@ -12,6 +12,7 @@ SNAPSHOT_SCHEMA: Final[dict[str, Any]] = json.loads(
 EXAMPLES: Final[dict[str, dict[str, Any]]] = {
     "snapshot": SNAPSHOT_SCHEMA["examples"][0],
     **json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8")),
+    "quotas": {"version": 1, "produce": 3e6, "fetch": "unlimited"},
 }
 _KEY: Final = {"cluster-volumes": "clusterId", "watch": "watcher"}
 
@@ -19,4 +20,5 @@ _KEY: Final = {"cluster-volumes": "clusterId", "watch": "watcher"}
 def example(kind: str, **fields: Any) -> tuple[bytes, bytes]:
     """The key and the value of the example, with fields replaced."""
     content = EXAMPLES[kind]
-    return content[_KEY.get(kind, "brokerId")].encode(), json.dumps(content | fields).encode()
+    key = "users/alice" if kind == "quotas" else content[_KEY.get(kind, "brokerId")]
+    return key.encode(), json.dumps(content | fields).encode()

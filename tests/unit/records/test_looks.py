@@ -2,42 +2,11 @@
 
 from math import inf, nan
 
-from hypothesis import strategies as st
-
-from quotahost.model import Client, ClientUse, LimitedBy, QuotaType, State, Volume, VolumeUse
+from quotahost.model import Client, Volume, VolumeUse
 from quotahost.model.use import MeasuredVolume, TopicUse
 from quotahost.records import look as look_codec
-from quotahost.records.look import MAX_BYTES, MAX_USES, Answered, BrokerLook, of
-from quotahost.records.watch import MOST_SECONDS, VolumeOf, Watch
+from quotahost.records.look import MAX_BYTES, MAX_USES, Answered, of
 from tests.unit.cli.top.uses import look, use
-
-names = st.text(st.characters(codec="utf-8"), max_size=20)
-numbers = st.floats(allow_nan=False, allow_infinity=False)
-counts = st.integers(0, 10**6)
-rates = st.none() | numbers
-uses = st.builds(
-    ClientUse, st.sampled_from(QuotaType), names, names, names, numbers, rates, rates, numbers,
-    st.sampled_from(LimitedBy), numbers, names, names,
-)  # fmt: skip
-answers = st.builds(Answered, names, st.lists(names, max_size=3).map(tuple))
-sizes = st.integers(0, 2**53)
-bounded = st.none() | st.floats(0, 1e18)
-volumes = st.builds(VolumeUse, names, sizes, sizes, bounded, bounded, bounded)
-opened = st.builds(
-    MeasuredVolume, st.builds(Volume, st.just(""), names, sizes, sizes), st.lists(names, max_size=2).map(tuple),
-    numbers, numbers, st.lists(st.builds(TopicUse, names, sizes, numbers), max_size=3).map(tuple),
-    st.lists(names, max_size=2).map(tuple),
-)  # fmt: skip
-marks = st.tuples(st.builds(Client, names, names), names)
-looks = st.builds(
-    BrokerLook, names, st.sampled_from(State), numbers, numbers, names, st.sampled_from(["open", "closed", "none"]),
-    st.integers(-1, 10), counts, counts, st.lists(uses, max_size=4).map(tuple),
-    st.lists(answers, max_size=4).map(tuple), names, st.booleans(),
-    *(st.lists(each, max_size=2).map(tuple) for each in (volumes, marks, opened)),
-)  # fmt: skip
-clients = st.builds(Client, names, names)
-places = st.builds(VolumeOf, names, names)
-watches = st.builds(Watch, names.filter(bool), st.integers(0, MOST_SECONDS), st.none() | clients, st.none() | places)
 
 
 def test_whatever_the_clients_are_called_and_use_their_look_fits_a_record() -> None:

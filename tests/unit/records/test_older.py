@@ -14,8 +14,7 @@ from jsonschema import Draft7Validator
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.records import cluster_volumes, shares, snapshot, usage
 from quotahost.records.cluster_volumes import ClusterRecord
-from tests.unit.records.test_cluster_volumes import clusters
-from tests.unit.records.test_snapshot import QUICK, snapshots
+from tests.unit.records.strategies import QUICK, clusters, snapshots
 
 OLDER: Final = Path(__file__).with_name("older")
 RECORDS: Final = json.loads((OLDER / "records.json").read_text())
@@ -72,14 +71,3 @@ def test_the_older_reads_a_cluster_record_of_today_but_for_the_topics(value: Clu
     SCHEMA.validate(written)
     SCHEMA.validate(written | {"affectedTopics": ["t"]})
     assert set(written) - set(json.loads(RECORDS["cluster-volumes"]["value"])) <= {"affectedTopics"}
-
-
-def test_unknown_fields_of_a_later_version_are_ignored() -> None:
-    key, value = older("snapshot")
-    later = json.loads(value) | {"later": {"any": 1}}
-    later["volumes"] = [volume | {"laterStill": []} for volume in later["volumes"]]
-    assert snapshot.decode(key, json.dumps(later).encode()) == snapshot.decode(key, value)
-    key, value = older("cluster-volumes")
-    assert cluster_volumes.decode(key, json.dumps(json.loads(value) | {"later": 1}).encode()) == (
-        cluster_volumes.decode(key, value)
-    )

@@ -111,15 +111,6 @@ def test_every_reader_finds_the_brokers_own_factor(policy: Policy, seen: tuple[N
         assert by_record.quota_factor(of_record) == expected
 
 
-def test_ten_terabytes_with_80_gigabytes_free_between_one_and_half_a_percent_are_throttled_alike() -> None:
-    """Others once rounded half a percent up to one, and stopped their producers."""
-    node, tb10 = Node(Limit(PERCENT, 1.0), Limit(PERCENT, 0.5)), 10**13
-    volume = Volume("1", "/d", tb10, tb10 - 80 * 10**9)
-    assert by_limits(node).quota_factor(volume) == 0.6
-    for read in (as_published(node, [volume]).volumes, rolled_up(as_published(node, [volume])).volumes):
-        assert [by_limits(Node()).quota_factor(each) for each in read] == [0.6]
-
-
 both = st.tuples(limits.filter(bool), limits.filter(bool))
 
 
@@ -144,22 +135,6 @@ def test_what_a_cut_record_leaves_out_is_never_worse_than_what_it_lists(volumes:
     assert min(policy.quota_factor(each) for each in record.volumes) == smallest
     assert record.smallest_factor == smallest
     assert record.kinds > len(record.fullest) == MAX_LISTED, "the record says that it was cut"
-
-
-def test_a_volume_at_its_hard_limit_is_listed_however_many_kinds_have_less_free_space() -> None:
-    """It was left out once, as 64 others had a smaller free share, and brokers let producers fill it up."""
-    most = [Volume("1", f"/{n}", 1000 + n, 990, Limit(FREE, 1), Limit(FREE, 0)) for n in range(100)]
-    at_hard = Volume("1", "/at-hard", 10**6, 10, Limit(CONSUMED, 5), Limit(CONSUMED, 10))
-    record = rolled_up(as_published(Node(), [*most, at_hard]))
-    assert at_hard in record.volumes
-    assert (record.smallest_factor, record.kinds) == (0.0, 101)
-
-
-def test_volumes_that_lack_a_limit_keep_places_since_readers_judge_them_by_their_own() -> None:
-    throttled = [Volume("1", f"/{n}", 1000 + n, 999, Limit(FREE, 50), Limit(FREE, 0)) for n in range(100)]
-    unlimited = Volume("1", "/unlimited", 10**6, 10**6 - 1)
-    record = rolled_up(as_published(Node(), [*throttled, unlimited]))
-    assert unlimited in [each.volume for each in record.fullest]
 
 
 some_topics = st.none() | st.frozensets(st.sampled_from(["x", "y", "z"]))

@@ -1,4 +1,4 @@
-"""Records of cluster-wide quotas: they keep their schema, come back as they were, and wrong ones are refused."""
+"""Records of cluster-wide quotas and of budgets, which share a topic: which are read, and which are refused."""
 
 import json
 import math
@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
-from quotahost.records.codec import REASONS, Refused
+from quotahost.model.budgets import Budget
+from quotahost.records.budgets import MAX_BUDGETS, MAX_PATTERNS, LatestBudgets
+from quotahost.records.budgets import encode as encode_budget
+from quotahost.records.budgets import key_of as key_of_budget
+from quotahost.records.codec import Refused
 from quotahost.records.quotas import (
-    CODEC,
     DEFAULT,
     MAX_NAMES,
     ClusterQuota,
@@ -22,34 +23,10 @@ from quotahost.records.quotas import (
     entity_of,
     key_of,
 )
-
-SCHEMA = Draft202012Validator(CODEC.schema())
-NAMES = st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(
-    ["<default>", "a/b", "clients/", "users/x", "%41", "~*+ ", "\x00", "\U0001f989", MAX_NAMES * "x"]
-)
-USERS = NAMES.filter(bool)
-ENTITIES = (
-    st.builds(Entity, USERS, st.none() | NAMES)
-    | st.builds(Entity, st.none(), USERS)
-    | st.just(DEFAULT)
-).filter(lambda entity: sum(len(name.encode()) for name in entity if name) <= MAX_NAMES)  # fmt: skip
-RATES = st.none() | st.floats(0, exclude_min=True)
-QUOTAS = st.builds(ClusterQuota, ENTITIES, RATES, RATES)
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
+from tests.unit.records.strategies import entities
 
 
-@given(QUOTAS)
-def test_a_quota_keeps_its_schema_and_comes_back(quota: ClusterQuota) -> None:
-    key, value = key_of(quota.entity), encode(quota)
-    SCHEMA.validate(json.loads(value))
-    assert decode(key, value) == quota
-
-
-@given(ENTITIES, ENTITIES)
+@given(entities, entities)
 def test_an_entity_has_one_key_and_no_two_share_one(one: Entity, other: Entity) -> None:
     assert (key_of(one) == key_of(other)) == (one == other)
     assert entity_of(key_of(one)) == one
@@ -92,52 +69,67 @@ def test_an_entity_that_no_key_can_name_is_refused(entity: Entity) -> None:
         encode(ClusterQuota(entity, 1.0))
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        (b'{"version":1,"produce":0}', "schema"),
-        (b'{"version":1,"produce":-1}', "schema"),
-        (b'{"version":1,"produce":true}', "schema"),
-        (b'{"version":1,"produce":"3M"}', "schema"),
-        (b'{"version":1,"produce":1e999}', "schema"),
-        (b'{"version":1,"produce":NaN}', "schema"),
-        (b'{"version":1,"produce":[3]}', "schema"),
-        (b'{"produce":3}', "version"),
-        (b'{"version":2,"produce":"other"}', "version"),
-        (b"{'version':1}", "json"),
-        (b'{"version":1} more', "json"),
-        (b'\xef\xbb\xbf{"version":1}', "json"),
-        (b"", "json"),
-        (b"[" * 4000, "json"),
-        (b"[]", "schema"),
-        (b'{"version":1,"more":"' + b"x" * 5000 + b'"}', "size"),
-    ],
-)
-def test_another_value_is_refused_for_its_reason(value: bytes, reason: str) -> None:
+@pytest.mark.parametrize("rate", ["0", "-1", "true", '"3M"', "1e999", "NaN", "[3]"])
+def test_what_is_no_rate_is_refused_and_null_is_none(rate: str) -> None:
     with pytest.raises(Refused) as refused:
-        decode(b"users/alice", value)
-    assert refused.value.reason == reason
-
-
-def test_unknown_fields_and_a_null_rate_are_taken() -> None:
-    value = b'{"version":1.0,"produce":null,"fetch":"unlimited","later":{"a":1}}'
+        decode(b"users/alice", f'{{"version":1,"produce":{rate}}}'.encode())
+    assert refused.value.reason == "schema"
+    value = b'{"version":1.0,"produce":null,"fetch":"unlimited"}'
     assert decode(b"users/alice", value) == ClusterQuota(Entity("alice", None), None, math.inf)
 
 
-@given(
-    st.none() | st.binary(max_size=20), st.none() | st.binary() | ANYTHING.map(lambda each: json.dumps(each).encode())
-)
-def test_any_bytes_are_taken_or_refused_with_a_reason(key: bytes | None, value: Any) -> None:
-    for named in (key, b"users/alice"):
-        quotas = LatestQuotas()
-        refused = refusal(quotas, named, value)
-        assert (refused is None) or quotas.by_entity == {}
-        assert refused is None or (refused.reason in REASONS and str(refused).isprintable())
+# ---- budgets ----
+
+ORDERS = Budget("orders.*", ("orders.*", "payments"), 500 * 10**9, replicas=True)
+NONE = list[str]()
+GOOD = {"version": 1, "topics": ["t"], "bytes": 5}
 
 
-def refusal(quotas: LatestQuotas, key: bytes | None, value: Any) -> Refused | None:
-    try:
-        quotas.take(key, value)
-    except Refused as refused:
-        return refused
-    return None
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        *(({"topics": wrong}, "schema") for wrong in (NONE, ["t"] * (MAX_PATTERNS + 1), ["a*b"], ["t\n"], "t")),
+        *(({"bytes": wrong}, "schema") for wrong in (-1, 2**63, "5", True)),
+        ({"of": "followers"}, "schema"),
+        ({"version": 2}, "version"),
+        ({"more": "x" * 100_000}, "size"),
+    ],
+)  # fmt: skip
+def test_a_record_that_is_none_is_refused_and_what_was_there_stays(change: dict[str, Any], reason: str) -> None:
+    latest = LatestBudgets()
+    latest.take(b"budgets/b", json.dumps(GOOD).encode())
+    with pytest.raises(Refused) as refused:
+        latest.take(b"budgets/b", json.dumps(GOOD | change).encode())
+    assert refused.value.reason == reason
+    assert latest.by_name == {"b": Budget("b", ("t",), 5)}
+    again = LatestBudgets(latest.by_name)
+    with pytest.raises(Refused):
+        again.take(b"budgets/b", json.dumps(GOOD | change).encode())
+    assert again.by_name == latest.by_name, "also when the topic is read again"
+
+
+@pytest.mark.parametrize("name", [b"", b"a b", b"a>", b"<a", b"a\n", b"\xff", b"a" * 65])
+def test_a_name_that_could_not_stand_in_kafkas_tags_is_refused(name: bytes) -> None:
+    for value in (json.dumps(GOOD).encode(), None):
+        with pytest.raises(Refused):
+            LatestBudgets().take(b"budgets/" + name, value)
+
+
+def test_there_are_so_many_budgets_and_no_more() -> None:
+    latest = LatestBudgets()
+    for number in range(MAX_BUDGETS):
+        latest.take(f"budgets/{number}".encode(), json.dumps(GOOD).encode())
+    with pytest.raises(Refused, match="more than 1,000"):
+        latest.take(b"budgets/more", json.dumps(GOOD).encode())
+    latest.take(b"budgets/7", json.dumps(GOOD | {"bytes": 6}).encode())
+    assert latest.by_name["7"].bytes == 6
+
+
+def test_a_record_reads_as_it_was_written_and_readers_leave_the_others_records_alone() -> None:
+    quotas, budgets, alice = LatestQuotas(), LatestBudgets(), Entity("alice", None)
+    for latest in (quotas, budgets):
+        latest.take(key_of_budget(ORDERS.name), encode_budget(ORDERS))
+        latest.take(key_of(alice), encode(ClusterQuota(alice, 5.0)))
+    assert (list(quotas.by_entity), budgets.by_name) == ([alice], {"orders.*": ORDERS})
+    budgets.take(key_of_budget(ORDERS.name), None)
+    assert budgets.by_name == {}

@@ -22,32 +22,17 @@ LIVE = [name for name in NAMES if name not in STATIC]
 
 
 def test_properties_are_understood_with_their_units() -> None:
-    settings = Settings.from_properties(
-        {
-            f"{PREFIX}class": "org.quotahost.PythonQuotaCallback",
-            f"{PREFIX}supplier": " mine , static ",
-            f"{PREFIX}tasks": "one,two",
-            f"{PREFIX}static.produce": "10M",
-            f"{PREFIX}static.request": "150%",
-            f"{PREFIX}static.controller-mutation": "0.5",
-            f"{PREFIX}static.scope": "client-id",
-            f"{PREFIX}newcomers.fetch": "unlimited",
-            f"{PREFIX}validity": "PT5M",
-            f"{PREFIX}factor.quota.types": "PRODUCE,controller-mutation",
-            f"{PREFIX}shadow": "ALL",
-            f"{PREFIX}supplier.combine": "most_constraining",
-            f"{PREFIX}static.excluded.principal.name.list": "User:a;User:b",
-            f"{PREFIX}exempt.principals": "User:b;User:CN=c,O=d",
-            "client.quota.callback": "outside the prefix",
-            f"{PREFIX}metrics.port": "9404",
-            f"{PREFIX}kafka.sasl.password": "hunter2",
-            f"{PREFIX}plugin.mine.off-peak.hours": "22-6",
-            "log.dirs": "/not/ours",
-        }
-    )
-
-    assert settings.supplier == ("mine", "static")
-    assert settings.tasks == ("one", "two")
+    given = {
+        "class": "org.quotahost.PythonQuotaCallback", "supplier": " mine , static ", "tasks": "one,two",
+        "static.produce": "10M", "static.request": "150%", "static.controller-mutation": "0.5",
+        "static.scope": "client-id", "newcomers.fetch": "unlimited", "validity": "PT5M",
+        "factor.quota.types": "PRODUCE,controller-mutation", "shadow": "ALL", "supplier.combine": "most_constraining",
+        "static.excluded.principal.name.list": "User:a;User:b", "exempt.principals": "User:b;User:CN=c,O=d",
+        "kafka.sasl.password": "hunter2", "plugin.mine.off-peak.hours": "22-6",
+    }  # fmt: skip
+    others = {"client.quota.callback": "outside the prefix", "log.dirs": "/not/ours"}
+    settings = Settings.from_properties({PREFIX + name: text for name, text in given.items()} | others)
+    assert (settings.supplier, settings.tasks) == (("mine", "static"), ("one", "two"))
     static = settings.static
     assert (static.produce, static.request, static.controller_mutation) == (10_000_000, 150, 0.5)
     assert static.scope == "client-id"
@@ -57,48 +42,48 @@ def test_properties_are_understood_with_their_units() -> None:
     assert settings.shadow == EVERYTHING
     assert settings.supplier_combine == "most-constraining"
     assert set(settings.excluded_principals) == {"a", "b", "CN=c,O=d"}
-    assert settings.metrics_port == 9404
     assert settings.kafka["sasl.password"].get_secret_value() == "hunter2"
     assert settings.plugin == {"mine": {"off-peak.hours": "22-6"}}
 
 
-@pytest.mark.parametrize(
-    ("properties", "expected"),
-    [
-        ({}, State.OPEN),
-        ({"factor_source": "volumes"}, State.PAUSE),
-        ({"factor_source": ""}, State.OPEN),
-        ({"factor_source": "load"}, State.OPEN),
-        ({"factor_source": "volumes,load"}, State.PAUSE),
-        ({"factor_source": "volumes", "fallback_action": "open"}, State.OPEN),
-        ({"fallback_action": "PAUSE"}, State.PAUSE),
-    ],
-)
-def test_unknown_disks_pause_only_where_a_source_looks_at_them(properties: dict[str, str], expected: State) -> None:
-    assert read(**properties).fallback_action is expected
+PRINCIPALS = "static_excluded_principal_name_list"
+RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozenset({"static"}))
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("given", "attribute", "value"),
     [
-        ("User:a;User:CN=b,OU=c", ("a", "CN=b,OU=c")),
-        ("a; User: b ;;a", ("a", "b")),
-        ("User:spiffe://x/y", ("spiffe://x/y",)),
-        ("", ()),
+        # Disks that are unknown pause only where a source looks at them.
+        *((given, "fallback_action", action) for given, action in (
+            ({}, State.OPEN), ({"factor_source": "volumes"}, State.PAUSE), ({"factor_source": ""}, State.OPEN),
+            ({"factor_source": "load"}, State.OPEN), ({"factor_source": "volumes,load"}, State.PAUSE),
+            ({"factor_source": "volumes", "fallback_action": "open"}, State.OPEN),
+            ({"fallback_action": "PAUSE"}, State.PAUSE))),
+        # Excluded principals are written as for Strimzi, or without "User:".
+        *(({name: text}, "excluded_principals", value) for name in (PRINCIPALS, "exempt_principals")
+          for text, value in (("User:a;User:CN=b,OU=c", ("a", "CN=b,OU=c")), ("a; User: b ;;a", ("a", "b")),
+                              ("User:spiffe://x/y", ("spiffe://x/y",)), ("", ()))),
+        # Metrics are served on loopback unless an address is named.
+        *(({"metrics_port": text}, "metrics_address", address) for text, address in (
+            ("9404", "127.0.0.1"), ("0.0.0.0:9404", "0.0.0.0"), ("[::1]:9404", "::1"), ("", "127.0.0.1"))),
+        *(({"metrics_port": text}, "metrics_port", port) for text, port in (
+            ("9404", 9404), ("[::1]:9404", 9404), ("", None))),
+        # Rules in shadow are taken in any order and case, and topics may have dots.
+        *((given, "shadow", value) for given, value in (
+            ({"shadow": "topic.Orders.eu-1, FACTOR,supplier.static"}, RULES), ({}, Shadow()),
+            ({"shadow": "topics"}, Shadow(all_topics=True)), ({"shadow": "supplier.static, ALL"}, EVERYTHING))),
     ],
-)
-def test_excluded_principals_are_written_as_for_strimzi_or_without_user(text: str, expected: tuple[str, ...]) -> None:
-    assert read(static_excluded_principal_name_list=text).excluded_principals == expected
-    assert Settings.from_properties({PREFIX + "exempt.principals": text}).excluded_principals == expected
+)  # fmt: skip
+def test_what_is_written_means_this(given: dict[str, str], attribute: str, value: object) -> None:
+    assert getattr(read(**given), attribute) == value
+    assert RULES.names() == ["factor", "topic.Orders.eu-1", "supplier.static"]
 
 
-def test_only_what_can_change_live_is_listed_as_live() -> None:
+def test_what_can_change_live_is_listed_as_live_with_what_configured_plugins_declare() -> None:
     live = live_properties(Settings.from_properties({}))
     assert live == [PREFIX + name for name in LIVE] + strimzi_names.live_names()
     assert set(NAMES) > STATIC
 
-
-def test_the_declared_properties_of_configured_plugins_are_live() -> None:
     class Mine(BaseModel):
         off_peak: str = ""
         rate: int = 1
@@ -108,25 +93,12 @@ def test_the_declared_properties_of_configured_plugins_are_live() -> None:
     assert live[len(LIVE) :][:2] == [f"{PREFIX}plugin.mine.off-peak", f"{PREFIX}plugin.mine.rate"]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("9404", ("127.0.0.1", 9404)), ("0.0.0.0:9404", ("0.0.0.0", 9404)), ("[::1]:9404", ("::1", 9404)),
-        ("", ("127.0.0.1", None)),
-    ],
-)  # fmt: skip
-def test_metrics_are_served_on_loopback_unless_an_address_is_named(text: str, expected: tuple[str, int | None]) -> None:
-    settings = read(metrics_port=text)
-    assert (settings.metrics_address, settings.metrics_port) == expected
-
-
 def test_one_prefix_names_all_topics_of_quotahost() -> None:
     settings = read(topics_prefix="eu.quota-")
-    assert settings.snapshots_topic == "eu.quota-snapshots"
-    assert settings.cluster_volumes_topic == "eu.quota-cluster_volumes"
-    fields = ("usage_topic", "shares_topic", "quotas_topic", "watch_topic", "looks_topic")
-    names = {settings.snapshots_topic, settings.cluster_volumes_topic, *(getattr(settings, field) for field in fields)}
-    assert len(names) == 7
+    names = {settings.snapshots_topic, settings.cluster_volumes_topic, settings.usage_topic, settings.shares_topic,
+             settings.quotas_topic, settings.watch_topic, settings.looks_topic}  # fmt: skip
+    assert names == {f"eu.quota-{each}" for each in (
+        "snapshots", "cluster_volumes", "usage", "shares", "quotas", "watch", "looks")}  # fmt: skip
     assert names < set(settings.record_topics)
     assert {"__quotahost_snapshots", "__quotahost_usage"} < set(read().record_topics)
 
@@ -153,16 +125,6 @@ def test_a_property_that_is_gone_is_an_error_that_says_what_to_do(name: str) -> 
     assert caught.value.problems[0].unknown, "one that Kafka has stored stops no start"
 
 
-def test_rules_are_taken_in_any_order_and_case_and_topics_may_have_dots() -> None:
-    rules = "topic.Orders.eu-1, FACTOR,supplier.static"
-    shadow = read(shadow=rules).shadow
-    assert shadow == Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozenset({"static"}))
-    assert shadow.names() == ["factor", "topic.Orders.eu-1", "supplier.static"]
-    assert read(shadow="topics").shadow == Shadow(all_topics=True)
-    assert read().shadow == Shadow()
-    assert read(shadow="supplier.static, ALL").shadow is EVERYTHING
-
-
 def test_settings_are_described_in_full_with_where_they_come_from() -> None:
     rows = {row.property: row for row in describe(read(static_produce="10M", validity="PT5M"))}
     produce = rows[f"{PREFIX}static.produce"]
@@ -181,35 +143,22 @@ def test_secrets_are_described_as_stars_by_name_or_by_the_plugin_s_own_model() -
         open_sesame: SecretStr | None = None
         hour: str = ""
 
-    properties = {
-        "supplier": "mine",
-        "kafka.bootstrap.servers": "SECRET-1",
-        "plugin.mine.api-token": "SECRET-2",
-        "plugin.mine.open-sesame": "SECRET-3",
-        "plugin.mine.hour": "22",
-    }
+    secrets = ("kafka.bootstrap.servers", "plugin.mine.api-token", "plugin.mine.open-sesame")
+    properties = dict.fromkeys(secrets, "SECRET") | {"supplier": "mine", "plugin.mine.hour": "22"}
     settings = Settings.from_properties({PREFIX + name: text for name, text in properties.items()})
     values = {row.property.removeprefix(PREFIX): row.value for row in describe(settings, {"mine": Mine})}
-
-    assert values["kafka.bootstrap.servers"] == "***"
-    assert values["plugin.mine.api-token"] == "***"
-    assert values["plugin.mine.open-sesame"] == "***"
+    assert {name: values[name] for name in secrets} == dict.fromkeys(secrets, "***")
     assert values["plugin.mine.hour"] == "22"
     assert "SECRET" not in repr(settings) + str(settings)
 
 
-def test_the_table_has_every_property_once() -> None:
+def test_the_table_has_every_property_once_and_its_defaults_mean_what_leaving_them_out_means() -> None:
     lines = properties_table().splitlines()
     families = ["kafka.*", "static.kafka.admin.*", "plugin.NAME.*"]
     assert [line.split("`")[1] for line in lines[2:]] == [*NAMES, *families]
     assert "| `newcomers.produce` | `100M` | bytes/s | yes |" in properties_table()
     assert "| `clients.max` | `50000` | count | no |" in properties_table()
     assert all(declaration.doc for declaration in declared(Settings))
-
-
-def test_every_default_of_the_table_means_what_leaving_the_property_out_means() -> None:
-    written = {p.name: p.default for p in declared(Settings) if p.default and " " not in p.default}
-    written.pop("metrics.port")  # "off" is a word for none
-    assert Settings.from_properties({PREFIX + name: text for name, text in written.items()}) == (
-        Settings.from_properties({})
-    )
+    written = {PREFIX + p.name: p.default for p in declared(Settings) if p.default and " " not in p.default}
+    written.pop(PREFIX + "metrics.port")  # "off" is a word for none
+    assert Settings.from_properties(written) == Settings.from_properties({})

@@ -1,14 +1,11 @@
 """Limits of volumes: what an operator may write, limits of nothing, and which volume an override applies to."""
 
-from pathlib import Path
+from functools import partial
 
 import pytest
 
-from harness.system.waiting import eventually
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
-from quotahost.broker.plugins.factor_sources.direct import Local
-from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.settings.broker import Settings, describe
 from quotahost.settings.declaration import PREFIX, SettingsError
@@ -20,16 +17,7 @@ from tests.unit.broker.plugins.policies.test_limits import policy, used
 NAME = PREFIX + "static.storage.overrides"
 
 
-def bytes_used(level: int) -> Limit:
-    return Limit(LimitType.CONSUMED_BYTES, level)
-
-
-def bytes_free(level: int) -> Limit:
-    return Limit(LimitType.MIN_FREE_BYTES, level)
-
-
-def percent_free(level: float) -> Limit:
-    return Limit(LimitType.MIN_FREE_PERCENTAGE, level)
+bytes_used, bytes_free, percent_free = (partial(Limit, kind) for kind in LimitType)
 
 
 def parsed(text: str) -> tuple[Override, ...]:
@@ -39,21 +27,24 @@ def parsed(text: str) -> tuple[Override, ...]:
 @pytest.mark.parametrize(
     ("text", "overrides"),
     [
-        (
-            "/dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2 hard=5T",
-            (
-                Override("/dev/sdb", percent_free(10), bytes_free(10**10)),
-                Override("/data/2", hard=bytes_used(5 * 10**12)),
-            ),
-        ),
+        ("/dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2 hard=5T",
+         (Override("/dev/sdb", percent_free(10), bytes_free(10**10)),
+          Override("/data/2", hard=bytes_used(5 * 10**12)))),
         (" /a  soft=1Ki ;; ", (Override("/a", soft=bytes_used(1024)),)),
         ("/my disk/x hard=5", (Override("/my disk/x", hard=bytes_used(5)),)),
         ("/a hard.min-free-percent=5%", (Override("/a", hard=percent_free(5)),)),
         ("", ()),
     ],
-)
+)  # fmt: skip
 def test_each_entry_is_a_volume_and_its_limits(text: str, overrides: tuple[Override, ...]) -> None:
     assert parsed(text) == overrides
+
+
+def test_an_override_alone_makes_the_broker_guard_its_disks_and_is_shown_in_full() -> None:
+    given = Settings.from_properties({NAME: "/a hard=5T; /b soft.min-free-percent=0.1"})
+    assert (given.factor_source, given.policy) == ("local", "limits")
+    (shown,) = (row.value for row in describe(given) if row.property == NAME)
+    assert shown == "/a: hard ConsumedBytes 5,000,000,000,000 bytes; /b: soft MinFreePercentage 10 %"
 
 
 @pytest.mark.parametrize(
@@ -83,17 +74,6 @@ def test_an_error_names_the_property_the_entry_and_the_remedy(text: str, words: 
     assert words in str(problem)
 
 
-def test_doctor_shows_overrides_in_full() -> None:
-    rows = describe(Settings.from_properties({NAME: "/a hard=5T; /b soft.min-free-percent=0.1"}))
-    (shown,) = (row.value for row in rows if row.property == NAME)
-    assert shown == "/a: hard ConsumedBytes 5,000,000,000,000 bytes; /b: soft MinFreePercentage 10 %"
-
-
-def test_an_override_alone_makes_the_broker_guard_its_disks() -> None:
-    given = Settings.from_properties({NAME: "/a hard=5T"})
-    assert (given.factor_source, given.policy) == ("local", "limits")
-
-
 def test_a_volume_goes_by_its_name_or_any_log_directory_on_it() -> None:
     one, two, three = (Override(name, hard=bytes_used(5)) for name in ("/dev/sda", "/data/2/", "/data/3"))
     matched = match([one, two, three], ["/dev/sda", "/dev/sdb"], {"/data/2": "/dev/sdb", "/data/4": "/dev/sda"})
@@ -113,62 +93,22 @@ def test_two_entries_for_one_volume_are_joined_and_the_first_that_sets_a_side_ap
     )
 
 
-DISKS = DiskState(
-    (Volume("1", "/dev/sda", 100, 50), Volume("1", "/dev/sdb", 100, 50)),
-    places=(("/data/1", "/dev/sda"), ("/data/2", "/dev/sdb")),
-)
-GIVEN = {"volumes__period": "2ms", "static__storage__hard": "90"}
-
-
-@pytest.fixture
-def disks(monkeypatch: pytest.MonkeyPatch) -> list[DiskState]:
-    now = [DISKS]
-    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: now[0])
-    return now
-
-
-def broker() -> FakeBroker:
-    return FakeBroker({"log.dirs": "/data/1,/data/2"})
-
-
-def test_the_local_source_reports_them_and_the_policy_judges_by_them_live(disks: list[DiskState]) -> None:
-    given = context(broker(), **GIVEN, static__storage__overrides="/data/2 hard=50")
-    source, policy = Local(given), Limits(given)
-    one, two = source.read().volumes
-    assert (one.hard, two.hard) == (None, bytes_used(50))
-    assert [policy.quota_factor(volume) for volume in (one, two)] == [1.0, 0.0]
-    given.settings = settings(**GIVEN, static__storage__overrides="/dev/sda soft=10")
-    eventually(lambda: source.read().volumes[0].soft == bytes_used(10))
-    one, two = source.read().volumes
-    assert two.hard is None
-    assert policy.quota_factor(one) == 0.5, "its own soft limit, and the broker's hard one"
-    monitor(given).close()
-
-
-def test_a_name_without_a_volume_is_logged_once(disks: list[DiskState], caplog: pytest.LogCaptureFixture) -> None:
-    given = context(broker(), volumes__period="1h", static__storage__overrides="/data/7 hard=5")
-    monitor(given).look()
-    monitor(given).close()
-    disks[0] = DiskState(DISKS.volumes[:1], ("/data/2: gone",), DISKS.places[:1])
-    hidden = context(broker(), volumes__period="1h", static__storage__overrides="/data/2 hard=5; /dev/sdb soft=4")
-    monitor(hidden).close()
+def test_a_name_without_a_volume_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, other = (Volume("1", name, 100, 50) for name in ("/dev/sda", "/dev/sdb"))
+    places = (("/data/1", "/dev/sda"), ("/data/2", "/dev/sdb"))
+    both, gone = DiskState((one, other), (), places), DiskState((one,), ("/data/2: gone",), places[:1])
+    broker = FakeBroker({"log.dirs": "/data/1,/data/2"})
+    for state, overrides in ((both, "/data/7 hard=5"), (gone, "/data/2 hard=5; /dev/sdb soft=4")):
+        monkeypatch.setattr(disk_monitor, "read_disks", lambda *_, state=state: state)
+        disks = monitor(context(broker, volumes__period="1h", static__storage__overrides=overrides))
+        disks.look()
+        disks.close()
     assert caplog.messages == ["static.storage.overrides: /data/7 is no volume or log directory"]
 
 
-def test_two_real_directories_on_one_store_are_found(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-    real = FakeBroker({"log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}"})
-    disks = monitor(context(real, static__storage__overrides=f"{tmp_path / 'b'}/ hard=5"))
-    (volume,) = disks.known().volumes
-    disks.close()
-    assert volume.hard == bytes_used(5)
-
-
 SHARE, BYTES = "static__storage__{}__min_free_percent", "static__storage__{}__min_free_bytes"
-ZEROS = pytest.mark.parametrize(
-    ("name", "text"), [(SHARE, "0"), (SHARE, "0.0"), (SHARE, "0%"), (BYTES, "0"), (BYTES, "0.0")]
-)
 
 
 @pytest.mark.proves("proposal-035.properties-new", "proposal-035.consumed-nothing")
@@ -189,7 +129,7 @@ def test_0_bytes_used_may_mean_always_or_never_and_a_share_is_from_0_to_1(
 
 
 @pytest.mark.proves("proposal-035.properties-new")
-@ZEROS
+@pytest.mark.parametrize(("name", "text"), [(SHARE, "0"), (SHARE, "0.0"), (SHARE, "0%"), (BYTES, "0"), (BYTES, "0.0")])
 def test_a_limit_of_nothing_free_stops_or_slows_nobody_before_nothing_is_free(name: str, text: str) -> None:
     given = settings(**{name.format(side): text for side in ("soft", "hard")})
     judge = policy(Limit(LimitType.MIN_FREE_PERCENTAGE, 50), given.storage_hard)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import timedelta
 from fractions import Fraction
+from functools import partial
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -40,34 +41,21 @@ from quotahost.testing import (
     check_task,
 )
 
-QuotaFunction = Callable[[Any, Client, QuotaType], Any]
+CAROL = Client("carol", "batch")
+SPECIAL = Volume("9", "/special", 10, 5)
 
 
-def supplier(quota: QuotaFunction, **more: Any) -> type:
-    """A supplier's class of a function of (the plugin, client, quota type)."""
-
-    def init(self: Any, context: Context) -> None:
-        self.context, self.calls = context, 0
-
-    return type("Sample", (), {"__init__": init, "quota": quota, **more})
-
-
-def source(read: Callable[[Any], Any], **more: Any) -> type:
-    return type("Sample", (), {"__init__": lambda self, context: None, "read": read, **more})
-
-
-def policy(factor: Callable[[Volume], Any]) -> type:
-    return type(
-        "Sample", (), {"__init__": lambda self, context: None, "quota_factor": lambda self, volume: factor(volume)}
-    )
+def plugin(**attributes: Any) -> type:
+    """A plugin's class with these methods and values; the methods get the plugin and what the host gives them."""
+    return type("Sample", (), {"__init__": lambda self, context: None, "calls": 0} | attributes)
 
 
 def task(run: Callable[[Any], Any], period: Any = timedelta(seconds=1), **more: Any) -> type:
-    return type("Sample", (), {"__init__": lambda self, context: None, "run": run, "period": period, **more})
+    return plugin(run=run, period=period, **more)
 
 
-def nothing(*_: Any) -> None:
-    return None
+def giving(answer: Any) -> Callable[..., Any]:
+    return lambda *_: answer
 
 
 def raising(error: BaseException) -> Callable[..., Any]:
@@ -77,16 +65,37 @@ def raising(error: BaseException) -> Callable[..., Any]:
     return function
 
 
+def hanging(*_: Any) -> None:
+    threading.Event().wait()
+
+
 def counting(plugin: Any, *_: Any) -> Quota:
     plugin.calls += 1
     return Quota(plugin.calls)
 
 
-def by_name(plugin: Any, client: Client, quota_type: QuotaType) -> Quota:
-    return Quota(1000.0, Scope.group(client.client_id))
+SOFT, HARD = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 10)
 
 
-# ---- sound ones ----------------------------------------------------------------------------------
+def with_limits(**instead: Any) -> type:
+    """A sound policy that can be asked for its limits, with methods replaced; None takes one away."""
+
+    def used(volume: Volume) -> Fraction:
+        return Fraction(volume.consumed, volume.capacity)
+
+    def factor(self: Any, volume: Volume) -> float:
+        return float(min(Fraction(1), max(Fraction(0), 10 * (Fraction(9, 10) - used(volume)))))
+
+    methods = {
+        "quota_factor": factor,
+        "soft_limit": lambda self, volume: SOFT, "hard_limit": lambda self, volume: HARD,
+        "breaches_soft_limit": lambda self, volume: used(volume) > Fraction(8, 10),
+        "breaches_hard_limit": lambda self, volume: used(volume) >= Fraction(9, 10),
+    }  # fmt: skip
+    return plugin(**{name: method for name, method in (methods | instead).items() if method})
+
+
+# ---- what keeps the contract ----
 
 
 @pytest.mark.parametrize(
@@ -110,7 +119,23 @@ def test_a_sound_task_passes_and_runs_on_one_thread_of_its_own() -> None:
     assert ran[0] is not threading.current_thread()
 
 
-# ---- what a broker's start would refuse ----------------------------------------------------------
+@pytest.mark.proves("proposal-035.factor-alone")
+@pytest.mark.parametrize(
+    "answer", [None, 0, 0.5, 1.0, Factor(0.5), ClusterVolumes((Volume("1", "/", 2, 1),), ("broker 2 is silent",))]
+)
+def test_every_type_that_a_factor_source_may_answer_passes(answer: Any) -> None:
+    check_factor_source(plugin(read=giving(answer)))
+
+
+def test_a_policy_whose_limits_fit_its_factors_passes_and_is_asked_for_the_volumes_given() -> None:
+    check_policy(with_limits())
+    check_policy(with_limits(soft_limit=lambda self, volume: None, breaches_soft_limit=lambda self, volume: True))
+    judged: list[Volume] = []
+    check_policy(plugin(quota_factor=lambda self, volume: judged.append(volume) or 1.0), volumes=[SPECIAL])
+    assert SPECIAL in judged
+
+
+# ---- what breaks it ----
 
 
 class Demanding:
@@ -142,52 +167,80 @@ def test_properties_are_validated_as_at_a_brokers_start(properties: dict[str, st
         FakeHost(Role.SUPPLIER, Demanding, properties)
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        raising(RuntimeError("no such file")),
-        raising(SystemExit(3)),
-        type("Lacking", (), {"__init__": nothing}),
-        "no-such-plugin",
-    ],
-)
-def test_what_cannot_be_built_is_caught(entry: Any) -> None:
-    with pytest.raises(AssertionError, match=r"would not start: supplier .*contract 1 of"):
-        check_supplier(entry)
-
-
-# ---- suppliers -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("quota", "words", "number"),
-    [
-        (raising(KeyError("alice")), "raised KeyError", 5),
-        (raising(SystemExit(1)), "raised SystemExit", 5),
-        (raising(TimeoutError("late")), "raised TimeoutError", 5),
-        (lambda *_: 1000.0, "a supplier answers a Quota or None", 6),
-        (lambda *_: "1M", "a supplier answers a Quota or None", 6),
-        (lambda *_: False, "a supplier answers a Quota or None", 6),
-        (lambda *_: Quota(float("nan")), "raised ValueError", 5),
-        (lambda *_: Quota(-1.0), "raised ValueError", 5),
+BOTH_BREACHES = ("breaches_soft_limit", "breaches_hard_limit")
+SUPPLIERS: list[tuple[Any, str, int]] = [
+    *((entry, "would not start: supplier ", 1) for entry in (
+        raising(RuntimeError("no such file")), raising(SystemExit(3)), plugin(), "no-such-plugin")),
+    *((plugin(quota=quota), words, number) for quota, words, number in (
+        *((raising(error), f"raised {type(error).__name__}", 5)
+          for error in (KeyError("alice"), SystemExit(1), TimeoutError("late"))),
+        *((giving(answer), "a supplier answers a Quota or None", 6) for answer in (1000.0, "1M", False)),
+        *((lambda *_, rate=rate: Quota(rate), "raised ValueError", 5) for rate in (float("nan"), -1.0)),
         (lambda *_: time.sleep(0.02), "must answer from memory", 3),
+        (hanging, r"quota\(\) for principal 'alice'.* did not return within 1 s", 3),
         (counting, "without a call of answers_changed", 10),
-        (by_name, "a group scope, and only that, needs a non-empty name", 5),
+        (lambda p, c, t: Quota(1e3, Scope.group(c.client_id)), "a group scope, and only that, needs a non-empty", 5),
         (lambda p, c, t: Quota(float(c.client_id)) if ":" in c.client_id else None, "raised ValueError", 5),
+        (lambda p, c, t: 0 if c == CAROL else None, "principal 'carol', client-id 'batch', PRODUCE", 6))),
+    *((plugin(quota=giving(None), **{method: raising(LookupError("gone"))}),
+       rf"{method}\(\) raised LookupError: gone", 5)
+      for method in ("client_quota_changed", "cluster_changed", "tick", "reconfigure")),
+    (plugin(quota=lambda plugin, *_: Quota(1.0 + plugin.calls), tick=counting), r"after tick\(\)", 10),
+    (plugin(quota=giving(None), close=raising(OSError("busy"))), r"close\(\) raised OSError", 7),
+]  # fmt: skip
+SOURCES: list[tuple[Any, str, int]] = [
+    *((plugin(read=giving(answer)), "a factor source answers", 6) for answer in ("0.5", True, float("nan"))),
+    (plugin(read=giving(1.5)), "a factor source answers .* from 0.0 to 1.0", 6),
+    (plugin(read=lambda self: Factor(1.5)), "raised ValueError", 5),
+    (plugin(read=lambda self: ClusterVolumes(("data",))), "raised ValueError", 5),  # type: ignore[arg-type]
+    (plugin(read=lambda self: ClusterVolumes((), (1,))), "raised ValueError", 5),  # type: ignore[arg-type]
+    (plugin(read=raising(ConnectionError("refused"))), "raised ConnectionError", 5),
+    *((plugin(read=giving(0.5), quota_types=types), "a collection of QuotaType", 14)
+      for types in ("PRODUCE", ("produce",))),
+    *((plugin(read=giving(answer), quota_types=(QuotaType.FETCH,)), "a factor above 0", 14)
+      for answer in (0, ClusterVolumes(()))),
+]  # fmt: skip
+POLICIES: list[tuple[Any, str, int]] = [
+    *((plugin(quota_factor=factor), words, number) for factor, words, number in (
+        (lambda self, v: 1 - v.consumed / v.capacity, "must be a number from 0.0 to 1.0", 6),  # overfull: below 0
+        (giving(None), "must be a number", 6),
+        (lambda self, v: v.consumed / max(v.capacity, v.consumed), "for the emptier", 6),
+        (raising(ZeroDivisionError()), "raised ZeroDivisionError", 5))),
+    *((with_limits(**instead), words, number) for instead, words, number in (
+        ({"hard_limit": None}, r"lacks hard_limit\(\)", 12),
+        ({"breaches_soft_limit": giving(False)}, "breaches its hard limit, but not its soft one", 12),
+        (dict.fromkeys(BOTH_BREACHES, giving(False)), "doesn't breach", 12),
+        (dict.fromkeys(BOTH_BREACHES, giving(True)), "not 0", 12),
+        ({"soft_limit": giving(HARD), "hard_limit": giving(SOFT)}, "before its soft one", 12),
+        ({"soft_limit": giving(0.8)}, "a Limit or None", 6),
+        ({"breaches_hard_limit": giving(1)}, "True or False", 6),
+        ({"hard_limit": raising(ZeroDivisionError())}, "raised ZeroDivisionError", 5),
+        ({"factor_in_force": raising(ZeroDivisionError())}, r"factor_in_force\(\) raised ZeroDivisionError", 5))),
+]  # fmt: skip
+TASKS: list[tuple[Any, str, int]] = [
+    (task(raising(OSError("full"))), r"run\(\) raised OSError: full", 5),
+    (task(giving(None), period=timedelta()), "its period is ", 1),
+    (task(giving(None), period=5), "its period is 5", 1),
+    (task(hanging), r"run\(\) did not return within 1 s", 4),
+]
+
+
+@pytest.mark.proves("proposal-035.policy", "proposal-035.policy-limits")
+@pytest.mark.parametrize(
+    ("check", "broken", "words", "number"),
+    [
+        *((partial(check_supplier, clients=[CAROL]), *each) for each in SUPPLIERS),
+        *((check_factor_source, *each) for each in SOURCES),
+        *((check_policy, *each) for each in POLICIES),
+        *((partial(check_task, within=1.0), *each) for each in TASKS),
     ],
 )
-def test_a_wrong_answer_is_caught(quota: QuotaFunction, words: str, number: int) -> None:
+def test_what_breaks_the_contract_is_caught_with_its_number(
+    monkeypatch: pytest.MonkeyPatch, check: Callable[[Any], None], broken: Any, words: str, number: int
+) -> None:
+    monkeypatch.setattr(FakeHost, "patience", 1.0)
     with pytest.raises(AssertionError, match=rf"(?s){words}.*\(contract {number} of quotahost.api\)"):
-        check_supplier(supplier(quota))
-
-
-def test_an_answer_that_is_wrong_for_one_client_only_is_caught() -> None:
-    def quota(plugin: Any, client: Client, quota_type: QuotaType) -> Any:
-        return 0 if client == Client("carol", "batch") else None
-
-    check_supplier(supplier(quota))
-    with pytest.raises(AssertionError, match=r"principal 'carol', client-id 'batch', PRODUCE.*contract 6"):
-        check_supplier(supplier(quota), clients=[Client("carol", "batch")])
+        check(broken)
 
 
 class Listening:
@@ -224,33 +277,6 @@ def test_a_change_must_be_announced_for_those_concerned(
         check_supplier(Listening)
 
 
-def ticking(plugin: Any) -> None:
-    plugin.calls += 1
-
-
-@pytest.mark.parametrize(
-    ("broken", "words"),
-    [
-        *((supplier(nothing, **{method: raising(LookupError("gone"))}),
-           rf"{method}\(\) raised LookupError: gone \(contract 5")
-          for method in ("client_quota_changed", "cluster_changed", "tick", "reconfigure")),
-        (supplier(lambda plugin, *_: Quota(1.0 + plugin.calls), tick=ticking), r"after tick\(\).*contract 10"),
-        (supplier(nothing, close=raising(OSError("busy"))), r"close\(\) raised OSError.*contract 7"),
-        (supplier(lambda *_: threading.Event().wait()),
-         r"quota\(\) for principal 'alice'.* did not return within 1 s \(contract 3"),
-    ],
-)  # fmt: skip
-def test_a_listener_a_tick_or_a_close_that_fails_and_a_call_that_hangs_are_caught(
-    monkeypatch: pytest.MonkeyPatch, broken: type, words: str
-) -> None:
-    monkeypatch.setattr(FakeHost, "patience", 1.0)
-    with pytest.raises(AssertionError, match=words):
-        check_supplier(broken)
-
-
-# ---- the end -------------------------------------------------------------------------------------
-
-
 def test_a_thread_left_behind_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeHost, "patience", 1.0)
     stop = threading.Event()
@@ -260,139 +286,12 @@ def test_a_thread_left_behind_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
 
     try:
         with pytest.raises(AssertionError, match=r"the thread 'forgotten' still runs \(contract 7"):
-            check_supplier(supplier(nothing, __init__=init))
+            check_supplier(plugin(quota=giving(None), __init__=init))
     finally:
         stop.set()
 
 
-# ---- factor sources, policies, tasks -------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("read", "words", "number"),
-    [
-        (lambda self: "0.5", "a factor source answers", 6),
-        (lambda self: True, "a factor source answers", 6),
-        (lambda self: 1.5, "a factor source answers .* from 0.0 to 1.0", 6),
-        (lambda self: float("nan"), "a factor source answers", 6),
-        (lambda self: Factor(1.5), "raised ValueError", 5),
-        (lambda self: ClusterVolumes(("data",)), "raised ValueError", 5),  # type: ignore[arg-type]
-        (lambda self: ClusterVolumes((), (1,)), "raised ValueError", 5),  # type: ignore[arg-type]
-        (raising(ConnectionError("refused")), "raised ConnectionError", 5),
-    ],
-)
-def test_a_wrong_factor_source_is_caught(read: Callable[[Any], Any], words: str, number: int) -> None:
-    with pytest.raises(AssertionError, match=rf"{words}.*contract {number}"):
-        check_factor_source(source(read))
-
-
-@pytest.mark.parametrize(
-    ("types", "answer", "words"),
-    [
-        ("PRODUCE", 0.5, "a collection of QuotaType"),
-        (("produce",), 0.5, "a collection of QuotaType"),
-        ((QuotaType.FETCH,), 0, "a factor above 0"),
-        ((QuotaType.FETCH,), ClusterVolumes(()), "a factor above 0"),
-    ],
-)
-def test_a_wrong_factor_source_for_quota_types_is_caught(types: Any, answer: Any, words: str) -> None:
-    with pytest.raises(AssertionError, match=rf"{words}.*contract 14"):
-        check_factor_source(source(lambda self: answer, quota_types=types))
-
-
-@pytest.mark.proves("proposal-035.factor-alone")
-@pytest.mark.parametrize(
-    "answer", [None, 0, 0.5, 1.0, Factor(0.5), ClusterVolumes((Volume("1", "/", 2, 1),), ("broker 2 is silent",))]
-)
-def test_every_type_that_a_factor_source_may_answer_passes(answer: Any) -> None:
-    check_factor_source(source(lambda self: answer))
-
-
-@pytest.mark.proves("proposal-035.policy")
-@pytest.mark.parametrize(
-    ("factor", "words", "number"),
-    [
-        (lambda v: 1 - v.consumed / v.capacity, "must be a number from 0.0 to 1.0", 6),  # overfull: below 0
-        (lambda v: None, "must be a number", 6),
-        (lambda v: v.consumed / max(v.capacity, v.consumed), "for the emptier", 6),
-        (lambda v: 1 / 0, "raised ZeroDivisionError", 5),
-    ],
-)
-def test_a_wrong_policy_is_caught(factor: Callable[[Volume], Any], words: str, number: int) -> None:
-    with pytest.raises(AssertionError, match=rf"{words}.*contract {number}"):
-        check_policy(policy(factor))
-
-
-SOFT, HARD = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 10)
-
-
-def with_limits(**instead: Any) -> type:
-    """A sound policy that can be asked for its limits, with methods replaced; None takes one away."""
-
-    def used(volume: Volume) -> Fraction:
-        return Fraction(volume.consumed, volume.capacity)
-
-    def factor(self: Any, volume: Volume) -> float:
-        return float(min(Fraction(1), max(Fraction(0), 10 * (Fraction(9, 10) - used(volume)))))
-
-    methods = {
-        "__init__": lambda self, context: None,
-        "quota_factor": factor,
-        "soft_limit": lambda self, volume: SOFT,
-        "hard_limit": lambda self, volume: HARD,
-        "breaches_soft_limit": lambda self, volume: used(volume) > Fraction(8, 10),
-        "breaches_hard_limit": lambda self, volume: used(volume) >= Fraction(9, 10),
-    }
-    return type("Sample", (), {name: method for name, method in (methods | instead).items() if method})
-
-
-def test_a_policy_whose_limits_fit_its_factors_passes() -> None:
-    check_policy(with_limits())
-    check_policy(with_limits(soft_limit=lambda self, volume: None, breaches_soft_limit=lambda self, volume: True))
-
-
-@pytest.mark.proves("proposal-035.policy-limits")
-@pytest.mark.parametrize(
-    ("instead", "words", "number"),
-    [
-        ({"hard_limit": None}, r"lacks hard_limit\(\)", 12),
-        ({"breaches_soft_limit": lambda self, v: False}, "breaches its hard limit, but not its soft one", 12),
-        (dict.fromkeys(("breaches_soft_limit", "breaches_hard_limit"), lambda self, v: False), "doesn't breach", 12),
-        ({"breaches_soft_limit": lambda self, v: True, "breaches_hard_limit": lambda self, v: True}, "not 0", 12),
-        ({"soft_limit": lambda self, v: HARD, "hard_limit": lambda self, v: SOFT}, "before its soft one", 12),
-        ({"soft_limit": lambda self, v: 0.8}, "a Limit or None", 6),
-        ({"breaches_hard_limit": lambda self, v: 1}, "True or False", 6),
-        ({"hard_limit": lambda self, v: 1 / 0}, "raised ZeroDivisionError", 5),
-        ({"factor_in_force": lambda self, f: 1 / 0}, r"factor_in_force\(\) raised ZeroDivisionError", 5),
-    ],
-)
-def test_limits_that_do_not_fit_the_factors_are_caught(instead: dict[str, Any], words: str, number: int) -> None:
-    with pytest.raises(AssertionError, match=rf"{words}.*contract {number}"):
-        check_policy(with_limits(**instead))
-
-
-def test_a_policy_is_asked_for_the_volumes_given() -> None:
-    special = Volume("9", "/special", 10, 5)
-    judged: list[Volume] = []
-    check_policy(policy(lambda v: judged.append(v) or 1.0), volumes=[special])
-    assert special in judged
-
-
-@pytest.mark.parametrize(
-    ("broken", "words"),
-    [
-        (task(raising(OSError("full"))), r"run\(\) raised OSError: full \(contract 5"),
-        (task(nothing, period=timedelta()), r"its period is .*contract 1"),
-        (task(nothing, period=5), r"its period is 5.*contract 1"),
-        (task(lambda self: threading.Event().wait()), r"run\(\) did not return within 1 s \(contract 4"),
-    ],
-)
-def test_a_wrong_task_is_caught(broken: type, words: str) -> None:
-    with pytest.raises(AssertionError, match=words):
-        check_task(broken, within=1.0)
-
-
-# ---- the fake host -------------------------------------------------------------------------------
+# ---- the fake host ----
 
 
 def test_the_fake_host_hands_on_changes_and_remembers_announcements() -> None:

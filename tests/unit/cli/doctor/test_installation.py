@@ -3,13 +3,12 @@
 import os
 import sys
 import venv
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quotahost.cli.console import Finding, Level
+from quotahost.cli.console import Level
 from quotahost.cli.doctor.installation import Interpreter, ask, check_python, check_version
 from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import PREFIX
@@ -18,113 +17,85 @@ from tests.fakes.packages import distribute_quotahost, plant
 
 def python(**changes: Any) -> Interpreter:
     facts: dict[str, Any] = {
-        "named": "/opt/python",
-        "executable": "/opt/python",
-        "prefix": "/opt",
-        "version": "3.12.4",
-        "libpython": "/opt/lib/libpython3.12.so.1.0",
-        "is_free_threaded": False,
-        "jpype": "1.7.1",
-        "quotahost": "0.1.0",
+        "named": "/opt/python", "executable": "/opt/python", "prefix": "/opt", "version": "3.12.4",
+        "libpython": "/opt/lib/libpython3.12.so.1.0", "is_free_threaded": False, "jpype": "1.7.1", "quotahost": "0.1.0",
         "config": ("LDLIBRARY=libpython3.12.so", "LIBDIR=/opt/lib", "Py_ENABLE_SHARED=1"),
-    }
-    return Interpreter(**{**facts, **changes})
-
-
-def of_level(level: Level, findings: Iterable[Finding]) -> list[str]:
-    return [f"{finding.text} -> {finding.remedy}" for finding in findings if finding.level is level]
-
-
-def test_a_good_interpreter_has_nothing_wrong_or_weak() -> None:
-    assert {finding.level for finding in check_python(python())} == {Level.GOOD}
-    in_child = check_python(python(libpython=""), in_child=True)
-    assert {finding.level for finding in in_child} == {Level.GOOD}, "in a process of its own it needs no shared library"
+    }  # fmt: skip
+    return Interpreter(**(facts | changes))
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "level", "words"),
     [
-        ({"version": "3.10.14"}, ["Python 3.10.14; 3.11 or newer is needed"]),
-        ({"version": "3.13.1", "is_free_threaded": True}, ["free-threaded", "name an ordinary build"]),
-        (
-            {"libpython": "", "config": ("LDLIBRARY=libpython3.12.a", "Py_ENABLE_SHARED=0")},
-            ["no shared libpython", "Py_ENABLE_SHARED=0", "apt install libpython3.12", "--enable-shared"],
-        ),
-        ({"quotahost": ""}, ["quotahost is not installed there", "/opt/python -m pip install quotahost"]),
-        ({"jpype": ""}, ["jpype1 is not installed there"]),
+        ({}, Level.GOOD, [""]),
+        ({"version": "3.10.14"}, Level.WRONG, ["Python 3.10.14; 3.11 or newer is needed"]),
+        ({"version": "3.13.1", "is_free_threaded": True}, Level.WRONG, ["free-threaded", "name an ordinary build"]),
+        ({"libpython": "", "config": ("LDLIBRARY=libpython3.12.a", "Py_ENABLE_SHARED=0")}, Level.WRONG,
+         ["no shared libpython", "Py_ENABLE_SHARED=0", "apt install libpython3.12", "--enable-shared"]),
+        ({"quotahost": ""}, Level.WRONG, ["quotahost is not installed there", "/opt/python -m pip install quotahost"]),
+        ({"jpype": ""}, Level.WRONG, ["jpype1 is not installed there"]),
+        ({"named": "python3"}, Level.WEAK, [f"{PREFIX}python.executable=/opt/python"]),  # looked up on PATH
     ],
-)
-def test_an_interpreter_of_no_use_is_wrong_with_its_remedy(changes: dict[str, Any], words: list[str]) -> None:
-    (wrong,) = of_level(Level.WRONG, check_python(python(**changes)))
-    for word in words:
-        assert word in wrong
+)  # fmt: skip
+def test_an_interpreter_of_no_use_is_wrong_with_its_remedy(
+    changes: dict[str, Any], level: Level, words: list[str]
+) -> None:
+    findings = list(check_python(python(**changes)))
+    told = [f"{each.text} -> {each.remedy}" for each in findings if each.level is level]
+    assert {each.level for each in findings} <= {level, Level.GOOD}
+    assert level is Level.GOOD or len(told) == 1
+    assert [word for word in words if word not in told[0]] == []
 
 
-def test_an_interpreter_looked_up_on_path_is_weak() -> None:
-    (weak,) = of_level(Level.WEAK, check_python(python(named="python3")))
-    assert f"{PREFIX}python.executable=/opt/python" in weak
-
-
-def test_this_interpreter_is_asked_for_real() -> None:
-    found = ask(sys.executable)
-    assert found.version == ".".join(map(str, sys.version_info[:3]))
-    assert found.prefix == sys.prefix
-    assert [line.partition("=")[0] for line in found.config] == ["LDLIBRARY", "LIBDIR", "Py_ENABLE_SHARED"]
+def test_in_a_process_of_its_own_python_needs_no_shared_library() -> None:
+    assert {each.level for each in check_python(python(libpython=""), in_child=True)} == {Level.GOOD}
 
 
 def test_a_program_that_is_no_python_is_an_error(tmp_path: Path) -> None:
-    failing = tmp_path / "failing"
-    failing.write_text("#!/bin/sh\necho no such option >&2\nexit 2\n")
-    silent = tmp_path / "silent"
-    silent.write_text("#!/bin/sh\n")
-    for script in (failing, silent):
-        script.chmod(0o755)
-    with pytest.raises(QuotahostError, match="can't be run: No such file"):
-        ask(str(tmp_path / "none"))
-    with pytest.raises(QuotahostError, match=r"no working Python 3.11 or newer: no such option"):
-        ask(str(failing))
-    with pytest.raises(QuotahostError, match="is no Python"):
-        ask(str(silent))
+    scripts = {
+        "can't be run: No such file": None,
+        "no working Python 3.11 or newer: no such option": "#!/bin/sh\necho no such option >&2\nexit 2\n",
+        "is no Python": "#!/bin/sh\n",
+    }
+    for number, (words, script) in enumerate(scripts.items()):
+        if script:
+            (tmp_path / str(number)).write_text(script)
+            (tmp_path / str(number)).chmod(0o755)
+        with pytest.raises(QuotahostError, match=words):
+            ask(str(tmp_path / str(number)))
 
 
 def test_nothing_in_the_working_directory_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = plant(tmp_path / "cwd")
     monkeypatch.chdir(tmp_path / "cwd")
     monkeypatch.setenv("PYTHONPATH", f"{os.pathsep}relative{os.pathsep}{tmp_path}")
-    path = ask(sys.executable).path
+    found = ask(sys.executable)
+    assert (found.version, found.prefix) == (".".join(map(str, sys.version_info[:3])), sys.prefix)
+    path = found.path
     assert ran() == []
     assert path[-1] == str(tmp_path), "its absolute folders are looked in, last"
     assert all(map(os.path.isabs, path))
     assert str(tmp_path / "cwd") not in path
 
 
-def test_what_is_installed_in_a_folder_of_pythonpath_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bare = tmp_path / "bare"
-    venv.create(bare, with_pip=False)
-    python = str(bare / "bin" / "python")
-    assert ask(python).quotahost == ""
+def test_an_environment_has_its_own_packages_and_those_of_pythonpath_and_only_an_interpreter_its_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, bare = tmp_path / "own", tmp_path / "bare"
+    for each in (own, bare):
+        venv.create(each, with_pip=False)
+    (site,) = (own / "lib").glob("python*/site-packages")
+    distribute_quotahost(site)
+    found = ask(str(own / "bin" / "python"))
+    assert (found.quotahost, found.prefix, str(site) in found.path) == ("0.1.0", str(own), True)
+    name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    distribute_quotahost(tmp_path / ".local" / "lib" / name / "site-packages")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert ask(str(Path(sys.base_prefix) / "bin" / name)).quotahost == "0.1.0"
+    assert ask(str(bare / "bin" / "python")).quotahost == ""
     distribute_quotahost(tmp_path / "site")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
-    assert ask(python).quotahost == "0.1.0"
-
-
-def test_a_virtual_environment_has_its_own_packages(tmp_path: Path) -> None:
-    venv.create(tmp_path / "venv", with_pip=False)
-    (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
-    distribute_quotahost(site)
-    found = ask(str(tmp_path / "venv" / "bin" / "python"))
-    assert (found.quotahost, found.prefix) == ("0.1.0", str(tmp_path / "venv"))
-    assert str(site) in found.path
-
-
-def test_only_an_interpreter_finds_its_users_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    base = str(Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}")
-    venv.create(tmp_path / "venv", with_pip=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    folder = tmp_path / ".local" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    distribute_quotahost(folder)
-    assert ask(base).quotahost == "0.1.0"
-    assert ask(str(tmp_path / "venv" / "bin" / "python")).quotahost == ""
+    assert ask(str(bare / "bin" / "python")).quotahost == "0.1.0"
 
 
 @pytest.mark.parametrize(

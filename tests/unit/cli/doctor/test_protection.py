@@ -19,7 +19,6 @@ CREATES = "in a PAUSE topics and partitions are still created"
 SHORT = SNAPSHOTS, ".snapshots.period=1s", ".validity=15s"
 #: Proposal 035's own properties, as its text has them, and nothing else.
 PROPOSAL = ".static.storage.soft.min-free-percent=20%", ".static.storage.hard.min-free-percent=5%"
-SEVERAL = "controller.quorum.voters=1@a:9093,2@b:9093"
 UNSEEN = "a factor is for all clients"
 
 
@@ -95,21 +94,14 @@ def test_what_protects_less_than_it_seems_is_said(weak: Weak, lines: list[str], 
     assert remedy in how
 
 
-def test_the_scope_topics_needs_the_fence(weak: Weak) -> None:
-    texts = [text for text, _ in weak(".factor.scope=topics", SNAPSHOTS)]
-    assert [text.startswith("factor.scope") and "is not the fence" in text for text in texts] == [False, True]
-
-
 @pytest.mark.parametrize(
     ("line", "is_said"),
     [
-        (SEVERAL, True),
-        ("controller.quorum.bootstrap.servers=a:9093,b:9093", True),
-        ("offsets.topic.replication.factor=3", True),
-        ("offsets.topic.replication.factor=1", False),
-        ("controller.quorum.voters=1@a:9093", False),
+        *((line, True) for line in ("controller.quorum.voters=1@a:9093,2@b:9093", "offsets.topic.replication.factor=3",
+                                    "controller.quorum.bootstrap.servers=a:9093,b:9093")),
+        *((line, False) for line in ("offsets.topic.replication.factor=1", "controller.quorum.voters=1@a:9093")),
     ],
-)
+)  # fmt: skip
 def test_one_brokers_disks_protect_no_cluster_of_several(weak: Weak, line: str, is_said: bool) -> None:
     texts = [text for text, _ in weak(FENCE, *PROPOSAL, line) if "not cluster-wide" in text]
     assert [line in text for text in texts] == [True] * is_said
@@ -153,6 +145,9 @@ def test_log_directories_that_are_not_on_this_machine_are_not_judged(tmp_path: P
     assert weak(FENCE, *lines) == []
 
 
-def test_a_real_disk_over_its_limit_is_found(tmp_path: Path, weak: Weak) -> None:
+def test_the_scope_topics_needs_the_fence_and_a_real_disk_over_its_limit_is_found(tmp_path: Path, weak: Weak) -> None:
+    _, (text, _) = weak(".factor.scope=topics", SNAPSHOTS)
+    assert text.startswith("factor.scope")
+    assert "is not the fence" in text
     ((text, _),) = weak(FENCE, f"log.dirs={tmp_path}", ".static.storage.hard.min-free-percent=1.0")
     assert "MinFreePercentage 100 % is reached at 0" in text

@@ -20,12 +20,6 @@ FENCE = "authorizer.class.name=org.quotahost.QuotaFence"
 TOTAL = "topics.total.bytes.in.per.sec.threshold"
 
 
-def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
-    text = "# comment\n! comment\n  a = 1 \nb:2\nc\\ d=3\ne=one,\\\n    two\nf=\\u00fc\\t\ng=\xfc\nempty\na=last\n"
-    expected = {"a": "last", "b": "2", "c d": "3", "e": "one,two", "f": "ü\t", "g": "ü", "empty": ""}
-    assert broker_file(tmp_path, text).properties == expected
-
-
 def test_values_of_config_providers_are_left_to_the_broker(site: Path, package: Path, tmp_path: Path) -> None:
     provided = f"{PREFIX}static.produce=${{file:/etc/rates:produce}}\n"
     result = doctor(tmp_path, f"{CLASS}config.providers=file\n{provided}")
@@ -55,10 +49,7 @@ def test_listeners_on_which_everybody_is_anonymous(tmp_path: Path, properties: s
     ("lines", "words"),
     [
         (["listeners=PLAINTEXT://:9092"], "nobody authenticates on PLAINTEXT, and no principal is excluded"),
-        (
-            ["listeners=PLAINTEXT://:9092", ".static.excluded.principal.name.list=ANONYMOUS"],
-            "nobody there is throttled",
-        ),
+        (["listeners=PLAINTEXT://:9092", ".exempt.principals=ANONYMOUS"], "nobody there is throttled"),
         ([".metrics.port=0.0.0.0:9404"], "metrics are served on 0.0.0.0"),
         ([".clients.idle=59m"], "clients.idle is below the hour"),
         ([".newcomers.controller-mutation=unlimited"], "newcomers are unlimited (controller-mutation)"),
@@ -101,12 +92,9 @@ def test_metrics_on_loopback_are_not_weak(found: Found, address: str) -> None:
     ],
 )  # fmt: skip
 def test_many_windows_are_weak_for_an_eager_client(found: Found, properties: str, words: str, remedy: str) -> None:
-    weak = [
-        finding for finding in found(check_weaknesses, properties) if finding.text.startswith("quotas are measured")
-    ]
-    assert [(finding.level, words in finding.text, finding.remedy) for finding in weak] == (
-        [(Level.WEAK, True, remedy)] if words else []
-    )
+    weak = [each for each in found(check_weaknesses, properties) if each.text.startswith("quotas are measured")]
+    expected = [(Level.WEAK, True, remedy)] if words else []
+    assert [(each.level, words in each.text, each.remedy) for each in weak] == expected
 
 
 ON: Final = "remote.log.storage.system.enable=true"

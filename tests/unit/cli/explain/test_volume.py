@@ -9,30 +9,25 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.disks.file_stores import read_disks
 from quotahost.broker.disks.topics import OTHERS, largest, look, topic_of, written
-from quotahost.broker.host.messages import Gauge
 from quotahost.cli.console import lines_of
 from quotahost.cli.explain import retention
-from quotahost.cli.explain.retention import Cut, Retention, Segment, cut
-from quotahost.cli.explain.volume import ask_volumes, client_rows, cut_row, show_volume, topic_rows, volume_facts
-from quotahost.model import Client, Look, QuotaType, State, Volume, VolumeUse
+from quotahost.cli.explain.retention import Cut, Retention, cut
+from quotahost.cli.explain.volume import client_rows, cut_row, show_volume, topic_rows, volume_facts
+from quotahost.model import Client, QuotaType, State, Volume, VolumeUse
 from quotahost.model.use import MeasuredVolume
-from tests.fakes import dump
-from tests.fakes.shim import FakeShim
 from tests.unit.cli.top.uses import look as look_at
 from tests.unit.cli.top.uses import use
 
 NOW = 1_000_000.0  # seconds since 1970
 
 
-def a_look() -> Look:
-    """A broker in THROTTLE, whose disk /dev/sdb is above its soft limit."""
-    return look_at(
-        [use(client_id="a\tb", rate=3000.5), use(quota_type=QuotaType.FETCH), use("", "", scope="newcomers")],
-        volumes=[VolumeUse("/dev/sdb", 1000, 600, 500, 900, 0.5)], marks=[(Client("bob", "web"), "orders")],
-        state=State.THROTTLE, factor=0.5, cause="broker 2, volume \\d",
-    )  # fmt: skip
+#: A broker in THROTTLE, whose disk /dev/sdb is above its soft limit.
+LOOK = look_at(
+    [use(client_id="a\tb", rate=3000.5), use(quota_type=QuotaType.FETCH), use("", "", scope="newcomers")],
+    volumes=[VolumeUse("/dev/sdb", 1000, 600, 500, 900, 0.5)], marks=[(Client("bob", "web"), "orders")],
+    state=State.THROTTLE, factor=0.5, cause="broker 2, volume \\d",
+)  # fmt: skip
 
 
 def partition(directory: Path, topic: str, *ages: float, size: int = 4096) -> Path:
@@ -51,28 +46,6 @@ def measured(**changes: object) -> MeasuredVolume:
     volume = Volume("1", "/dev/sdb", 1000, 600)
     given: dict[str, Any] = {"volume": volume, "directories": ["/data/1"], "seconds": 5.0, "growth": 10.0, "topics": []}
     return MeasuredVolume(**(given | changes))
-
-
-def test_the_brokers_answers_become_a_look(tmp_path: Path) -> None:
-    (name,) = (volume.name for volume in read_disks("1", [str(tmp_path)]).volumes)
-    limits = {"Hard": 900, "Soft": 500, "Factor": 0.5}
-    shim = FakeShim(numbers=[Gauge("VolumeLimits", name, attribute, value) for attribute, value in limits.items()])
-    shim.answers["state"] = dump.state(log_dirs=[str(tmp_path)])
-    shim.answers |= {"uses": dump.uses(dump.row(rate=3000.5), factor=0.5), "marks": [["bob", "web", "orders"]]}
-    state, disks, seen = ask_volumes(shim.ask)
-    assert (state.pid, state.node, seen.state, seen.factor) == (42, "1", State.THROTTLE, 0.5)
-    assert [(use.name, use.soft, use.hard, use.factor) for use in seen.volumes] == [(name, 500, 900, 0.5)]
-    assert seen.volumes[0].capacity == disks.volumes[0].capacity
-    assert [(use.client, use.rate) for use in seen.uses] == [(Client("alice", "app"), 3000.5)]
-    assert seen.marks == [(Client("bob", "web"), "orders")]
-
-
-@pytest.mark.parametrize("broken", [{"state": {}}, {"uses": []}, {"marks": 7}])
-def test_answers_of_another_version_are_an_error(broken: dict[str, object]) -> None:
-    shim = FakeShim()
-    shim.answers |= {"uses": dump.uses()} | broken
-    with pytest.raises(ValueError, match=r"missing|mapping|iterable"):
-        ask_volumes(shim.ask)
 
 
 def test_a_directory_belongs_to_a_topic() -> None:
@@ -105,38 +78,25 @@ def test_sizes_are_those_on_the_disk_and_growth_is_what_is_appended(tmp_path: Pa
     assert written(before, now) == {"a": 250, "c": 150, "d": 0}
 
 
-def test_a_shorter_retention_frees_closed_segments_the_oldest_first(tmp_path: Path) -> None:
-    # Of 100 s: the first is older than a half, the first three are older than a quarter; the last is in use.
-    partition(tmp_path, "a-0", 80, 40, 30, 26, 90)
-    partition(tmp_path, "a-1", 20, 80, 0)
-    found = cut("a", Retention(seconds=100), look([str(tmp_path)]), NOW)
-    (one,) = {segment.used for segment in retention.segments(str(tmp_path / "a-1"))}
-    assert found.freed == [one, 4 * one], "also what lies behind a younger segment stays"
-    forever = cut("a", Retention(), look([str(tmp_path)]), NOW)
-    assert (forever.base, forever.freed) == (80, [one, 4 * one]), "of the age that it has"
-
-
-def test_a_smaller_size_frees_whole_segments_beyond_it(tmp_path: Path) -> None:
-    partition(tmp_path, "a-0", 1, 1, 1, 1, size=1000)
-    found = cut("a", Retention(size=6000), look([str(tmp_path)]), NOW)
+@pytest.mark.parametrize(
+    ("kept", "ages", "size", "freed"),
+    [
+        # Of 100 s: the first is older than a half, the first three are older than a quarter; the last is in use.
+        pytest.param(Retention(seconds=100), ((80, 40, 30, 26, 90), (20, 80, 0)), 4096, [1, 4],
+                     id="closed segments go, the oldest first, and what lies behind a younger one stays"),
+        pytest.param(Retention(), ((80, 40, 30, 26, 90), (20, 80, 0)), 4096, [1, 4],
+                     id="what is kept for ever counts by the age that it has"),
+        pytest.param(Retention(size=6000), ((1, 1, 1, 1),), 1000, [1, 2],
+                     id="of 4,000 bytes 3,000 or 1,500 are kept, in whole segments"),
+    ],
+)  # fmt: skip
+def test_half_and_a_quarter_of_a_retention_free(
+    tmp_path: Path, kept: Retention, ages: tuple[tuple[int, ...], ...], size: int, freed: list[int]
+) -> None:
+    for number, each in enumerate(ages):
+        partition(tmp_path, f"a-{number}", *each, size=size)
     (one,) = {segment.used for segment in retention.segments(str(tmp_path / "a-0"))}
-    assert found.freed == [one, 2 * one], "of 4,000 bytes 3,000 or 1,500 are kept, in whole segments"
-
-
-def test_the_work_for_a_topic_does_not_grow_with_the_square_of_its_partitions(tmp_path: Path) -> None:
-    class Counted(dict[str, tuple[str, int]]):
-        read = 0
-
-        def items(self) -> Any:
-            self.read += len(self)
-            return super().items()
-
-    for number in range(20):
-        partition(tmp_path, f"a-{number}", 1, 1, size=1000)
-    seen = look([str(tmp_path)])
-    seen.logs = counted = Counted(seen.logs)
-    cut("a", Retention(size=1000), seen, NOW)
-    assert counted.read <= 40
+    assert cut("a", kept, look([str(tmp_path)]), NOW).freed == [each * one for each in freed]
 
 
 TIERED = {"retention.ms": "5000", "remote.storage.enable": "true"}
@@ -158,12 +118,6 @@ def test_the_retention_on_this_disk_counts(properties: dict[str, str], kept: Ret
     assert Retention.of(properties) == kept
 
 
-def test_a_segment_of_unknown_age_frees_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    partition(tmp_path, "a-0", 80, 0)
-    monkeypatch.setattr(retention, "_segment", lambda base: Segment(1, 2, None))
-    assert cut("a", Retention(seconds=100), look([str(tmp_path)]), NOW).freed == [0, 0]
-
-
 @pytest.mark.parametrize("kind", ["pipe", "link", "empty"])
 def test_a_segment_without_a_true_index_counts_by_its_file(tmp_path: Path, kind: str) -> None:
     folder = partition(tmp_path, "a-0", 80, 0)
@@ -181,7 +135,7 @@ def test_a_segment_without_a_true_index_counts_by_its_file(tmp_path: Path, kind:
 
 
 def test_the_facts_say_when_it_is_full() -> None:
-    told = dict(volume_facts("1 (pid 42)", a_look(), measured()))
+    told = dict(volume_facts("1 (pid 42)", LOOK, measured()))
     assert told["consumed"] == "600 B (60.0%)"
     assert told["soft"] == "500 B, breached by 100 B"
     assert told["hard"] == "900 B, 300 B left"
@@ -189,7 +143,7 @@ def test_the_facts_say_when_it_is_full() -> None:
     assert told["state"] == (
         "this volume's factor is 0.5; THROTTLE with the factor 0.5 is in force (broker 2, volume \\d)"
     )
-    assert dict(volume_facts("1", a_look(), measured(growth=-3.0)))["growth"] == "-3 B/s over 5.0 s"
+    assert dict(volume_facts("1", LOOK, measured(growth=-3.0)))["growth"] == "-3 B/s over 5.0 s"
     unknown = dict(volume_facts("1", look_at(), measured()))
     assert unknown["limits"].startswith("unknown: nothing on this broker tells them")
     assert "soft" not in unknown
@@ -206,7 +160,7 @@ def test_the_largest_and_the_quickest_topics_are_shown_and_the_rest_together() -
 
 @pytest.mark.parametrize("is_marked", [True, False])
 def test_who_writes_is_told_with_the_topic_where_that_is_known(is_marked: bool) -> None:
-    found = a_look() if is_marked else replace(a_look(), marks=())
+    found = LOOK if is_marked else replace(LOOK, marks=())
     rows = [("user alice, client-id 'a\\tb'", "3.00 kB/s", ""), ("user bob, client-id web", "", "orders")]
     assert list(client_rows(found)) == rows[: 1 + is_marked]
     text = "\n".join(lines_of(partial(show_volume, broker="1", look=found, measured=measured())))

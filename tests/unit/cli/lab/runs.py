@@ -15,7 +15,6 @@ from quotahost.model import Limit, LimitType
 from quotahost.model.volumes import byte_limits
 from quotahost.records.snapshot import Snapshot
 from quotahost.settings.broker import Settings
-from quotahost.settings.declaration import PREFIX
 
 MB = 10**6
 EVERY = 250  # ms between two looks at the factor
@@ -27,13 +26,6 @@ class Run:
 
     history: Report
     factors: dict[str, list[tuple[float, float]]]
-
-
-def settings(**properties: str) -> Settings:
-    """Of these properties, dots as two underscores."""
-    return Settings.from_properties(
-        {PREFIX + name.replace("__", ".").replace("_", "-"): text for name, text in properties.items()}
-    )
 
 
 def two_brokers(policy: str, seconds: int = 240, **properties: str) -> ClusterScene:

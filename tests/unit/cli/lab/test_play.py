@@ -1,4 +1,7 @@
-"""A replay gives what was, with the settings of then; with others it errs to the right side, and comes near."""
+"""A replay gives what was, with the settings of then; with others it errs to the right side, and comes near.
+
+It estimates how a volume would have filled, and who would have been held back.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,16 @@ from hypothesis import settings as options
 from hypothesis import strategies as st
 
 from harness.loop.cluster import ClusterScene
-from quotahost.cli.lab.curves import Bucket, Name
+from quotahost.cli.lab.curves import Bucket, ClientUse, Name, Use
 from quotahost.cli.lab.host import settings_of
-from quotahost.cli.lab.play import ReplayedFactor, play
+from quotahost.cli.lab.pages import replay_page
+from quotahost.cli.lab.play import FactorPoint, Growth, ReplayedFactor, play, replayed_client
+from quotahost.cli.lab.replay import tables_of
 from quotahost.model import Limit, LimitType
+from quotahost.settings.broker import Settings
+from tests.fakes.plugin_context import settings
 from tests.unit.cli.lab import runs
-from tests.unit.cli.lab.runs import MB, plan, report, settings
+from tests.unit.cli.lab.runs import MB, plan, report
 
 TOLERANCE = 0.02
 LATE = 1.0  # s: a snapshot's way, factor.interval, and the replay's own step
@@ -32,8 +39,7 @@ def near(factor: ReplayedFactor, time: float) -> list[float]:
 def test_the_settings_of_then_give_the_factors_of_then(policy: str) -> None:
     scene = runs.two_brokers(policy)
     run = runs.recorded(scene)
-    own = {**dict(scene.properties), "static.storage.soft": "400000000", "static.storage.hard": "500000000"}
-    found = play(run.history, plan(settings_of(tuple(own.items()))))
+    found = play(run.history, plan(settings_for(scene)))
     (factor,) = found.factors
     assert factor.then == factor.new
     assert factor.new.pauses >= 1
@@ -45,45 +51,6 @@ def test_the_settings_of_then_give_the_factors_of_then(policy: str) -> None:
     ]
     assert len(away) > 900
     assert max(away) <= TOLERANCE
-
-
-def test_with_settings_that_never_throttle_a_volume_becomes_at_least_as_full() -> None:
-    scene = runs.two_brokers("limits")
-    run = runs.recorded(scene)
-    own = settings_of(scene.properties)
-    found = play(run.history, plan(own))
-    assert found.factors[0].new.lowest == 1.0
-    assert found.factors[0].then.pauses == 1  # by the limits that came with the readings
-    first = found.volumes[0]
-    assert all(point.new >= point.then for point in first.points)
-    assert first.peak_new > 560_000_000 > first.peak_then
-    assert first.growth.estimated
-    assert any(note.startswith("estimated") for note in found.notes)
-
-
-def test_lower_limits_slow_earlier_and_keep_a_volume_emptier() -> None:
-    scene = runs.two_brokers("limits")
-    run = runs.recorded(scene)
-    lower = settings(factor__source="snapshots", static__storage__soft="390000000", static__storage__hard="450000000")
-    found = play(run.history, plan(lower, settings_of(scene.properties)))
-    (factor,) = found.factors
-    assert factor.new.first_pause is not None
-    assert factor.then.first_pause is not None
-    assert factor.new.first_pause < factor.then.first_pause
-    volume = next(volume for volume in found.volumes if volume.name.broker == "1")
-    assert volume.peak_new < volume.peak_then
-
-
-@pytest.mark.parametrize("shadowed", [{"shadow": "all"}, {"shadow": "factor"}])
-def test_a_factor_in_shadow_is_shown_and_slows_nobody(shadowed: dict[str, str]) -> None:
-    run = runs.recorded(runs.two_brokers("limits"))
-    own = settings(
-        factor__source="snapshots", static__storage__soft="390000000", static__storage__hard="450000000", **shadowed
-    )
-    found = play(run.history, plan(own))
-    assert found.factors[0].new.pauses >= 1
-    assert all(point.new == point.then for volume in found.volumes for point in volume.points)
-    assert any("in shadow" in note for note in found.notes)
 
 
 def test_a_volume_has_the_limits_of_its_override() -> None:
@@ -103,13 +70,10 @@ def test_a_pause_lasts_until_so_much_is_free_as_pause_release_says() -> None:
     used = [*range(0, 1000, 100), 900, 850, 800, 750, 700, 650, 600]
     buckets = [Bucket(60.0 * i, each, each, each, 1000, 500, 900) for i, each in enumerate(used)]
     limits = {"static__storage__soft": "500", "static__storage__hard": "900"}
-    paused = [
-        play(
-            report({Name("c", "1", "/a"): buckets}),
-            plan(settings(factor__source="local", pause__resume__free_share=release, **limits)),
-        ).factors[0].new.pause_s
-        for release in ("0", "0.5")
-    ]  # fmt: skip
+    paused = []
+    for release in ("0", "0.5"):
+        own = settings(factor__source="local", pause__resume__free_share=release, **limits)
+        paused.append(play(report({NAME: buckets}), plan(own)).factors[0].new.pause_s)
     assert paused[1] - paused[0] == pytest.approx(3 * 60, abs=2)  # to 850 bytes or to 700, a minute for each 50
 
 
@@ -156,6 +120,15 @@ def scene(policy: str, soft: int, hard: int) -> ClusterScene:
     return replace(base, disks=tuple(replace(disk, soft=low, hard=high) for disk in base.disks))
 
 
+def settings_for(scene: ClusterScene, **more: str) -> Settings:
+    """The scene's settings with the limits of its disks, which it has beside them."""
+    disk = scene.disks[0]
+    assert disk.soft
+    assert disk.hard
+    limits = {"static.storage.soft": str(disk.soft.level), "static.storage.hard": str(disk.hard.level)}
+    return settings_of(tuple((dict(scene.properties) | limits | more).items()))
+
+
 @pytest.mark.parametrize(
     ("then", "new"),
     [
@@ -165,12 +138,11 @@ def scene(policy: str, soft: int, hard: int) -> ClusterScene:
         (("limits", 600, 900), ("limits", 400, 500)),
     ],
 )
-def test_it_comes_near_to_what_the_simulator_does(then: tuple[str, int, int], new: tuple[str, int, int]) -> None:
+def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_slows_nobody(
+    then: tuple[str, int, int], new: tuple[str, int, int]
+) -> None:
     before, direct = runs.recorded(scene(*then)), runs.recorded(scene(*new))
-    _, soft, hard = new
-    limits = {"static.storage.soft": str(soft * MB), "static.storage.hard": str(hard * MB)}
-    own = settings_of(tuple({**dict(scene(*new).properties), **limits}.items()))
-    found = play(before.history, plan(own, settings_of(scene(*then).properties)))
+    found = play(before.history, plan(settings_for(scene(*new)), settings_of(scene(*then).properties)))
     volume = next(volume for volume in found.volumes if volume.name.broker == "1")
     real = [(bucket.at, bucket.last) for bucket in direct.history.curves[0].buckets]
     away = [abs(p.new - runs.at(real, p.at, 1)) for p in volume.points if p.at >= real[0][0]]
@@ -178,3 +150,95 @@ def test_it_comes_near_to_what_the_simulator_does(then: tuple[str, int, int], ne
     points = found.factors[0].points
     errors = [abs(runs.at(points, at, 2) - factor) for at, factor in direct.factors["2"] if at >= points[0].at]
     assert fmean(errors) <= 0.06
+    in_shadow = play(before.history, plan(settings_for(scene(*new), shadow="factor")))
+    assert in_shadow.factors[0].new.lowest < 1
+    assert all(point.new == point.then for volume in in_shadow.volumes for point in volume.points)
+    assert any("in shadow" in note for note in in_shadow.notes)
+
+
+# ---- estimates ----
+
+SHARES = st.floats(0, 1)
+STEPS = st.lists(st.tuples(st.integers(0, 10**12), st.floats(0.1, 100), SHARES, SHARES), min_size=1, max_size=30)
+
+
+@given(st.integers(0, 10**12), STEPS)
+def test_larger_shares_never_leave_a_volume_emptier_and_the_same_give_what_was(
+    start: int, steps: list[tuple[int, float, float, float]]
+) -> None:
+    growth, same = Growth(start), Growth(start)
+    for used, seconds, then, new in steps:
+        growth.add(used, seconds, min(then, new) * seconds, max(then, new) * seconds)
+        assert growth.used >= used - 1e-3
+        same.add(used, seconds, then * seconds, then * seconds)
+        assert round(same.used) == used
+    assert not same.estimated
+
+
+@pytest.mark.parametrize(
+    ("start", "readings", "used", "estimated"),
+    [
+        pytest.param(1000, [(1400, 10, 5)], 1200, False, id="half the share is half the growth"),
+        pytest.param(1000, [(1400, 10, 5), (1300, 10, 5)], 1100, False, id="and the whole of what is deleted"),
+        pytest.param(0, [(1000, 10, 10), (1000, 0, 10)], 2000, True, id="a PAUSE held back as much as came before it"),
+        pytest.param(0, [(500, 0, 0)], 500, False, id="what comes in a PAUSE comes with any settings"),
+    ],
+)
+def test_an_estimate_of_readings_ten_seconds_apart(
+    start: int, readings: list[tuple[int, float, float]], used: int, estimated: bool
+) -> None:
+    growth = Growth(start)
+    for recorded, then_s, new_s in readings:
+        growth.add(recorded, 10, then_s, new_s)
+    assert (growth.used, growth.estimated) == (used, estimated)
+
+
+#: Open for ten minutes, then half for ten with the new settings, then paused for ten; nothing of that then.
+FACTORS = tuple(FactorPoint(600.0 * i, 1.0, new) for i, new in enumerate((1.0, 0.5, 0.0, 1.0)))
+
+
+def client(demand: float | None, brokers: int = 1, until: int = 40, name: str = "app") -> ClientUse:
+    uses = [Use(60.0 * i, str(b), 100.0, demand, 1000.0) for i in range(until) for b in range(brokers)]
+    return ClientUse("c", "alice", name, 60.0, tuple(uses))
+
+
+@pytest.mark.parametrize(
+    ("demand", "slowed", "paused"), [(400.0, 0, 600), (500.0, 0, 600), (501.0, 600, 600), (None, 600, 600)]
+)
+def test_a_client_is_slowed_beyond_what_the_factor_leaves(demand: float | None, slowed: int, paused: int) -> None:
+    found = replayed_client(client(demand), FACTORS, 2400.0)
+    assert found.new == (slowed, paused)
+    assert found.then == (0, 0)
+    on_two = replayed_client(client(demand and demand / 2, brokers=2), FACTORS, 2400.0)
+    assert (on_two.new, on_two.brokers, on_two.rate) == (found.new, ("0", "1"), 200.0), "what it wants counts together"
+
+
+def test_one_that_wants_nothing_or_was_gone_is_not_held_back_but_one_that_was_paused_counts_on() -> None:
+    for gone in (client(0.0), client(None, until=5)):
+        found = replayed_client(gone, FACTORS, 2400.0)
+        assert found.new == found.then == (0, 0)
+    factors = tuple(point._replace(then=point.new) for point in FACTORS)
+    assert replayed_client(client(None, until=20), factors, 2400.0).then == (600, 600)
+
+
+def test_of_brokers_with_factors_of_their_own_those_count_where_it_writes() -> None:
+    full, empty = ([Bucket(60.0 * i, used, used, used, 1000, 900, 1000) for i in range(40)] for used in (700, 10))
+    recorded = report({Name("c", "0", "/d"): full, Name("c", "7", "/d"): empty})
+    own = settings(factor__source="local", static__storage__soft="300", static__storage__hard="600")
+    (found,) = play(replace(recorded, clients=(client(None),)), plan(own)).clients
+    assert found.new.paused_s > 2000
+    elsewhere = tuple(use._replace(broker="7") for use in client(None).uses)
+    assert play(replace(recorded, clients=(replace(client(None), uses=elsewhere),)), plan(own)).clients == ()
+
+
+def test_a_replay_names_them_and_says_where_usage_is_lacking() -> None:
+    buckets = [Bucket(60.0 * i, 20 * i, 20 * i, 20 * i, 1000, 900, 1000) for i in range(40)]
+    recorded = report({Name("c", "1", "/d"): buckets})
+    own = settings(factor__source="snapshots", static__storage__soft="300", static__storage__hard="600")
+    assert any("no usage" in note for note in play(recorded, plan(own)).notes)
+    played = play(replace(recorded, clients=(client(None, name="<b>app"),)), plan(own))
+    assert not any("no usage" in note for note in played.notes)
+    (found,) = played.clients
+    assert found.new.slowed_s > 60
+    assert found.then == (0, 0)
+    assert "&lt;b&gt;app" in replay_page(played, "server.properties", tables_of(played))

@@ -47,11 +47,8 @@ def test_days_with_missing_hours_are_named_with_the_hours_that_are_there() -> No
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", " =", "\t=", "\r="])  # noqa: RUF001
-def test_no_text_in_csv_is_a_formula(sign: str) -> None:
+def test_in_csv_no_text_is_a_formula_numbers_stay_and_each_row_is_a_line(sign: str) -> None:
     head, line, rest = csv_text(["a"], [[f'{sign}1+1;"x"']]).split("\n")
     assert (head, rest) == ('"a"', "")
     assert not line.strip('"').lstrip().startswith(("=", "+", "-", "@", "＝"))  # noqa: RUF001
-
-
-def test_csv_keeps_numbers_and_has_one_line_for_each_row() -> None:
     assert csv_text(["a", "b"], [["x\ny\x1b", 7]]) == '"a","b"\n"x\\ny\\x1b",7\n'

@@ -35,14 +35,6 @@ def press(screen: Screen, keys: str) -> None:
         screen.press(key)
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 60), (40, 8), (96, 24)])
-def test_it_fills_the_terminal_and_never_more(width: int, height: int) -> None:
-    lines = drawn(screen_of(), width, height)
-    assert len(lines) == height
-    assert max(map(len, lines)) <= width
-    assert "client-00000" in drawn(screen_of(), 200)[4]
-
-
 def test_at_80_columns_all_numbers_and_what_binds_are_there() -> None:
     held = use("CN=a-very-long-name,O=of-a-company", "x" * 300, bound=LimitedBy.TOPIC_QUOTA, delay_ms=1300.0)
     line = drawn(screen_of(held))[4]
@@ -90,13 +82,17 @@ MOVES = ["\x1b[A", "\x1b[B", "\x1b[5~", "\x1b[6~", "\x1b[H", "\x1b[F", "r", "s",
 
 
 @settings(max_examples=25)
-@given(st.lists(st.sampled_from(MOVES), max_size=10), st.integers(6, 40))
-def test_the_selected_row_is_always_in_sight(keys: list[str], height: int) -> None:
+@given(st.lists(st.sampled_from(MOVES), max_size=10), st.integers(40, 200), st.integers(6, 60))
+def test_it_fills_the_terminal_and_never_more_and_the_selected_row_is_always_in_sight(
+    keys: list[str], width: int, height: int
+) -> None:
     screen = screen_of(*MANY[:100])
-    for each in keys:
+    for each in [*keys, ""]:
         press(screen, each)
-        lines = drawn(screen, 80, height)
-        assert any(screen.rows()[screen.selected].client_id in line for line in lines)
+        lines = drawn(screen, width, height)
+        assert len(lines) == height
+        assert max(map(len, lines)) <= width
+        assert width < 80 or any(screen.rows()[screen.selected].client_id in line for line in lines)
 
 
 def test_a_client_is_opened_and_left() -> None:
@@ -166,18 +162,19 @@ class Broker:
 def test_whatever_fails_is_told_and_the_next_look_is_shown(error: Exception, told: str) -> None:
     broker, screen, question = Broker(error), Screen(), Question()
 
-    def heard() -> None:
+    def shown() -> Screen:
         background.hand_over(screen)
+        return screen
+
+    def answered(words: str) -> bool:
+        panel = shown().panel
+        return panel is not None and panel.lines[0] == words
 
     with Background(broker, 0.01) as background:
-        eventually(lambda: (heard(), screen.problem)[1] == told)
-        screen.question = question
-        background.ask(question)
-        eventually(lambda: (heard(), screen.panel)[1])
-        assert screen.panel is not None
-        assert screen.panel.lines[0] == told
-        broker.error = None
-        eventually(lambda: (heard(), screen.look and not screen.problem)[1])
-        screen.question = question
-        background.ask(question)
-        eventually(lambda: (heard(), screen.panel and screen.panel.lines == ["told"])[1])
+        eventually(lambda: shown().problem == told)
+        for words in (told, "told"):
+            screen.question = question
+            background.ask(question)
+            eventually(lambda words=words: answered(words))
+            broker.error = None
+            eventually(lambda: shown().look and not screen.problem)

@@ -1,0 +1,186 @@
+"""``quotahost simulate``: what it prints and draws of disks and of quotas, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from quotahost.cli.lab.simulate_quota import Request, parse_requests, run
+from quotahost.cli.main import app
+
+DISK = ("disk", "--limits", "soft=20G,hard=21G")
+EAGER = ("--demand", "3xeager", "--drain", "5M", "--every", "30s")
+HEAVY = (*EAGER, "--windows", "2")
+
+
+def simulated(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["simulate", *map(str, arguments)])
+
+
+@pytest.mark.parametrize(
+    ("what", "document", "examples"), [("disk", "disks", 2), ("disk", "quotas", 1), ("quota", "quotas", 1)]
+)
+def test_the_document_shows_what_the_command_prints(what: str, document: str, examples: int) -> None:
+    text = (Path(__file__).parents[4] / f"docs/{document}.md").read_text(encoding="utf-8")
+    shown = re.findall(rf"^\$ quotahost simulate ({what} .*)\n((?:(?![$`]).*\n)+)", text, re.MULTILINE)
+    assert len(shown) == examples
+    for command, lines in shown:
+        printed = simulated(*command.split()).stdout
+        assert [line.rstrip() for line in printed.splitlines()] == lines.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["disk"], 1, "no limits to try"),
+        (["disk", "--limits", "soft=5"], 1, "no hard limit below --capacity"),
+        (["disk", "--limits", "soft=200G,hard=210G"], 1, "no hard limit below --capacity"),
+        (["disk", "--limits", "soft=90G,hard=80G"], 1, "is reached before the soft limit"),
+        (["disk", "--limits", "80G"], 2, "are no limits"),
+        (["disk", "--limits", "soft=1G,soft=2G"], 2, "are no limits"),
+        ([*DISK, "--budget", "1G"], 2, "has no other limits"),
+        ([*DISK, "--demand", "fast"], 2, "write eager, paced:5M or bursty:5M"),
+        ([*DISK, "--demand", "201xeager"], 2, "up to 200"),
+        ([*DISK, "--policy", "nope"], 1, "there is none"),
+        ([*DISK, "--time", "1s"], 2, "write 10s to 2h"),
+        ([*DISK, "--windows", "101"], 2, "too many; take 100 at most"),
+        ([*DISK, "--batch", "none"], 2, "must be a size"),
+        ([*DISK, "--plot", "a.gif"], 2, "is no FILE.png"),
+        ([*DISK, "--demand", "200xeager", "--time", "2h"], 1, "would take too long"),
+        (["disk", "--properties", "/nope/server.properties"], 1, "can't be read"),
+        (["quota", "--rate", 5, "x@0"], 2, "is not a number"),
+        (["quota", "--rate", 5, "5"], 2, "is no request"),
+        (["quota", "--rate", 5, "5@2..1/1"], 2, "FROM must not exceed TO"),
+        (["quota", "--rate", 5, "5@0..1000/0.001"], 2, "too many requests"),
+        (["quota", "--rate", 5, "5@0..1/0"], 2, "STEP be 0.001 or more"),
+        (["quota", "--rate", 0, "5@0"], 2, "above 0"),
+        (["quota", "--rate", 5, "--window", "1", "5@0"], 2, "has no unit"),
+        (["quota", "--rate", 5, "--samples", "0", "5@0"], 2, "above 0"),
+        (["quota", "--rate", 5, "--samples", "1M", "5@0"], 2, "too many; take 100,000 at most"),
+        (["quota", "--rate", 5, "--burst", "1M", "5@0"], 2, "too many; take 100,000 at most"),
+        (["quota", "--rate", 5, "--burst", "0", "5@0"], 2, "above 0"),
+        (["quota", "--rate", 5, "--burst", "500", "--samples", "100", "5@0"], 2, "leave one of them out"),
+    ],
+)
+def test_a_wrong_argument_is_named(arguments: list[object], code: int, message: str) -> None:
+    result = simulated(*arguments)
+    assert message in " ".join(re.sub("[│╭╮╰╯─]", " ", result.output).split())
+    assert result.exit_code == code
+
+
+def test_a_picture_is_drawn_by_its_name_where_matplotlib_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, begins in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml")):
+        assert simulated(*DISK, "--time", "20s", "--plot", tmp_path / name).exit_code == 0
+        assert (tmp_path / name).read_bytes().startswith(begins)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    refused = simulated(*DISK, "--plot", tmp_path / "a.png")
+    assert (refused.exit_code != 0, "matplotlib" in refused.output) == (True, True)
+
+
+# ---- disks ----
+
+
+def outcome(result: Result) -> dict[str, str]:
+    assert result.exit_code == 0, result.output
+    lines = [re.split(r"\s{2,}", line.strip()) for line in result.stdout.splitlines()]
+    return {line[0]: line[1] for line in lines if len(line) == 2}
+
+
+def place(result: Result) -> float:
+    return float(outcome(result)["place"].split()[0])
+
+
+def test_under_a_heavy_load_setpoint_rests_further_from_hard_than_limits() -> None:
+    by_limits, by_setpoint = (
+        simulated(*DISK, *HEAVY, "--policy", policy, "--time", "6m") for policy in ("limits", "setpoint")
+    )
+    assert place(by_limits) == pytest.approx(1 - 5 / 30, abs=0.03)  # the factor at which as much comes as goes
+    assert place(by_setpoint) < place(by_limits) - 0.1
+    assert outcome(by_limits)["at rest after"].endswith(" s")
+
+
+def test_a_disk_that_only_fills_is_not_at_rest_and_paused_once_and_hardly_beyond_hard() -> None:
+    assert outcome(simulated(*DISK, "--demand", "paced:5M", "--time", "60s"))["at rest after"] == "not within this time"
+    found = outcome(simulated("disk", "--limits", "hard=21G", "--used", "20.9G", "--time", "60s", "--windows", "2"))
+    assert found["PAUSEs"] == "1"
+    assert found["place"] == "there is no way from soft to hard"
+    assert re.fullmatch(r"[\d.]+ (MB|kB|B)", found["beyond hard"])
+
+
+def test_fewer_windows_make_shorter_silences() -> None:
+    few, many = (simulated(*DISK, *EAGER, "--windows", windows, "--time", "2m") for windows in (2, 11))
+    assert float(outcome(few)["longest silence"].split()[0]) < float(outcome(many)["longest silence"].split()[0])
+
+
+def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_their_place(tmp_path: Path) -> None:
+    file, prefix = tmp_path / "server.properties", "client.quota.callback."
+    lines = [f"{prefix}static.storage.soft=20G", f"{prefix}static.storage.hard=21G", f"{prefix}policy=setpoint"]
+    file.write_text("\n".join([*lines, "quota.window.num=2", "log.dirs=/data"]))
+    given = simulated("disk", "--properties", file, *EAGER, "--time", "60s")
+    assert given.stdout == simulated(*DISK, *HEAVY, "--policy", "setpoint", "--time", "60s").stdout
+    by_limits = simulated("disk", "--properties", file, *EAGER, "--policy", "limits", "--time", "60s")
+    assert by_limits.stdout == simulated(*DISK, *HEAVY, "--policy", "limits", "--time", "60s").stdout != given.stdout
+    other = simulated("disk", "--properties", file, "--limits", "soft=20%,hard=10%", "--time", "10s")
+    assert outcome(other)["limits"] == "80.0 GB soft, 90.0 GB hard"
+
+
+def test_writers_to_a_budget_are_slowed_from_its_soft_share_on_and_turned_back_at_its_end(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    own = {"budget.soft.share": "0.5", "budgets": "on", "factor.source": "snapshots"}
+    file.write_text("".join(f"client.quota.callback.{name}={value}\n" for name, value in own.items()))
+    options = ("--quota", "1M", "--windows", "2", "--time", "5m")
+    found = outcome(simulated("disk", "--budget", "100M", "--used", "40M", "--properties", file, *options))
+    assert found["limits"] == "50.0 MB soft, 100 MB hard"
+    slowed, stopped = (float(found[f"{what} after"].split()[0]) for what in ("slowed", "turned back"))
+    assert slowed == pytest.approx(10, abs=2)  # 10 MB at 1 MB/s
+    assert stopped > slowed + 100, "half of the bytes took twice as long as at the full rate"
+    assert found["PAUSEs"] == "1"
+    assert "MB" not in found["beyond hard"], "a request that was let in before"
+    kept = outcome(simulated("disk", "--budget", "100M", "--drain", "500K", "--policy", "setpoint", *options))
+    assert (kept["turned back after"], kept["PAUSEs"]) == ("not within this time", "0")
+    # A broker's file with budgets does for its disk, too.
+    assert simulated(*DISK, "--properties", file, "--time", "10s").exit_code == 0
+
+
+# ---- quotas ----
+
+
+def rows(result: Result) -> list[list[str]]:
+    """The table's cells, header first."""
+    return [re.split(r"\s{2,}", line.strip()) for line in result.stdout.strip().splitlines()]
+
+
+def test_version_15s_burst_stands_for_the_samples() -> None:
+    requests = ["560@0", "1@0", "1@11", "1@12"]
+    by_samples = simulated("quota", "--rate", 5, "--samples", 100, *requests)
+    assert simulated("quota", "--rate", 5, "--burst", 500, *requests).stdout == by_samples.stdout
+    assert rows(simulated("quota", "--rate", 5, "--burst", 500, "500@0", "1@0"))[-1][-1] == "refused for 0.000 s"
+
+
+def test_kip_13s_example_is_delayed_by_2_s() -> None:
+    result = simulated("quota", "--rate", "5M", "--samples", 10, "5M@0..8/1", "15M@9")
+    assert rows(result)[-1][2] == "delayed by 2.000 s"
+    assert [row[2] for row in rows(result)[1:-1]] == ["admitted"] * 9
+
+
+def test_a_pattern_is_many_requests_and_all_come_in_order_of_time() -> None:
+    assert parse_requests("15K@0..1/0.5") == [Request(15e3, 0), Request(15e3, 500), Request(15e3, 1000)]
+    assert parse_requests("2@0..0.9/0.5") == [Request(2, 0), Request(2, 500)]
+    result = simulated("quota", "--rate", 5, "1@3", "2@0..4/2")
+    assert [row[0] for row in rows(result)[1:]] == ["0 s", "2 s", "3 s", "4 s"]
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 1000), st.integers(0, 60_000)), max_size=30), st.floats(0.1, 100))
+def test_requests_within_the_rate_are_never_throttled(given_: list[tuple[float, int]], rate: float) -> None:
+    requests = sorted((Request(*each) for each in given_), key=lambda r: r.ms)
+    outcomes = run(requests, rate, 11, 1000)
+    assert len(outcomes) == len(requests)
+    assert all(0 <= o.seconds < 1e9 for each in outcomes for o in each)
+    if sum(r.amount for r in requests) <= rate * 10:  # Kafka's window is 10 s at least
+        assert all(str(o) == "admitted" for each in outcomes for o in each)

@@ -1,0 +1,62 @@
+"""What no source of the package does: show a number that is in no catalogue, import a private part, print by itself."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import quotahost
+from quotahost.cli import console
+from quotahost.metrics import CATALOGUE, Kind
+
+PACKAGE = Path(quotahost.__file__).parent
+NODES = [
+    (f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}", path, node)
+    for path in sorted(PACKAGE.rglob("*.py"))
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+]
+CALLS = [(place, path, node) for place, path, node in NODES if isinstance(node, ast.Call)]
+KINDS = {(metric.type, metric.attribute): metric.kind for metric in CATALOGUE}
+METHODS = {"gauge": Kind.GAUGE, "count": Kind.COUNTER}
+
+
+def shown() -> Iterator[tuple[str, tuple[str, str], Kind]]:
+    """Place, type and attribute, and kind of each number that the package shows by constant names."""
+    for place, _, node in CALLS:
+        if len(node.args) >= 3:
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            type, attribute = node.args[0], node.args[2]
+            if called in METHODS and isinstance(type, ast.Constant) and isinstance(attribute, ast.Constant):
+                yield place, (str(type.value), str(attribute.value)), METHODS[called]
+
+
+def test_every_number_that_is_shown_stands_in_the_catalogue_with_its_kind_and_no_name_twice() -> None:
+    found = list(shown())
+    assert len(found) > 20
+    assert [(place, name) for place, name, kind in found if KINDS.get(name) is not kind] == []
+    assert len(KINDS) == len(CATALOGUE) == len({metric.prometheus for metric in CATALOGUE})
+
+
+def imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and not node.level:
+        return [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return []
+
+
+def test_no_private_module_of_a_library_is_imported() -> None:
+    """A release of it may rename or remove that without a word."""
+    for place, _, node in NODES:
+        for name in imported(node):
+            private = [part for part in name.split(".") if part.startswith("_") and not part.startswith("__")]
+            assert not private or name.startswith("quotahost."), f"{place}: {name}"
+
+
+def test_only_the_console_writes_to_a_terminal() -> None:
+    ways = {"print", "echo", "secho", "Console", "write"}
+    for place, path, node in CALLS:
+        if path.is_relative_to(PACKAGE / "cli") and path != Path(console.__file__):
+            name = node.func.id if isinstance(node.func, ast.Name) else ""
+            if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in ("typer", "sys.stdout"):
+                name = node.func.attr
+            assert name not in ways, f"{place}: only quotahost.cli.console prints"
