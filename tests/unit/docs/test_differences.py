@@ -6,7 +6,7 @@ import pytest
 
 from tools.conformance import differences, table
 from tools.figures import figures
-from tools.matrix.cells import CELLS, DOCUMENT, NOT_RUN, results
+from tools.matrix.cells import NOT_RUN, results
 from tools.requirements import SOURCES, Contradiction, Requirement, contradictions, documents, is_there, proofs
 
 REQUIREMENTS = {key for document in documents().values() for key in document.requirements}
@@ -58,7 +58,5 @@ def test_every_number_is_used_and_none_is_left_as_a_name() -> None:
     assert not re.search(r"\{\w+:", differences())
 
 
-def test_the_table_of_platforms_has_each_cell_once_and_says_of_macos_that_it_was_not_run() -> None:
-    found = results(DOCUMENT.read_text(encoding="utf-8"))
-    assert list(found) == list(CELLS)
-    assert {result for cell, result in found.items() if cell.system == "macOS"} == {NOT_RUN}
+def test_macos_is_not_said_to_run() -> None:
+    assert {result for cell, result in results().items() if cell.system == "macOS"} == {NOT_RUN}

@@ -7,7 +7,7 @@ leaves out what no pixel shows (``path.simplify``).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from io import StringIO
 from itertools import groupby, pairwise
@@ -221,3 +221,12 @@ def draw_run(recording: Recording, title: str, file: Path) -> None:
     rates.set(xlabel="seconds", ylabel="MB/s", ylim=(0, None))
     with rc_context({"svg.fonttype": "none"}):  # text as text: letters as lines take as much space as the rest
         figure.savefig(file, dpi=120)
+
+
+def draw_outcomes(seconds: Sequence[float], throttled: Mapping[str, Sequence[float]], file: Path) -> None:
+    figure = Figure(figsize=(10, 5), layout="constrained")
+    axes = figure.add_subplot(xlabel="seconds", ylabel="throttled for, in seconds")
+    for form, values in throttled.items():
+        axes.plot(seconds, values, marker=".", label=form)
+    axes.legend(frameon=False)
+    figure.savefig(file, dpi=120)

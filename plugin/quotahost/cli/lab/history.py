@@ -7,6 +7,7 @@ the time (buckets).
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, date, timedelta
@@ -41,8 +42,10 @@ _MOST_NAMES: Final = 10
 def start(command: str) -> SparkSession:
     """Start Spark in this process, for a command of quotahost's; a QuotahostError without a Java that it runs on."""
     begin("Starting Spark")
+    # Spark's own bar: which stage it is at, and how many of its tasks are done.
+    bar = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
     try:
-        return session(f"quotahost {command}", conf=_CONF, kafka=False)
+        return session(f"quotahost {command}", conf=_CONF | bar, kafka=False)
     except (PySparkRuntimeError, FileNotFoundError):
         raise QuotahostError("Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH") from None
 

@@ -9,11 +9,13 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from quotahost.cli.console import console, parsed, table
+from quotahost.cli.console import console, parsed, table, writing
+from quotahost.cli.lab.asking import check_packages
 from quotahost.throttling import (
     RevisionDiffRate,
     SampledRate,
@@ -63,6 +65,7 @@ def quota(
         typer.Option(help="controller_mutations_burst of KIP-599's version 15: gives samples, burst / rate."),
     ] = None,
     window: Annotated[str, typer.Option(help="quota.window.size.seconds, as a duration.")] = "1s",
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw it too; needs matplotlib.")] = None,
 ) -> None:
     """Show how each request fares under each form; times are those of arrival, whatever was throttled before.
 
@@ -71,6 +74,8 @@ def quota(
     revision diff's rate fills past windows up to the quota; version 15's spreads a request evenly over all of them.
     Kafka has neither, and both can let more than their rate through in the long run.
     """
+    if plot is not None:
+        check_packages("simulate quota --plot", "matplotlib")
     window_ms = int(parsed("--window", window, parse_duration).total_seconds() * 1000)
     patterns = [parsed("AMOUNT@SECONDS", text, parse_requests) for text in requests]
     arriving = sorted(chain.from_iterable(patterns), key=lambda request: request.ms)
@@ -82,6 +87,12 @@ def quota(
         for request, forms in zip(arriving, outcomes, strict=True)
     ]
     console().print(table(["at", "amount", *FORMS], rows))
+    if plot is not None:
+        from quotahost.cli.lab.drawing import draw_outcomes
+
+        throttled = {form: [o.seconds for o in of] for form, of in zip(FORMS, zip(*outcomes, strict=True), strict=True)}
+        with writing(plot):
+            draw_outcomes([request.ms / 1000 for request in arriving], throttled, plot)
 
 
 def parse_requests(text: str) -> list[Request]:

@@ -78,9 +78,13 @@ def test_a_picture_is_drawn_by_its_name_where_matplotlib_is(tmp_path: Path, monk
     for name, begins in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml")):
         assert simulated(*DISK, "--time", "20s", "--plot", tmp_path / name).exit_code == 0
         assert (tmp_path / name).read_bytes().startswith(begins)
+    assert simulated("quota", "--rate", 5, "--plot", tmp_path / "quota.png", "9@0..9/1").exit_code == 0
+    assert (tmp_path / "quota.png").read_bytes().startswith(b"\x89PNG")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    refused = simulated(*DISK, "--plot", tmp_path / "a.png")
-    assert (refused.exit_code != 0, "matplotlib" in refused.output) == (True, True)
+    for arguments in (DISK, ("quota", "--rate", 5, "9@0")):
+        refused = simulated(*arguments, "--plot", tmp_path / "a.png")
+        assert refused.exit_code == 1
+        assert "needs matplotlib: pip install 'quotahost[spark]'" in refused.output
 
 
 # ---- disks ----
