@@ -15,7 +15,7 @@ from typing import Annotated, Final, TypeAlias, cast
 import typer
 
 from quotahost.cli.console import console, parsed, say, table, writing
-from quotahost.cli.lab.asking import check_drawing, parse_windows
+from quotahost.cli.lab.asking import check_packages, parse_windows
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
 from quotahost.cli.lab.world import Recording, World, pauses, record
