@@ -297,6 +297,21 @@ def requests(node: KafkaNode) -> int:
     return sum(int(bean["Count"]) for bean in beans.values())
 
 
+@pytest.mark.proves("kip-599.retry")
+def test_kafkas_client_gives_the_error_to_its_caller_once_its_time_is_over(nodes: dict[str, KafkaNode]) -> None:
+    node, topics = nodes["plugin"], {"given-up-1": 6, "given-up-2": 1}  # five tokens are owed, for 50 s
+    with limited(node, "hurried"):
+        pass
+    begin = now_ms()
+    outcome = mutate(node, "hurried", "create", topics, retry=True, timeout=3)
+    assert now_ms() - begin >= 3000 - 2, "it doesn't give up before"
+    error = outcome.pop("given-up-2")
+    assert outcome == {"given-up-1": None}
+    assert error is not None
+    assert error.error == "ThrottlingQuotaExceededException"
+    assert 0 < error.throttle_ms <= 50_000
+
+
 @pytest.mark.proves("kip-599.topics-command")
 @pytest.mark.long
 def test_kafka_topics_sh_does_not_try_again(nodes: dict[str, KafkaNode]) -> None:
