@@ -14,17 +14,8 @@ from pydantic import BaseModel
 
 from quotahost.api import Context, Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.discovery import (
-    PluginError,
-    configured,
-    construct,
-    load,
-    models,
-    plugin_settings,
-    settings_model,
-    survey,
-)
-from quotahost.settings.broker import Settings, live_properties
+from quotahost.broker.discovery import PluginError, construct, load, plugin_settings, settings_model, survey
+from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.packages import distribute, distribute_quotahost
@@ -256,14 +247,6 @@ def test_each_role_needs_its_method(site: Path, role: Role, method: str) -> None
     distribute(site, "acme", {role.group: {"empty": "acme_empty:plugin"}}, {"acme_empty": code})
     with pytest.raises(PluginError, match=f"has no method {method}"):
         build(role, "empty", settings({"supplier": "empty"}))
-
-
-def test_quotahost_s_own_plugins_are_found_like_any_other(site: Path) -> None:
-    distribute_quotahost(site)
-    broker = settings({"factor.source": "fixed", "plugin.fixed.factor": "0.5", "static.produce": "1M"})
-    for role, name in configured(broker):
-        assert build(role, name, broker).plugin is not None
-    assert f"{PREFIX}plugin.fixed.factor" in live_properties(broker, models(configured(broker)))
 
 
 def test_a_function_may_declare_properties_too() -> None:

@@ -49,13 +49,6 @@ def test_after_a_failover_bytes_count_with_the_new_leader_when_they_no_longer_do
     assert world.look()["orders"].used == 10
 
 
-def test_a_topic_that_is_gone_is_no_longer_listed(world: World) -> None:
-    world.look()
-    (world.directory / "orders.eu-0").rmdir()
-    (world.directory / "orders.eu-1").rmdir()
-    assert world.look() == {}
-
-
 def test_it_looks_once_a_second_but_at_once_for_other_budgets(world: World) -> None:
     world.look()
     world.broker.sizes["orders.eu", 0] = (20, True)

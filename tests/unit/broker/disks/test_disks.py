@@ -19,7 +19,7 @@ from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.plugins.factor_sources.direct import Local
 from quotahost.model import Volume
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, context, monitor, settings
+from tests.fakes.plugin_context import Clock, context, monitor
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,6 @@ def test_two_directories_on_one_file_store_are_one_volume_with_the_stores_number
     assert volume.capacity == store.f_blocks * store.f_frsize
     assert volume.free == pytest.approx(store.f_bavail * store.f_frsize, rel=0.05), "what Kafka may still use"
     assert found.offline == ()
-
-
-def test_a_directory_that_is_missing_is_offline_and_the_others_count(tmp_path: Path) -> None:
-    found = read_disks("1", [str(tmp_path / "none"), str(tmp_path)])
-    assert len(found.volumes) == 1
-    assert found.offline == (f"{tmp_path / 'none'}: No such file or directory",)
 
 
 @pytest.mark.parametrize("call", ["scandir", "statvfs"])
@@ -165,14 +159,6 @@ def local(disk: Disk) -> Iterator[Make]:
         each.close()
 
 
-def test_local_reports_the_disks(disk: Disk, local: Make) -> None:
-    source = local()
-    assert source.read().volumes == (Volume("1", "/d", 100, 10),)
-    disk.answer = DiskState((Volume("1", "/d", 100, 11),))
-    disk.looked_again()
-    assert source.read().volumes[0].consumed == 11
-
-
 def test_a_disk_that_hangs_blocks_nobody_and_is_unknown_after_validity(disk: Disk, local: Make) -> None:
     clock = Clock()
     source = local(clock=clock)
@@ -201,24 +187,6 @@ def test_a_thread_in_a_disk_that_hangs_does_not_block_the_close(disk: Disk) -> N
     eventually(lambda: disk.hangs)
     disks.close()
     assert any(thread.name == "quotahost-disks" for thread in threading.enumerate()), "it is left behind"
-
-
-def test_plugins_share_one_look_and_nothing_looks_before_the_first_of_them_asks(disk: Disk) -> None:
-    given = context(volumes__period="1h")
-    assert disk.looks == 0
-    first, other = Local(given), Local(given)
-    assert first.read() == other.read()
-    assert disk.looks == 1
-    monitor(given).close()
-
-
-def test_a_period_and_limits_that_change_live_are_those_of_the_next_look(disk: Disk) -> None:
-    given = context(volumes__period="2ms")
-    source = Local(given)
-    given.settings = settings(volumes__period="3ms", static__storage__overrides="/d hard=5")
-    eventually(lambda: source.read().volumes[0].hard)
-    assert monitor(given)._period() == 0.003
-    monitor(given).close()
 
 
 def test_an_unforeseen_failure_is_logged_once(disk: Disk, local: Make, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,7 +12,7 @@ from quotahost.broker.host.broker import TRIES, ClusterWatch, HostBroker
 from quotahost.broker.host.messages import ConfigRow
 from quotahost.model import Cluster
 from tests.fakes.shim import FakeShim, node_of
-from tests.unit.settings.test_strimzi import ADMIN, BOOTSTRAP, read
+from tests.unit.settings.test_strimzi import read
 
 SECRET = "hunter2"
 
@@ -31,15 +31,6 @@ def test_plugins_get_no_secret_but_in_the_configuration_of_their_client() -> Non
         "client.id": "quotahost-3",
     }
     assert SECRET not in repr(broker)
-
-
-def test_the_cluster_is_asked_as_brokers_reach_each_other_and_by_a_controller_alone_as_it_is_told() -> None:
-    shim = FakeShim()
-    HostBroker(shim, read(BOOTSTRAP))
-    assert shim.client == {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "PLAINTEXT"}
-    shim = FakeShim(node={"process.roles": "controller", "listeners": "C://:1", "controller.listener.names": "C"})
-    HostBroker(shim, read({**BOOTSTRAP, f"{ADMIN}security.protocol": "SSL"}))
-    assert shim.client == {"bootstrap.servers": "localhost:9092", "security.protocol": "SSL"}
 
 
 def test_principals_follow_what_kafka_applies_and_are_derived_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -161,6 +161,8 @@ def test_listed_principals_and_the_brokers_are_exempt_as_a_whole_and_by_client_i
         ("ANONYMOUS", "quotahost-4"): ALONE,
     }  # fmt: skip
     assert shim.distinct[Client("ANONYMOUS", "app")] == frozenset()
+    reasons = {client.principal: names[0] for client, names in shim.sources.items()}
+    assert (reasons["root"], reasons["broker"], reasons["alice"]) == ("excluded", "broker", "static")
 
 
 def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_join() -> None:

@@ -10,7 +10,6 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from harness.system.waiting import eventually
 from quotahost.broker.host import exporter
@@ -183,19 +182,3 @@ def test_what_cannot_be_read_is_left_out_until_it_can(
         eventually(lambda: rates(endpoint) == [900.0])
     finally:
         endpoint.close()
-
-
-def test_a_scrape_shows_names_as_they_are() -> None:
-    shown = [use('a"\\\n', "ü\t"), use("<b>", scope="group x")]
-    exporter = Exporter("127.0.0.1", 0, list, lambda: None, ClientSeries(lambda most: shown[:most], 200))
-    try:
-        eventually(lambda: rates(exporter))
-        with urlopen(f"http://127.0.0.1:{exporter.port}/metrics") as page:
-            families = {f.name: f for f in text_string_to_metric_families(page.read().decode())}
-    finally:
-        exporter.close()
-    names = {
-        (sample.labels["user"], sample.labels["client_id"]) for sample in families["quotahost_client_rate"].samples
-    }
-    assert names == {('a"\\\n', "ü\t"), ("<b>", "app")}
-    assert {sample.labels["by"] for sample in families["quotahost_client_bound"].samples} == {"factor"}

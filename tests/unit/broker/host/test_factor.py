@@ -415,17 +415,6 @@ def test_the_source_is_read_no_more_often_than_its_interval(monkeypatch: pytest.
     assert len(reads) == 4
 
 
-def test_a_host_that_starts_again_takes_back_the_factor_of_the_one_before() -> None:
-    """Java keeps a PAUSE over a restart of Python; a source that reports factor 1 from the first time on ends it."""
-    for has_source in (True, False):
-        world = World(before=Factor(0.0, "disk full"))
-        world.has_source = has_source
-        assert world.shim.last_factor.value == 0.0
-        assert world.step(Factor(1.0)) == 1.0
-        assert world.shim.last_factor == Factor(1.0, "")
-        assert world.number("Transitions") == 1.0
-
-
 def test_until_its_source_knows_something_a_host_that_starts_again_keeps_the_factor_of_the_one_before() -> None:
     world = World(before=Factor(0.25, "disk nearly full"))
     assert world.step(ClusterVolumes((), waiting="the disks have not answered yet")) == 0.25
@@ -524,17 +513,6 @@ def test_what_is_known_now_joins_what_was_known_while_the_policy_fails() -> None
     found = seen(it, HALF_BC, FULL_AB)
     assert found is not None
     assert (set(found.places), set(found.held)) == (set("abc"), set("ab"))
-
-
-def test_a_live_change_of_the_scope_is_in_force_with_the_next_read_and_back() -> None:
-    it = scoped()
-    before = seen(it, HALF_BC)
-    for scope, whom in (("cluster", None), ("topics", before)):
-        it.settings = settings(factor__source="mine", factor__scope=scope, **TIMES)
-        it.loop.forget()
-        assert seen(it, HALF_BC) == whom
-        assert it.factor == 0.5
-    assert it.cause.endswith("; for writers of 2 topics")
 
 
 def test_a_host_that_starts_again_leaves_the_factor_to_whom_it_was_for_until_it_knows_more() -> None:

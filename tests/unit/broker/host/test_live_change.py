@@ -133,23 +133,6 @@ def test_another_change_closes_what_was_built_for_the_one_before(mine: Any) -> N
     assert mine.CLOSED == [0.25, 0.75, 0.5, 0.125]
 
 
-def test_what_kafka_applies_and_the_host_can_not_use_is_shown(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
-    shim = FakeShim({"supplier": "mine"})
-    shim.arrive(("alice", "a"))
-    for ticket in ("1", "2"):  # a node that is broker and controller has two callbacks
-        shim.reconfigure(ticket, supplier="unfit", **share("0.25"))
-    shim.script.append(lambda: seen.append(shim.shown["Host", "", "ConfigRefused"]))
-    shim.reconfigure("3", **share("0.75"))
-    seen: list[float] = []
-    run(shim)
-    assert "unfit" in str(shim.verdicts["1"])
-    assert shim.verdicts["1"] == shim.verdicts["2"]
-    assert [("unfit" in line, "kafka-configs.sh" in line) for line in errors(caplog)] == [(True, True)]
-    assert shim.verdicts["3"] is None
-    assert [*seen, shim.shown["Host", "", "ConfigRefused"]] == [1.0, 0.0]
-    assert shim.rate("alice", "a") == 0.75
-
-
 def test_the_same_properties_applied_twice_are_taken_over_once(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     shim = FakeShim({"supplier": "mine"})
@@ -158,21 +141,6 @@ def test_the_same_properties_applied_twice_are_taken_over_once(mine: Any, caplog
     run(shim)
     assert shim.verdicts == {"1": None, "2": None}
     assert caplog.text.count("reconfigured") == 1
-
-
-def test_stored_names_that_nobody_reads_are_named_once(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
-    shim = FakeShim({"supplier": "mine"})
-    shim.arrive(("alice", "a"))
-    shim.validate("1", **UNKNOWN, **share("0.25"))
-    for each in ("0.25", "0.75"):
-        shim.reconfigure("2", **UNKNOWN, **share(each))
-    run(shim)
-    assert shim.verdicts == {"1": None, "2": None}
-    assert shim.rate("alice", "a") == 0.75
-    named = errors(caplog)
-    assert len(named) == len(UNKNOWN)
-    assert all(PREFIX + name.removesuffix("key") in " ".join(named) for name in UNKNOWN)
-    assert shim.shown["Host", "", "ConfigRefused"] == 1.0
 
 
 def test_a_name_that_is_stored_alone_is_named_once(
@@ -207,31 +175,25 @@ def test_a_wrong_value_beside_an_unknown_name_is_refused_by_the_value_alone(mine
     assert "prodcue" not in str(shim.verdicts["1"])
 
 
-def test_a_refused_start_leaves_no_plugin_open_and_no_thread_behind(mine: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "named", "closed"),
+    [
+        ({"supplier": "mine,disky", "tasks": "idle"}, "metrics.port=", ["task", "unfit", 0.5]),
+        ({"supplier": "disky,unfit"}, "'unfit'", ["unfit", "unfit"]),
+    ],
+    ids=["its port is taken", "a later plugin can not be built"],
+)
+def test_a_refused_start_leaves_no_plugin_open_and_no_thread_behind(
+    mine: Any, tmp_path: Path, given: dict[str, str], named: str, closed: list[Any]
+) -> None:
     with socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        port = str(taken.getsockname()[1])
-        given = {"supplier": "mine,disky", "tasks": "idle", "metrics.port": port}
-        shim = run(FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)}))
-    assert f"metrics.port={port}" in str(shim.refused)
-    assert mine.CLOSED == ["task", "unfit", 0.5]
+        port = {"metrics.port": str(taken.getsockname()[1])}
+        shim = run(FakeShim(given | port, {"node.id": "1", "log.dirs": str(tmp_path)}))
+    assert named in str(shim.refused)
+    assert closed == mine.CLOSED
     assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]
-
-
-def test_a_start_that_fails_in_a_later_plugin_ends_the_monitor_of_the_disks(mine: Any, tmp_path: Path) -> None:
-    shim = run(FakeShim({"supplier": "disky,unfit"}, {"node.id": "1", "log.dirs": str(tmp_path)}))
-    assert "'unfit'" in str(shim.refused)
-    assert mine.CLOSED == ["unfit", "unfit"]
-    assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]
-
-
-def test_a_controller_needs_no_plugin_that_is_about_volumes(mine: Any) -> None:
-    shim = FakeShim({"supplier": "mine", "factor.source": "gone"}, {"node.id": "1", "process.roles": "controller"})
-    shim.arrive(("alice", "a"))
-    run(shim)
-    assert shim.refused is None
-    assert shim.rate("alice", "a") == 0.5
 
 
 def test_the_properties_of_a_plugin_that_a_change_has_brought_are_live_too(mine: Any) -> None:

@@ -11,17 +11,15 @@ from typing import Any
 import pytest
 
 from quotahost.broker.host.loop import Host
-from quotahost.broker.host.messages import NEWCOMER, Batch, Event
-from quotahost.broker.host.new_clients import RETRY
+from quotahost.broker.host.messages import Batch, Event
 from quotahost.model import Client
 from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import Clock
-from tests.fakes.shim import FakeShim, node_of
+from tests.fakes.shim import FakeShim
 
 PLUGINS = """
     import threading
     from datetime import timedelta
-    from pydantic import BaseModel, field_validator
     from quotahost.model import Factor, Quota
 
     STATE = {}
@@ -35,8 +33,7 @@ PLUGINS = """
 
     class Supplier(Base):
         def quota(self, client, quota_type):
-            answer = STATE.get("answer", Quota(5.0))
-            return answer(client) if callable(answer) else answer
+            return Quota(5.0)
 
     class Ticker(Base):
         ticks = 0
@@ -48,24 +45,6 @@ PLUGINS = """
             if self.ticks == 2:
                 raise SystemExit("a plugin's, not the host's")
             self.context.answers_changed("alice")
-
-    class Checked(Base):
-        class Section(BaseModel):
-            share: float = 0.5
-
-            @field_validator("share")
-            @classmethod
-            def count(cls, value):
-                STATE.setdefault("validated", []).append(value)
-                return value
-        def quota(self, client, quota_type):
-            return Quota(self.context.section.share)
-
-    class Adaptable(Checked):
-        def reconfigure(self, section):
-            STATE["reconfigured"] = section.share
-        def quota(self, client, quota_type):
-            return None
 
     class Disky(Base):
         def __init__(self, context):
@@ -82,13 +61,10 @@ PLUGINS = """
 """
 
 
-OTHERS = ("ticker", "checked", "adaptable")
-
-
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     groups = {
-        "quotahost.suppliers": {"mine": "mine:Supplier"} | {name: f"mine:{name.title()}" for name in OTHERS},
+        "quotahost.suppliers": {"mine": "mine:Supplier", "ticker": "mine:Ticker"},
         "quotahost.factor_sources": {"disky": "mine:Disky"},
         "quotahost.tasks": {"disky": "mine:Disky"},
     }
@@ -105,57 +81,6 @@ def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
     return shim
 
 
-@pytest.mark.proves("proposal-035.supplier")
-def test_the_first_supplier_that_answers_gives_the_quota() -> None:
-    shim = FakeShim({"supplier": "client-quotas,static", "static.produce": "2M"})
-    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
-    shim.arrive(("alice", "a"), ("bob", "b"))
-    run(shim)
-    assert shim.rate("alice", "a") == 7e6
-    assert shim.rate("bob", "b") == 2e6
-    assert shim.rate("bob", "b", quota_type=1) is None
-
-
-def test_a_wrong_property_or_plugin_is_refused_and_nothing_serves() -> None:
-    for given in ({"static.produce": "fast"}, {"supplier": "nobody"}):
-        shim = FakeShim(given)
-        shim.arrive(("alice", "a"))
-        run(shim)
-        assert shim.refused
-        assert shim.table == {}
-
-
-@pytest.mark.parametrize("error", [RuntimeError, SystemExit, KeyboardInterrupt])
-def test_a_failing_supplier_is_counted_and_asked_again(state: dict[str, Any], error: type[BaseException]) -> None:
-    def fail(client: object) -> None:
-        raise error
-
-    clock = Clock()
-    state["answer"] = fail
-    shim = FakeShim({"supplier": "mine"})
-    shim.arrive(("alice", "a"))
-
-    def heal() -> None:
-        assert shim.code("alice", "a") == NEWCOMER
-        assert shim.failed.count("mine") == 4
-        del state["answer"]
-        clock.now += RETRY
-
-    shim.script.append(heal)
-    shim.idle()
-    run(shim, clock)
-    assert shim.rate("alice", "a") == 5.0
-
-
-@pytest.mark.parametrize("answer", [float("nan"), 0, -1.0, "fast", True, object()])
-def test_an_answer_of_another_type_is_the_suppliers_failure(state: dict[str, Any], answer: object) -> None:
-    state["answer"] = answer
-    shim = FakeShim({"supplier": "mine"})
-    shim.arrive(("alice", "a"))
-    run(shim)
-    assert shim.code("alice", "a") == NEWCOMER
-
-
 def test_a_swapped_supplier_is_built_before_the_old_one_closes_and_hears_all_quotas(state: dict[str, Any]) -> None:
     shim = FakeShim({"supplier": "mine"})
     shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
@@ -165,35 +90,6 @@ def test_a_swapped_supplier_is_built_before_the_old_one_closes_and_hears_all_quo
     run(shim)
     assert shim.rate("alice", "a") == 9.0
     assert state["closed"] == ["mine"]
-
-
-def test_a_live_change_validates_a_plugins_own_properties_once(state: dict[str, Any]) -> None:
-    shim = FakeShim({"supplier": "mine"})
-    change = {"supplier": "adaptable,checked"}
-    for share in ("0.1", "0.2"):
-        change |= {f"plugin.{name}.share": share for name in ("checked", "adaptable")}
-        shim.validate("1", **change)
-        shim.reconfigure(**change)
-    shim.arrive(("alice", "a"))
-    run(shim)
-    assert shim.verdicts["1"] is None
-    assert state["validated"] == [0.1, 0.1, 0.2, 0.2]
-    assert state["reconfigured"] == 0.2
-    assert shim.rate("alice", "a") == 0.2
-
-
-def test_each_answer_says_which_supplier_gave_it_or_why_the_client_is_exempt(state: dict[str, Any]) -> None:
-    excluded = "static.excluded.principal.name.list"
-    given = {"supplier": "mine,static", "static.produce": "1M", excluded: "User:root", "kafka.sasl.username": "own"}
-    shim = FakeShim(given, node_of(1, "kafka"))
-    state["answer"] = None
-    shim.arrive(("alice", "a"), ("root", "a"), ("kafka", "a"), ("own", "a"), ("ANONYMOUS", "1"))
-    run(shim)
-    sources = {client.principal: names for client, names in shim.sources.items()}
-    assert sources["root"] == ["excluded"] * 4
-    assert sources["kafka"] == ["broker"] * 4
-    assert sources["own"] == ["plugin"] * 4
-    assert sources["alice"] == sources["ANONYMOUS"] == ["static", "", "", ""]
 
 
 @pytest.mark.parametrize(

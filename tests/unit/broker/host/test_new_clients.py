@@ -21,24 +21,12 @@ from quotahost.broker.host.new_clients import measured
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
 from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
-from quotahost.broker.plugins.suppliers.static import (
-    ControllerMutation,
-    ControllerMutationSettings,
-    Overrides,
-    OverridesSettings,
-    Static,
-)
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
-from quotahost.cli.explain.answer import parse
-from quotahost.cli.explain.limits import quota_facts
 from quotahost.model import QUOTA_TYPES, Client, ClientQuotaChange, Quota, QuotaEntity, QuotaType, Scope
 from quotahost.model.quotas import DEFAULT
-from quotahost.settings.declaration import PREFIX
-from tests.fakes import dump
 from tests.fakes.plugin_context import context, settings
 from tests.fakes.shim import FakeShim
 from tests.fakes.suppliers import Supplier, resolved, supplier
-from tests.unit.cli.explain.test_answer import answer
 
 # ---- one answer of several suppliers ----------------------------------------------------------------------------
 
@@ -77,10 +65,6 @@ def test_the_first_or_the_smallest_rate_gives_the_quota_with_its_scope(
     assert (code, repr(found), name.partition("\t")[0]) == (scope.kind.value, repr(rate), source)
 
 
-def test_a_client_that_no_supplier_knows_has_no_quota() -> None:
-    assert combined([None, None])[2] == ""
-
-
 @given(st.lists(QUOTAS, max_size=4))
 def test_no_supplier_would_constrain_more_and_a_lone_answer_is_the_same_either_way(answers: list[Quota | None]) -> None:
     _, rate, source = combined(answers)
@@ -100,38 +84,12 @@ def test_a_supplier_that_fails_leaves_the_client_as_it_is(caplog: pytest.LogCapt
     assert (found[0], found[2]) == (NEWCOMER, "bad")
 
 
-def test_explain_names_the_supplier_whose_rate_holds_and_what_the_others_would_have_given() -> None:
-    source = combined([Quota(5e6), Quota(2e6), Quota(None)])[2]
-    dumped = dump.client(dump.row(base=2e6, limit=2e6, supplier=source))
-    (quota,) = parse(dumped, ALICE).quotas
-    assert quota.supplier == "s1"
-    facts = dict(quota_facts(answer(quota), quota))
-    assert facts["from"] == (
-        "supplier s1, the most constraining (s0 would give 5,000,000 bytes/s (5M); s2 would give unlimited)"
-    )
-
-
-def test_the_host_combines_as_the_property_says_and_follows_a_live_change() -> None:
-    shim = FakeShim({"static.produce": "5M", "supplier.combine": "most-constraining"})
-    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
-    shim.arrive(ALICE)
-    rates = []
-    shim.script.append(lambda: rates.append(shim.rate(*ALICE)))
-    shim.reconfigure(**{"supplier.combine": "first"})
-    shim.idle()
-    Host(shim, lambda: 0.0).run()
-    assert [*rates, shim.rate(*ALICE)] == [5e6, 7e6]
-    assert f"{PREFIX}supplier.combine" in shim.live
-
-
 def test_a_supplier_may_be_named_like_a_reason_for_an_exemption() -> None:
     suppliers = {"broker": lambda *_: Quota(2.0), "plugin": lambda *_: Quota(1.0)}
     assert one(suppliers, "most-constraining")[1:] == (1.0, "plugin\tbroker=2.0")
 
 
 # ---- the principal's other client-ids ---------------------------------------------------------------------------
-
-NAMES = st.sampled_from(["", "a", "b", "c", "alice"])
 
 
 def told(suppliers: list[Supplier], combine: str = "first", shim: FakeShim | None = None) -> object:
@@ -173,7 +131,7 @@ def test_an_answer_of_another_type_is_counted_and_tells_nothing(wrong: Any, capl
     assert shim.failed == ["s0"]
 
 
-# ---- the built-in suppliers --------------------------------------------------------------------------
+# ---- of Kafka's client quotas -----
 
 
 def expect_alike(plugin: ClientIdAware, asked: Any, principals: Collection[str], client_ids: Collection[str]) -> None:
@@ -204,34 +162,6 @@ def test_kafkas_client_quotas_name_every_client_id_that_differs(changes: list[An
             assert plugin.distinct_client_ids("bob") is plugin.distinct_client_ids("bob")
     if not any(plugin._quotas.values()):
         assert plugin.distinct_client_ids("alice") == frozenset()
-
-
-RATES = st.dictionaries(NAMES.filter(bool), st.none() | st.sampled_from([1.0, 2.0]), max_size=3)
-
-
-@given(RATES, RATES, st.none() | st.just(5.0), st.sampled_from(["user", "client", "client-id", "broker"]))
-def test_controller_mutation_names_them(users: Any, client_ids: Any, default: float | None, scope: Any) -> None:
-    section = ControllerMutationSettings.model_construct(
-        users=users, client_ids=client_ids, default=default, scope=scope
-    )
-    plugin = ControllerMutation(context(own=section))
-    expect_alike(plugin, plugin.quota, USERS, IDS)
-    assert plugin.distinct_client_ids("nobody") == frozenset(client_ids)
-
-
-@given(RATES, RATES)
-def test_overrides_names_them(producers: Any, consumers: Any) -> None:
-    own = OverridesSettings.model_construct(
-        producer_default=3.0, consumer_default=None, producer_override=producers, consumer_override=consumers
-    )
-    plugin = Overrides(context(own=own))
-    expect_alike(plugin, plugin.quota, USERS, IDS)
-
-
-def test_static_has_one_quota_for_all() -> None:
-    plugin = Static(context(static__produce="1M"))
-    expect_alike(plugin, plugin.quota, USERS, IDS)
-    assert plugin.distinct_client_ids("alice") == frozenset()
 
 
 # ---- who is measured -----------------------------------------------------------------------------------
@@ -335,17 +265,3 @@ def test_a_supplier_that_fails_in_shadow_is_counted_and_harms_nobody(caplog: pyt
         found = tried({"bad": Supplier(fails, fails), "old": supplier(Quota(5e6), ())}, frozenset({"bad"}), shim=shim)
     assert [(each.rate, each.source, each.would) for each in found] == [("5000000.0", "old", None)] * 2
     assert set(shim.failed) == {"bad"}
-
-
-def test_the_host_takes_a_supplier_in_and_out_of_shadow_live() -> None:
-    shim = FakeShim({"static.produce": "5M"})
-    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
-    shim.arrive(ALICE)
-    rates: list[float | None] = []
-    for shadow in ("supplier.client-quotas", "supplier.client-quotas,supplier.static", ""):
-        shim.script.append(lambda: rates.append(shim.rate(*ALICE)))
-        shim.reconfigure(shadow=shadow)
-        shim.idle()
-    Host(shim, lambda: 0.0).run()
-    assert [*rates, shim.rate(*ALICE)] == [7e6, 5e6, None, 7e6]
-    assert f"{PREFIX}shadow" in shim.live

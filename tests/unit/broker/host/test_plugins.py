@@ -1,8 +1,7 @@
-"""Plugins: built and closed, guarded, on a controller alone, and tasks on their threads."""
+"""Plugins: which factor sources go together, what a controller needs, guarded calls, and tasks on their threads."""
 
 from __future__ import annotations
 
-import importlib
 import re
 import threading
 from collections.abc import Iterator
@@ -25,47 +24,6 @@ from quotahost.testing.broker import FakeBroker
 from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim
-
-CODE = """
-    from datetime import timedelta
-
-    CLOSED = []
-
-    class Supplier:
-        def __init__(self, context): pass
-        def quota(self, client, quota_type): return None
-        def close(self): CLOSED.append("supplier")
-
-    class Task:
-        period = timedelta(seconds=1)
-        def __init__(self, context): pass
-        def run(self): raise AssertionError("it was never started")
-        def close(self): CLOSED.append("task")
-
-    class Broken:
-        period = timedelta(seconds=1)
-        def __init__(self, context): raise RuntimeError("no licence")
-        def run(self): pass
-"""
-
-
-def given(supplier: str, tasks: str) -> Settings:
-    return Settings.from_properties({f"{PREFIX}supplier": supplier, f"{PREFIX}tasks": tasks})
-
-
-def test_what_was_built_before_a_failure_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    suppliers = {"kept": "closing:Supplier", "fresh": "closing:Supplier"}
-    tasks = {"good": "closing:Task", "broken": "closing:Broken"}
-    distribute(tmp_path, "acme", {Role.SUPPLIER.group: suppliers, Role.TASK.group: tasks}, {"closing": CODE})
-    monkeypatch.syspath_prepend(str(tmp_path))
-    builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks, Guard(FakeShim()))
-    before = given("kept", "")
-    old = builder.build(before, builder.validate(before), PluginSet(()))
-    after = given("kept,fresh", "good,broken")
-    with pytest.raises(PluginError, match="no licence"):
-        builder.build(after, builder.validate(after), old)
-    assert importlib.import_module("closing").CLOSED == ["task", "supplier"]
-
 
 SOURCES = """
     from quotahost.model import QuotaType
@@ -165,16 +123,6 @@ def in_turns() -> Iterator[bool]:
         yield False
 
 
-def test_a_task_that_fails_at_each_period_is_logged_once(
-    guard: Guard, shim: FakeShim, clock: Clock, caplog: pytest.LogCaptureFixture
-) -> None:
-    for _ in range(MANY):
-        guard.call("task", "run()", "it runs again", fail)
-        clock.now += 0.5
-    assert len(shim.failed) == MANY
-    assert len(caplog.records) == 1
-
-
 def test_a_task_that_fails_and_works_in_turns_is_logged_once_a_minute_with_what_was_left_out(
     guard: Guard, shim: FakeShim, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -195,12 +143,6 @@ def test_ever_new_errors_are_logged_seldom(guard: Guard, clock: Clock, caplog: p
         guard.report("plugin", "read()", "the last stays", type(f"Error{number}", (Exception,), {})())
         clock.now += 0.001
     assert 1 < len(caplog.records) <= 5
-
-
-def test_a_second_type_of_error_is_news(guard: Guard, caplog: pytest.LogCaptureFixture) -> None:
-    for error in (ValueError("a"), KeyError("b"), ValueError("c")):
-        guard.report("plugin", "read()", "the last stays", error)
-    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ValueError, KeyError]
 
 
 def fails() -> None:

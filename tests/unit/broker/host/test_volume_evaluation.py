@@ -310,22 +310,6 @@ def test_what_is_no_longer_judged_leaves_the_metrics() -> None:
     assert shown(one) == {}
 
 
-def test_a_live_change_of_the_limits_is_shown_though_the_volumes_are_the_same() -> None:
-    policy = Limits(context())
-    one = asking(policy)
-    volumes = cluster(OWN)
-    one.step(volumes)
-    assert shown(one) == {"/own": {"Factor": 1.0, "Breached": 0.0}}
-    policy._context.settings = settings(**TIMES | {"static__storage__soft": "50", "static__storage__hard": "90"})
-    one.loop.forget()
-    one.step(volumes)
-    assert shown(one) == {"/own": {"Factor": 0.75, "Soft": 50, "Hard": 90, "Breached": 1}}
-    policy._context.settings = settings(**TIMES)
-    one.loop.forget()
-    one.step(volumes)
-    assert shown(one) == {"/own": {"Factor": 1.0, "Breached": 0.0}}
-
-
 def test_of_many_volumes_those_with_the_smallest_factors_are_shown() -> None:
     one = asking(Asked())
     many = [Volume("1", f"/{n}", 1000, n) for n in range(MOST + 50)]

@@ -4,14 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from harness.system.waiting import eventually
 from quotahost.broker.plugins.factor_sources.direct import Fixed, LogDirs
-from quotahost.model import ClusterVolumes, LogDir, State, Volume
+from quotahost.model import ClusterVolumes, LogDir, Volume
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source
 from tests.fakes.plugin_context import Clock, context, settings
@@ -148,22 +145,6 @@ def test_another_interval_holds_without_a_restart(make: Make) -> None:
 
 def fixed(**properties: Any) -> Fixed:
     return Fixed(context(name="fixed", own=Fixed.Section(**properties)))
-
-
-@hypothesis_settings(deadline=None)
-@given(st.floats(0, 1))
-def test_the_factor_is_the_property_as_a_properties_file_spells_it(value: float) -> None:
-    assert fixed(factor=repr(value)).read().value == value
-
-
-def test_a_live_change_holds_from_the_next_read() -> None:
-    source = fixed()
-    states = [source.read().state]
-    for factor in ("0.5", "0", "1"):
-        source.reconfigure(Fixed.Section(factor=factor))
-        states.append(source.read().state)
-    assert states == [State.OPEN, State.THROTTLE, State.PAUSE, State.OPEN]
-    assert source.read().cause == "fixed by plugin.fixed.factor=1", "it names the property to change"
 
 
 @pytest.mark.parametrize("value", ["-0.1", "1.1", "nan", "inf", "half", "", None])

@@ -13,7 +13,7 @@ from quotahost.records.cluster_volumes import ClusterRecord, Filling
 from quotahost.records.snapshot import Snapshot
 from tests.fakes.plugin_context import Clock, patience
 
-VALIDITY, GRACE = 60.0, 30.0
+VALIDITY = 60.0
 OWN, OTHERS = "1", ("2", "3", "4")
 
 

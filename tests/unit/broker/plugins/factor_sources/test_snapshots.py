@@ -150,18 +150,6 @@ def test_a_snapshot_that_was_read_before_the_brokers_are_known_makes_nobody_stal
     assert world.read() == ClusterVolumes((OWN,))
 
 
-def test_a_fenced_broker_counts_with_its_last_volumes_and_is_shown(world: World) -> None:
-    world.knows("1", "2")
-    world.publishes("2", 99, offline=("/e",))
-    world.knows("1", "2", fenced="2")
-    world.passes(3600)
-    monitor(world.context).look()
-    answer = world.read()
-    assert answer == ClusterVolumes((OWN, Volume("2", "/d", 100, 99)))
-    number = world.broker.number
-    assert [number("Brokers", name) for name in ("Stale", "Missing", "LastKnown")] == [0, 0, 1]
-
-
 def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:
     world.knows("1", "2", "3", "4")
     world.publishes("2")

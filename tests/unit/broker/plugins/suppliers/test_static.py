@@ -9,7 +9,7 @@ from quotahost.api import Role
 from quotahost.broker.discovery import plugin_settings
 from quotahost.broker.plugins.suppliers.static import ControllerMutation, Overrides, Static
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope
-from quotahost.settings.broker import Settings, live_properties
+from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.testing.checks import check_supplier
 from tests.fakes.plugin_context import context
@@ -84,11 +84,6 @@ def test_an_error_names_the_property_the_entry_and_the_remedy(name: str, text: s
     with pytest.raises(SettingsError, match=re.escape(words)) as refused:
         built({f"plugin.overrides.{name}": text}, "overrides")
     assert refused.value.problems[0].property == f"{PREFIX}plugin.overrides.{name}"
-
-
-def test_its_properties_can_be_changed_live_under_their_names_with_dots() -> None:
-    live = live_properties(settings({}, "overrides"), {"overrides": Overrides.Section})
-    assert {PREFIX + name for name in KIP_13} <= set(live)
 
 
 def test_a_users_rate_comes_before_a_client_ids_and_both_before_the_default() -> None:

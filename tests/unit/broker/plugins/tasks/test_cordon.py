@@ -124,20 +124,6 @@ def test_a_restart_forgets_nothing(world: World) -> None:
     assert world.run(20) == []
 
 
-def test_told_to_let_go_it_frees_its_own_whatever_the_disks_show_and_cordons_nothing(world: World) -> None:
-    world.kafka.cordoned = ["/b"]
-    world.disks.used.update({"/a": FULL, "/b": FULL})
-    assert world.run() == ["/a", "/b", "/b/2"]
-    world.restart()
-    world.disks.lost, world.let_go = True, True
-    assert world.run() == ["/b"], "what an operator has cordoned stays"
-    assert world.kafka.added is None, "nothing is left that a broker without the task would not know"
-    world.disks.lost = False
-    assert world.run() == ["/b"]
-    world.let_go = False
-    assert world.run() == ["/a", "/b", "/b/2"]
-
-
 def test_what_is_stored_may_reach_it_a_moment_after_its_start(world: World) -> None:
     world.disks.used["/a"] = FULL
     world.run(20)
@@ -159,15 +145,6 @@ def test_what_an_operator_freed_stays_free_until_the_volume_had_room(world: Worl
     world.run()
     world.disks.used["/a"] = FULL
     assert world.run() == ["/a"]
-
-
-def test_what_an_operator_cordoned_stays_cordoned_and_is_not_counted_as_its_own(world: World) -> None:
-    world.kafka.cordoned = ["/b"]
-    world.disks.used["/b"] = FULL
-    assert world.run() == ["/b", "/b/2"]
-    assert world.kafka.added == "/b/2"
-    world.disks.used["/b"] = SLACK
-    assert world.run() == ["/b"]
 
 
 def test_where_an_operator_has_cordoned_all_nothing_is_added(world: World) -> None:

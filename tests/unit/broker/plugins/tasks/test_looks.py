@@ -2,17 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError
 
-from harness.system.waiting import eventually
-from quotahost.api import DiskState
 from quotahost.broker.plugins.tasks import broker_status as module
-from quotahost.broker.plugins.tasks.broker_status import OpenedVolumes, StatusPublisher
+from quotahost.broker.plugins.tasks.broker_status import StatusPublisher
 from quotahost.kafka import publisher
-from quotahost.model import Client, VolumeUse
+from quotahost.model import Client
 from quotahost.records.look import Answered, BrokerLook, decode
 from quotahost.records.watch import VolumeOf, Watch, encode
 from quotahost.testing.broker import FakeBroker
@@ -94,25 +91,6 @@ def test_a_question_is_answered_at_once_and_only_while_it_is_asked(world: World)
     assert answered.answers == (Answered("me", ("broker\t42\t1", "state\tfactor\t1.0")),)
     world.watch()
     assert world.run()[0].answers == ()
-
-
-def test_who_opens_a_volume_of_this_broker_is_told_what_fills_it(world: World, tmp_path: Path) -> None:
-    (tmp_path / "orders-0").mkdir()
-    (tmp_path / "orders-0" / "0.log").write_bytes(b"x" * 8192)
-    world.broker.looked = look([use()], volumes=[VolumeUse("/dev/sdb", 1000, 500)])
-    disks = SimpleNamespace(latest=lambda: (0.0, DiskState((), (), ((str(tmp_path), "/dev/sdb"),))))
-    world.context.open_disks = lambda: disks
-    world.looks._opened = OpenedVolumes(world.context, lambda _: None)
-    world.run(5)
-    for strange in (VolumeOf("2", "/dev/sdb"), VolumeOf("1", "/dev/sdx")):
-        world.record(encode(Watch("me", 30, volume=strange)))
-        assert [each.opened for each in world.run(10)] == [()] * 5
-    world.record(encode(Watch("me", 30, volume=VolumeOf("1", "/dev/sdb"))))
-    (told,) = eventually(lambda: [each for each in world.run(2) if each.opened])
-    assert [topic.name for topic in told.opened[0].topics if topic.name == "orders"] == ["orders"]
-    assert [each.name for each in told.volumes] == ["/dev/sdb"]
-    world.watch()
-    assert world.run()[0].opened == ()
 
 
 def test_old_records_and_those_of_strangers_are_no_reason_to_publish(world: World) -> None:

@@ -89,16 +89,6 @@ def test_a_limit_set_live_and_one_crossed_are_news_at_once(world: World) -> None
     assert world.run(consumed=500_000) == 1
 
 
-def test_a_limit_of_its_own_goes_with_its_volume_at_once(world: World) -> None:
-    world.run()
-    world.context.settings = settings(
-        snapshots__period="5s", volumes__period="250ms", **{"static__storage__overrides": "/d hard=500K"}
-    )
-    assert world.run() == 1
-    assert world.kafka.sent[-1].volumes == (replace(SMALL, hard=AT_HALF),)
-    assert world.kafka.sent[-1].hard is None
-
-
 def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world: World) -> None:
     world.kafka.delivers = ...
     world.run()

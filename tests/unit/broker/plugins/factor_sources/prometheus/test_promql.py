@@ -100,12 +100,6 @@ def test_what_is_no_answer_is_a_failure_with_a_sentence(server: FakePrometheus, 
     assert sentence in failure(promql_client(server.url))
 
 
-def test_a_server_that_is_not_there_is_a_failure() -> None:
-    fake = FakePrometheus()
-    fake.close()
-    assert "refused" in failure(promql_client(fake.url))
-
-
 def test_an_answer_is_read_to_16_mib_and_no_further(server: FakePrometheus) -> None:
     written = 0
 

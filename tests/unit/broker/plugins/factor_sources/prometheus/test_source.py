@@ -94,22 +94,6 @@ def test_other_labels_may_name_broker_and_volume(source: Make) -> None:
 # ---- when the server goes silent -----------------------------------------------------------------
 
 
-def test_the_last_volumes_hold_for_validity(source: Make, server: FakePrometheus, clock: Clock) -> None:
-    plugin = source()
-    answered(plugin)
-    server.replies = {}
-    asks_more(server)
-    clock.now += 60
-    assert plugin.read() == KNOWN
-    clock.now += 1
-    known = plugin.read()
-    assert known is not None
-    assert known.volumes == KNOWN.volumes
-    assert known.unknown == (
-        "prometheus 127.0.0.1 has not answered for more than validity (60 s): the server says bad_data: unknown query",
-    )
-
-
 def test_a_live_change_of_validity_holds_at_once(source: Make, clock: Clock) -> None:
     plugin = source(interval="50s")
     answered(plugin)
