@@ -46,7 +46,7 @@ def timed(kinds: list[str], values: st.SearchStrategy[float]) -> st.SearchStrate
 
 
 @pytest.mark.proves("kip-13.windows", "kip-13.delay")
-@hypothesis_settings(deadline=None, max_examples=500)
+@hypothesis_settings(max_examples=500)
 @given(
     events=timed(["record", "record", "measure", "throttle"], AMOUNTS),
     bound=BOUNDS,
@@ -74,7 +74,7 @@ def test_a_sampled_rate_and_its_throttle_time_are_kafkas(
 @pytest.mark.proves(
     "kip-599-revision.bucket", "kip-599-revision.bucket-config", "kip-599-revision.bucket-wait", "kip-599.even-spread"
 )
-@hypothesis_settings(deadline=None, max_examples=500)
+@hypothesis_settings(max_examples=500)
 @given(
     events=timed(["record", "measure", "debt"], AMOUNTS),
     quota=st.floats(1e-3, 1e6) | st.integers(1, 1000).map(float),
@@ -100,7 +100,7 @@ def test_a_token_bucket_and_its_throttle_time_are_kafkas(
 
 
 @pytest.mark.proves("v1.one-minute-rate", "v1.steady")
-@hypothesis_settings(deadline=None, max_examples=300)
+@hypothesis_settings(max_examples=300)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["mark", "mark", "rate"]), st.integers(0, 10**9), st.integers(0, 20_000)), max_size=60

@@ -28,7 +28,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
         yield made
 
 
-@hypothesis_settings(deadline=None, max_examples=300)
+@hypothesis_settings(max_examples=300)
 @given(st.integers(-(10**15), 10**15), st.lists(st.tuples(PACE, st.lists(STEP, max_size=60)), min_size=1, max_size=4))
 def test_the_taps_of_both_languages_are_equal_to_the_bit(java: Oracle, begin: int, ways: list[Way]) -> None:
     tap, now, lines, numbers = Tap(), begin, ["tap"], list[float]()
@@ -42,7 +42,7 @@ def test_the_taps_of_both_languages_are_equal_to_the_bit(java: Oracle, begin: in
     assert java.replay(lines) == numbers
 
 
-@hypothesis_settings(deadline=None, max_examples=300)
+@hypothesis_settings(max_examples=300)
 @given(st.integers(0, 10**6), st.integers(1, 100), st.sampled_from([0, 1, 500, 1000, 10_000]))
 def test_the_rise_of_one_client_is_the_same_too(java: Oracle, since: int, windows: int, window_ms: int) -> None:
     assert java.replay([f"rise {since} {windows} {window_ms}"]) == [rise(since, windows, window_ms)]
@@ -60,7 +60,7 @@ def test_the_mean_forgets_what_is_too_much_in_both(java: Oracle) -> None:
 RECORDS = st.lists(st.tuples(st.floats(0, 1e9), st.integers(0, 4000)), min_size=1, max_size=60)
 
 
-@hypothesis_settings(deadline=None, max_examples=300)
+@hypothesis_settings(max_examples=300)
 @given(RECORDS, st.integers(0, 5000), st.integers(1, 20), st.sampled_from([100, 1000, 5000]), st.floats(0, 3600))
 def test_a_step_as_large_as_the_tap_takes_mutes_no_client_that_kept_to_the_limit_for_longer_than_max_mute(
     records: list[tuple[float, int]], pause: int, samples: int, window_ms: int, max_mute_s: float

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,16 +124,6 @@ def test_a_pause_that_was_not_planned_counts_nothing() -> None:
     assert shadow._pause == 6 * PAUSE_PER_LOOK
     looks(shadow, java, shadow._pause)
     assert java.shows(TRIED)[2] == 1 + 6 * (PAUSE_PER_LOOK + 1)
-
-
-def test_it_looks_once_a_second_and_not_at_all_while_nothing_is_in_shadow() -> None:
-    java = Java(state={"shadow": ["factor"]})
-    shadow = watch(java, shadow="factor")
-    looks(shadow, java, 1)
-    assert shadow._pause == 1
-    shadow.configure(settings())
-    looks(shadow, java, 1)
-    assert shadow._pause == math.inf
 
 
 def test_a_factor_of_one_in_shadow_asks_for_nobody() -> None:

@@ -86,20 +86,6 @@ def test_that_shares_have_come_or_gone_is_handed_on_however_small_the_difference
     assert world.given == 1e6
 
 
-def test_a_smaller_share_is_reached_in_steps_that_mute_for_no_longer_than_max_mute(world: World) -> None:
-    world.active(2.9e6, 2.9e6)
-    world.share(50e3)
-    rate, steps = 2.9e6, []
-    while world.given >= 55e3:
-        world.look(rate)
-        steps.append(world.given)
-        assert (rate - world.given) / world.given * WINDOW <= MUTE + 1e-6
-        rate = max(world.given, rate * 0.9)
-        assert len(steps) < 200
-    assert steps == sorted(steps, reverse=True)
-    assert world.given == pytest.approx(50e3, rel=0.1)
-
-
 def test_a_client_that_uses_little_is_taken_down_at_once(world: World) -> None:
     world.active(2.9e6, 1e4)
     world.share(50e3)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError
 
 from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
 from quotahost.broker.plugins.cluster_quota import usage as usage_module
@@ -19,7 +18,6 @@ from tests.fakes.kafka import FakeKafka, FakeThread
 from tests.fakes.plugin_context import Clock, context
 from tests.fakes.quotas import change, quota, set_quotas
 
-LOST = KafkaError(KafkaError._MSG_TIMED_OUT)
 OWN = {"supplier": "cluster-quota"}
 
 
@@ -127,22 +125,6 @@ def test_quotas_changed_live_are_published_at_once(world: World) -> None:
     change(world.quotas, quota("alice", None, 4e6))
     assert world.run(use()) == 1
     assert world.kafka.sent[-1].clients[0].quota == 4e6
-
-
-def test_a_lost_record_is_published_again_a_second_later(world: World) -> None:
-    world.kafka.delivers = LOST
-    assert world.run(use()) == 1
-    assert world.run(use(), seconds=1.0) == 0
-    world.kafka.delivers = None
-    assert world.run(use(), seconds=1.5) == 1
-
-
-def test_news_waits_for_the_record_that_is_on_its_way(world: World) -> None:
-    world.kafka.delivers = ...
-    world.run(use())
-    assert world.run(use(rate=2e6), seconds=10) == 0
-    world.kafka.delivers = None
-    assert world.run(use(rate=2e6)) == 1
 
 
 def test_looks_that_take_long_are_made_less_often(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,20 +98,6 @@ def test_several_are_measured_one_after_the_other(tmp_path: Path) -> None:
     assert [each.volume.name for each in measured(opened, "a", "b")] == ["a", "b"]
 
 
-def test_a_defect_is_logged_once_a_minute(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    topic(tmp_path)
-    clock, disks = Clock(), FakeDisks(full=tmp_path)
-    found, disks.places = disks.places, 7  # type: ignore[assignment]
-    opened = volumes(disks, lambda _: None, clock)
-    for _ in range(3):
-        assert opened.of(["full"]) == []
-        eventually(lambda: running() == 0)
-    assert caplog.text.count("thread opened-volume of plugin publish-usage ended") == 1
-    disks.places = found
-    clock.now += 60
-    measured(opened, "full")
-
-
 @pytest.mark.parametrize("name", ["gone", "unknown"])
 def test_of_a_volume_that_cannot_be_read_it_tells_why(tmp_path: Path, name: str) -> None:
     (found,) = measured(volumes(FakeDisks(gone=tmp_path / "none"), lambda _: None), name)

@@ -10,7 +10,6 @@ import pytest
 
 from harness.system.waiting import eventually
 from quotahost.api import Context, Role
-from quotahost.broker.plugins.factor_sources import prometheus
 from quotahost.broker.plugins.factor_sources.prometheus import Prometheus
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings.broker import Settings
@@ -92,15 +91,6 @@ def test_other_labels_may_name_broker_and_volume(source: Make) -> None:
 
 
 # ---- when the server goes silent -----------------------------------------------------------------
-
-
-def test_a_live_change_of_validity_holds_at_once(source: Make, clock: Clock) -> None:
-    plugin = source(interval="50s")
-    answered(plugin)
-    clock.now += 61
-    assert plugin.read() != KNOWN
-    plugin._context.settings = Settings.from_properties({"client.quota.callback.validity": "2m"})
-    assert plugin.read() == KNOWN
 
 
 def hangs(server: FakePrometheus) -> None:
@@ -185,18 +175,6 @@ def test_a_source_that_is_built_and_never_read_asks_nobody(source: Make, server:
     assert not threads()
     plugin.close()
     assert not server.asked
-
-
-def test_its_thread_outlives_an_answer_that_breaks_it(
-    source: Make, server: FakePrometheus, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    plugin = source()
-    with monkeypatch.context() as patch:
-        patch.setattr(prometheus, "volumes_of", lambda *_, **__: 1 // 0)
-        plugin.read()
-        asks_more(server)
-    assert "ZeroDivisionError while reading the answer" in lines(caplog)[0]
-    assert answered(plugin) == KNOWN
 
 
 def test_it_keeps_the_contract_with_a_server_and_without(server: FakePrometheus) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from quotahost.broker.plugins.factor_sources.prometheus import MAX_SENTENCES, Answer, Series, volumes_of
@@ -89,7 +88,6 @@ NAMES = st.sampled_from(["", "1", "2"])
 ROWS = st.lists(st.tuples(NAMES, NAMES, st.floats() | st.integers(-1, 200).map(float)), max_size=6)
 
 
-@hypothesis_settings(deadline=None)
 @given(ROWS, ROWS, st.booleans())
 def test_whatever_comes_is_a_sound_volume_or_unknown(capacity: Rows, used: Rows, available: bool) -> None:
     result = volumes(capacity, used, available=available)
