@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 from pathlib import Path
 from socket import socket
@@ -13,68 +12,11 @@ import pytest
 
 from quotahost.broker.host.broker import ClusterWatch
 from quotahost.broker.host.live_change import STAGED_FOR
-from quotahost.broker.host.loop import Host
 from quotahost.settings.declaration import PREFIX
-from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import Clock
-from tests.fakes.shim import FakeShim
+from tests.fakes.shim import FakeShim, serve
 
-PLUGINS = """
-    from datetime import timedelta
-    from pydantic import BaseModel
-    from quotahost.model import Quota
-
-    BUILT, CLOSED = [], []
-
-    class Supplier:
-        class Section(BaseModel):
-            share: float = 0.5
-
-        def __init__(self, context):
-            self.share = context.section.share
-            BUILT.append(self.share)
-        def quota(self, client, quota_type):
-            return Quota(self.share)
-        def close(self):
-            CLOSED.append(self.share)
-
-    class Unfit:
-        def __init__(self, context): pass
-        def close(self):
-            CLOSED.append("unfit")
-
-    class Disky(Unfit):
-        def __init__(self, context):
-            context.disks
-        def quota(self, client, quota_type): return None
-
-    class Task:
-        period = timedelta(hours=1)
-        def __init__(self, context): pass
-        def run(self): pass
-        def close(self):
-            CLOSED.append("task")
-"""
-GROUPS = {
-    "quotahost.suppliers": {"mine": "mine:Supplier", "unfit": "mine:Unfit", "disky": "mine:Disky"},
-    "quotahost.tasks": {"idle": "mine:Task"},
-    "quotahost.factor_sources": {"gone": "no_such_module_anywhere:Source"},
-}
 UNKNOWN = {"static.prodcue": "1M", "plugin.gone.key": "1", "plugin.mine.shrae": "1", "plugin": "1"}
-
-
-@pytest.fixture
-def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    distribute(tmp_path, "mine", GROUPS, {"mine": PLUGINS})
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "mine", raising=False)
-    return __import__("mine")
-
-
-def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
-    shim.idle()
-    Host(shim, clock or Clock()).run()
-    return shim
 
 
 def share(text: str) -> dict[str, str]:
@@ -90,12 +32,12 @@ def test_a_change_that_can_not_be_built_is_refused_and_what_was_there_serves_on(
     shim.arrive(("alice", "a"))
     for ticket, supplier in (("1", "unfit"), ("2", "nobody"), ("3", "static")):
         shim.validate(ticket, supplier=supplier)
-    run(shim)
+    serve(shim)
     assert "'unfit'" in str(shim.verdicts["1"])
     assert "'nobody'" in str(shim.verdicts["2"])
     assert shim.verdicts["3"] is None
     assert shim.rate("alice", "a") == 0.5
-    assert mine.CLOSED == ["unfit", 0.5], "the unfit one at once, the other at the end"
+    assert mine.CLOSED == ["Unfit", 0.5], "the unfit one at once, the other at the end"
 
 
 def test_what_was_built_for_the_verdict_is_what_serves_afterwards(mine: Any) -> None:
@@ -104,7 +46,7 @@ def test_what_was_built_for_the_verdict_is_what_serves_afterwards(mine: Any) -> 
     shim.validate("1", **share("0.25"))
     shim.script.append(lambda: pytest.fail("closed too early") if mine.CLOSED else None)
     shim.reconfigure("2", **share("0.25"))
-    run(shim)
+    serve(shim)
     assert (shim.verdicts, mine.BUILT) == ({"1": None, "2": None}, [0.5, 0.25])
     assert shim.rate("alice", "a") == 0.25
     assert mine.CLOSED == [0.5, 0.25]
@@ -119,8 +61,8 @@ def test_what_kafka_does_not_apply_is_closed_after_a_while(mine: Any) -> None:
     shim.script.append(lambda: setattr(clock, "now", clock.now + 1))
     shim.idle()
     shim.script.append(lambda: closed.append([*mine.CLOSED]))
-    run(shim, clock)
-    assert closed == [["task", 0.25]]
+    serve(shim, clock)
+    assert closed == [["Task", 0.25]]
 
 
 def test_another_change_closes_what_was_built_for_the_one_before(mine: Any) -> None:
@@ -128,7 +70,7 @@ def test_another_change_closes_what_was_built_for_the_one_before(mine: Any) -> N
     shim.validate("1", **share("0.25"))
     shim.validate("2", **share("0.75"))
     shim.reconfigure("3", **share("0.125"))
-    run(shim)
+    serve(shim)
     assert mine.BUILT == [0.5, 0.25, 0.75, 0.125]
     assert mine.CLOSED == [0.25, 0.75, 0.5, 0.125]
 
@@ -138,7 +80,7 @@ def test_the_same_properties_applied_twice_are_taken_over_once(mine: Any, caplog
     shim = FakeShim({"supplier": "mine"})
     for ticket in ("1", "2"):
         shim.reconfigure(ticket, **share("0.25"))
-    run(shim)
+    serve(shim)
     assert shim.verdicts == {"1": None, "2": None}
     assert caplog.text.count("reconfigured") == 1
 
@@ -151,7 +93,7 @@ def test_a_name_that_is_stored_alone_is_named_once(
     # The broker answers ten seconds after its start, which no test waits for; here it does in each round.
     monkeypatch.setattr(ClusterWatch, "hand_on", lambda _look, _cluster, hear: hear(stored))
     shim.idle(2)
-    run(shim)
+    serve(shim)
     named = errors(caplog)
     assert len(named) == len(UNKNOWN)
     assert all(PREFIX + name.removesuffix("key") in " ".join(named) for name in UNKNOWN)
@@ -159,18 +101,18 @@ def test_a_name_that_is_stored_alone_is_named_once(
 
 def test_an_unknown_name_stops_the_start_of_a_broker_and_no_later_start_of_the_host(mine: Any) -> None:
     given = {"supplier": "mine", **UNKNOWN}
-    assert "prodcue" in str(run(FakeShim(given)).refused)
+    assert "prodcue" in str(serve(FakeShim(given)).refused)
     assert mine.BUILT == []
     later = FakeShim(given, second_life=True)
     later.arrive(("alice", "a"))
-    assert run(later).refused is None
+    assert serve(later).refused is None
     assert later.rate("alice", "a") == 0.5
 
 
 def test_a_wrong_value_beside_an_unknown_name_is_refused_by_the_value_alone(mine: Any) -> None:
     shim = FakeShim({"supplier": "mine"})
     shim.validate("1", **UNKNOWN, **share("much"))
-    run(shim)
+    serve(shim)
     assert "plugin.mine.share=much" in str(shim.verdicts["1"])
     assert "prodcue" not in str(shim.verdicts["1"])
 
@@ -178,8 +120,8 @@ def test_a_wrong_value_beside_an_unknown_name_is_refused_by_the_value_alone(mine
 @pytest.mark.parametrize(
     ("given", "named", "closed"),
     [
-        ({"supplier": "mine,disky", "tasks": "idle"}, "metrics.port=", ["task", "unfit", 0.5]),
-        ({"supplier": "disky,unfit"}, "'unfit'", ["unfit", "unfit"]),
+        ({"supplier": "mine,disky", "tasks": "idle"}, "metrics.port=", ["Task", "Disky", 0.5]),
+        ({"supplier": "disky,unfit"}, "'unfit'", ["Unfit", "Disky"]),
     ],
     ids=["its port is taken", "a later plugin can not be built"],
 )
@@ -190,7 +132,7 @@ def test_a_refused_start_leaves_no_plugin_open_and_no_thread_behind(
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = {"metrics.port": str(taken.getsockname()[1])}
-        shim = run(FakeShim(given | port, {"node.id": "1", "log.dirs": str(tmp_path)}))
+        shim = serve(FakeShim(given | port, {"node.id": "1", "log.dirs": str(tmp_path)}))
     assert named in str(shim.refused)
     assert closed == mine.CLOSED
     assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]
@@ -199,5 +141,5 @@ def test_a_refused_start_leaves_no_plugin_open_and_no_thread_behind(
 def test_the_properties_of_a_plugin_that_a_change_has_brought_are_live_too(mine: Any) -> None:
     shim = FakeShim({"supplier": "static"})
     shim.reconfigure("1", supplier="mine")
-    run(shim)
+    serve(shim)
     assert PREFIX + "plugin.mine.share" in shim.live

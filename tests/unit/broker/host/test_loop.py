@@ -10,86 +10,20 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import Batch, Event
 from quotahost.model import Client
-from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import Clock
-from tests.fakes.shim import FakeShim
-
-PLUGINS = """
-    import threading
-    from datetime import timedelta
-    from quotahost.model import Factor, Quota
-
-    STATE = {}
-
-    class Base:
-        def __init__(self, context):
-            self.context = context
-            STATE.setdefault("built", []).append(context.name)
-        def close(self):
-            STATE.setdefault("closed", []).append(self.context.name)
-
-    class Supplier(Base):
-        def quota(self, client, quota_type):
-            return Quota(5.0)
-
-    class Ticker(Base):
-        ticks = 0
-
-        def quota(self, client, quota_type):
-            return None
-        def tick(self):
-            self.ticks += 1
-            if self.ticks == 2:
-                raise SystemExit("a plugin's, not the host's")
-            self.context.answers_changed("alice")
-
-    class Disky(Base):
-        def __init__(self, context):
-            super().__init__(context)
-            self.disks = context.disks
-        def read(self):
-            STATE["volumes"] = self.disks.known().volumes
-            STATE["looking"] = [t.name for t in threading.enumerate()].count("quotahost-disks")
-            return Factor(1.0)
-        def run(self):
-            assert self.disks.latest()[1] is not None
-            STATE["ran"].set()
-        period = timedelta(hours=1)
-"""
+from tests.fakes.shim import FakeShim, serve
 
 
-@pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    groups = {
-        "quotahost.suppliers": {"mine": "mine:Supplier", "ticker": "mine:Ticker"},
-        "quotahost.factor_sources": {"disky": "mine:Disky"},
-        "quotahost.tasks": {"disky": "mine:Disky"},
-    }
-    distribute(tmp_path, "mine", groups, {"mine": PLUGINS})
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(__import__("sys").modules, "mine", raising=False)
-    module = __import__("mine")
-    made: dict[str, Any] = module.STATE
-    return made
-
-
-def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
-    Host(shim, clock or Clock()).run()
-    return shim
-
-
-def test_a_swapped_supplier_is_built_before_the_old_one_closes_and_hears_all_quotas(state: dict[str, Any]) -> None:
+def test_a_swapped_supplier_is_built_before_the_old_one_closes_and_hears_all_quotas(mine: Any) -> None:
     shim = FakeShim({"supplier": "mine"})
     shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
     shim.arrive(("alice", "a"))
     shim.reconfigure(supplier="client-quotas")
-    shim.idle()
-    run(shim)
+    serve(shim)
     assert shim.rate("alice", "a") == 9.0
-    assert state["closed"] == ["mine"]
+    assert mine.CLOSED == [0.5]
 
 
 @pytest.mark.parametrize(
@@ -112,22 +46,22 @@ def test_a_pause_that_no_fence_can_hold_is_warned_of_once_soon_after_the_start(
     shim.idle(4)  # a broker makes its authorizer, and so the fence, after its callback
     shim.script.append(lambda: setattr(shim, "has_fence", has_fence))
     shim.idle(20)
-    run(shim, clock)
+    serve(shim, clock)
     assert caplog.text.count("QuotaFence") == times
     assert caplog.text.count("factor.scope=topics needs the fence") == ("factor.scope" in given)
 
 
-def test_the_plugins_share_one_monitor_of_the_disks_that_ends_after_them(state: dict[str, Any], tmp_path: Path) -> None:
-    state["ran"] = threading.Event()
+def test_the_plugins_share_one_monitor_of_the_disks_that_ends_after_them(mine: Any, tmp_path: Path) -> None:
+    mine.SEEN["ran"] = threading.Event()
     given = {"supplier": "static", "factor.source": "disky", "tasks": "disky", "factor.interval": "100ms"}
     shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)})
-    shim.script.append(lambda: state["ran"].wait(60) and None)
+    shim.script.append(lambda: mine.SEEN["ran"].wait(60) and None)
     shim.reconfigure(**{"static.storage.overrides": f"{tmp_path} hard=5", "volumes.period": "1s"})
     clock = Clock()
     shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
-    run(shim, clock)
-    assert [volume.broker for volume in state["volumes"]] == ["1"]
-    assert state["looking"] == 1
+    serve(shim, clock)
+    assert [volume.broker for volume in mine.SEEN["volumes"]] == ["1"]
+    assert mine.SEEN["looking"] == 1
     assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]
 
 
@@ -136,7 +70,7 @@ def test_an_event_that_cannot_be_handled_costs_nothing_but_itself(caplog: pytest
     good = "cluster", ("id-1", "1", "2")
     shim.script.append(Batch([Client("alice", "app")], [Event("client-quota", ("NO_TYPE",)), Event(*good)]))
     shim.script.append(Batch([], [Event("reconfigure", ("7", "odd"))]))
-    Host(shim).run()
+    serve(shim)
     assert shim.table[Client("alice", "app")][0][1] == 5_000_000
     assert shim.shown["Host", "", "EventErrors"] == 2
     assert shim.shown["Host", "", "ConfigRefused"] == 1
@@ -152,27 +86,26 @@ def fault_handler(tmp_path: Path) -> Iterator[Callable[[], None]]:
         faulthandler.disable()
 
 
-def test_a_faulthandler_before_the_plugins_ends_it(state: dict[str, Any], fault_handler: Callable[[], None]) -> None:
+def test_a_faulthandler_before_the_plugins_ends_it(mine: Any, fault_handler: Callable[[], None]) -> None:
     fault_handler()
-    shim = run(FakeShim({"supplier": "mine"}))
+    shim = serve(FakeShim({"supplier": "mine"}))
     assert shim.refused is not None
     assert "Python's faulthandler was enabled by Python's start: it takes the JVM's handler" in shim.refused
-    assert "built" not in state
+    assert mine.BUILT == []
     assert not faulthandler.is_enabled()
 
 
-def test_a_plugin_that_enables_faulthandler_ends_it(state: dict[str, Any], fault_handler: Callable[[], None]) -> None:
-    module = __import__("mine")
-    module.Supplier.close = lambda self: None
-    module.Supplier.__init__ = lambda self, context: fault_handler()
-    shim = run(FakeShim({"supplier": "mine"}))
+def test_a_plugin_that_enables_faulthandler_ends_it(mine: Any, fault_handler: Callable[[], None]) -> None:
+    mine.Supplier.close = lambda self: None
+    mine.Supplier.__init__ = lambda self, context: fault_handler()
+    shim = serve(FakeShim({"supplier": "mine"}))
     assert shim.refused is not None
     assert "faulthandler was enabled by a plugin" in shim.refused
     assert not faulthandler.is_enabled()
 
 
 def test_a_faulthandler_that_is_enabled_later_is_disabled_again_with_one_line(
-    state: dict[str, Any], fault_handler: Callable[[], None], caplog: pytest.LogCaptureFixture
+    mine: Any, fault_handler: Callable[[], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     shim, clock = FakeShim({"supplier": "mine"}), Clock()
     enabled: list[bool] = []
@@ -180,12 +113,12 @@ def test_a_faulthandler_that_is_enabled_later_is_disabled_again_with_one_line(
         shim.script += [fault_handler, lambda: setattr(clock, "now", clock.now + 2)]
         shim.idle()
         shim.script.append(lambda: enabled.append(faulthandler.is_enabled()))
-    run(shim, clock)
+    serve(shim, clock)
     assert enabled == [False] * 3
     assert caplog.text.count("a plugin has enabled Python's faulthandler, which is disabled again") == 1
 
 
-@pytest.mark.usefixtures("state")
+@pytest.mark.usefixtures("mine")
 def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, shim = Clock(0.0), FakeShim({"supplier": "ticker"})
     resolved_again: list[tuple[float, str | None]] = []
@@ -195,8 +128,8 @@ def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(monkeypatch: 
 
     monkeypatch.setattr(shim, "ask_again", ask_again)
     shim.on_take = lambda: setattr(clock, "now", clock.now + 0.25)
-    shim.idle(16)
-    Host(shim, clock).run()
+    shim.idle(15)
+    serve(shim, clock)
     # At 0.25 everyone is resolved again anyway, at 1.25 the supplier fails.
     assert [at for at, principal in resolved_again if principal == "alice"] == [2.25, 3.25]
     assert shim.failed == ["ticker"]

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from quotahost.api import ClientIdAware, Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import EACH, NEWCOMER
 from quotahost.broker.host.new_clients import measured
 from quotahost.broker.host.plugins import Guard
@@ -25,7 +24,7 @@ from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
 from quotahost.model import QUOTA_TYPES, Client, ClientQuotaChange, Quota, QuotaEntity, QuotaType, Scope
 from quotahost.model.quotas import DEFAULT
 from tests.fakes.plugin_context import context, settings
-from tests.fakes.shim import FakeShim
+from tests.fakes.shim import FakeShim, serve
 from tests.fakes.suppliers import Supplier, resolved, supplier
 
 # ---- one answer of several suppliers ----------------------------------------------------------------------------
@@ -178,9 +177,7 @@ def test_kafkas_client_quotas_name_every_client_id_that_differs(changes: list[An
     ],
 )
 def test_types_are_measured_where_a_factor_or_a_plugin_needs_it(properties: dict[str, str], types: set[Any]) -> None:
-    shim = FakeShim(properties)
-    shim.idle()
-    Host(shim, lambda: 0.0).run()
+    shim = serve(FakeShim(properties))
     assert shim.refused is None
     assert set(shim.measured) == types
 

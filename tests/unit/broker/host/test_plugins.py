@@ -21,29 +21,12 @@ from quotahost.model import ClusterVolumes, State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim
 
-SOURCES = """
-    from quotahost.model import QuotaType
 
-    class Disks:
-        def __init__(self, context): pass
-        def read(self): return 1.0
-
-    class Typed(Disks):
-        quota_types = (QuotaType.FETCH,)
-
-    class Wrong(Disks):
-        quota_types = "FETCH"
-"""
-
-
-def test_one_factor_source_watches_disks_others_quota_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    offered = {"disks": "sourced:Disks", "more": "sourced:Disks", "typed": "sourced:Typed", "wrong": "sourced:Wrong"}
-    distribute(tmp_path, "acme", {Role.FACTOR_SOURCE.group: offered}, {"sourced": SOURCES})
-    monkeypatch.syspath_prepend(str(tmp_path))
+@pytest.mark.usefixtures("mine")
+def test_one_factor_source_watches_disks_others_quota_types() -> None:
     builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks, Guard(FakeShim()))
 
     def built(sources: str) -> PluginSet:
