@@ -4,13 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.broker.plugins.cluster_quota.shares import GivenRates
 from quotahost.model import ClientUsage, QuotaType
 from quotahost.records.shares import Share, Shares
 from quotahost.records.usage import ClientKey
-from tests.fakes.kafka import FakeThread
 from tests.fakes.plugin_context import Clock, context, settings
 from tests.fakes.quotas import quota, remove, set_quotas
 
@@ -55,8 +53,7 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(quotas_module, "Follower", FakeThread)
+def world() -> World:
     return World()
 
 

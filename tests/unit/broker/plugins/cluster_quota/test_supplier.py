@@ -19,7 +19,6 @@ from quotahost.settings.declaration import SettingsError
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.host import FakeHost
 from quotahost.throttling import SampledRate
-from tests.fakes.kafka import FakeThread
 from tests.fakes.quotas import change, quota, remove, set_quotas
 
 PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
@@ -56,12 +55,6 @@ class World:
         self.sequence += 1
         value = encode(Shares(key.decode(), 1, self.sequence, at, listed, cluster))
         self.plugin.record(key, value, True)
-
-
-@pytest.fixture(autouse=True)
-def _no_topics(monkeypatch: pytest.MonkeyPatch) -> None:
-    for each in (module, quotas_module):
-        monkeypatch.setattr(each, "Follower", FakeThread)
 
 
 @pytest.fixture

@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.plugins.factor_sources import budgets as module
 from quotahost.broker.plugins.factor_sources.budgets import Budgets
 from quotahost.model.budgets import Budget, Part
 from quotahost.records.budgets import encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.kafka import FakeThread
-from tests.fakes.plugin_context import context, monitor
+from tests.fakes.plugin_context import context, monitor, settings
 
 KEY, ORDERS = b"budgets/orders", Budget("orders", ("orders.*",), 100)
 
@@ -33,8 +31,7 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr(module, "Follower", FakeThread)
+def world() -> Iterator[World]:
     made = World()
     yield made
     made.budgets.close()
@@ -74,8 +71,6 @@ def test_a_refused_record_leaves_what_was_there_and_a_tombstone_removes_it(world
 
 
 def test_switched_off_it_reads_nothing_and_switched_on_again_it_begins_anew(world: World) -> None:
-    from tests.fakes.plugin_context import settings
-
     world.budgets.caught_up()
     on, world.context.settings = world.context.settings, settings()
     assert (world.budgets.volumes(list), world.budgets._follower, dict(world.look.wanted)) == ((), None, {})

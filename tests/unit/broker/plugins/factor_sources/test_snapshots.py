@@ -8,14 +8,11 @@ import pytest
 
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
-from quotahost.broker.plugins.factor_sources import budgets
-from quotahost.broker.plugins.factor_sources import snapshots as module
 from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
 from quotahost.model.budgets import Budget, Part
 from quotahost.records.snapshot import Snapshot, encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.kafka import FakeThread
 from tests.fakes.plugin_context import Clock, context, monitor, settings
 
 WALL = 1_700_000_000.0
@@ -58,9 +55,6 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     own = DiskState((OWN,))
-    monkeypatch.setattr(module, "Follower", FakeThread)
-    monkeypatch.setattr(budgets, "Follower", FakeThread)
-    monkeypatch.setattr(module, "RegisteredBrokers", FakeThread)
     monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: own)
     monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
     made = World(own)

@@ -12,11 +12,10 @@ from confluent_kafka import KafkaError
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes, has_changed
-from quotahost.kafka import publisher as module
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.records.snapshot import Snapshot, decode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.kafka import FakeKafka
+from tests.fakes.kafka import FakeKafka, Publish
 from tests.fakes.plugin_context import Clock, context, monitor, settings
 
 SMALL = Volume("1", "/d", 1_000_000, 100_000)
@@ -56,11 +55,8 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    kafka = FakeKafka(decode)
-    monkeypatch.setattr(module, "ensure_compacted", kafka.ensure)
-    monkeypatch.setattr(module, "Producer", kafka.producer)
-    made = World(kafka)
+def world(monkeypatch: pytest.MonkeyPatch, published: Publish[Snapshot]) -> Iterator[World]:
+    made = World(published(decode))
     monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: made.disks)
     made.start()
     yield made
