@@ -181,14 +181,6 @@ def test_a_disk_that_hangs_at_the_start_blocks_nobody_and_is_waited_for(disk: Di
     eventually(lambda: source.read().volumes and not source.read().waiting)
 
 
-def test_a_thread_in_a_disk_that_hangs_does_not_block_the_close(disk: Disk) -> None:
-    disks = monitor(context(volumes__period="2ms"))
-    disk.free.clear()
-    eventually(lambda: disk.hangs)
-    disks.close()
-    assert any(thread.name == "quotahost-disks" for thread in threading.enumerate()), "it is left behind"
-
-
 def test_an_unforeseen_failure_is_logged_once(disk: Disk, local: Make, caplog: pytest.LogCaptureFixture) -> None:
     source = local()
     disk.answer = RuntimeError("unforeseen")

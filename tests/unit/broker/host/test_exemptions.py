@@ -133,15 +133,6 @@ def test_the_log_names_why_a_keystore_cannot_be_read_without_its_particulars(cap
     assert names({"ssl.keystore.location": None}, SSL) == []
 
 
-def test_nonsense_never_stops_the_broker_here() -> None:
-    nonsense = {
-        "inter.broker.listener.name": "NO:SUCH,LISTENER",
-        "listener.security.protocol.map": ",:,A,B:C:D",
-        "controller.listener.names": " , ",
-    }
-    assert names(nonsense) is not None
-
-
 def test_listed_principals_and_the_brokers_are_exempt_as_a_whole_and_by_client_id_alone() -> None:
     node = node_of(4, "ANONYMOUS", "broker")
     shim = FakeShim({"static.produce": "2M", "static.excluded.principal.name.list": "User:root"}, node)

@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
@@ -15,9 +14,8 @@ from harness.system.waiting import eventually
 from quotahost.api import DataSourceTask, Role
 from quotahost.api.context import no_disks
 from quotahost.broker.discovery import PluginError
-from quotahost.broker.disks.monitor import NoDisks
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, Scheduler
-from quotahost.model import ClusterVolumes, State
+from quotahost.model import State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
@@ -69,13 +67,6 @@ def test_otherwise_it_has_suppliers_alone_and_a_silent_host_is_no_full_disk(sour
     assert CONTROLLER.applied(given).fallback_action is State.OPEN
     assert all(BROKER.needs(role, NAMES.get(role, source), given) for role in Role)
     assert BROKER.applied(given) is given
-
-
-def test_it_has_no_volume_and_knows_its_cluster(tmp_path: Path) -> None:
-    (tmp_path / "meta.properties").write_text("cluster.id=c-1\n")
-    disks = NoDisks({"log.dirs": str(tmp_path)})
-    assert disks.cluster_id == "c-1"
-    assert disks.known() == ClusterVolumes(())
 
 
 MANY = 10_000

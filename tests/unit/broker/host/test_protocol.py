@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.messages import GROUP, Batch, WouldBe, decode, encode, shadow_text, tag, would_be
+from quotahost.broker.host.messages import GROUP, WouldBe, decode, encode, shadow_text, tag, would_be
 from quotahost.broker.host.protocol import CALLS, VERSION, Shim
 from quotahost.model import QUOTA_TYPES, ScopeKind
 from quotahost.model.volumes import Affected, SlowedBudget
@@ -82,28 +82,6 @@ def test_the_first_call_tells_the_version() -> None:
     assert java.calls[0][:2] == ["hello", VERSION]
     with pytest.raises(ConnectionError, match="another release"):
         Shim(Java(hello=ConnectionError("another release")))
-
-
-def test_rows_of_the_cluster_and_answers_become_values() -> None:
-    answers = {
-        "cluster": ["id", [[1, False], [2, True]]],
-        "configs": [["t", "retention.ms", "DEFAULT_CONFIG", "1"]],
-        "log_dirs": [[1, "/data\t1", 10, None, ""]],
-        "factor": [0.5, "full"],
-        "take": [7, 0, [], True],
-        "ask": json.dumps(["alice", 1]),
-    }
-    java = Java(**answers)
-    shim = Shim(java)
-    assert shim.cluster() == ("id", {1: False, 2: True})
-    assert shim.configs("TOPIC", ["t"])[0].value == "1"
-    assert (shim.log_dirs([1])[0].path, shim.log_dirs([1])[0].usable) == ("/data\t1", None)
-    assert shim.factor().value == 0.5
-    assert shim.ask("client", "alice", "\ud800") == ["alice", 1]
-    assert java.calls[-1] == ["ask", ["client", "alice", "\\ud800"]]
-    assert not shim.closing()
-    assert shim.take(0.1) == Batch([], [], 7)
-    assert shim.closing()
 
 
 def test_a_problem_of_javas_or_pythons_is_a_connection_error() -> None:

@@ -11,7 +11,7 @@ from quotahost.broker.plugins.factor_sources.direct import Fixed, LogDirs
 from quotahost.model import ClusterVolumes, LogDir, Volume
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source
-from tests.fakes.plugin_context import Clock, context, settings
+from tests.fakes.plugin_context import Clock, context
 
 DIR_1 = LogDir(1, "/d", 100, 40, "")
 DIR_2 = LogDir(2, "/d", 100, 0, "")
@@ -131,13 +131,6 @@ def test_that_it_never_answered_is_logged_after_startup_grace(make: Make, caplog
     assert caplog.records == []
     clock.now += 30
     eventually(lambda: caplog.records)
-
-
-def test_another_interval_holds_without_a_restart(make: Make) -> None:
-    source = make(FakeBroker(brokers={1: False}, directories=[DIR_1]))
-    hour = settings(factor__source="log-dirs", **{"plugin__log_dirs__interval": "1h"})
-    source.reconfigure(LogDirs.Section(**hour.plugin["log-dirs"]))  # texts
-    assert source._interval == 3600
 
 
 # ---- fixed ----

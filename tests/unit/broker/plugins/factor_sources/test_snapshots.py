@@ -1,4 +1,4 @@
-"""The factor source ``snapshots`` puts the snapshots of all brokers and this broker's own disks together."""
+"""The factor source ``snapshots``: the snapshots of all brokers, this broker's own disks, and budgets of storage."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -8,9 +8,11 @@ import pytest
 
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
+from quotahost.broker.plugins.factor_sources.budgets import Budgets
 from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
 from quotahost.model.budgets import Budget, Part
+from quotahost.records import budgets as records
 from quotahost.records.snapshot import Snapshot, encode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, context, monitor, settings
@@ -77,15 +79,6 @@ def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_i
     assert world.read() == ClusterVolumes((OWN,))
 
 
-def test_the_volumes_of_all_brokers_are_one_state_with_the_limits_published_with_them(world: World) -> None:
-    world.knows("1", "2", "3")
-    world.publishes("2", 20, hard=HARD)
-    world.publishes("3", 30)
-    answer = world.read()
-    assert set(answer.volumes) == {OWN, Volume("2", "/d", 100, 20, hard=HARD), Volume("3", "/d", 100, 30)}
-    assert answer.unknown == ()
-
-
 def test_this_brokers_volumes_come_from_its_disks_and_not_from_the_topic(world: World) -> None:
     world.knows("1")
     world.publishes("1", 99)
@@ -134,14 +127,6 @@ def test_the_topic_is_read_again_for_a_broker_that_registers_after_it_was_read(w
     assert follower.again == 0
     world.knows("1", "2", "3")
     assert follower.again == 1
-
-
-def test_a_snapshot_that_was_read_before_the_brokers_are_known_makes_nobody_stale(world: World) -> None:
-    """Its broker may be one that was taken out of the cluster."""
-    world.publishes("9", live=False, ago=3600)
-    assert world.read().unknown == ()
-    world.knows("1")
-    assert world.read() == ClusterVolumes((OWN,))
 
 
 def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:
@@ -200,3 +185,76 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     # Where it stands by for another source, that one ends the reading of the topic.
     Snapshots(world.context, world.wall, world.clock, followed).close()
     assert followed.by_name
+
+
+# ---- budgets as volumes ----
+
+
+KEY = b"budgets/orders"
+
+
+class BudgetedBroker:
+    def __init__(self) -> None:
+        self.broker = FakeBroker()
+        given: Any = {"factor__source": "snapshots", "budgets": "on", "budget__soft__share": "0.5"}
+        self.context = context(self.broker, **given)
+        self.look = self.context.disks.budgets
+        self.budgets = Budgets(self.context)
+        self.begin()
+
+    def begin(self) -> None:
+        """The topic is read from its beginning, with one budget in it."""
+        self.budgets.volumes(list)
+        self.budgets.record(b"users/alice", b"no budget", False)
+        self.budgets.record(KEY, records.encode(ORDERS), False)
+
+
+@pytest.fixture
+def budgeted() -> Iterator[BudgetedBroker]:
+    made = BudgetedBroker()
+    yield made
+    made.budgets.close()
+    monitor(made.context).close()
+
+
+def test_a_budget_is_a_volume_with_what_is_used_in_the_cluster_and_its_topics_here(budgeted: BudgetedBroker) -> None:
+    assert budgeted.budgets.volumes(list) == (), "until the topic is read to its end"
+    budgeted.budgets.caught_up()
+    budgeted.budgets.volumes(list)
+    assert list(budgeted.look.wanted) == ["orders"]
+    budgeted.look.parts = {"orders": Part(7, frozenset({"orders.eu"}))}
+    assert budgeted.budgets.here() == [("orders", 7)]
+    (volume,) = budgeted.budgets.volumes(lambda: [([("orders", 7)], True), ([("orders", 35), ("gone", 1)], True)])
+    assert (volume.name, volume.consumed, volume.capacity) == ("orders", 42, 100)
+    assert (volume.topics, volume.soft and volume.soft.level) == (frozenset({"orders.eu"}), 50)
+
+
+def test_the_volumes_are_the_same_object_while_nothing_changes(budgeted: BudgetedBroker) -> None:
+    budgeted.budgets.caught_up()
+    made = budgeted.budgets.volumes(lambda: [([("orders", 7)], True)])
+    assert budgeted.budgets.volumes(lambda: [([("orders", 7)], True)]) is made
+    assert budgeted.budgets.volumes(lambda: [([("orders", 8)], True)]) is not made
+
+
+def test_a_refused_record_leaves_what_was_there_and_a_tombstone_removes_it(budgeted: BudgetedBroker) -> None:
+    budgeted.budgets.caught_up()
+    budgeted.budgets.record(KEY, b"{}", True)
+    assert sum(budgeted.broker.number("Refused", "Records", why) or 0 for why in ("schema", "version")) == 1
+    assert budgeted.budgets.volumes(list)[0].capacity == 100
+    # Also where the topic is read again, and the record that was good is gone.
+    budgeted.budgets.record(KEY, b"{}", False)
+    budgeted.budgets.caught_up()
+    assert budgeted.budgets.volumes(list)[0].capacity == 100
+    budgeted.budgets.record(KEY, None, True)
+    assert budgeted.budgets.volumes(list) == ()
+
+
+def test_switched_off_it_reads_nothing_and_switched_on_again_it_begins_anew(budgeted: BudgetedBroker) -> None:
+    budgeted.budgets.caught_up()
+    on, budgeted.context.settings = budgeted.context.settings, settings()
+    assert (budgeted.budgets.volumes(list), budgeted.budgets._follower, dict(budgeted.look.wanted)) == ((), None, {})
+    budgeted.context.settings = on
+    assert budgeted.budgets.volumes(list) == ()
+    budgeted.begin()
+    budgeted.budgets.caught_up()
+    assert [volume.name for volume in budgeted.budgets.volumes(list)] == ["orders"]

@@ -111,13 +111,6 @@ def test_a_volume_that_does_not_fill_is_not_throttled_but_close_to_hard(place: f
     assert course.factors[-1] == pytest.approx(1.0 if place < 0.9 else 0.05, abs=0.01)
 
 
-def test_demand_that_becomes_three_times_as_large_meets_the_same_limits() -> None:
-    course = loop(2 * DRAIN, DRAIN, 60, hours=3.5, changes=((scenes.HOUR, 6 * DRAIN),))
-    assert pauses(course.factors) == 0
-    assert max(course.places[0]) < 0.95
-    assert fmean(course.factors[3 * HOUR :]) == pytest.approx(1 / 6, rel=0.05)
-
-
 def test_a_reassignment_that_fills_at_factor_0_does_not_hold_the_factor_down_once_it_ends() -> None:
     ends = HOUR + 3000
     moved = ((scenes.HOUR, 1.25 * DRAIN), (ends * scenes.SECOND, 0.0))
