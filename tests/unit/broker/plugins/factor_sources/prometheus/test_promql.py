@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -28,7 +29,7 @@ from quotahost.broker.plugins.factor_sources.prometheus import (
     volumes_of,
 )
 from quotahost.model import ClusterVolumes, Volume
-from tests.fakes.prometheus import FakePrometheus, Reply, Request, of_json, success
+from tests.fakes.prometheus import Answers, FakePrometheus, Reply, Request, of_json, success
 from tests.skips import COULD_NOT_RUN
 
 SECRET = "s3cret-t0ken"
@@ -119,19 +120,15 @@ def test_an_answer_is_read_to_16_mib_and_no_further(server: FakePrometheus) -> N
 
     def endless(asked: Request, handler: BaseHTTPRequestHandler) -> None:
         nonlocal written
-        handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
-        while True:  # until the client hangs up
-            written += handler.wfile.write(b" " * 65536)
-
-    def quiet(asked: Request, handler: BaseHTTPRequestHandler) -> None:
-        try:
-            endless(asked, handler)
-        except OSError:
-            handler.close_connection = True
-            ended.set()
+        handler.close_connection = True
+        with suppress(OSError):  # the client hangs up
+            handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
+            while not server.ended.is_set():
+                written += handler.wfile.write(b" " * 65536)
+        ended.set()
 
     ended = threading.Event()
-    server.answer = quiet
+    server.answer = endless
     assert "larger than 16 MiB" in failure(promql_client(server.url))
     assert ended.wait(LONG)
     assert written < 2 * MAX_BYTES
@@ -150,25 +147,22 @@ def silent(asked: Request, handler: BaseHTTPRequestHandler) -> None:
     handler.close_connection = True
 
 
-def dripping(start: bytes) -> object:
+def dripping(server: FakePrometheus, start: bytes) -> Answers:
     """Sends a byte now and then, so that no single wait of the client is long."""
 
     def answer(asked: Request, handler: BaseHTTPRequestHandler) -> None:
         handler.close_connection = True
-        try:
+        with suppress(OSError):
             handler.wfile.write(start)
-            while not handler.server.ended.wait(0.02):  # type: ignore[attr-defined]
+            while not server.ended.wait(0.02):
                 handler.wfile.write(b"x")
-        except OSError:
-            pass
 
     return answer
 
 
 @pytest.mark.parametrize("start", [None, b"HTTP/1.0 200 ", b"HTTP/1.0 200 OK\r\nA: ", b"HTTP/1.0 200 OK\r\n\r\n"])
 def test_a_slow_server_has_the_timeout_in_all(server: FakePrometheus, start: bytes | None) -> None:
-    server._server.ended = server.ended  # type: ignore[attr-defined]
-    server.answer = silent if start is None else dripping(start)  # type: ignore[assignment]
+    server.answer = silent if start is None else dripping(server, start)
     assert failure(promql_client(server.url, "300ms")) == "no whole answer within 0.3 s"
 
 
