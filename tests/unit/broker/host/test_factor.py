@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -143,8 +144,25 @@ def test_what_the_source_calls_unknown_leads_to_the_fallback_at_once(action: str
     assert (world.number("LackOfData"), world.number("Unknown")) == (0, 0)
 
 
-@pytest.mark.parametrize("silent", [None, fails, lambda: "nonsense"])
-def test_the_last_factor_of_a_source_that_fails_holds_for_validity(silent: Any) -> None:
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no text either")
+
+
+@pytest.mark.parametrize(
+    ("silent", "failed"),
+    [
+        (None, False),
+        *((wrong, True) for wrong in (fails, Unprintable, 1.5, -0.1, float("nan"), True, "0.5")),
+        (lambda: ClusterVolumes(None), True),  # type: ignore[arg-type]
+        (lambda: ClusterVolumes(("/data",)), True),  # type: ignore[arg-type]
+        (lambda: ClusterVolumes((HALF,), unknown=(1, 2)), True),  # type: ignore[arg-type]
+        (lambda: ClusterVolumes((HALF,), unknown="broker 2"), True),  # type: ignore[arg-type]
+        (lambda: ClusterVolumes((HALF,), waiting=5), True),  # type: ignore[arg-type]
+        (lambda: Factor(0.1, cause=None), True),  # type: ignore[arg-type]
+    ],
+)
+def test_the_last_factor_of_a_source_that_fails_or_knows_nothing_holds_for_validity(silent: Any, failed: bool) -> None:
     world = World()
     world.step(cluster(HALF))
     assert world.step(silent, VALIDITY) == 0.5
@@ -152,6 +170,8 @@ def test_the_last_factor_of_a_source_that_fails_holds_for_validity(silent: Any) 
     assert world.step(silent) == 0.0
     assert world.number("LackOfData") == 1
     assert world.cause == "fallback.action=PAUSE: factor source mine doesn't know"
+    assert world.shim.failed == ["mine"] * (VALIDITY + 1) * failed
+    assert world.step(cluster(EMPTY)) == 1.0
 
 
 @pytest.mark.parametrize("fence", [True, False])
@@ -253,10 +273,11 @@ def test_a_source_that_comes_by_a_live_change_is_waited_for_and_one_that_goes_le
 # ---- the policy ----
 
 
-def test_a_policy_that_fails_is_a_plugin_that_fails_and_the_last_factor_holds_for_validity() -> None:
+@pytest.mark.parametrize("answer", [fails, -0.1, 1.1, float("nan"), "half", None])
+def test_a_policy_that_fails_is_a_plugin_that_fails_and_the_last_factor_holds_for_validity(answer: Any) -> None:
     world = World()
     world.step(cluster(HALF))
-    world.policy.fails = {"/half"}
+    world.policy = cast("Any", SimpleNamespace(quota_factor=lambda _: answer() if callable(answer) else answer))
     world.loop.forget()
     assert world.step(seconds=VALIDITY) == 0.5
     assert world.shim.failed == ["mine"] * VALIDITY
@@ -270,39 +291,6 @@ def test_a_volume_that_the_policy_fails_for_hides_no_other_and_no_unknown_broker
     world.step(cluster(EMPTY))
     world.policy.fails = {"/half"}
     assert world.step(answer) == 0.0
-
-
-@pytest.mark.parametrize("answer", [-0.1, 1.1, float("nan"), "half", None])
-def test_a_factor_outside_0_to_1_is_the_policys_failure(answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
-    monkeypatch.setattr(world.policy, "quota_factor", lambda volume: answer)
-    assert world.step(cluster(HALF)) == 1.0
-    assert world.shim.failed == ["mine"]
-
-
-class Unprintable:
-    def __repr__(self) -> str:
-        raise RuntimeError("no text either")
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        Unprintable,
-        *(1.5, -0.1, float("nan"), True, "0.5"),
-        lambda: ClusterVolumes(None),  # type: ignore[arg-type]
-        lambda: ClusterVolumes(("/data",)),  # type: ignore[arg-type]
-        lambda: ClusterVolumes((HALF,), unknown=(1, 2)),  # type: ignore[arg-type]
-        lambda: ClusterVolumes((HALF,), unknown="broker 2"),  # type: ignore[arg-type]
-        lambda: ClusterVolumes((HALF,), waiting=5),  # type: ignore[arg-type]
-        lambda: Factor(0.1, cause=None),  # type: ignore[arg-type]
-    ],
-)
-def test_an_answer_that_is_wrong_inside_is_the_sources_failure_and_not_the_hosts(answer: Any) -> None:
-    world = World()
-    assert world.step(cluster(HALF)) == world.step(answer, 3) == 0.5
-    assert world.shim.failed == ["mine"] * 3
-    assert world.step(cluster(EMPTY)) == 1.0
 
 
 def test_a_policy_that_can_not_say_whether_it_depends_on_time_is_asked_each_time() -> None:
@@ -361,12 +349,18 @@ def test_an_edge_is_taken_however_small(before: float, after: float) -> None:
     assert world.number("Transitions") == transitions + 1
 
 
-def test_each_change_of_state_is_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_change_of_state_is_counted_and_logged_once_and_its_cause_is_shown_while_it_lasts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     world = World()
     with caplog.at_level(logging.INFO, "quotahost.factor"):
         world.step(cluster(HALF), 5)
+        assert world.causes() == {"broker 2, volume /half": 0.5}
+        world.step(cluster(Volume("4", "/other", 100, 50)), 5)
+        assert world.causes() == {"broker 4, volume /other": 0.5}
         world.step(cluster(FULL), 5)
         world.step(cluster(EMPTY), 5)
+    assert world.causes() == {}
     assert world.number("Transitions") == 3
     assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
         ("WARNING", "OPEN -> THROTTLE: factor 0.50 (broker 2, volume /half)"),
@@ -375,28 +369,12 @@ def test_each_change_of_state_is_counted_and_logged_once(caplog: pytest.LogCaptu
     ]
 
 
-def test_the_cause_is_shown_while_the_factor_is_below_1_and_follows_the_reason() -> None:
-    world = World()
-    world.step(cluster(HALF))
-    assert world.causes() == {"broker 2, volume /half": 0.5}
-    world.step(cluster(Volume("4", "/other", 100, 50)))
-    assert world.causes() == {"broker 4, volume /other": 0.5}
-    world.step(cluster(EMPTY))
-    assert world.causes() == {}
-
-
 def test_the_source_is_read_no_more_often_than_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     world, reads = World(factor__interval="5s"), []
     answer: Callable[[], Any] = lambda: reads.append(world.clock.now) or cluster()  # noqa: E731 - one line
     world.step(answer, 20)
     assert [b - a for a, b in pairwise(reads)] == [5.0] * (len(reads) - 1)
     assert len(reads) == 4
-
-
-def test_until_its_source_knows_something_a_host_that_starts_again_keeps_the_factor_of_the_one_before() -> None:
-    world = World(before=Factor(0.25, "disk nearly full"))
-    assert world.step(ClusterVolumes((), waiting="the disks have not answered yet")) == 0.25
-    assert world.step(Factor(0.5)) == 0.5
 
 
 def test_a_volume_that_flutters_is_logged_a_few_times_a_minute(caplog: pytest.LogCaptureFixture) -> None:
@@ -477,16 +455,11 @@ def test_the_fallback_is_for_all_and_ends_with_what_was_unknown() -> None:
     assert seen(it, HALF_BC, unknown=("broker 2: no snapshot",)) == half, "what is known slows its writers"
 
 
-def test_a_source_that_fails_for_a_moment_leaves_the_topics_as_they_were() -> None:
+def test_while_source_or_policy_fail_the_topics_stay_and_what_is_known_now_joins_them() -> None:
     it = scoped()
     before = seen(it, HALF_BC)
     it.step(fails)
     assert it.shim.affected == [before]
-
-
-def test_what_is_known_now_joins_what_was_known_while_the_policy_fails() -> None:
-    it = scoped()
-    seen(it, HALF_BC)
     it.policy.fails = {"/half"}
     found = seen(it, HALF_BC, FULL_AB)
     assert found is not None

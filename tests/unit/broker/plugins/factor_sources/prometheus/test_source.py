@@ -19,7 +19,7 @@ from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source
 from quotahost.testing.host import FakeHost
 from tests.fakes.plugin_context import Clock
-from tests.fakes.prometheus import FakePrometheus, Reply, Request, success
+from tests.fakes.prometheus import FakePrometheus, Reply, success
 
 NODE = FakeBroker()
 SIZE = {("kafka-1", "/data"): 100, ("kafka-2", "/data"): 200}
@@ -77,9 +77,6 @@ def asks_more(server: FakePrometheus, times: int = 4) -> None:
     eventually(lambda: len(server.asked) >= before + times, what="more queries")
 
 
-# ---- what it reads -------------------------------------------------------------------------------
-
-
 def test_consumed_may_be_asked_for_instead_of_available(source: Make, server: FakePrometheus) -> None:
     server.replies["used"] = success({("kafka-1", "/data"): 75, ("kafka-2", "/data"): 50})
     assert answered(source(available="", consumed="used")) == KNOWN
@@ -88,22 +85,6 @@ def test_consumed_may_be_asked_for_instead_of_available(source: Make, server: Fa
 def test_other_labels_may_name_broker_and_volume(source: Make) -> None:
     known = answered(source(broker_label="mountpoint", volume_label="instance"))
     assert Volume("/data", "kafka-1", 100, 75) in known.volumes
-
-
-# ---- when the server goes silent -----------------------------------------------------------------
-
-
-def hangs(server: FakePrometheus) -> None:
-    """It answers only when the test ends."""
-
-    def answer(asked: Request, handler: Any) -> Reply:
-        server.ended.wait()
-        return success({})
-
-    server.answer = answer
-
-
-# ---- log -----------------------------------------------------------------------------------------
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -151,15 +132,12 @@ def test_no_secret_is_logged_or_reported(
     assert "hunter2" not in str(plugin.read()) + caplog.text
 
 
-# ---- its thread ----------------------------------------------------------------------------------
-
-
 def threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name == "quotahost-prometheus"]
 
 
 def test_neither_read_nor_close_waits_for_a_server_that_hangs(source: Make, server: FakePrometheus) -> None:
-    hangs(server)
+    server.answer = lambda *_: success({}) if server.ended.wait() else None  # when the test ends
     plugin = source(timeout="1m")
     plugin.read()
     eventually(lambda: server.asked, what="the query that hangs")
@@ -194,9 +172,6 @@ def test_a_live_change_of_its_properties_asks_anew(server: FakePrometheus) -> No
         assert host.plugin.read() is None, "a server that never answered"
         host.reconfigure(properties | {"plugin.prometheus.capacity": "size"})
         assert answered(host.plugin) == KNOWN
-
-
-# ---- properties ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
