@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
 
+WALL = 1_700_000_000.0  # seconds since 1970
 WITHIN = 60.0  # seconds; only a test that fails waits so long
 
 
@@ -24,6 +26,21 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+class Clocks:
+    """A broker's two clocks: one that only goes on, and the wall's."""
+
+    def __init__(self) -> None:
+        self.clock, self.wall = Clock(), Clock(WALL)
+
+    def passes(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.wall.now += seconds
+
+    def at(self, later: float = 0.0) -> datetime:
+        """The wall's time so many seconds from now."""
+        return datetime.fromtimestamp(self.wall.now + later, UTC)
 
 
 def settings(**given: str) -> Settings:

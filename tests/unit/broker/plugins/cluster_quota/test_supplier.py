@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -52,11 +53,13 @@ class World:
         return quota.rate
 
     def shares(self, share: float, key: bytes = b"1", cluster: str = "") -> None:
+        """A record with alice's share arrives, and the supplier looks."""
         listed = (Share(ClientKey("alice", "app", PRODUCE), share, 4e6),)
         at = datetime.now(UTC)
         self.sequence += 1
         value = encode(Shares(key.decode(), 1, self.sequence, at, listed, cluster))
         self.plugin.record(key, value, True)
+        self.plugin.look()
 
 
 @pytest.fixture
@@ -80,7 +83,6 @@ def test_clients_and_types_without_a_rate_are_left_to_the_next_supplier(world: W
 def test_a_share_is_given_and_announced_for_its_client_alone(world: World) -> None:
     world.host.announced.clear()
     world.shares(3.5e6)
-    world.plugin.look()
     assert world.host.announced == [("alice", "app")]
     assert world.rate("alice", "app") == 3.5e6
     assert world.rate("alice", "else") == 2e6 / 3
@@ -93,25 +95,20 @@ def test_shares_of_other_brokers_and_clusters_and_malformed_records_are_ignored(
     world.shares(3.5e6, key=b"2")
     world.shares(3.5e6, cluster="theirs")
     world.plugin.record(b"1", b"nonsense", True)
-    world.plugin.look()
     assert world.rate("alice", "app") == pytest.approx(4e6 / 3)
-    assert world.broker.number("Refused", "Records", "cluster") == 1
-    assert world.broker.number("Refused", "Records", "json") == 1
+    assert [world.broker.number("Refused", "Records", reason) for reason in ("cluster", "json")] == [1, 1]
     world.shares(3.5e6, cluster="mine")
-    world.plugin.look()
     assert world.rate("alice", "app") == 3.5e6
 
 
 def test_shares_that_stop_and_come_back_are_logged_once_each(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.shares(3.5e6)
-    world.plugin.look()
     with caplog.at_level(logging.WARNING):
         world.plugin.record(b"1", None, True)
         world.plugin.look()
         world.plugin.look()
         assert world.rate("alice", "app") == pytest.approx(4e6 / 3), "a tombstone takes them back"
         world.shares(3.5e6)
-        world.plugin.look()
     assert [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING] == [
         "the shares are stale: each broker gives an equal part of a quota, 1/3",
         "the shares are there again",
@@ -153,7 +150,6 @@ def test_while_the_use_is_not_known_nothing_is_taken_from_anybody(world: World) 
     used = ClientUsage("alice", "app", PRODUCE, 3.5e6, 3.5e6, 0.0, 0.0)
     world.broker.usages = [used]
     world.shares(3.5e6)
-    world.plugin.look()
     world.broker.usages = ConnectionError("not now")
     world.plugin.record(b"1", None, True)
     with pytest.raises(ConnectionError):
@@ -187,10 +183,8 @@ def test_a_share_that_falls_mutes_no_client_for_longer_than_max_mute(world: Worl
     now = start + 11_998  # Kafka still sums up the sample that began 12 s ago
     world.host.reconfigure(SUPPLIER | {"max.mute": "5s"})
     world.shares(3.5e6)
-    world.plugin.look()
     world.broker.usages = [ClientUsage("alice", "app", PRODUCE, kafka.measure(now), 3.5e6, 0.0, 0.0)]
     world.shares(1e6)
-    world.plugin.look()
     rate = world.rate("alice", "app")
     assert rate is not None
     assert 4.9e3 < kafka.throttle_ms(rate, now) <= 5e3
@@ -263,13 +257,6 @@ def test_that_shares_have_come_or_gone_is_handed_on_however_small_the_difference
     assert client.given == 1e6
 
 
-def test_a_client_that_uses_little_is_taken_down_at_once(client: Client) -> None:
-    client.active(2.9e6, 1e4)
-    client.share(50e3)
-    assert client.look(1e4) == [KEY]
-    assert client.given == 50e3
-
-
 def test_a_client_that_is_silent_here_has_its_equal_part_and_keeps_it_for_its_first_seconds(client: Client) -> None:
     client.share(50e3)
     client.look()
@@ -282,19 +269,38 @@ def test_a_client_that_is_silent_here_has_its_equal_part_and_keeps_it_for_its_fi
     assert client.given == pytest.approx(2e5 * STEP)
 
 
-def test_a_client_that_has_left_has_its_equal_part_again(client: Client) -> None:
-    client.active(2.9e6, 2.9e6)
-    client.share(50e3)
-    client.look(2.5e6, idle=3.0, after=3.0)
-    client.look(2.2e6, idle=4.5, after=1.5)
-    assert client.given == 1e6
+#: The share and the rate at first, the next share with its quota and client, then looks; and the rate at the end.
+COURSES: dict[str, tuple[tuple[float, float], tuple[Any, ...], list[dict[str, float]], float]] = {
+    "who uses little is taken down at once": ((2.9e6, 1e4), (50e3,), [{"rate": 1e4}], 50e3),
+    "who has left has an equal part again": (
+        (2.9e6, 2.9e6), (50e3,),
+        [{"rate": 2.5e6, "idle": 3, "after": 3}, {"rate": 2.2e6, "idle": 4.5, "after": 1.5}], 1e6,
+    ),
+    "no share goes below the floor": ((2e6, 1.0), (10.0,), [{"rate": 1}], 35e3),
+    "never more than the quota": ((2e6, 1e5), (4e6,), [{"rate": 1e5}], 3e6),
+    "a share of another quota is scaled": ((4e6, 1e5), (2e6, 6e6), [{"rate": 1e5}], 1e6),
+    "who is no longer listed has an equal part": (
+        (2e6, 1e5), (1.0, QUOTA, KEY._replace(principal="bob")), [{"rate": 1e5}], 1e6,
+    ),
+    # Of an invented quota the given part alone counts.
+    **{f"{share} of {of}": ((2e6, 1e5), (share, of), [{"rate": 1e5}, {"rate": 1e5, "after": 10}], given)
+       for share, of, given in ((0.0, 5e-324, 35e3), (5e-324, 5e-324, QUOTA), (0.1, 1e-300, QUOTA))},
+}  # fmt: skip
 
 
-def test_no_share_goes_below_the_floor_unless_the_equal_part_does(client: Client) -> None:
+@pytest.mark.parametrize(("before", "share", "looks", "given"), COURSES.values(), ids=COURSES)
+def test_what_a_client_is_given_when_its_share_has_changed(
+    client: Client, before: tuple[float, float], share: tuple[Any, ...], looks: list[dict[str, float]], given: float
+) -> None:
+    client.active(*before)
+    client.share(*share)
+    for look in looks:
+        client.look(**look)
+    assert client.given == pytest.approx(given)
+
+
+def test_an_equal_part_may_be_below_the_floor(client: Client) -> None:
     client.active(2e6, 1.0)
-    client.share(10.0)
-    client.look(1.0)
-    assert client.given == 35e3
     client.rates.brokers = 1000
     client.look(1.0)
     assert client.given == 3e3
@@ -307,34 +313,6 @@ def test_shares_that_are_stale_leave_an_equal_part_in_steps_and_are_announced(cl
     assert client.given == 1e6
     assert client.look(2.9e6) == []
     assert client.rates.shared == 0
-
-
-def test_a_client_that_is_no_longer_listed_has_its_equal_part(client: Client) -> None:
-    client.active(2e6, 1e5)
-    client.share(1.0, key=KEY._replace(principal="bob"))
-    assert client.look(1e5) == [KEY]
-    assert client.given == 1e6
-
-
-def test_a_share_of_another_quota_is_scaled_to_the_quota(client: Client) -> None:
-    client.active(4e6, 1e5)
-    assert client.given == 3e6, "never more than the quota"
-    client.share(2e6, quota=6e6)
-    client.look(1e5)
-    assert client.given == 1e6
-
-
-@pytest.mark.parametrize(
-    ("share", "quota", "given"), [(0.0, 5e-324, 35e3), (5e-324, 5e-324, QUOTA), (0.1, 1e-300, QUOTA)]
-)
-def test_of_an_invented_quota_counts_the_given_part_alone(
-    client: Client, share: float, quota: float, given: float
-) -> None:
-    client.active(2e6, 1e5)
-    client.share(share, quota)
-    client.look(1e5)
-    client.look(1e5, after=10)
-    assert client.given == pytest.approx(given)
 
 
 def test_a_client_whose_quota_is_gone_is_forgotten(client: Client) -> None:

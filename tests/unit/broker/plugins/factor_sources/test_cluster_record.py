@@ -13,7 +13,7 @@ from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.model import LimitType, Volume
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
 from quotahost.records.snapshot import Snapshot
-from tests.fakes.plugin_context import Clock, patience
+from tests.fakes.plugin_context import Clock, Clocks, patience
 
 VALIDITY, GRACE, HOUR = 60.0, 30.0, 3600.0
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -108,11 +108,11 @@ def test_brokers_that_nobody_lists_are_waited_for_also_while_they_become_fewer(w
 OTHERS = ("2", "3", "4")
 
 
-class Both:
+class Both(Clocks):
     """Broker 1 with both sources, and a pipeline that always knows everything."""
 
     def __init__(self, strict: bool) -> None:
-        self.clock, self.wall = Clock(), Clock(NOW.timestamp())
+        super().__init__()
         self.settings = patience(strict)
         self.roster, self.state = Roster(self.clock, self.wall), ClusterState("1", self.clock)
         self.brokers = dict.fromkeys(("1", *OTHERS), False)
@@ -123,12 +123,9 @@ class Both:
         self.roster.register(self.brokers)
         self.state.register(self.brokers)
 
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self.wall.now, UTC)
-
     def happens(self, what: str, broker: str, consumed: int) -> None:
         if what == "publishes" and self.brokers.get(broker) is False:
-            snapshot = Snapshot(broker, self.now(), (disk(broker, consumed),))
+            snapshot = Snapshot(broker, self.at(), (disk(broker, consumed),))
             self.topic[broker] = self.clock.now, snapshot
             self.roster.take(snapshot, True, VALIDITY)
         elif what == "stops" and broker in self.brokers:
@@ -138,10 +135,6 @@ class Both:
         elif what == "leaves" and self.brokers.pop(broker, None) is not None:
             self.topic.pop(broker, None)  # its tombstone
         self.register()
-
-    def passes(self, seconds: float) -> None:
-        self.clock.now += seconds
-        self.wall.now += seconds
 
     def record(self) -> ClusterRecord:
         running = {broker for broker, fenced in self.brokers.items() if not fenced}
@@ -154,7 +147,7 @@ class Both:
 
         listed = fillings(fresh)
         return ClusterRecord(
-            "c", 1, 1, self.now(),
+            "c", 1, 1, self.at(),
             reporting=len(running & set(fresh)), stale=len(stale), stale_brokers=tuple(stale),
             missing=len(missing), missing_brokers=missing,
             volume_count=len(listed), fullest=listed, silent=fillings(stale),

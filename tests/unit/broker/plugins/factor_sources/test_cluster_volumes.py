@@ -19,9 +19,8 @@ from quotahost.model.budgets import Budget
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.kafka import FakeThread
-from tests.fakes.plugin_context import Clock, context, monitor, settings
+from tests.fakes.plugin_context import Clocks, context, monitor, settings
 
-WALL = 1_700_000_000.0
 OWN = Volume("1", "/own", 100, 10)
 FULL, EMPTY = Volume("2", "/d", 100, 99), Volume("2", "/d", 100, 1)
 READS = ClusterVolumes((), waiting="it reads")
@@ -51,11 +50,12 @@ class StandbySource:
         self.closed = True
 
 
-class World:
+class World(Clocks):
     """Broker 1 of the cluster ``c-1``; tests set its clocks, publish records and read the source."""
 
     def __init__(self, **more: str) -> None:
-        self.clock, self.wall, self.broker = Clock(), Clock(WALL), FakeBroker()
+        super().__init__()
+        self.broker = FakeBroker()
         self.built: list[StandbySource] = []
         self.context = context(self.broker, "cluster-volumes", clock=self.clock, **(GIVEN | more))
         brokers: Any = partial(FakeThread, self.context)
@@ -87,19 +87,19 @@ class World:
 
     def publishes(self, *volumes: Volume, live: bool = True, run: int = 1, at: float = 0.0, **fields: Any) -> None:
         self.sequence += 1
-        when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=self.wall.now + at)
-        fullest = tuple(map(Filling, volumes))
-        content: dict[str, Any] = {"reporting": 2, "volume_count": len(volumes), "fullest": fullest}
-        record = ClusterRecord("c-1", run, self.sequence, when, **(content | fields))
+        content: dict[str, Any] = {
+            "reporting": 2,
+            "volume_count": len(volumes),
+            "fullest": tuple(map(Filling, volumes)),
+        }
+        record = ClusterRecord("c-1", run, self.sequence, self.at(at), **(content | fields))
         self.source._reader.record(b"c-1", encode(record), live)
 
     def passes(self, seconds: float) -> None:
         """Time passes; each second this broker's disks answer and the source is read."""
         end = self.clock.now + seconds
         while self.clock.now < end:
-            step = min(1.0, end - self.clock.now)
-            self.clock.now += step
-            self.wall.now += step
+            super().passes(min(1.0, end - self.clock.now))
             monitor(self.context).look()
             self.source.read()
 
@@ -190,7 +190,7 @@ def test_records_of_a_second_pipeline_are_refused(begun: World, caplog: pytest.L
 
 
 def test_records_of_a_pipeline_that_is_behind_are_refused(begun: World, caplog: pytest.LogCaptureFixture) -> None:
-    now = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=begun.wall.now)
+    now = begun.at()
     for _ in range(3):
         begun.publishes(EMPTY, run=2, newest_snapshot_at=now - timedelta(seconds=61))
     assert FULL in begun.read().volumes

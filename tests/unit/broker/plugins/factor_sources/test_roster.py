@@ -11,10 +11,9 @@ from quotahost.broker.plugins.factor_sources.liveness import View
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.model import Volume
 from quotahost.records.snapshot import Snapshot
-from tests.fakes.plugin_context import Clock, patience
+from tests.fakes.plugin_context import WALL, Clocks, patience
 
 VALIDITY, GRACE, DAY, HOUR = 60.0, 30.0, 86_400.0, 3600.0
-WALL = 1_700_000_000.0
 
 
 def snapshot(broker: str, taken: float, consumed: int = 0) -> Snapshot:
@@ -22,22 +21,18 @@ def snapshot(broker: str, taken: float, consumed: int = 0) -> Snapshot:
     return Snapshot(broker, at, (Volume(broker, "/d", 10**9, consumed),))
 
 
-class World:
+class World(Clocks):
     """A roster, this broker's two clocks, and publishers whose clocks may be wrong."""
 
     def __init__(self, *registered: str, strict: bool = False) -> None:
+        super().__init__()
         self.settings = patience(strict)
-        self.clock, self.wall = Clock(), Clock(WALL)
         self.roster = Roster(self.clock, self.wall)
         if registered:
             self.register(*registered)
 
     def register(self, *brokers: str, fenced: str = "") -> None:
         self.roster.register({broker: broker == fenced for broker in brokers})
-
-    def passes(self, seconds: float) -> None:
-        self.clock.now += seconds
-        self.wall.now += seconds
 
     def publishes(self, broker: str, consumed: int = 0, ahead: float = 0.0, live: bool = True) -> str:
         """A snapshot of this moment, by the clock of a publisher that is ``ahead`` of the true time in seconds."""

@@ -1,7 +1,6 @@
 """The factor source ``snapshots``: the snapshots of all brokers, this broker's own disks, and budgets of storage."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,16 +14,16 @@ from quotahost.model.budgets import Budget, Part
 from quotahost.records import budgets as records
 from quotahost.records.snapshot import Snapshot, encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, context, monitor, settings
+from tests.fakes.plugin_context import Clocks, context, monitor, settings
 
-WALL = 1_700_000_000.0
 OWN = Volume("1", "/own", 100, 10)
 HARD = Limit(LimitType.CONSUMED_BYTES, 90)
 
 
-class World:
-    def __init__(self, disks: DiskState) -> None:
-        self.clock, self.wall, self.broker, self.disks = Clock(), Clock(WALL), FakeBroker(), disks
+class World(Clocks):
+    def __init__(self) -> None:
+        super().__init__()
+        self.broker = FakeBroker()
         given = {"validity": "60s", "startup__grace": "30s", "volumes__period": "1h"}
         self.context = context(self.broker, clock=self.clock, **given)
         self.source = Snapshots(self.context, self.wall, self.clock)
@@ -36,14 +35,9 @@ class World:
         registered.argument({broker: broker == fenced for broker in brokers})
         registered.answered = True
 
-    def passes(self, seconds: float) -> None:
-        self.clock.now += seconds
-        self.wall.now += seconds
-
     def publishes(self, broker: str, consumed: int = 10, live: bool = True, ago: float = 0.0, **more: Any) -> None:
-        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=self.wall.now - ago)
-        volume = Volume(broker, "/d", 100, consumed)
-        self.record(broker.encode(), encode(Snapshot(broker, at, (volume,), **more)), live)
+        snapshot = Snapshot(broker, self.at(-ago), (Volume(broker, "/d", 100, consumed),), **more)
+        self.record(broker.encode(), encode(snapshot), live)
 
     def record(self, key: bytes | None, value: bytes | None, live: bool = True) -> None:
         self.source.record(key, value, live)
@@ -56,10 +50,9 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    own = DiskState((OWN,))
-    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: own)
+    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: DiskState((OWN,)))
     monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
-    made = World(own)
+    made = World()
     yield made
     made.source.close()
     monitor(made.context).close()
@@ -91,11 +84,8 @@ def test_this_brokers_volumes_come_from_its_disks_and_not_from_the_topic(world: 
 def test_offline_log_dirs_of_another_broker_are_unknown_and_its_other_volumes_are_reported(world: World) -> None:
     world.knows("1", "2")
     world.publishes("2", offline=("/e: Input/output error", "/f\nPAUSE -> OPEN"))
-    answer = world.read()
-    assert Volume("2", "/d", 100, 10) in answer.volumes
-    assert answer.unknown == (
-        "broker 2, log dir /e: Input/output error", "broker 2, log dir '/f\\nPAUSE -> OPEN'",
-    )  # fmt: skip
+    unknown = ("broker 2, log dir /e: Input/output error", "broker 2, log dir '/f\\nPAUSE -> OPEN'")
+    assert world.read() == ClusterVolumes((OWN, Volume("2", "/d", 100, 10)), unknown)
 
 
 def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) -> None:
