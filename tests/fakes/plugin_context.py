@@ -6,10 +6,12 @@ import logging
 import time
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from quotahost.api import Context
 from quotahost.broker.disks.monitor import DiskMonitor
+from quotahost.model import Limit
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
@@ -57,6 +59,13 @@ def context(
     broker = broker or FakeBroker()
     made = Context(name, own, settings(**given), 1, log, broker=broker, metrics=broker)
     made.open_disks = DiskMonitor(broker, broker, made.node_id, lambda: made.settings, clock).started
+    return made
+
+
+def limited(name: str, soft: Limit | None, hard: Limit | None, own: Any = None, scope: str = "cluster") -> Context[Any]:
+    """The context of a policy, whose settings say no more than these limits and the scope of the factor."""
+    made = context(name=name, own=own)
+    made.settings = cast("Any", SimpleNamespace(storage_soft=soft, storage_hard=hard, factor_scope=scope))
     return made
 
 

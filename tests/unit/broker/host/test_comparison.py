@@ -46,7 +46,7 @@ MEASURED: dict[str, tuple[list[Any], tuple[float, ...], dict[Key, float | None]]
     # All client-ids of alice share a quota, and each would have one of its own.
     "a part of what several share": (
         [holder("alice", "a", tags=("alice", ""), whole=True, base=5_000, rate=700, shadow=would(CLIENT, 1))],
-        (0, 1, 0), {A_KEY: None},
+        (0, 1, 0), {(PRODUCE, ("alice", "")): None},
     ),
     # All clients of the broker share one, and bob would have one of his own, but carol none.
     "one of several who share": (

@@ -155,7 +155,7 @@ places = st.one_of(st.integers(HARD - 600, HARD + 10), st.sampled_from([SOFT, SO
 
 
 @pytest.mark.proves("proposal-035.pause")
-@given(st.booleans(), st.lists(st.tuples(shares, places), min_size=1, max_size=12))
+@given(st.booleans(), st.lists(st.tuples(shares, places), min_size=1, max_size=6))
 def test_a_pause_lasts_from_hard_to_the_release_point(switch: bool, looks: list[tuple[float, int]]) -> None:
     limits = {"static__storage__hard": f"{HARD}"} if switch else LIMITS
     one = world(**limits)

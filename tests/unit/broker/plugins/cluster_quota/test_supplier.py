@@ -301,6 +301,7 @@ def test_what_a_client_is_given_when_its_share_has_changed(
 
 def test_an_equal_part_may_be_below_the_floor(client: Client) -> None:
     client.active(2e6, 1.0)
+    client.share(10.0)
     client.rates.brokers = 1000
     client.look(1.0)
     assert client.given == 3e3

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -87,12 +87,8 @@ class World(Clocks):
 
     def publishes(self, *volumes: Volume, live: bool = True, run: int = 1, at: float = 0.0, **fields: Any) -> None:
         self.sequence += 1
-        content: dict[str, Any] = {
-            "reporting": 2,
-            "volume_count": len(volumes),
-            "fullest": tuple(map(Filling, volumes)),
-        }
-        record = ClusterRecord("c-1", run, self.sequence, self.at(at), **(content | fields))
+        content = {"reporting": 2, "volume_count": len(volumes), "fullest": tuple(map(Filling, volumes))} | fields
+        record = ClusterRecord("c-1", run, self.sequence, self.at(at), **content)
         self.source._reader.record(b"c-1", encode(record), live)
 
     def passes(self, seconds: float) -> None:
@@ -190,20 +186,17 @@ def test_records_of_a_second_pipeline_are_refused(begun: World, caplog: pytest.L
 
 
 def test_records_of_a_pipeline_that_is_behind_are_refused(begun: World, caplog: pytest.LogCaptureFixture) -> None:
-    now = begun.at()
     for _ in range(3):
-        begun.publishes(EMPTY, run=2, newest_snapshot_at=now - timedelta(seconds=61))
+        begun.publishes(EMPTY, run=2, newest_snapshot_at=begun.at(-61))
     assert FULL in begun.read().volumes
     assert begun.broker.number("Refused", "Records", "behind") == 3
-    assert (
-        caplog.text.count("the pipeline is behind: the newest snapshot in its records is older than validity (60 s)")
-        == 1
-    )
+    behind = "the pipeline is behind: the newest snapshot in its records is older than validity (60 s)"
+    assert caplog.text.count(behind) == 1
     stale: dict[str, Any] = {"reporting": 0, "stale": 2, "stale_brokers": ("1", "2")}
     begun.passes(31)
-    begun.publishes(run=2, newest_snapshot_at=now - timedelta(seconds=61), **stale)
+    begun.publishes(run=2, newest_snapshot_at=begun.at(-92), **stale)
     assert begun.read().unknown == ("broker 2: its newest snapshot is stale",), "unless nobody reports any more"
-    begun.publishes(EMPTY, run=2, newest_snapshot_at=now - timedelta(seconds=28))
+    begun.publishes(EMPTY, run=2, newest_snapshot_at=begun.at(-59))
     assert begun.read() == ClusterVolumes((OWN, EMPTY))
 
 

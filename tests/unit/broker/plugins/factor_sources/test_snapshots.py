@@ -148,103 +148,73 @@ def test_a_standby_that_is_built_again_counts_no_record_that_another_has_counted
     again.close()
 
 
-ORDERS = Budget("orders", ("orders.*",), 100)
-ALL = Budget("all", ("*",), 100, replicas=True)
+# ---- budgets of storage, as volumes ----
 
-
-def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: World) -> None:
-    given = {"budgets": "on", "validity": "60s", "startup__grace": "30s"}
-    world.context.settings = settings(factor__source="snapshots", **given)
-    world.knows("1", "2", "3")
-    world.publishes("2", budgets=(("orders", 30), ("all", 50), ("gone", 9)))
-    world.publishes("3", budgets=(("orders", 5), ("all", 20)))
-    followed: Any = world.source._budgets
-    followed.by_name = {"orders": ORDERS, "all": ALL}
-    world.context.disks.budgets.parts = {"orders": Part(7, frozenset({"orders.eu"}))}
-
-    def used() -> list[int]:
-        return [volume.consumed for volume in world.read().budgets]
-
-    assert used() == [42, 70]
-    world.passes(1000)
-    assert used() == [42, 70], "what a silent broker has takes space on"
-    world.knows("1", "2", "3", fenced="2")
-    assert used() == [12, 70], "a broker out of service leads nothing"
-    world.knows("1", "3")
-    assert used() == [12, 20]
-    # Where it stands by for another source, that one ends the reading of the topic.
-    Snapshots(world.context, world.wall, world.clock, followed).close()
-    assert followed.by_name
-
-
-# ---- budgets as volumes ----
-
-
-KEY = b"budgets/orders"
-
-
-class BudgetedBroker:
-    def __init__(self) -> None:
-        self.broker = FakeBroker()
-        given: Any = {"factor__source": "snapshots", "budgets": "on", "budget__soft__share": "0.5"}
-        self.context = context(self.broker, **given)
-        self.look = self.context.disks.budgets
-        self.budgets = Budgets(self.context)
-        self.begin()
-
-    def begin(self) -> None:
-        """The topic is read from its beginning, with one budget in it."""
-        self.budgets.volumes(list)
-        self.budgets.record(b"users/alice", b"no budget", False)
-        self.budgets.record(KEY, records.encode(ORDERS), False)
+ORDERS, ALL = Budget("orders", ("orders.*",), 100), Budget("all", ("*",), 100, replicas=True)
+ON = settings(factor__source="snapshots", budgets="on", budget__soft__share="0.5", validity="60s")
+KEY = records.key_of("orders")
 
 
 @pytest.fixture
-def budgeted() -> Iterator[BudgetedBroker]:
-    made = BudgetedBroker()
-    yield made
-    made.budgets.close()
-    monitor(made.context).close()
+def budgets(world: World) -> Budgets:
+    """Those of the source, which is switched on; their topic has two, and is not read to its end."""
+    world.context.settings = ON
+    world.knows("1", "2", "3")
+    return begun(world)
 
 
-def test_a_budget_is_a_volume_with_what_is_used_in_the_cluster_and_its_topics_here(budgeted: BudgetedBroker) -> None:
-    assert budgeted.budgets.volumes(list) == (), "until the topic is read to its end"
-    budgeted.budgets.caught_up()
-    budgeted.budgets.volumes(list)
-    assert list(budgeted.look.wanted) == ["orders"]
-    budgeted.look.parts = {"orders": Part(7, frozenset({"orders.eu"}))}
-    assert budgeted.budgets.here() == [("orders", 7)]
-    (volume,) = budgeted.budgets.volumes(lambda: [([("orders", 7)], True), ([("orders", 35), ("gone", 1)], True)])
-    assert (volume.name, volume.consumed, volume.capacity) == ("orders", 42, 100)
-    assert (volume.topics, volume.soft and volume.soft.level) == (frozenset({"orders.eu"}), 50)
+def begun(world: World) -> Budgets:
+    assert world.read().budgets == ()
+    found = world.source._budgets
+    found.record(b"users/alice", b"no budget", False)
+    for each in (ORDERS, ALL):
+        found.record(records.key_of(each.name), records.encode(each), False)
+    return found
 
 
-def test_the_volumes_are_the_same_object_while_nothing_changes(budgeted: BudgetedBroker) -> None:
-    budgeted.budgets.caught_up()
-    made = budgeted.budgets.volumes(lambda: [([("orders", 7)], True)])
-    assert budgeted.budgets.volumes(lambda: [([("orders", 7)], True)]) is made
-    assert budgeted.budgets.volumes(lambda: [([("orders", 8)], True)]) is not made
+def used(world: World) -> dict[str, int]:
+    return {volume.name: volume.consumed for volume in world.read().budgets}
 
 
-def test_a_refused_record_leaves_what_was_there_and_a_tombstone_removes_it(budgeted: BudgetedBroker) -> None:
-    budgeted.budgets.caught_up()
-    budgeted.budgets.record(KEY, b"{}", True)
-    assert sum(budgeted.broker.number("Refused", "Records", why) or 0 for why in ("schema", "version")) == 1
-    assert budgeted.budgets.volumes(list)[0].capacity == 100
-    # Also where the topic is read again, and the record that was good is gone.
-    budgeted.budgets.record(KEY, b"{}", False)
-    budgeted.budgets.caught_up()
-    assert budgeted.budgets.volumes(list)[0].capacity == 100
-    budgeted.budgets.record(KEY, None, True)
-    assert budgeted.budgets.volumes(list) == ()
+def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: World, budgets: Budgets) -> None:
+    assert used(world) == {}, "until the topic is read to its end"
+    budgets.caught_up()
+    world.publishes("2", budgets=(("orders", 30), ("all", 50), ("gone", 9)))
+    world.publishes("3", budgets=(("orders", 5), ("all", 20)))
+    world.context.disks.budgets.parts = {"orders": Part(7, frozenset({"orders.eu"}))}
+    assert used(world) == {"orders": 42, "all": 70}
+    assert (set(world.context.disks.budgets.wanted), budgets.here()) == ({"orders", "all"}, [("orders", 7)])
+    volumes = world.read().budgets
+    (volume,) = (each for each in volumes if each.name == "orders")
+    assert (volume.capacity, volume.topics) == (100, {"orders.eu"})
+    assert volume.soft == Limit(LimitType.CONSUMED_BYTES, 50)
+    assert world.read().budgets is volumes, "nobody judges them again while nothing changes"
+    world.passes(1000)
+    assert used(world) == {"orders": 42, "all": 70}, "what a silent broker has takes space on"
+    world.knows("1", "2", "3", fenced="2")
+    assert used(world) == {"orders": 12, "all": 70}, "a broker out of service leads nothing"
+    world.knows("1", "3")
+    assert used(world) == {"orders": 12, "all": 20}
+    # Where it stands by for another source, that one ends the reading of the topic.
+    Snapshots(world.context, world.wall, world.clock, budgets).close()
+    assert budgets.by_name
 
 
-def test_switched_off_it_reads_nothing_and_switched_on_again_it_begins_anew(budgeted: BudgetedBroker) -> None:
-    budgeted.budgets.caught_up()
-    on, budgeted.context.settings = budgeted.context.settings, settings()
-    assert (budgeted.budgets.volumes(list), budgeted.budgets._follower, dict(budgeted.look.wanted)) == ((), None, {})
-    budgeted.context.settings = on
-    assert budgeted.budgets.volumes(list) == ()
-    budgeted.begin()
-    budgeted.budgets.caught_up()
-    assert [volume.name for volume in budgeted.budgets.volumes(list)] == ["orders"]
+def test_a_refused_budget_leaves_what_was_there_and_a_tombstone_removes_it(world: World, budgets: Budgets) -> None:
+    budgets.caught_up()
+    for live in (True, False):  # also where the topic is read again, and the record that was good is gone
+        budgets.record(KEY, b"{}", live)
+    budgets.caught_up()
+    assert sum(world.broker.number("Refused", "Records", why) or 0 for why in ("schema", "version")) == 2
+    assert set(used(world)) == {"orders"}
+    budgets.record(KEY, None, True)
+    assert used(world) == {}
+
+
+def test_switched_off_it_reads_no_budgets_and_switched_on_again_it_begins_anew(world: World, budgets: Budgets) -> None:
+    budgets.caught_up()
+    world.context.settings = settings()
+    assert (used(world), budgets._follower, dict(world.context.disks.budgets.wanted)) == ({}, None, {})
+    world.context.settings = ON
+    begun(world).caught_up()
+    assert set(used(world)) == {"orders", "all"}

@@ -1,37 +1,24 @@
 """The policy ``limits``: the ramp between soft and hard, whatever types of limits make it."""
 
-import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from quotahost.api import Context, QuotaPolicy
 from quotahost.broker.plugins.policies import limits as module
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_policy
+from tests.fakes.plugin_context import limited
 
 CONSUMED, FREE, PERCENT = LimitType
-NODE = FakeBroker()
-LOG = logging.getLogger("test.limits")
-
-
-@dataclass
-class Host:
-    """What the broker's settings say of storage."""
-
-    storage_soft: Limit | None = None
-    storage_hard: Limit | None = None
 
 
 def policy(soft: Limit | None = None, hard: Limit | None = None) -> Limits:
-    host = cast("Any", Host(soft, hard))
-    return Limits(Context("limits", None, host, 1, LOG, broker=NODE, metrics=NODE))
+    return Limits(limited("limits", soft, hard))
 
 
 def used(consumed: int, capacity: int = 20, **limits: Any) -> Volume:
@@ -133,17 +120,11 @@ def test_a_limit_in_bytes_that_slows_for_another_brokers_disk_is_said(caplog: py
     assert "broker '2\\n' publishes no limits" in line
 
 
-@pytest.mark.parametrize(
-    ("soft", "volume"),
-    [
-        (Limit(PERCENT, 50), OTHERS),
-        (Limit(CONSUMED, 10), replace(OTHERS, broker="1")),
-        (Limit(CONSUMED, 10), replace(OTHERS, hard=Limit(CONSUMED, 11))),
-    ],
-    ids=["a share", "its own disk", "published"],
-)
-def test_any_other_limit_is_no_news(soft: Limit, volume: Volume, caplog: pytest.LogCaptureFixture) -> None:
-    policy(soft).quota_factor(volume)
+def test_any_other_limit_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    policy(Limit(PERCENT, 50)).quota_factor(OTHERS)
+    own = policy(Limit(CONSUMED, 10))
+    for volume in (replace(OTHERS, broker="1"), replace(OTHERS, hard=Limit(CONSUMED, 11))):
+        own.quota_factor(volume)
     assert [line for line in caplog.messages if "publishes no limits" in line] == []
 
 
@@ -168,7 +149,5 @@ def test_a_volumes_own_limits_come_before_those_of_this_broker() -> None:
 
 
 def test_it_keeps_the_contract_of_a_policy() -> None:
-    kept: QuotaPolicy = policy()
-    assert kept is not None
     properties = {"static.storage.soft.min-free-percent": "0.1", "static.storage.hard.min-free-bytes": "1G"}
     check_policy(Limits, properties, name="limits", volumes=[used(12, soft=MIXED[0], hard=MIXED[1])])

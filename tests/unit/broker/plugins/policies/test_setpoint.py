@@ -1,12 +1,10 @@
 """The policy ``setpoint``, mostly in a closed loop: a disk that fills at the factor times the demand."""
 
-import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
 from statistics import fmean
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -14,33 +12,22 @@ from hypothesis import strategies as st
 
 from harness import policy_scenes as scenes
 from harness.policy_scenes import deviation, movement
-from quotahost.api import Context
 from quotahost.broker.plugins.policies import setpoint as module
 from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.cli.lab.world import pauses
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_policy
-from tests.fakes.plugin_context import Clock
+from tests.fakes.plugin_context import Clock, limited
 
 MB, GB = 10**6, 10**9
 SOFT, HARD, CAPACITY = 800 * GB, 900 * GB, 1000 * GB
 HOUR = 3600  # samples of a scene
 DRAIN = 20 * MB
-NODE = FakeBroker()
-LOG = logging.getLogger("test.setpoint")
 
 
-@dataclass
-class Host:
-    storage_soft: Limit | None = field(default_factory=lambda: Limit(LimitType.CONSUMED_BYTES, SOFT))
-    storage_hard: Limit | None = field(default_factory=lambda: Limit(LimitType.CONSUMED_BYTES, HARD))
-    factor_scope: str = "cluster"
-
-
-def setpoint(clock: Callable[[], float], **section: Any) -> Setpoint:
-    own = Setpoint.Section(**section)
-    return Setpoint(Context("setpoint", own, cast("Any", Host()), 1, LOG, broker=NODE, metrics=NODE), clock)
+def setpoint(clock: Callable[[], float], scope: str = "cluster", **section: Any) -> Setpoint:
+    limits = (Limit(LimitType.CONSUMED_BYTES, level) for level in (SOFT, HARD))
+    return Setpoint(limited("setpoint", *limits, Setpoint.Section(**section), scope), clock)
 
 
 def used(consumed: float, name: str = "/data") -> Volume:
@@ -175,8 +162,7 @@ def test_after_a_pause_producers_get_their_share_at_once() -> None:
 @pytest.mark.parametrize("scope", ["topics", "cluster"])
 def test_a_factor_for_the_topics_of_other_volumes_is_not_taken_for_this_ones(scope: str) -> None:
     clock = Clock()
-    told, expected = setpoint(clock), setpoint(clock)
-    told._context.settings = cast("Any", Host(factor_scope=scope))
+    told, expected = setpoint(clock, scope), setpoint(clock)
     answer = 1.0
     for minute in range(90):
         clock.now += 60
