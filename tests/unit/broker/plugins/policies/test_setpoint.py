@@ -61,8 +61,7 @@ def test_whatever_the_load_it_rests_near_the_middle_and_lets_in_what_is_deleted(
     assert pauses(course.factors[60:]) <= 1, "at most while it fills the band in 12 s for the first time"
 
 
-@pytest.mark.parametrize("renewed", [1, 30])
-@pytest.mark.parametrize("overload", [1.5, 5])
+@pytest.mark.parametrize(("overload", "renewed"), [(1.5, 30), (5, 1)])
 def test_lumps_of_60_percent_of_the_band_hardly_move_it(overload: float, renewed: float) -> None:
     course = loop(overload * DRAIN, DRAIN, 300, hours=2, properties={"volumes.period": f"{renewed}s"})
     assert deviation(course.factors[HOUR:]) < 0.25

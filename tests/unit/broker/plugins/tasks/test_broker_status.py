@@ -4,6 +4,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError
@@ -147,30 +149,20 @@ def test_a_broker_that_cannot_be_looked_at_goes_on(world: World, caplog: pytest.
 # ---- what fills an opened volume ----
 
 
-class FakeDisks:
-    """Knows where the volumes are."""
-
-    cluster_id = ""
-
-    def __init__(self, **places: Path) -> None:
-        self.places = tuple((str(place), name) for name, place in places.items())
-
-    def latest(self) -> tuple[float, DiskState]:
-        return 0.0, DiskState((), (), self.places)
-
-
 def volumes(
-    disks: FakeDisks, sleep: Callable[[float], object], clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], object], clock: Callable[[], float] = time.monotonic, **places: Path
 ) -> OpenedVolumes:
+    """Measures volumes of these names, each of which is a directory."""
     given = context(FakeBroker(), "publish-usage")
-    given.open_disks = lambda: disks  # type: ignore[assignment, return-value]
+    state = DiskState((), (), tuple((str(place), name) for name, place in places.items()))
+    given.open_disks = lambda: cast("Any", SimpleNamespace(latest=lambda: (0.0, state)))
     return OpenedVolumes(given, sleep, clock)
 
 
-def topic(directory: Path, size: int = 8192) -> Path:
+def topic(directory: Path) -> Path:
     log = directory / "orders-0" / "0.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_bytes(b"x" * size)
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"x" * 8192)
     return log
 
 
@@ -185,7 +177,7 @@ def test_what_fills_a_volume_is_told_once_it_is_measured(tmp_path: Path) -> None
         goes_on.wait(30)
         log.write_bytes(b"x" * 16384)
 
-    opened = volumes(FakeDisks(full=tmp_path), sleep)
+    opened = volumes(sleep, full=tmp_path)
     assert [*opened.of(["full"]), *opened.of(["full"])] == [], "it waits for no disk"
     goes_on.set()
     (found,) = measured(opened, "full")
@@ -205,7 +197,7 @@ def test_after_a_volume_that_takes_long_to_list_it_rests(tmp_path: Path) -> None
     def sleep(seconds: float) -> None:
         clock.now += seconds + 1.5
 
-    opened = volumes(FakeDisks(full=tmp_path), sleep, clock)
+    opened = volumes(sleep, clock, full=tmp_path)
     measured(opened, "full")
     opened.of([])
     clock.now += 29
@@ -215,23 +207,19 @@ def test_after_a_volume_that_takes_long_to_list_it_rests(tmp_path: Path) -> None
     measured(opened, "full")
 
 
-def running() -> int:
-    return [each.name for each in threading.enumerate()].count("quotahost-opened-volume")
-
-
 def test_several_are_measured_one_after_the_other(tmp_path: Path) -> None:
     topic(tmp_path / "1")
     topic(tmp_path / "2")
     goes_on = threading.Event()
-    opened = volumes(FakeDisks(a=tmp_path / "1", b=tmp_path / "2"), lambda _: goes_on.wait(30))
+    opened = volumes(lambda _: goes_on.wait(30), a=tmp_path / "1", b=tmp_path / "2")
     assert [*opened.of(["a", "b"]), *opened.of(["b", "a"])] == []
-    assert running() == 1
+    assert [each.name for each in threading.enumerate()].count("quotahost-opened-volume") == 1
     goes_on.set()
     assert [each.volume.name for each in measured(opened, "a", "b")] == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["gone", "unknown"])
 def test_of_a_volume_that_cannot_be_read_it_tells_why(tmp_path: Path, name: str) -> None:
-    (found,) = measured(volumes(FakeDisks(gone=tmp_path / "none"), lambda _: None), name)
+    (found,) = measured(volumes(lambda _: None, gone=tmp_path / "none"), name)
     assert (found.volume.name, found.topics) == (name, ())
     assert found.unread

@@ -49,8 +49,6 @@ class Kafka(BrokerConfig):
 class Disks:
     """Two volumes, /a with one log directory and /b with two."""
 
-    cluster_id = ""
-
     def __init__(self) -> None:
         self.used = {"/a": SLACK, "/b": SLACK}
         self.age, self.lost = 0.0, False
