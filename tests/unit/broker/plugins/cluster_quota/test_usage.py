@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,23 +17,13 @@ from tests.fakes.kafka import FakeKafka, Publish
 from tests.fakes.plugin_context import Clock, context
 from tests.fakes.quotas import change, quota, set_quotas
 
-OWN = {"supplier": "cluster-quota"}
-
-
-class NoStatus:
-    def __init__(self, *_: object) -> None: ...
-
-    def run(self) -> None: ...
-
-    def close(self) -> None: ...
-
 
 class World:
     def __init__(self, directory: Path, kafka: FakeKafka[Usage]) -> None:
         self.kafka, self.clock = kafka, Clock()
         (directory / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=1\n")
         self.broker = FakeBroker({"log.dirs": str(directory)}, brokers={1: False})
-        self.context = context(self.broker, "publish-usage", **OWN)
+        self.context = context(self.broker, "publish-usage", supplier="cluster-quota")
         self.task = PublishUsage(self.context, self.clock)
         self.quotas = self.task._quotas
         set_quotas(self.quotas, quota("alice", None, 3e6), quota("bob", None, 2e6), quota("carol", None, math.inf))
@@ -49,7 +40,7 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, published: Publish[Usage], tmp_path: Path) -> Iterator[World]:
-    monkeypatch.setattr(usage_module, "StatusPublisher", NoStatus)
+    monkeypatch.setattr(usage_module, "StatusPublisher", lambda *_: Mock())
     made = World(tmp_path, published(decode))
     yield made
     made.task.close()

@@ -60,8 +60,6 @@ class Disks:
 
 
 class World:
-    let_go = False
-
     def __init__(self) -> None:
         self.kafka, self.disks, self.clock = Kafka(), Disks(), Clock()
         limits = {"static__storage__soft": "50", "static__storage__hard": "95"}
@@ -75,7 +73,7 @@ class World:
         self.stored()
 
     def stored(self) -> None:
-        self.task.reconfigure(Cordon.Section.model_validate({"added": self.kafka.added or "", "let_go": self.let_go}))
+        self.task.reconfigure(Cordon.Section.model_validate({"added": self.kafka.added or ""}))
 
     def run(self, seconds: float = 120) -> list[str]:
         """What is cordoned after so many seconds, in which the task runs every 10 s."""

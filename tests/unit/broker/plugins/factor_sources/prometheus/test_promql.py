@@ -7,7 +7,7 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -39,13 +39,6 @@ BASIC = {"username": "Aladdin", "password": "open sesame"}
 
 @pytest.fixture
 def server() -> Iterator[FakePrometheus]:
-    fake = FakePrometheus()
-    yield fake
-    fake.close()
-
-
-@pytest.fixture
-def other() -> Iterator[FakePrometheus]:
     fake = FakePrometheus()
     yield fake
     fake.close()
@@ -180,10 +173,11 @@ def test_credentials_are_sent_as_http_says(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed_since_the_credentials_are_the_configured_servers(
-    server: FakePrometheus, other: FakePrometheus, status: int
+    server: FakePrometheus, status: int
 ) -> None:
-    server.replies["up"] = Reply(status, b"", {"Location": other.url})
-    assert f"redirects to {other.url}" in failure(promql_client(server.url, bearer_token=SECRET))
+    with closing(FakePrometheus()) as other:
+        server.replies["up"] = Reply(status, b"", {"Location": other.url})
+        assert f"redirects to {other.url}" in failure(promql_client(server.url, bearer_token=SECRET))
     assert not other.asked
 
 

@@ -1,6 +1,5 @@
 """The factor source ``prometheus``: its properties, its memory, its thread and its log."""
 
-import logging
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,23 +8,19 @@ from typing import Any
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.api import Context, Role
+from quotahost.api import Role
 from quotahost.broker.plugins.factor_sources.prometheus import Prometheus
 from quotahost.model import ClusterVolumes, Volume
-from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import SettingsError
 from quotahost.settings.sections import read_section
-from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source
 from quotahost.testing.host import FakeHost
-from tests.fakes.plugin_context import Clock
+from tests.fakes.plugin_context import Clock, context
 from tests.fakes.prometheus import FakePrometheus, Reply, success
 
-NODE = FakeBroker()
 SIZE = {("kafka-1", "/data"): 100, ("kafka-2", "/data"): 200}
 FREE = {("kafka-1", "/data"): 25, ("kafka-2", "/data"): 150}
 KNOWN = ClusterVolumes((Volume("kafka-1", "/data", 100, 75), Volume("kafka-2", "/data", 200, 50)))
-HOST = Settings.from_properties({})
 
 
 @pytest.fixture
@@ -52,8 +47,7 @@ def source(server: FakePrometheus, clock: Clock) -> Iterator[Make]:
     def make(**more: str) -> Prometheus:
         section = {key.replace("_", "-"): text for key, text in more.items()}
         own = section_of({"interval": "100ms", **section}, server.url)
-        context = Context("prometheus", own, HOST, 1, logging.getLogger("test.prometheus"), broker=NODE, metrics=NODE)
-        made.append(Prometheus(context, clock))
+        made.append(Prometheus(context(name="prometheus", own=own), clock))
         return made[-1]
 
     yield make
@@ -88,7 +82,7 @@ def test_other_labels_may_name_broker_and_volume(source: Make) -> None:
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == "test.prometheus"]
+    return [record.getMessage() for record in caplog.records if record.name == "quotahost.plugin.prometheus"]
 
 
 def test_a_failure_is_logged_once_until_it_heals(
@@ -233,4 +227,4 @@ def test_an_interval_that_validity_does_not_cover_is_refused(source: Make) -> No
 def test_a_file_of_certificates_that_is_not_there_is_refused(tmp_path: Path) -> None:
     own = section_of({"ca-location": str(tmp_path / "no.pem")}, "https://prometheus")
     with pytest.raises(ValueError, match="ca-location can't be read: No such file"):
-        Prometheus(Context("prometheus", own, HOST, 1, logging.getLogger("test"), broker=NODE, metrics=NODE))
+        Prometheus(context(name="prometheus", own=own))
