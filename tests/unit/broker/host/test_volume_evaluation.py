@@ -18,7 +18,7 @@ from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import ClusterVolumes, Factor, Limit, LimitType, Volume
 from quotahost.model.volumes import MAX_AFFECTED, Affected, byte_limits
 from tests.fakes.plugin_context import context, settings
-from tests.unit.broker.host.test_factor import EMPTY, TIMES, Policy, World, cluster
+from tests.unit.broker.host.factor_world import EMPTY, TIMES, Policy, World, cluster
 
 SOFT, HARD = 500, 1000
 CONSUMED, FREE, _ = LimitType
