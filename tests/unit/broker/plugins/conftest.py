@@ -20,7 +20,7 @@ def _no_topics(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def published(monkeypatch: pytest.MonkeyPatch) -> Publish:
+def published(monkeypatch: pytest.MonkeyPatch) -> Publish[Any]:
     """Takes what publishers send, as this function decodes it."""
 
     def make(decode: Callable[[bytes, bytes], Any]) -> FakeKafka[Any]:

@@ -87,8 +87,8 @@ class World(Clocks):
 
     def publishes(self, *volumes: Volume, live: bool = True, run: int = 1, at: float = 0.0, **fields: Any) -> None:
         self.sequence += 1
-        content = {"reporting": 2, "volume_count": len(volumes), "fullest": tuple(map(Filling, volumes))} | fields
-        record = ClusterRecord("c-1", run, self.sequence, self.at(at), **content)
+        told: dict[str, Any] = {"reporting": 2, "volume_count": len(volumes), "fullest": tuple(map(Filling, volumes))}
+        record = ClusterRecord("c-1", run, self.sequence, self.at(at), **(told | fields))
         self.source._reader.record(b"c-1", encode(record), live)
 
     def passes(self, seconds: float) -> None:

@@ -42,7 +42,7 @@ ONE, BOTH = {Volume("1", "/d", 100, 60)}, {Volume("1", "/d", 100, 60), Volume("2
 def known(source: LogDirs) -> tuple[set[Volume], tuple[str, ...]] | None:
     """The volumes, and what is unknown."""
     answer = source.read()
-    return answer and (set(answer.volumes), answer.unknown)
+    return (set(answer.volumes), answer.unknown) if answer else None
 
 
 def answered(source: LogDirs, clock: Clock) -> None:

@@ -26,8 +26,8 @@ DRAIN = 20 * MB
 
 
 def setpoint(clock: Callable[[], float], scope: str = "cluster", **section: Any) -> Setpoint:
-    limits = (Limit(LimitType.CONSUMED_BYTES, level) for level in (SOFT, HARD))
-    return Setpoint(limited("setpoint", *limits, Setpoint.Section(**section), scope), clock)
+    soft, hard = (Limit(LimitType.CONSUMED_BYTES, level) for level in (SOFT, HARD))
+    return Setpoint(limited("setpoint", soft, hard, Setpoint.Section(**section), scope), clock)
 
 
 def used(consumed: float, name: str = "/data") -> Volume:
