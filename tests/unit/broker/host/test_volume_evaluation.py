@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from fractions import Fraction
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -79,22 +80,13 @@ def test_the_limits_may_change_in_a_pause() -> None:
 
 
 def test_it_holds_for_any_policy_that_tells_its_limits_and_for_no_other() -> None:
-    class Half(Policy):
-        def quota_factor(self, volume: Volume) -> float:
-            return 0.5 if volume.consumed < HARD else 0
+    def half(volume: Volume) -> float:
+        return 0.5 if volume.consumed < HARD else 0
 
-    class Aware(Half, Asked):
-        """Its limits are SOFT and HARD."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.soft, self.hard = Limit(CONSUMED, SOFT), Limit(FREE, 2000 - HARD)
-
-        def breaches_hard_limit(self, volume: Volume) -> bool:
-            return volume.consumed >= HARD
-
-    assert factors(world(policy=Half()), 1000, 999) == [0, 0.5]
-    aware = Aware()
+    assert factors(world(policy=SimpleNamespace(quota_factor=half)), 1000, 999) == [0, 0.5]
+    aware: Any = Asked()
+    aware.soft, aware.hard = Limit(CONSUMED, SOFT), Limit(FREE, 2000 - HARD)
+    aware.quota_factor, aware.breaches_hard_limit = half, lambda volume: volume.consumed >= HARD
     one = world(policy=aware)
     assert factors(one, 1000, 951, 950) == [0, 0, 0.5]
     factors(one, 1000)
@@ -120,32 +112,20 @@ def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one.step(cluster(*(used(960, f"/{n}") for n in range(2, 9)))) == 0.08
 
 
-class Listening(Policy):
-    """Remembers which factors it was told are in force."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.heard: list[float] = []
-
-    def factor_in_force(self, factor: float) -> None:
-        self.heard.append(factor)
-
-
 def test_a_policy_hears_which_factor_was_in_force_whatever_it_came_from() -> None:
-    listening = Listening()
-    one = World(before=Factor(0.25))
-    one.policy = listening
+    one, heard = World(before=Factor(0.25)), list[float]()
+    cast("Any", one.policy).factor_in_force = heard.append
     half, empty = cluster(used(1000)), cluster(used(0))
     one.step(half)
     one.step(cluster(used(0), unknown=("broker 2: no snapshot",)))  # fallback.action=PAUSE
     one.step(half)
     one.step(empty)
-    assert listening.heard == [0.25, 0.5, 0, 0.5], "at first that from before the host"
+    assert heard == [0.25, 0.5, 0, 0.5], "at first that from before the host"
     for shadow in ({"shadow": "all"}, {"shadow": "factor"}):
         one.settings = settings(factor__source="mine", **shadow, **TIMES)
         one.step(half)
         one.step(empty)
-    assert listening.heard[4:] == [1, 1, 1, 1], "in shadow nothing is slowed"
+    assert heard[4:] == [1, 1, 1, 1], "in shadow nothing is slowed"
 
 
 # ---- whatever happens ------------------------------------------------------------------------------
