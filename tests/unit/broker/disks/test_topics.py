@@ -138,10 +138,6 @@ def world(tmp_path: Path) -> World:
     )
 
 
-def test_the_replicas_of_budgeted_topics_count_and_no_others(world: World) -> None:
-    assert world.look() == {"orders": Part(10, frozenset({"orders.eu"}))}
-
-
 def test_after_a_failover_bytes_count_with_the_new_leader_when_they_no_longer_do_with_the_old_one(world: World) -> None:
     world.look()
     world.broker.sizes["orders.eu", 1] = (7, True)
@@ -153,7 +149,7 @@ def test_after_a_failover_bytes_count_with_the_new_leader_when_they_no_longer_do
 
 
 def test_it_looks_once_a_second_but_at_once_for_other_budgets(world: World) -> None:
-    world.look()
+    assert world.look() == {"orders": Part(10, frozenset({"orders.eu"}))}
     world.broker.sizes["orders.eu", 0] = (20, True)
     assert world.look(0.5)["orders"].used == 10
     assert world.look(0.5)["orders"].used == 20
@@ -203,9 +199,3 @@ def test_the_largest_topics_are_told_with_their_growth_of_the_last_minutes(world
         world.look(300)
     assert world.sizes.largest("orders")[0] == ("orders.us", 1530, 0.0), "what grew longer ago is forgotten"
     assert world.sizes.largest("other") == []
-
-
-def test_of_a_budget_of_replicas_those_that_follow_count_too(world: World) -> None:
-    world.sizes.wanted = {"orders": Budget("orders", ("orders.*",), 100, replicas=True)}
-    world.look()
-    assert world.sizes.largest("orders") == [("orders.eu", 17, None)]

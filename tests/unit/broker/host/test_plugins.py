@@ -140,26 +140,18 @@ class Task:
         self.closed_by = threading.current_thread().name
 
 
-def test_a_task_runs_again_and_again_and_closes_on_its_own_thread_when_it_is_no_longer_configured() -> None:
-    shim, first, second = FakeShim(), Task(), Task()
+@pytest.mark.proves("proposal-035.task")
+def test_a_task_runs_at_the_start_and_in_each_period_until_it_is_no_longer_configured() -> None:
+    shim, first, second, seldom = FakeShim(), Task(), Task(), Task()
+    seldom.period = timedelta.max
     scheduler = Scheduler(Guard(shim), shim.detach)
-    scheduler.set([("first", first), ("second", second)])
-    eventually(lambda: first.runs > 1 and second.runs > 1)
-    scheduler.set([("second", second)])
+    scheduler.set([("first", first), ("second", second), ("seldom", seldom)])
+    eventually(lambda: first.runs > 1 and second.runs > 50)
+    scheduler.set([("second", second), ("seldom", seldom)])
     assert (first.closed_by, second.closed_by) == ("quotahost-task-first", "")
     assert shim.lines == ["detached quotahost-task-first"]
     scheduler.close()
     assert second.closed_by == "quotahost-task-second"
-
-
-@pytest.mark.proves("proposal-035.task")
-def test_a_task_runs_at_the_start_and_then_once_in_each_period_that_it_states() -> None:
-    often, seldom = Task(), Task()
-    seldom.period = timedelta.max
-    scheduler = Scheduler(Guard(FakeShim()), lambda: None)
-    scheduler.set([("often", often), ("seldom", seldom)])
-    eventually(lambda: often.runs > 50)
-    scheduler.close()
     assert seldom.runs == 1
 
 

@@ -41,17 +41,6 @@ def by_hand(limit: Limit, capacity: int) -> Fraction:
     return max(Fraction(0), Fraction(capacity - free))
 
 
-@pytest.mark.proves("proposal-035.progressive")
-@pytest.mark.parametrize(
-    ("consumed", "factor"),
-    [(0, 1.0), (10, 1.0), (11, 0.8), (12, 0.6), (13, 0.4), (14, 0.2), (15, 0.0), (16, 0.0), (21, 0.0)],
-)
-@pytest.mark.parametrize("soft", [Limit(CONSUMED, 10), Limit(FREE, 10), Limit(PERCENT, 50)])
-@pytest.mark.parametrize("hard", [Limit(CONSUMED, 15), Limit(FREE, 5), Limit(PERCENT, 25)])
-def test_the_factor_falls_between_soft_and_hard(soft: Limit, hard: Limit, consumed: int, factor: float) -> None:
-    assert policy(soft, hard).quota_factor(used(consumed)) == factor
-
-
 @given(some_limits, some_limits, capacities, st.integers(0, 2**63 + 2**60), st.integers(0, 2**60))
 @example(Limit(CONSUMED, 5), Limit(CONSUMED, 5), 10, 5, 0)
 @example(Limit(PERCENT, 5), Limit(PERCENT, 5), 0, 0, 0)
@@ -65,6 +54,7 @@ def test_whatever_the_limits_the_factor_is_in_range_falls_and_fits_what_is_breac
     assert (judge.breaches_hard_limit(volume), judge.breaches_soft_limit(volume)) == (factor == 0, factor < 1)
 
 
+@pytest.mark.proves("proposal-035.progressive")
 @given(some_limits, some_limits, st.integers(10**6, 2**63 - 1), st.floats(0, 1.1))
 def test_the_factor_is_the_exact_ramp_of_both_limits_converted_by_hand(
     soft: Limit | None, hard: Limit | None, capacity: int, share: float

@@ -102,18 +102,6 @@ def test_a_failure_is_logged_once_until_it_heals(
     eventually(lambda: lines(caplog) == [failed, healed])
 
 
-def test_what_is_unknown_is_reported_and_logged_once(
-    source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture
-) -> None:
-    server.serve(SIZE, {("kafka-1", "/data"): 25})
-    known = answered(source(expected="kafka-1, kafka-3"))
-    lacks = "broker 'kafka-2', volume '/data' has capacity, but no available"
-    assert known.unknown == (lacks, "expected broker 'kafka-3' has no volume")
-    asks_more(server, 6)
-    assert len(lines(caplog)) == 1
-    assert lacks in lines(caplog)[0]
-
-
 def test_no_secret_is_logged_or_reported(
     source: Make, server: FakePrometheus, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
