@@ -1,7 +1,6 @@
 """The models give the numbers of Kafka's and yammer's own classes for the same records."""
 
 import itertools
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -14,12 +13,6 @@ from tests.throttling.oracle import Oracle
 
 NOW = 1_700_000_000_000
 Event = tuple[str, float, int]
-
-
-@pytest.fixture(scope="module")
-def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
-    with Oracle.kafkas(tmp_path_factory.mktemp("oracle")) as made:
-        yield made
 
 
 def same(numbers: list[float]) -> object:

@@ -163,6 +163,7 @@ def test_who_is_exempt_is_no_newcomer_and_has_no_limit() -> None:
 STATE = {"factor": 0.5, "limit_factor": 0.7, "cause": "volume ü\\"}
 
 
+@pytest.fixture
 def shim() -> FakeShim:
     made = FakeShim()
     made.answers["uses"] = dump.uses(*(dump.row(client_id=str(number)) for number in range(3)), **STATE)
@@ -170,73 +171,68 @@ def shim() -> FakeShim:
     return made
 
 
-def broker() -> HostBroker:
-    return HostBroker(shim(), Settings())
+@pytest.fixture
+def broker(shim: FakeShim) -> HostBroker:
+    return HostBroker(shim, Settings())
 
 
 @pytest.mark.parametrize(
     ("shadow", "told"), [([], "FETCH, PRODUCE x0.42: busy"), (["factor"], "FETCH, PRODUCE x0.42 (in shadow): busy")]
 )
-def test_a_look_tells_the_factors_of_single_quota_types(shadow: list[str], told: str) -> None:
-    asked = shim()
+def test_a_look_tells_the_factors_of_single_quota_types(
+    shim: FakeShim, broker: HostBroker, shadow: list[str], told: str
+) -> None:
     types = {"PRODUCE": [0.42, "busy"], "FETCH": [0.42, "busy"]}
-    asked.answers["state"] = dump.state(cause="volume", type_factors=types, shadow=shadow)
-    assert HostBroker(asked, Settings()).look(0).cause == told
-    asked.answers["state"] = dump.state(factor=0.5, cause="volume", type_factors=types, shadow=shadow)
-    assert HostBroker(asked, Settings()).look(0).cause == f"volume; {told}"
+    for factor, cause in ((1.0, told), (0.5, f"volume; {told}")):
+        shim.answers["state"] = dump.state(factor=factor, cause="volume", type_factors=types, shadow=shadow)
+        assert broker.look(0).cause == cause
 
 
-def test_a_look_has_the_budgets_of_storage_the_smallest_factors_first() -> None:
-    asked = shim()
-    asked.numbers = [
-        Gauge("Budget", name, attribute, value)
-        for name, numbers in {"idle": (10.0, 1.0, 1.0), "full": (10.0, 10.0, 0.0), "near": (10.0, 9.0, 1.0)}.items()
-        for attribute, value in zip(("Bytes", "Used", "Factor"), numbers, strict=True)
+def gauges(type: str, name: str, **numbers: float) -> list[Gauge]:
+    return [Gauge(type, name, attribute, value) for attribute, value in numbers.items()]
+
+
+def test_a_look_tells_the_state_who_is_marked_volumes_of_known_sizes_and_budgets_the_smallest_factors_first(
+    shim: FakeShim, broker: HostBroker
+) -> None:
+    shim.answers["marks"] = [["alice", "app", "orders"]]
+    shim.numbers = [
+        *gauges("Volume", "/dev/sdb", Capacity=1000, Consumed=600),
+        *gauges("VolumeLimits", "/dev/sdb", Hard=900, Soft=500, Factor=0.5),
+        *gauges("VolumeLimits", "/gone", Factor=0.5),
+        *gauges("Volume", "/dev/sda", Capacity=10, Consumed=1),
+        *gauges("Factor", "", Value=0.5),
+        *gauges("Budget", "idle", Bytes=10, Used=1, Factor=1),
+        *gauges("Budget", "full", Bytes=10, Used=10, Factor=0),
+        *gauges("Budget", "near", Bytes=10, Used=9, Factor=1),
     ]
-    volumes = HostBroker(asked, Settings()).look(0).volumes
-    assert [(use.budget, use.capacity, use.consumed, use.factor) for use in volumes] == [
-        ("full", 10.0, 10.0, 0.0), ("near", 10.0, 9.0, 1.0), ("idle", 10.0, 1.0, 1.0),
-    ]  # fmt: skip
-
-
-def test_a_look_tells_the_state_and_who_is_marked() -> None:
-    asked = shim()
-    asked.answers["marks"] = [["alice", "app", "orders"]]
-    look = HostBroker(asked, Settings()).look(0)
+    look = broker.look(0)
     assert (look.where, look.state, look.factor, look.limit_factor) == ("broker 1 (pid 42)", State.THROTTLE, 0.5, 0.7)
     assert (look.cause, look.fence, look.affected) == ("volume ü\\", "open", -1)
     assert look.marks == [(Client("alice", "app"), "orders")]
-    assert [words[0] for words in asked.questions] == ["state", "gauges", "marks"], "no clients cost Java nothing"
-
-
-def test_a_look_has_the_volumes_of_which_the_sizes_are_known() -> None:
-    asked = shim()
-    asked.numbers = [
-        Gauge("Volume", "/dev/sdb", "Capacity", 1000.0), Gauge("Volume", "/dev/sdb", "Consumed", 600.0),
-        Gauge("VolumeLimits", "/dev/sdb", "Hard", 900.0), Gauge("VolumeLimits", "/dev/sdb", "Soft", 500.0),
-        Gauge("VolumeLimits", "/dev/sdb", "Factor", 0.5), Gauge("VolumeLimits", "/gone", "Factor", 0.5),
-        Gauge("Volume", "/dev/sda", "Capacity", 10.0), Gauge("Volume", "/dev/sda", "Consumed", 1.0),
-        Gauge("Factor", "", "Value", 0.5),
-    ]  # fmt: skip
-    volumes = HostBroker(asked, Settings()).look(0).volumes
+    volumes = [use for use in look.volumes if not use.budget]
     assert volumes == [VolumeUse("/dev/sda", 10, 1), VolumeUse("/dev/sdb", 1000, 600, 500, 900, 0.5)]
+    budgets = [(use.budget, use.capacity, use.consumed, use.factor) for use in look.volumes if use.budget]
+    assert budgets == [("full", 10, 10, 0), ("near", 10, 9, 1), ("idle", 10, 1, 1)]
+    assert "uses" not in [words[0] for words in shim.questions], "no clients cost Java nothing"
 
 
-def test_usage_is_of_those_whom_kafka_measures_alone_with_the_limit_that_they_have() -> None:
-    asked = shim()
+def test_usage_is_of_those_whom_kafka_measures_alone_with_the_limit_that_they_have(
+    shim: FakeShim, broker: HostBroker
+) -> None:
     slowed = dump.row(user="a%3Ab", slowed_limit=5e5, slowed_rate=20.0, slowed_delay_ms=250.0, mark=dump.MARK)
     others = dump.row(type="FETCH", base=None, limit=None, delay_ms=None), dump.row(exempt=True), dump.row(rate=None)
-    asked.answers["usage"] = dump.usage(slowed, *others, factor=0.5, affected_topics=1)
-    assert HostBroker(asked, Settings()).usage(9) == [
+    shim.answers["usage"] = dump.usage(slowed, *others, factor=0.5, affected_topics=1)
+    assert broker.usage(9) == [
         ClientUsage("a:b", "app", QuotaType.PRODUCE, 1020.0, 5e5, 0.25, 0.1),
         ClientUsage("alice", "app", QuotaType.FETCH, 1000.0, None, 0.0, 0.1),
     ]
 
 
-def test_what_is_explained_to_those_who_watch_is_what_explain_reads() -> None:
-    asked, client = shim(), Client("alice", "\u20ac\udc80")
-    asked.answers["client"] = dump.client(dump.row(client_id="\u20ac"))
-    (line,) = HostBroker(asked, Settings()).explain(client)
+def test_what_is_explained_to_those_who_watch_is_what_explain_reads(shim: FakeShim, broker: HostBroker) -> None:
+    client = Client("alice", "\u20ac\udc80")
+    shim.answers["client"] = dump.client(dump.row(client_id="\u20ac"))
+    (line,) = broker.explain(client)
     assert line.isascii()
     assert parse_answer(json.loads(line), client).quotas[0].client_id == "\u20ac"
 
@@ -252,35 +248,28 @@ def test_a_row_has_the_columns_in_javas_order() -> None:
     assert lines([use("\ud800")]).startswith("%3F ")
     unlimited = lines([use(quota=None, limit=None, bound=LimitedBy.NOTHING)])
     assert unlimited.split(" ")[5:8] == ["NaN", "NaN", "NaN"]
+    bound = lines([use(bound=LimitedBy.TOPIC_QUOTA), use(bound=LimitedBy.NOTHING, shadow="factor")]).splitlines()
+    assert [unquote(line.split(" ")[-1]) for line in bound] == ["topic quota", "shadow: factor"]
 
 
-def test_a_row_tells_what_binds_or_would_bind() -> None:
-    rows = [
-        use(bound=LimitedBy.TOPIC_QUOTA),
-        use(bound=LimitedBy.NOTHING, shadow="factor"),
-        use(bound=LimitedBy.NOTHING),
-    ]
-    words = [unquote(line.split(" ")[-1]) for line in lines(rows).splitlines()]
-    assert words == ["topic quota", "shadow: factor", "nothing"]
-
-
-def test_those_with_a_rate_or_held_back_are_shown() -> None:
-    asked = shim()
-    asked.answers["uses"] = dump.uses(
+def test_those_with_a_rate_or_held_back_are_shown(shim: FakeShim) -> None:
+    shim.answers["uses"] = dump.uses(
         dump.row(user="idle", rate=0.0, passes=True), dump.row(user="fenced", rate=None, turned_back="fence"),
         dump.row(user="delayed", rate=0.0, delay_ms=1.0), dump.row(user="busy", rate=0.1),
         fence={"closed": True}, factor=0.0,
     )  # fmt: skip
-    assert [use.user for use in uses(asked.ask, 9)] == ["fenced", "delayed", "busy"]
+    assert [use.user for use in uses(shim.ask, 9)] == ["fenced", "delayed", "busy"]
 
 
-@pytest.mark.parametrize(("most", "rows"), [(2, 2), (0, 0)])
-def test_java_gets_so_many_rows_as_metrics_clients_says(most: int, rows: int) -> None:
-    asked = shim()
-    asked.answers["uses"] = dump.uses(*[dump.row()] * most)
-    answer_question(asked, "7", ["clients-table", str(most)])
-    eventually(lambda: "7" in asked.answered)
-    assert len(asked.answered["7"].splitlines()) == rows
+def answered(shim: FakeShim, *words: str) -> str:
+    answer_question(shim, "7", words)
+    eventually(lambda: "7" in shim.answered)
+    return shim.answered["7"]
+
+
+@pytest.mark.parametrize("most", [2, 0])
+def test_java_gets_so_many_rows_as_metrics_clients_says(shim: FakeShim, most: int) -> None:
+    assert len(answered(shim, "clients-table", str(most)).splitlines()) == most
 
 
 class Silent(FakeShim):
@@ -295,7 +284,4 @@ class Silent(FakeShim):
     [(("retention", "a"), "TimeoutException: no answer"), (("what", "else"), "unknown question: what else")],
 )
 def test_a_question_without_an_answer_has_an_error(words: tuple[str, ...], problem: str) -> None:
-    shim = Silent()
-    answer_question(shim, "5", words)
-    eventually(lambda: "5" in shim.answered)
-    assert json.loads(shim.answered["5"]) == {"error": problem}
+    assert json.loads(answered(Silent(), *words)) == {"error": problem}
