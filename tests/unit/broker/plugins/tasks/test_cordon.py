@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 import pytest
 
@@ -13,32 +14,27 @@ from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, context, settings
 
 FULL, SLACK = 90, 10  # bytes of 100
+Lists = Mapping[str, Iterable[str]]
 
 
 class Kafka(BrokerConfig):
-    """The broker's dynamic properties, as Kafka changes them; ``listed`` is what it answers instead, if it is set."""
+    """The broker's dynamic properties, as Kafka changes them; ``answer`` is what it answers instead."""
 
     def __init__(self) -> None:
         self.cordoned: list[str] = []
         self.added: str | None = None
         self.asked = self.changes = 0
-        self.answer: list[Listed | Exception | None] = []
+        self.answer: Listed | Exception | Literal["cordoned"] | None = "cordoned"
 
     def listed(self, name: str) -> Listed | None:
         assert name == CORDONED
         self.asked += 1
-        if self.answer:
-            given = self.answer[0]
-            if isinstance(given, Exception):
-                raise given
-            return given
-        return Listed(tuple(self.cordoned))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return Listed(tuple(self.cordoned)) if self.answer == "cordoned" else self.answer
 
     def change(
-        self,
-        append: Mapping[str, Iterable[str]] | None = None,
-        subtract: Mapping[str, Iterable[str]] | None = None,
-        put: Mapping[str, str | None] | None = None,
+        self, append: Lists | None = None, subtract: Lists | None = None, put: Mapping[str, str | None] | None = None
     ) -> None:
         self.changes += 1
         self.cordoned += [each for each in (append or {}).get(CORDONED, ()) if each not in self.cordoned]
@@ -161,7 +157,7 @@ def test_where_an_operator_has_cordoned_all_nothing_is_added(world: World) -> No
 def test_what_keeps_it_from_working_is_logged_once(
     world: World, caplog: pytest.LogCaptureFixture, answer: Listed | Exception | None, line: str
 ) -> None:
-    world.kafka.answer = [answer]
+    world.kafka.answer = answer
     world.disks.used["/a"] = FULL
     with caplog.at_level(logging.WARNING):
         assert world.run(600) == []

@@ -35,7 +35,12 @@ class World:
         self.context = context(self.broker, "publish-volumes", clock=self.clock, **given)
         self.task = PublishVolumes(self.context, self.clock)
         self.broker.shown.setdefault(("Publication", "", "Errors"), -1)
-        self.context.settings = settings(snapshots__period="5s", volumes__period="250ms", startup__grace="30s")
+        self.set()
+
+    def set(self, **more: str) -> None:
+        """Properties are changed live."""
+        given = {"snapshots__period": "5s", "volumes__period": "250ms", "startup__grace": "30s"}
+        self.context.settings = settings(**(given | more))
 
     def run(self, seconds: float = 0.25, consumed: int | None = None) -> int:
         """How many records are sent within this time; runs each 250 ms."""
@@ -77,9 +82,7 @@ def test_it_publishes_at_the_start_and_then_every_period(world: World) -> None:
 
 def test_a_limit_set_live_and_one_crossed_are_news_at_once(world: World) -> None:
     world.run(consumed=499_999)
-    world.context.settings = settings(
-        snapshots__period="5s", volumes__period="250ms", **{"static__storage__hard": "500K"}
-    )
+    world.set(static__storage__hard="500K")
     assert world.run() == 1
     assert world.kafka.sent[-1].hard == AT_HALF
     assert world.run(consumed=500_000) == 1
