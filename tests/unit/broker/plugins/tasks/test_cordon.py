@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Literal
 
 import pytest
 
@@ -24,14 +23,14 @@ class Kafka(BrokerConfig):
         self.cordoned: list[str] = []
         self.added: str | None = None
         self.asked = self.changes = 0
-        self.answer: Listed | Exception | Literal["cordoned"] | None = "cordoned"
+        self.answer: Listed | Exception | str | None = "what is cordoned"
 
     def listed(self, name: str) -> Listed | None:
         assert name == CORDONED
         self.asked += 1
         if isinstance(self.answer, Exception):
             raise self.answer
-        return Listed(tuple(self.cordoned)) if self.answer == "cordoned" else self.answer
+        return Listed(tuple(self.cordoned)) if isinstance(self.answer, str) else self.answer
 
     def change(
         self, append: Lists | None = None, subtract: Lists | None = None, put: Mapping[str, str | None] | None = None
