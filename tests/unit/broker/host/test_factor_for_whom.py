@@ -19,7 +19,7 @@ def volume(name: str, free: int, *topics: str) -> Volume:
 
 
 def scoped(fence: bool = True, **given: str) -> World:
-    return World(fence, **({"factor__scope": "topics"} | given))
+    return World(fence, None, None, **({"factor__scope": "topics"} | given))
 
 
 def seen(scoped: World, *volumes: Volume, unknown: tuple[str, ...] = ()) -> Affected | None:

@@ -186,7 +186,7 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     assert (set(world.context.disks.budgets.wanted), budgets.here()) == ({"orders", "all"}, [("orders", 7)])
     volumes = world.read().budgets
     (volume,) = (each for each in volumes if each.name == "orders")
-    assert (volume.capacity, volume.topics) == (100, {"orders.eu"})
+    assert (volume.capacity, volume.topics) == (100, frozenset({"orders.eu"}))
     assert volume.soft == Limit(LimitType.CONSUMED_BYTES, 50)
     assert world.read().budgets is volumes, "nobody judges them again while nothing changes"
     world.passes(1000)
