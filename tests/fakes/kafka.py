@@ -54,6 +54,10 @@ class FakeKafka(Generic[T]):
     flush = poll
 
 
+#: Makes a FakeKafka that stands in for all publishers.
+Publish = Callable[[Callable[[bytes, bytes], T]], FakeKafka[T]]
+
+
 class FakeThread:
     """Stands in for a ``Follower`` or ``RegisteredBrokers``: tests call what these would call.
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
+from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from quotahost.api import Context
 from quotahost.broker.disks.monitor import DiskMonitor
+from quotahost.model import Limit
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
 
+WALL = 1_700_000_000.0  # seconds since 1970
 WITHIN = 60.0  # seconds; only a test that fails waits so long
 
 
@@ -24,6 +28,21 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+class Clocks:
+    """A broker's two clocks: one that only goes on, and the wall's."""
+
+    def __init__(self) -> None:
+        self.clock, self.wall = Clock(), Clock(WALL)
+
+    def passes(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.wall.now += seconds
+
+    def at(self, later: float = 0.0) -> datetime:
+        """The wall's time so many seconds from now."""
+        return datetime.fromtimestamp(self.wall.now + later, UTC)
 
 
 def settings(**given: str) -> Settings:
@@ -40,6 +59,13 @@ def context(
     broker = broker or FakeBroker()
     made = Context(name, own, settings(**given), 1, log, broker=broker, metrics=broker)
     made.open_disks = DiskMonitor(broker, broker, made.node_id, lambda: made.settings, clock).started
+    return made
+
+
+def limited(name: str, soft: Limit | None, hard: Limit | None, own: Any = None, scope: str = "cluster") -> Context[Any]:
+    """The context of a policy, whose settings say no more than these limits and the scope of the factor."""
+    made = context(name=name, own=own)
+    made.settings = cast("Any", SimpleNamespace(storage_soft=soft, storage_hard=hard, factor_scope=scope))
     return made
 
 

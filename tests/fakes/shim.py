@@ -7,12 +7,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, Gauge
+from quotahost.broker.host.loop import Host
+from quotahost.broker.host.messages import Answers, Batch, Event, Gauge
 from quotahost.broker.host.protocol import Shim
-from quotahost.model import QUOTA_TYPES, Client, Factor, LogDir, QuotaType
-from quotahost.model.use import Load
+from quotahost.model import QUOTA_TYPES, Client, Factor, QuotaType
 from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -36,33 +36,31 @@ def node_of(node_id: int, *brokers: str) -> dict[str, str]:
     }
 
 
+#: What the cluster and Kafka's counters answer.
+_ANSWERS: Final[dict[str, Any]] = {
+    "cluster": ["the-cluster", [[1, False]]], "configs": [], "log_dirs": [], "offline_log_dirs": [], "replicas": [],
+    "load": [-1, -1, -1, {}],
+}  # fmt: skip
+
+
 @dataclass
 class FakeShim(Shim):
     """Hands out the batches of its script, one for each ``take``, and closes when none is left.
 
     Attributes:
         given: the broker's properties, without ``client.quota.callback.``.
-        node: the broker's own properties.
         script: batches, and functions that a test runs between them on the host thread.
         table: for each client and quota type the scope code, the rate and the group, as published last.
         sources: who answered, for each client and quota type.
         distinct: for each client, the client-ids of its principal whose answers differ, or messages.EACH or ALONE.
-        measured: the types for which clients without a quota are measured.
-        factors: every factor that the host has set.
-        full: what the host has set last.
-        budgets: those with factors of their own, as they were set each time.
-        of_types: the factors of single quota types, as they were set each time.
-        exempted: the arguments of every ``exempt``.
+        factors: every factor that the host has set; so do ``affected``, ``budgets``, ``of_types`` and ``exempted``.
         in_force: the properties of each ``ready``.
         verdicts: for each ticket why the properties are refused, None if they are not.
         failed: the plugin of every counted failure.
         lines: of the log, and each thread that has detached itself.
         shown: every gauge and counter by type, name and attribute.
-        numbers: what the question ``gauges`` is answered with.
-        answers: what other questions are answered with, by their first word.
-        questions: the words of every question.
+        numbers: what the question ``gauges`` is answered with; ``answers`` has those of others by their first word.
         answered: the host's answers to questions of Java's, by ticket.
-        client: how the cluster is asked.
     """
 
     given: dict[str, str] = field(default_factory=dict)
@@ -96,7 +94,6 @@ class FakeShim(Shim):
     questions: list[tuple[str, ...]] = field(default_factory=list)
     answered: dict[str, str] = field(default_factory=dict)
     numbers: list[Gauge] = field(default_factory=list)
-    client: dict[str, str] = field(default_factory=dict)
 
     def arrive(self, *clients: tuple[str, str]) -> None:
         self.script.append(Batch([Client(*c) for c in clients]))
@@ -115,15 +112,15 @@ class FakeShim(Shim):
 
     # ---- quotahost.broker.host.protocol.Shim ----
 
+    def _call(self, name: str, *arguments: object) -> Any:
+        """Calls of which no test looks at what they hand over."""
+        return {"fence": self.has_fence, "restarted": self.second_life, **_ANSWERS}.get(name)
+
     def properties(self) -> dict[str, str]:
         return {PREFIX + name: value for name, value in self.given.items()}
 
     def broker(self) -> dict[str, str]:
         return self.node
-
-    def starting(self) -> None: ...
-
-    def built(self) -> None: ...
 
     def ready(self, live: Sequence[str], given: Mapping[str, str]) -> None:
         self.live = live
@@ -131,9 +128,6 @@ class FakeShim(Shim):
 
     def refuse(self, problem: str) -> None:
         self.refused = problem
-
-    def restarted(self) -> bool:
-        return self.second_life
 
     def closing(self) -> bool:
         return not self.script and not self.again
@@ -170,34 +164,11 @@ class FakeShim(Shim):
             self.sources[client] = [answers.suppliers[at] if at >= 0 else "" for at in sources]
         return len(batch.clients)
 
-    def fence(self) -> bool:
-        return self.has_fence
-
     def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
         return {"ssl.ca.pem": f"CA of {len(ssl)}", "principal": "CN=broker"}
 
-    def connect(self, client: Mapping[str, str]) -> None:
-        self.client = dict(client)
-
-    def cluster(self) -> tuple[str, dict[int, bool]]:
-        return "the-cluster", self.registered()
-
-    def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
-        return []
-
-    def registered(self) -> dict[int, bool]:
-        return {1: False}
-
-    def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
-        return []
-
-    def offline_log_dirs(self) -> tuple[str, ...]:
-        return ()
-
     def answer(self, ticket: str, text: str) -> None:
         self.answered[ticket] = text
-
-    def held(self, text: str) -> None: ...
 
     def ask(self, *words: str) -> Any:
         self.questions.append(words)
@@ -221,14 +192,8 @@ class FakeShim(Shim):
     def factor(self) -> Factor:
         return self.last_factor
 
-    def replicas(self, replicas: Sequence[tuple[str, int]]) -> list[tuple[int, bool] | None]:
-        return [None] * len(replicas)
-
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
         self.of_types.append(dict(factors))
-
-    def load(self) -> Load:
-        return Load(-1, -1, {}, -1)
 
     def set_factor(
         self,
@@ -272,3 +237,10 @@ class FakeShim(Shim):
 
     def code(self, principal: str, client_id: str) -> int:
         return self.table[Client(principal, client_id)][0][0]
+
+
+def serve(shim: FakeShim, clock: Callable[[], float] = lambda: 1000.0) -> FakeShim:
+    """Runs a host to the end of the shim's script, and once more round."""
+    shim.idle()
+    Host(shim, clock).run()
+    return shim

@@ -121,27 +121,6 @@ def test_a_broker_that_demands_more_never_gets_less(
     assert after >= before * (1 - CLOSE)
 
 
-def test_one_broker_that_wants_all_gets_all_but_the_floors_of_the_others() -> None:
-    divided = divide(3e6, {"1": None}, others=2)
-    assert divided.asking["1"] == pytest.approx(2.9e6)
-    assert divided.others == pytest.approx(50e3)
-
-
-def test_three_that_want_all_get_a_third_each() -> None:
-    assert list(divide(3e6, dict.fromkeys("123")).asking.values()) == pytest.approx([1e6] * 3)
-
-
-def test_a_small_demand_is_met_and_the_rest_goes_to_who_wants_all() -> None:
-    asking = divide(3e6, {"1": None, "2": 0.5e6, "3": 0.0}).asking
-    assert asking == pytest.approx({"1": 2.45e6, "2": 0.5e6, "3": 50e3})
-
-
-def test_without_any_demand_it_is_spread_equally() -> None:
-    divided = divide(3e6, {"1": 0.0}, others=1, silent=1)
-    assert divided.asking["1"] == divided.others == pytest.approx((3e6 - 50e3) / 2)
-    assert divided.silent == pytest.approx(50e3)
-
-
 def usage(broker: str, *rates: tuple[str, float, float | None]) -> Usage:
     clients = (Used(ClientKey(u, "app", QuotaType.PRODUCE), rate, demand, 3e6) for u, rate, demand in rates)
     return Usage(broker, NOW, tuple(clients))

@@ -1,3 +1,5 @@
+package org.quotahost.table;
+
 import com.yammer.metrics.stats.EWMA;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -17,7 +19,7 @@ import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
 import org.apache.kafka.server.quota.QuotaUtils;
 
-/** Replays the commands of standard input with Kafka's and yammer's own classes; a line "." ends a batch. */
+/** Replays commands of standard input with Kafka's, yammer's and the broker's own classes; a line "." ends a batch. */
 public final class ThrottlingOracle {
     private static final MetricName NAME = new MetricName("oracle", "test", "", Map.of());
     private static final StringBuilder OUT = new StringBuilder();
@@ -25,6 +27,8 @@ public final class ThrottlingOracle {
     private static MeasurableStat stat;
     private static MetricConfig config;
     private static EWMA ewma;
+    private static Tap tap;
+    private static Tap.Windows windows;
 
     private ThrottlingOracle() { }
 
@@ -53,6 +57,10 @@ public final class ThrottlingOracle {
             case "mark" -> ewma.update(Long.parseLong(words[1]));
             case "tick" -> ewma.tick();
             case "ewma-rate" -> print(ewma.rate(TimeUnit.SECONDS));
+            case "tap" -> tap = new Tap();
+            case "configure" -> windows = windows(words[1], words[2], words[3]);
+            case "step" -> step(Double.parseDouble(words[1]), words[2].equals("held"), Long.parseLong(words[3]));
+            case "rise" -> print(windows(words[2], words[3], "30000").rise(Long.parseLong(words[1])));
             default -> throw new IllegalArgumentException(words[0]);
         }
     }
@@ -85,6 +93,15 @@ public final class ThrottlingOracle {
     private static QuotaViolationException violation(double value, double bound) {
         KafkaMetric metric = new KafkaMetric(new Object(), NAME, stat, config, Time.SYSTEM);
         return new QuotaViolationException(metric, value, bound);
+    }
+
+    private static void step(double factor, boolean held, long nowMs) {
+        print(tap.step(windows, factor, held, nowMs) ? 1 : 0);
+        print(tap.value());
+    }
+
+    private static Tap.Windows windows(String number, String ms, String maxMuteMs) {
+        return new Tap.Windows(Integer.parseInt(number), Long.parseLong(ms), Long.parseLong(maxMuteMs));
     }
 
     private static void print(Object number) {

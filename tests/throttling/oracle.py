@@ -1,35 +1,41 @@
-"""Runs Kafka's own classes, or the broker's own tap, in a JVM, so that tests can compare the models with them."""
+"""Runs Kafka's own classes, and the broker's own tap, in a JVM, so that tests can compare the models with them."""
 
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Self
 
+from harness.java.jars import broker_jars
+from harness.java.jdk import class_path, program, tool
 from harness.plugin import ROOT
-from tests.throttling.jvm import compiled
 
-SOURCE: Final = Path(__file__).with_name("ThrottlingOracle.java")
+HERE: Final = Path(__file__).parent
 TAP: Final = ROOT / "java-shim/src/main/java/org/quotahost/table/Tap.java"
+
+
+def compiled(main: str, directory: Path, *sources: Path) -> list[str]:
+    """Compiles Java files against a broker's jars into the directory; returns the command that runs a class of them.
+
+    Raises:
+        JavaError: there is no JDK.
+        ResolveFailed: Maven can't get the broker's jars.
+    """
+    classes, libraries = directory / "classes", class_path([broker_jars()])
+    compile_it = [*tool("javac"), "--release", "17", "-nowarn", "-cp", libraries, "-d", str(classes)]
+    subprocess.run([*compile_it, *map(str, sources)], check=True, stdin=subprocess.DEVNULL, timeout=120)
+    return [program("java"), "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{libraries}", main]
 
 
 class Oracle:
     """One JVM that reads lines and answers with numbers. A ``with`` block ends it."""
 
-    def __init__(self, command: list[str]) -> None:
-        """Starts the command, which ``kafkas`` and ``taps`` compile."""
+    def __init__(self, directory: Path) -> None:
+        """Compiles the program into the directory and starts it."""
+        main, source = "org.quotahost.table.ThrottlingOracle", HERE / "ThrottlingOracle.java"
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-
-    @classmethod
-    def kafkas(cls, directory: Path) -> Self:
-        """Kafka's and yammer's classes; compiles the oracle into the directory."""
-        return cls(compiled(SOURCE, directory))
-
-    @classmethod
-    def taps(cls, directory: Path) -> Self:
-        """The broker's own tap."""
-        return cls(compiled(SOURCE.with_name("TapReplay.java"), directory, TAP, package="org.quotahost.table"))
+            compiled(main, directory, source, TAP),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
 
     def replay(self, lines: Iterable[str]) -> list[float]:
         """Returns the answers to a batch. The oracle answers after the last line, so that neither waits for the other.

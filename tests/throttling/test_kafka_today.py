@@ -4,8 +4,7 @@ import subprocess
 
 import pytest
 
-from tests.throttling.jvm import compiled
-from tests.throttling.oracle import SOURCE
+from tests.throttling.oracle import HERE, compiled
 
 Today = dict[str, set[str]]
 
@@ -13,7 +12,7 @@ Today = dict[str, set[str]]
 @pytest.fixture(scope="module")
 def today(tmp_path_factory: pytest.TempPathFactory) -> Today:
     """By what it is: the words with which Kafka's classes answer."""
-    command = compiled(SOURCE.with_name("KafkaToday.java"), tmp_path_factory.mktemp("today"))
+    command = compiled("KafkaToday", tmp_path_factory.mktemp("today"), HERE / "KafkaToday.java")
     printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
     pairs = (line.split("\t") for line in printed.splitlines())
     return {what: set(words.split()) for what, words in pairs}

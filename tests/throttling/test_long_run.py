@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from quotahost.throttling import RevisionDiffRate, SampledRate, SpreadRate, TokenBucket, Version15Rate
@@ -31,44 +30,6 @@ def admitted(form: Form, mutations: list[tuple[int, int]]) -> list[tuple[int, in
     return [(t, n) for n, t in tried if form.admit(n, NOW + t)]
 
 
-@hypothesis_settings(deadline=None, max_examples=500)
-@given(MUTATIONS, QUOTAS, SAMPLES)
-def test_the_token_bucket_admits_no_more_than_q_by_time_its_burst_and_the_last_request(
-    mutations: list[tuple[int, int]], quota: float, samples: int
-) -> None:
-    total = 0
-    for t, n in admitted(TokenBucket(quota, samples, 1000), mutations):
-        assert total <= quota * (samples + t / 1000) + 1e-6
-        total += n
-
-
-@hypothesis_settings(deadline=None, max_examples=500)
-@given(MUTATIONS, QUOTAS, SAMPLES)
-def test_the_diffs_rate_admits_q_by_time_its_burst_and_for_every_s_windows_a_burst_and_a_request_more(
-    mutations: list[tuple[int, int]], quota: float, samples: int
-) -> None:
-    passed = admitted(RevisionDiffRate(quota, samples, 1000), mutations)
-    largest, total = max((n for n, _ in mutations), default=0), 0
-    for t, n in passed:
-        total += n
-        windows = t // 1000 + 1
-        rounds = windows // samples + 1
-        assert total <= quota * (windows + samples) + rounds * (quota * samples + largest) + 1e-6
-
-
-@hypothesis_settings(deadline=None, max_examples=500)
-@given(MUTATIONS, QUOTAS, SAMPLES)
-def test_version_15s_rate_admits_nearly_twice_q_by_time_and_its_burst_and_for_every_s_windows_two_requests_more(
-    mutations: list[tuple[int, int]], quota: float, samples: int
-) -> None:
-    """Each N counts for (S + 1) / 2 windows on average, and no window counts more than Q x S and one request."""
-    largest, total = max((n for n, _ in mutations), default=0), 0
-    for t, n in admitted(Version15Rate(quota, samples, 1000), mutations):
-        total += n
-        windows = t // 1000 + samples
-        assert total <= 2 / (samples + 1) * windows * (quota * samples + largest) + 1e-6
-
-
 @pytest.mark.proves("kip-599-revision.rate-form", "kip-599.even-spread")
 def test_at_1000_every_100_s_both_rates_admit_twice_the_quota_and_more_and_the_token_bucket_keeps_to_it() -> None:
     """Why Kafka keeps the debt: 1000 at once, every 100 s, are 10 a second for a quota of 5."""
@@ -88,30 +49,7 @@ def test_for_one_mutation_at_a_time_version_15_alone_admits_nearly_twice_the_quo
     assert v15s <= 2 * 100 / 101 * 5 * 3600 * 1.03
 
 
-@hypothesis_settings(deadline=None, max_examples=50)
-@given(st.sampled_from(FORMS), st.integers(1, 20), SAMPLES)
-def test_whoever_keeps_asking_for_single_mutations_gets_the_quota_by_every_form(
-    form: Callable[[float, int, int], Form], quota: int, samples: int
-) -> None:
-    tries = [(1, 10)] * 3000
-    assert len(admitted(form(quota, samples, 1000), tries)) >= quota * 29
-
-
-@hypothesis_settings(deadline=None, max_examples=500)
-@given(st.lists(st.integers(1, 400), max_size=40), st.integers(1, 20), SAMPLES)
-def test_in_one_window_all_forms_admit_the_same_but_for_version_15_at_the_quota_itself(
-    mutations: list[int], quota: int, samples: int
-) -> None:
-    at_once = [(n, 0) for n in mutations]
-    bucket, diff, v15 = (admitted(form(quota, samples, 1000), at_once) for form in FORMS)
-    assert bucket == diff
-    taken = list(itertools.accumulate(n for _, n in bucket))
-    more = quota * samples in taken[:-1]
-    assert v15 == (bucket[:-1] if more else bucket)
-
-
 @pytest.mark.proves("kip-599-revision.rate-wait", "kip-599.wait")
-@hypothesis_settings(deadline=None)
 @given(st.integers(1, 20), SAMPLES, st.integers(0, 10_000))
 def test_after_one_burst_all_forms_state_the_same_wait(quota: int, samples: int, beyond: int) -> None:
     bucket, rates = TokenBucket(quota, samples, 1000), [form(quota, samples, 1000) for form in RATES]
@@ -123,7 +61,6 @@ def test_after_one_burst_all_forms_state_the_same_wait(quota: int, samples: int,
 
 
 @pytest.mark.proves("kip-599-revision.rate-admits")
-@hypothesis_settings(deadline=None)
 @given(st.integers(1, 20), SAMPLES, st.integers(1, 10_000))
 def test_after_one_burst_the_diff_admits_with_the_first_whole_window_after_the_bucket_or_when_it_forgets(
     quota: int, samples: int, beyond: int
@@ -136,56 +73,11 @@ def test_after_one_burst_the_diff_admits_with_the_first_whole_window_after_the_b
     assert bucket.admit(1, NOW + math.ceil(beyond / quota) * 1000)
 
 
-@hypothesis_settings(deadline=None)
-@given(st.integers(1, 20), SAMPLES, st.integers(1, 10_000))
-def test_after_one_burst_version_15_admits_as_soon_as_less_than_the_quota_is_left_which_is_never_after_the_diff(
-    quota: int, samples: int, beyond: int
-) -> None:
-    burst = quota * samples + beyond
-    v15, diff = Version15Rate(quota, samples, 1000), RevisionDiffRate(quota, samples, 1000)
-    for form in (v15, diff):
-        form.admit(burst, NOW)
-    left = next(k for k in range(samples + 1) if burst * (samples - k) < quota * samples * samples)
-    assert first_admitted(v15, samples) == left
-    assert left <= first_admitted(diff, samples)
-
-
 def first_admitted(form: SpreadRate, samples: int) -> int:
     """How many whole windows after NOW the form first admits a mutation; NOW begins a window."""
     return next(k for k in range(samples + 1) if form.admit(1, NOW + k * 1000))
 
 
-@hypothesis_settings(deadline=None)
-@given(st.sampled_from([1, 2, 4, 8]), st.integers(1, 100), st.integers(1, 10_000))
-def test_the_token_buckets_throttle_time_is_exactly_when_the_next_is_admitted(
-    quota: int, samples: int, debt: int
-) -> None:
-    def indebted() -> TokenBucket:
-        bucket = TokenBucket(quota, samples, 1000)
-        bucket.admit(quota * samples + debt, NOW)
-        return bucket
-
-    wait = indebted().throttle_ms(NOW)
-    assert wait == debt * 1000 // quota
-    assert not indebted().admit(1, NOW + wait - 1)
-    assert indebted().admit(1, NOW + wait)
-
-
-@hypothesis_settings(deadline=None)
-@given(MUTATIONS, QUOTAS, SAMPLES)
-def test_for_any_quota_the_throttle_time_is_exact_to_a_millisecond(
-    mutations: list[tuple[int, int]], quota: float, samples: int
-) -> None:
-    bucket = TokenBucket(quota, samples, 1000)
-    admitted(bucket, mutations)
-    end = NOW + sum(step for _, step in mutations)
-    wait = bucket.throttle_ms(end)
-    if wait > 1:
-        assert bucket.tokens(end + wait - 2) < 0
-    assert bucket.tokens(end + wait + 1) >= 0
-
-
-@hypothesis_settings(deadline=None)
 @given(st.sampled_from(RATES), MUTATIONS, QUOTAS, SAMPLES)
 def test_spreading_a_burst_keeps_its_sum(
     form: Callable[[float, int, int], SpreadRate], mutations: list[tuple[int, int]], quota: float, samples: int
@@ -198,17 +90,6 @@ def test_spreading_a_burst_keeps_its_sum(
         assert math.isclose(sum(rate.windows(t)), before + n)
         assert all(held >= 0 for held in rate.windows(t))
         assert rate.measure(t) == pytest.approx(sum(rate.windows(t)) / samples)
-
-
-@hypothesis_settings(deadline=None)
-@given(st.sampled_from(RATES), MUTATIONS, QUOTAS, SAMPLES)
-def test_after_all_windows_have_passed_a_rate_is_0(
-    form: Callable[[float, int, int], SpreadRate], mutations: list[tuple[int, int]], quota: float, samples: int
-) -> None:
-    rate = form(quota, samples, 1000)
-    admitted(rate, mutations)
-    end = NOW + sum(step for _, step in mutations)
-    assert rate.measure(end + samples * 1000) == 0
 
 
 @pytest.mark.parametrize(("every_s", "too_large"), [(10, 0.08), (120, 0.38)])

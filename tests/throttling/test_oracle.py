@@ -1,7 +1,6 @@
 """The models give the numbers of Kafka's and yammer's own classes for the same records."""
 
 import itertools
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -14,12 +13,6 @@ from tests.throttling.oracle import Oracle
 
 NOW = 1_700_000_000_000
 Event = tuple[str, float, int]
-
-
-@pytest.fixture(scope="module")
-def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
-    with Oracle.kafkas(tmp_path_factory.mktemp("oracle")) as made:
-        yield made
 
 
 def same(numbers: list[float]) -> object:
@@ -46,7 +39,7 @@ def timed(kinds: list[str], values: st.SearchStrategy[float]) -> st.SearchStrate
 
 
 @pytest.mark.proves("kip-13.windows", "kip-13.delay")
-@hypothesis_settings(deadline=None, max_examples=500)
+@hypothesis_settings(max_examples=500)
 @given(
     events=timed(["record", "record", "measure", "throttle"], AMOUNTS),
     bound=BOUNDS,
@@ -74,7 +67,7 @@ def test_a_sampled_rate_and_its_throttle_time_are_kafkas(
 @pytest.mark.proves(
     "kip-599-revision.bucket", "kip-599-revision.bucket-config", "kip-599-revision.bucket-wait", "kip-599.even-spread"
 )
-@hypothesis_settings(deadline=None, max_examples=500)
+@hypothesis_settings(max_examples=500)
 @given(
     events=timed(["record", "measure", "debt"], AMOUNTS),
     quota=st.floats(1e-3, 1e6) | st.integers(1, 1000).map(float),
@@ -100,7 +93,7 @@ def test_a_token_bucket_and_its_throttle_time_are_kafkas(
 
 
 @pytest.mark.proves("v1.one-minute-rate", "v1.steady")
-@hypothesis_settings(deadline=None, max_examples=300)
+@hypothesis_settings(max_examples=300)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["mark", "mark", "rate"]), st.integers(0, 10**9), st.integers(0, 20_000)), max_size=60
@@ -133,20 +126,18 @@ def test_a_rate_that_has_faded_out_stays_yammers_for_days(oracle: Oracle) -> Non
     assert oracle.replay(lines) == same(numbers)
 
 
-def test_a_throttle_time_beyond_an_int_wraps_as_in_the_broker(oracle: Oracle) -> None:
-    model = SampledRate(11, 1000)
-    model.record(1e8, NOW)
-    numbers = [model.throttle_ms(1.0, NOW, cast=False), model.throttle_ms(1.0, NOW)]
-    lines = ["rate 11 1000", f"record 1e8 {NOW}", f"throttle 1.0 {NOW}"]
-    assert oracle.replay(lines) == numbers
-    assert numbers[0] > 2**31 > numbers[1]
-
-
-def test_half_a_millisecond_is_rounded_up_as_by_java(oracle: Oracle) -> None:
+def test_half_a_millisecond_is_rounded_up_as_by_java_and_a_time_beyond_an_int_wraps_as_in_the_broker(
+    oracle: Oracle,
+) -> None:
     bucket = TokenBucket(2000.0, 1, 1000)
     bucket.record(2001, NOW)
     lines = ["bucket 1 1000 2000.0", f"record 2001 {NOW}", f"debt {NOW}"]
     assert [bucket.throttle_ms(NOW)] == oracle.replay(lines) == [1]
+    model = SampledRate(11, 1000)
+    model.record(1e8, NOW)
+    whole, cast = model.throttle_ms(1.0, NOW, cast=False), model.throttle_ms(1.0, NOW)
+    assert oracle.replay(["rate 11 1000", f"record 1e8 {NOW}", f"throttle 1.0 {NOW}"]) == [whole, cast]
+    assert whole > 2**31 > cast
 
 
 @pytest.mark.proves("kip-13.windows")

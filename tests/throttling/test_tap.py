@@ -1,7 +1,6 @@
 """The tap in Python is the broker's own, and does for a client what it is for, by Kafka's sampled rate."""
 
 import itertools
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import assume, given
@@ -22,15 +21,9 @@ FACTOR = st.floats(0, 1) | st.sampled_from([0.0, 1.0, 1.0, 0.5, 1e-5, 5e-324])
 STEP = st.tuples(FACTOR, st.booleans(), st.sampled_from([0, 1, 99, 200, 200, 200, 1000, 40_000]))
 
 
-@pytest.fixture(scope="module")
-def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
-    with Oracle.taps(tmp_path_factory.mktemp("tap")) as made:
-        yield made
-
-
-@hypothesis_settings(deadline=None, max_examples=300)
+@hypothesis_settings(max_examples=300)
 @given(st.integers(-(10**15), 10**15), st.lists(st.tuples(PACE, st.lists(STEP, max_size=60)), min_size=1, max_size=4))
-def test_the_taps_of_both_languages_are_equal_to_the_bit(java: Oracle, begin: int, ways: list[Way]) -> None:
+def test_the_taps_of_both_languages_are_equal_to_the_bit(oracle: Oracle, begin: int, ways: list[Way]) -> None:
     tap, now, lines, numbers = Tap(), begin, ["tap"], list[float]()
     for pace, steps in ways:
         tap.configure(*pace)
@@ -39,28 +32,28 @@ def test_the_taps_of_both_languages_are_equal_to_the_bit(java: Oracle, begin: in
             now += later
             lines.append(f"step {factor!r} {'held' if held else 'open'} {now}")
             numbers += [float(tap.step(factor, held, now)), tap.value]
-    assert java.replay(lines) == numbers
+    assert oracle.replay(lines) == numbers
 
 
-@hypothesis_settings(deadline=None, max_examples=300)
+@hypothesis_settings(max_examples=300)
 @given(st.integers(0, 10**6), st.integers(1, 100), st.sampled_from([0, 1, 500, 1000, 10_000]))
-def test_the_rise_of_one_client_is_the_same_too(java: Oracle, since: int, windows: int, window_ms: int) -> None:
-    assert java.replay([f"rise {since} {windows} {window_ms}"]) == [rise(since, windows, window_ms)]
+def test_the_rise_of_one_client_is_the_same_too(oracle: Oracle, since: int, windows: int, window_ms: int) -> None:
+    assert oracle.replay([f"rise {since} {windows} {window_ms}"]) == [rise(since, windows, window_ms)]
 
 
-def test_the_mean_forgets_what_is_too_much_in_both(java: Oracle) -> None:
+def test_the_mean_forgets_what_is_too_much_in_both(oracle: Oracle) -> None:
     tap = Tap(windows=60, window_ms=5000)
     steps = [(n % 100 / 100, n) for n in range(2000)]
     numbers = [number for factor, at in steps for number in (float(tap.step(factor, False, at)), tap.value)]
 
     lines = ["tap", "configure 60 5000 30000", *(f"step {factor!r} open {at}" for factor, at in steps)]
-    assert java.replay(lines) == numbers
+    assert oracle.replay(lines) == numbers
 
 
 RECORDS = st.lists(st.tuples(st.floats(0, 1e9), st.integers(0, 4000)), min_size=1, max_size=60)
 
 
-@hypothesis_settings(deadline=None, max_examples=300)
+@hypothesis_settings(max_examples=300)
 @given(RECORDS, st.integers(0, 5000), st.integers(1, 20), st.sampled_from([100, 1000, 5000]), st.floats(0, 3600))
 def test_a_step_as_large_as_the_tap_takes_mutes_no_client_that_kept_to_the_limit_for_longer_than_max_mute(
     records: list[tuple[float, int]], pause: int, samples: int, window_ms: int, max_mute_s: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,8 @@ from pydantic import BaseModel
 
 from quotahost.api import Context, Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.discovery import (
-    PluginError,
-    configured,
-    construct,
-    load,
-    models,
-    plugin_settings,
-    settings_model,
-    survey,
-)
-from quotahost.settings.broker import Settings, live_properties
+from quotahost.broker.discovery import PluginError, construct, load, plugin_settings, settings_model, survey
+from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.packages import distribute, distribute_quotahost
@@ -46,20 +37,16 @@ GOOD = """
                     raise ValueError(f"{value.get_secret_value()} opens nothing")
                 return value
 
-        def __init__(self, context):
-            self.context = context
-
+        def __init__(self, context): pass
         def quota(self, client, quota_type):
             return None
 """
 
 
-def build(
-    role: Role, name: str, settings: Settings, node_id: int = 1, changed: Callable[..., None] = print
-) -> LoadedPlugin:
+def build(role: Role, name: str, settings: Settings) -> LoadedPlugin:
     entry, node, log = load(role, name), FakeBroker(), logging.getLogger("test")
     own = plugin_settings(role, name, settings)
-    return construct(role, entry, Context(name, own, settings, node_id, log, changed, broker=node, metrics=node))
+    return construct(role, entry, Context(name, own, settings, 1, log, broker=node, metrics=node))
 
 
 @pytest.fixture
@@ -99,25 +86,6 @@ def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Pat
         load(Role.FACTOR_SOURCE, "good")
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        ("import no_such_module_anywhere", "ModuleNotFoundError: No module named 'no_such_module_anywhere'"),
-        ("raise RuntimeError('bad\\nday')", "RuntimeError: bad day"),
-        ("import sys; sys.exit(3)", "SystemExit: 3"),
-        ("def plugin(: pass", "SyntaxError"),
-        ("other = 1", "AttributeError"),
-    ],
-)
-def test_an_error_of_an_import_names_where_the_plugin_comes_from(site: Path, code: str, words: str) -> None:
-    supplier(site, "broken", code)
-    with pytest.raises(PluginError) as error:
-        load(Role.SUPPLIER, "broken")
-    message = str(error.value)
-    assert message.startswith("supplier 'broken': acme_broken:plugin of acme 1.0 fails to import: ")
-    assert words in message
-
-
 def test_a_broken_plugin_harms_no_other(site: Path) -> None:
     good(site)
     supplier(site, "broken", "raise SystemExit('never imported')", distribution="other")
@@ -134,19 +102,6 @@ def test_two_distributions_that_offer_one_name_are_both_named(site: Path) -> Non
     assert "first 1.0" in message
     assert "second 1.0" in message
     assert "uninstall all but one" in message
-
-
-def test_a_plugin_gets_a_context_with_its_validated_settings(site: Path) -> None:
-    good(site)
-    announced = []
-    broker = settings({"supplier": "good", "plugin.good.off-peak-factor": "3", "plugin.good.every": "5m"})
-    built = build(Role.SUPPLIER, "good", broker, 7, lambda: announced.append(1))
-    context = built.plugin.context
-    assert context is built.context
-    assert (context.name, context.node_id, context.settings) == ("good", 7, broker)
-    assert (context.section.off_peak_factor, context.section.every.total_seconds()) == (3, 300)
-    context.answers_changed()
-    assert announced == [1]
 
 
 def test_a_plugin_without_a_model_has_no_settings(site: Path) -> None:
@@ -211,59 +166,47 @@ def test_no_error_of_a_plugin_shows_its_secrets(site: Path) -> None:
         assert name in str(error.value)
 
 
+IMPORT, BUILD = "acme_it:plugin of acme 1.0 fails to import: ", "cannot be built: "
+TASK = """
+    from datetime import timedelta
+    class plugin:
+        period = {}
+        def __init__(self, context): pass
+        def run(self): pass
+"""
+
+
+@pytest.mark.proves("proposal-035.interfaces")
 @pytest.mark.parametrize(
-    ("code", "words"),
+    ("role", "code", "words"),
     [
-        ("class plugin:\n    def __init__(self, context): 1 / 0", "cannot be built: ZeroDivisionError"),
-        ("def plugin(context):\n    import sys; sys.exit('bye')", "cannot be built: SystemExit: bye"),
-        ("def plugin(): pass", "cannot be built: TypeError"),
-        ("plugin = 7", "cannot be built: TypeError"),
-        ("def plugin(context): return object()", "object has no method quota; implement QuotaSupplier"),
-        ("class plugin:\n    quota = 5\n    def __init__(self, context): pass", "plugin has no method quota"),
-        ("class plugin:\n    Section = dict", "its attribute Section is <class 'dict'>; make it a subclass"),
+        (Role.SUPPLIER, "import no_such_module_anywhere", f"{IMPORT}ModuleNotFoundError: No module named 'no_such"),
+        (Role.SUPPLIER, "raise RuntimeError('bad\\nday')", f"{IMPORT}RuntimeError: bad day"),
+        (Role.SUPPLIER, "import sys; sys.exit(3)", f"{IMPORT}SystemExit: 3"),
+        (Role.SUPPLIER, "def plugin(: pass", f"{IMPORT}SyntaxError"),
+        (Role.SUPPLIER, "other = 1", f"{IMPORT}AttributeError"),
+        (Role.SUPPLIER, "class plugin:\n    def __init__(self, context): 1 / 0", f"{BUILD}ZeroDivisionError"),
+        (Role.SUPPLIER, "def plugin(context):\n    import sys; sys.exit('bye')", f"{BUILD}SystemExit: bye"),
+        (Role.SUPPLIER, "def plugin(): pass", f"{BUILD}TypeError"),
+        (Role.SUPPLIER, "plugin = 7", f"{BUILD}TypeError"),
+        (Role.SUPPLIER, "def plugin(context): return object()", "object has no method quota; implement QuotaSupplier"),
+        (Role.SUPPLIER, "class plugin:\n    quota = 5\n    def __init__(self, context): pass", "has no method quota"),
+        (Role.SUPPLIER, "class plugin:\n    Section = dict", "its attribute Section is <class 'dict'>; make it a subc"),
+        (Role.FACTOR_SOURCE, "def plugin(context): return object()", "has no method read"),
+        (Role.POLICY, "def plugin(context): return object()", "has no method quota_factor"),
+        (Role.TASK, "def plugin(context): return object()", "has no method run"),
+        *((Role.TASK, TASK.format(period), "; make it a datetime.timedelta above 0")
+          for period in ("None", "5", "timedelta()", "timedelta(seconds=-1)")),
     ],
-)
-def test_a_plugin_that_cannot_take_its_role_is_refused(site: Path, code: str, words: str) -> None:
-    supplier(site, "unfit", code)
+)  # fmt: skip
+def test_a_plugin_that_cannot_take_its_role_is_refused_with_the_reason(
+    site: Path, role: Role, code: str, words: str
+) -> None:
+    distribute(site, "acme", {role.group: {"it": "acme_it:plugin"}}, {"acme_it": code})
     with pytest.raises(PluginError) as error:
-        build(Role.SUPPLIER, "unfit", settings({"supplier": "unfit"}))
-    assert str(error.value).startswith("supplier 'unfit': ")
+        build(role, "it", settings({}))
+    assert str(error.value).startswith(f"{role} 'it': ")
     assert words in str(error.value)
-
-
-@pytest.mark.proves("proposal-035.interfaces")
-@pytest.mark.parametrize("period", ["None", "5", "timedelta()", "timedelta(seconds=-1)"])
-def test_a_task_needs_a_period_above_0(site: Path, period: str) -> None:
-    code = f"""
-        from datetime import timedelta
-        class plugin:
-            period = {period}
-            def __init__(self, context): pass
-            def run(self): pass
-    """
-    distribute(site, "acme", {Role.TASK.group: {"tick": "acme_tick:plugin"}}, {"acme_tick": code})
-    with pytest.raises(PluginError, match=r"its period is .*; make it a datetime.timedelta above 0"):
-        build(Role.TASK, "tick", settings({"tasks": "tick"}))
-
-
-@pytest.mark.proves("proposal-035.interfaces")
-@pytest.mark.parametrize(
-    ("role", "method"),
-    [(Role.FACTOR_SOURCE, "read"), (Role.POLICY, "quota_factor"), (Role.TASK, "run"), (Role.SUPPLIER, "quota")],
-)
-def test_each_role_needs_its_method(site: Path, role: Role, method: str) -> None:
-    code = "def plugin(context): return object()"
-    distribute(site, "acme", {role.group: {"empty": "acme_empty:plugin"}}, {"acme_empty": code})
-    with pytest.raises(PluginError, match=f"has no method {method}"):
-        build(role, "empty", settings({"supplier": "empty"}))
-
-
-def test_quotahost_s_own_plugins_are_found_like_any_other(site: Path) -> None:
-    distribute_quotahost(site)
-    broker = settings({"factor.source": "fixed", "plugin.fixed.factor": "0.5", "static.produce": "1M"})
-    for role, name in configured(broker):
-        assert build(role, name, broker).plugin is not None
-    assert f"{PREFIX}plugin.fixed.factor" in live_properties(broker, models(configured(broker)))
 
 
 def test_a_function_may_declare_properties_too() -> None:

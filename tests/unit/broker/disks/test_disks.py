@@ -19,20 +19,13 @@ from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.plugins.factor_sources.direct import Local
 from quotahost.model import Volume
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, context, monitor, settings
+from tests.fakes.plugin_context import Clock, context, monitor
 
 
-@pytest.mark.parametrize(
-    ("given", "directories"),
-    [
-        ({"log.dirs": "/a, /b,"}, ("/a", "/b")),
-        ({"log.dir": "/c"}, ("/c",)),
-        ({"log.dirs": "/a", "log.dir": "/c"}, ("/a",)),
-        ({}, ("/tmp/kafka-logs",)),
-    ],
-)
-def test_log_directories_are_those_that_kafka_takes(given: dict[str, str], directories: tuple[str, ...]) -> None:
-    assert log_dirs(given) == directories
+def test_log_directories_are_those_that_kafka_takes() -> None:
+    assert log_dirs({"log.dirs": "/a, /b,"}) == ("/a", "/b")
+    assert (log_dirs({"log.dir": "/c"}), log_dirs({"log.dirs": "/a", "log.dir": "/c"})) == (("/c",), ("/a",))
+    assert log_dirs({}) == ("/tmp/kafka-logs",)
 
 
 def test_two_directories_on_one_file_store_are_one_volume_with_the_stores_numbers(tmp_path: Path) -> None:
@@ -44,12 +37,6 @@ def test_two_directories_on_one_file_store_are_one_volume_with_the_stores_number
     assert volume.capacity == store.f_blocks * store.f_frsize
     assert volume.free == pytest.approx(store.f_bavail * store.f_frsize, rel=0.05), "what Kafka may still use"
     assert found.offline == ()
-
-
-def test_a_directory_that_is_missing_is_offline_and_the_others_count(tmp_path: Path) -> None:
-    found = read_disks("1", [str(tmp_path / "none"), str(tmp_path)])
-    assert len(found.volumes) == 1
-    assert found.offline == (f"{tmp_path / 'none'}: No such file or directory",)
 
 
 @pytest.mark.parametrize("call", ["scandir", "statvfs"])
@@ -74,24 +61,17 @@ not a line of it
 """
 
 
-def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **stores: int) -> dict[str, str]:
-    (tmp_path / "mountinfo").write_text(MOUNTS)
+def test_a_volume_has_its_devices_name_or_its_mount_point_or_its_directorys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(disks, "_MOUNTS", tmp_path / "mountinfo")
-    names = disks._names({device: directory for directory, device in stores.items()})
-    return {directory: names[device] for directory, device in stores.items()}
-
-
-def test_a_volume_has_its_devices_name_or_its_mount_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    devices = {"a": (8, 1), "b": (8, 17), "c": (0, 40), "d": (0, 41), "e": (0, 42), "f": (9, 9)}
-    found = named(tmp_path, monkeypatch, **{name: os.makedev(*at) for name, at in devices.items()})
-    assert found == {
-        "a": "/dev/sda1", "b": "/dev/sdb1", "c": "/data/3", "d": "/data/4", "e": "/data/5", "f": "f",
-    }  # fmt: skip
-
-
-def test_without_mounts_a_volume_has_its_directorys_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disks, "_MOUNTS", tmp_path / "none")
-    assert [volume.name for volume in read_disks("1", [str(tmp_path)]).volumes] == [str(tmp_path)]
+    assert [volume.name for volume in read_disks("1", [str(tmp_path)]).volumes] == [str(tmp_path)], "without mounts"
+    (tmp_path / "mountinfo").write_text(MOUNTS)
+    stores = {(8, 1): "/dev/sda1", (8, 17): "/dev/sdb1", (0, 40): "/data/3", (0, 41): "/data/4", (0, 42): "/data/5",
+              (9, 9): "its directory"}  # fmt: skip
+    assert disks._names({os.makedev(*at): "its directory" for at in stores}) == {
+        os.makedev(*at): name for at, name in stores.items()
+    }
 
 
 def formatted(directory: Path, text: str) -> str:
@@ -165,14 +145,6 @@ def local(disk: Disk) -> Iterator[Make]:
         each.close()
 
 
-def test_local_reports_the_disks(disk: Disk, local: Make) -> None:
-    source = local()
-    assert source.read().volumes == (Volume("1", "/d", 100, 10),)
-    disk.answer = DiskState((Volume("1", "/d", 100, 11),))
-    disk.looked_again()
-    assert source.read().volumes[0].consumed == 11
-
-
 def test_a_disk_that_hangs_blocks_nobody_and_is_unknown_after_validity(disk: Disk, local: Make) -> None:
     clock = Clock()
     source = local(clock=clock)
@@ -193,32 +165,6 @@ def test_a_disk_that_hangs_at_the_start_blocks_nobody_and_is_waited_for(disk: Di
     assert source.read().waiting == "broker 1: its disks have not answered yet"
     disk.free.set()
     eventually(lambda: source.read().volumes and not source.read().waiting)
-
-
-def test_a_thread_in_a_disk_that_hangs_does_not_block_the_close(disk: Disk) -> None:
-    disks = monitor(context(volumes__period="2ms"))
-    disk.free.clear()
-    eventually(lambda: disk.hangs)
-    disks.close()
-    assert any(thread.name == "quotahost-disks" for thread in threading.enumerate()), "it is left behind"
-
-
-def test_plugins_share_one_look_and_nothing_looks_before_the_first_of_them_asks(disk: Disk) -> None:
-    given = context(volumes__period="1h")
-    assert disk.looks == 0
-    first, other = Local(given), Local(given)
-    assert first.read() == other.read()
-    assert disk.looks == 1
-    monitor(given).close()
-
-
-def test_a_period_and_limits_that_change_live_are_those_of_the_next_look(disk: Disk) -> None:
-    given = context(volumes__period="2ms")
-    source = Local(given)
-    given.settings = settings(volumes__period="3ms", static__storage__overrides="/d hard=5")
-    eventually(lambda: source.read().volumes[0].hard)
-    assert monitor(given)._period() == 0.003
-    monitor(given).close()
 
 
 def test_an_unforeseen_failure_is_logged_once(disk: Disk, local: Make, caplog: pytest.LogCaptureFixture) -> None:

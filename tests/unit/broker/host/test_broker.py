@@ -12,7 +12,7 @@ from quotahost.broker.host.broker import TRIES, ClusterWatch, HostBroker
 from quotahost.broker.host.messages import ConfigRow
 from quotahost.model import Cluster
 from tests.fakes.shim import FakeShim, node_of
-from tests.unit.settings.test_strimzi import ADMIN, BOOTSTRAP, read
+from tests.unit.settings.test_strimzi import read
 
 SECRET = "hunter2"
 
@@ -31,15 +31,6 @@ def test_plugins_get_no_secret_but_in_the_configuration_of_their_client() -> Non
         "client.id": "quotahost-3",
     }
     assert SECRET not in repr(broker)
-
-
-def test_the_cluster_is_asked_as_brokers_reach_each_other_and_by_a_controller_alone_as_it_is_told() -> None:
-    shim = FakeShim()
-    HostBroker(shim, read(BOOTSTRAP))
-    assert shim.client == {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "PLAINTEXT"}
-    shim = FakeShim(node={"process.roles": "controller", "listeners": "C://:1", "controller.listener.names": "C"})
-    HostBroker(shim, read({**BOOTSTRAP, f"{ADMIN}security.protocol": "SSL"}))
-    assert shim.client == {"bootstrap.servers": "localhost:9092", "security.protocol": "SSL"}
 
 
 def test_principals_follow_what_kafka_applies_and_are_derived_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -80,16 +71,11 @@ class Asked(FakeShim):
         return self.rows
 
 
-class Heard:
-    """What the host thread gets."""
-
-    def __init__(self, look: ClusterWatch) -> None:
-        self._look = look
-        self.clusters: list[Cluster] = []
-        self.stored: list[tuple[str, ...]] = []
-
-    def fetch(self) -> None:
-        self._look.hand_on(self.clusters.append, self.stored.append)
+def heard(look: ClusterWatch) -> tuple[list[Cluster], list[tuple[str, ...]]]:
+    """What the host thread gets: the cluster, and what is stored."""
+    clusters, stored = list[Cluster](), list[tuple[str, ...]]()
+    look.hand_on(clusters.append, stored.append)
+    return clusters, stored
 
 
 @pytest.fixture
@@ -106,20 +92,16 @@ def look(shim: Asked) -> Iterator[ClusterWatch]:
 
 
 def test_a_kafka_that_does_not_tell_is_asked_and_nothing_told_twice(shim: Asked, look: ClusterWatch) -> None:
-    heard = Heard(look)
-    for _ in range(2):
-        look.look()
-        heard.fetch()
-    assert heard.clusters == [NEWS]
+    look.look()
+    assert heard(look) == ([NEWS], []), "nothing of ours is stored"
+    look.look()
+    assert heard(look) == ([], [])
     shim.brokers = {1: False}
     look.look()
-    heard.fetch()
-    assert heard.clusters[1:] == [Cluster("the-cluster", frozenset({1}))]
-    assert shim.asked.count("cluster") == 3
+    assert heard(look)[0] == [Cluster("the-cluster", frozenset({1}))]
     look.kafka_tells()
     look.look()
-    assert shim.asked.count("cluster") == 3, "a Kafka that tells is asked no more"
-    assert (heard.stored, shim.asked.count("BROKER 7")) == ([], 1), "nothing of ours is stored"
+    assert sorted(shim.asked) == ["BROKER 7", "cluster", "cluster", "cluster"], "a Kafka that tells is asked no more"
     alone = ClusterWatch(shim)
     alone.start(None)
     shim.asked.clear()
@@ -130,13 +112,11 @@ def test_a_kafka_that_does_not_tell_is_asked_and_nothing_told_twice(shim: Asked,
 
 @pytest.mark.parametrize("fetched_late", [False, True])
 def test_an_answer_that_kafkas_news_overtook_is_dropped(shim: Asked, look: ClusterWatch, fetched_late: bool) -> None:
-    heard = Heard(look)
     if not fetched_late:
         shim.meanwhile = look.kafka_tells
     look.look()
     look.kafka_tells()
-    heard.fetch()
-    assert heard.clusters == []
+    assert heard(look)[0] == []
 
 
 def test_without_an_answer_nothing_is_told_and_a_second_time_the_log_says_so_once(
@@ -144,13 +124,11 @@ def test_without_an_answer_nothing_is_told_and_a_second_time_the_log_says_so_onc
 ) -> None:
     caplog.set_level(logging.INFO)
     shim.brokers = ConnectionError("TimeoutException: no answer")
-    heard = Heard(look)
     look.look()
     assert caplog.text == ""
     for _ in range(3):
         look.look()
-    heard.fetch()
-    assert heard.clusters == []
+    assert heard(look)[0] == []
     assert caplog.text.count("which brokers are alive, and can't be asked: TimeoutException: no answer") == 1
 
 
@@ -159,7 +137,6 @@ def row(name: str, source: str = "DYNAMIC_BROKER_CONFIG") -> ConfigRow:
 
 
 def test_which_of_our_names_are_stored_is_told_once_when_the_broker_answers(shim: Asked, look: ClusterWatch) -> None:
-    heard = Heard(look)
     shim.rows = ConnectionError("TimeoutException: no answer")
     look.look()
     shim.rows = [
@@ -168,10 +145,10 @@ def test_which_of_our_names_are_stored_is_told_once_when_the_broker_answers(shim
         row(f"{PREFIX}c", "STATIC_BROKER_CONFIG"),
         row("log.retention.ms"),
     ]
-    for _ in range(2):
-        look.look()
-        heard.fetch()
-    assert heard.stored == [(f"{PREFIX}a", f"{PREFIX}b")]
+    look.look()
+    assert heard(look)[1] == [(f"{PREFIX}a", f"{PREFIX}b")]
+    look.look()
+    assert heard(look)[1] == []
     assert shim.asked.count("BROKER 7") == 2
 
 

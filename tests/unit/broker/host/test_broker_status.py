@@ -1,10 +1,9 @@
-"""What others ask of this broker: who uses what, for top and for JMX, and how long topics are kept."""
+"""What others ask of this broker: by what clients are held back (Java's raw dump), and who uses what."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
@@ -12,19 +11,159 @@ import pytest
 
 from harness.system.waiting import eventually
 from quotahost.broker.host.broker import HostBroker
-from quotahost.broker.host.broker_status import answer_question, lines, parse, uses
+from quotahost.broker.host.broker_status import answer_question, lines, parse, use_of, uses
+from quotahost.broker.host.dump import quota_of, state_of, whose
 from quotahost.broker.host.messages import ConfigRow, Gauge
 from quotahost.cli.explain.answer import parse as parse_answer
-from quotahost.model import Client, ClientUsage, QuotaType, State, VolumeUse
-from quotahost.model.use import LimitedBy
+from quotahost.model import Client, ClientUsage, LimitedBy, QuotaType, State, VolumeUse
+from quotahost.model.use import ClientUse
 from quotahost.settings.broker import Settings
 from tests.fakes import dump
 from tests.fakes.client_use import use
 from tests.fakes.shim import FakeShim
 
+THROTTLE = {"factor": 0.5, "limit_factor": 0.5, "cause": "full"}
+CLOSED = {"installed": True, "closed": True, "counts_only": False}
+HELD = {**dump.MARK, "held": True}
+
+
+@pytest.mark.parametrize(
+    ("tags", "who"),
+    [
+        (("a%3Ab", "c\td\u00fc"), ("a:b", "c\td\u00fc", "client")),
+        (("bob", ""), ("bob", "", "user")),
+        (("", "shared"), ("", "shared", "client-id")),
+        (("<group gold%20%26%20silver>", ""), ("", "", "group gold & silver")),
+        (("<broker>", ""), ("", "", "broker")),
+        (("<newcomers>", ""), ("", "", "newcomers")),
+        (("<newcomers a%3Ab>", ""), ("a:b", "", "newcomers of the user")),
+        (("<unlimited>", ""), ("", "", "unlimited")),
+        (("<exempt>", ""), ("", "", "exempt")),
+    ],
+)
+def test_a_scope_tells_who_shares_it(tags: tuple[str, str], who: tuple[str, str, str]) -> None:
+    assert whose(*tags) == who
+
+
+def test_a_row_tells_rate_quota_limit_delay_and_what_binds() -> None:
+    row = dump.row(rate=480.0, base=1000.0, limit=500.0, delay_ms=250.0)
+    assert use_of(state_of(dump.state(**THROTTLE, floors={"PRODUCE": 10.0})), row) == ClientUse(
+        QuotaType.PRODUCE, "alice", "app", "client", 480.0, 1000.0, 500.0, 250.0, LimitedBy.FACTOR, 0.1
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "state", "bound"),
+    [
+        ({"rate": 9.05e5}, {}, LimitedBy.QUOTA),
+        ({"rate": 8.9e5}, {}, LimitedBy.NOTHING),
+        ({"delay_ms": 1.0}, {}, LimitedBy.QUOTA),
+        ({"rate": None, "delay_ms": None}, {}, LimitedBy.NOTHING),
+        ({"rate": 9e5, "limit": 9.5e5}, THROTTLE, LimitedBy.FACTOR),
+        ({"rate": 3.5e4, "limit": 3.5e4}, THROTTLE, LimitedBy.FLOOR),
+        ({"rate": 1e3, "base": 1e3, "limit": 1e3}, THROTTLE, LimitedBy.QUOTA),  # below the floor, as it was set
+        ({"rate": 3.5e4, "base": 3.5e4, "limit": 3.5e4}, THROTTLE, LimitedBy.QUOTA),
+        ({"base": None, "limit": None, "rate": 1e9}, THROTTLE, LimitedBy.NOTHING),
+        ({"base": None, "limit": 5e5, "stand_in": 1e6, "rate": 5e5}, THROTTLE, LimitedBy.FACTOR),
+        ({"base": None, "limit": 5e5, "rate": 5e5}, THROTTLE, LimitedBy.FACTOR),  # the newcomers' rate stands in
+        ({"type": "FETCH", "rate": 3e4, "base": 3e4, "limit": 3e4}, THROTTLE, LimitedBy.QUOTA),  # no factor acts on it
+        ({"type": "REQUEST", "base": 50.0, "limit": 50.0, "rate": 1.0, "delay_ms": 9.0}, {}, LimitedBy.NOTHING),
+        ({"type": "REQUEST", "base": 50.0, "limit": 50.0, "rate": 49.0}, {}, LimitedBy.QUOTA),
+        ({"type": "CONTROLLER_MUTATION", "base": 5.0, "limit": 5.0, "rate": 9.0, "delay_ms": 9.0, "tokens": 0.0}, {},
+         LimitedBy.NOTHING),
+        ({"type": "CONTROLLER_MUTATION", "base": 5.0, "limit": 5.0, "tokens": -0.5}, {}, LimitedBy.QUOTA),
+    ],
+)  # fmt: skip
+def test_what_binds_is_quota_factor_floor_or_nothing(
+    row: dict[str, Any], state: dict[str, Any], bound: LimitedBy
+) -> None:
+    assert use_of(state_of(dump.state(**state)), dump.row(**row)).bound is bound
+
+
+@pytest.mark.parametrize(
+    ("row", "state", "bound"),
+    [
+        ({}, {}, LimitedBy.FENCE),  # it needn't have asked
+        ({"passes": True}, {}, LimitedBy.NOTHING),
+        ({}, {"fence": {**CLOSED, "counts_only": True}}, LimitedBy.NOTHING),
+        (
+            {"turned_back": "fence"},
+            {"fence": {**CLOSED, "closed": False}},
+            LimitedBy.NOTHING,
+        ),  # an open one holds nobody
+        ({"type": "FETCH"}, {}, LimitedBy.NOTHING),
+        ({"user": "<newcomers>", "client_id": ""}, {}, LimitedBy.NOTHING),  # of several: if one was turned back
+        ({"user": "<newcomers>", "client_id": "", "turned_back": "fence"}, {}, LimitedBy.FENCE),
+        ({}, {"affected_topics": 2}, LimitedBy.NOTHING),
+        ({"mark": dump.MARK}, {"affected_topics": 2}, LimitedBy.NOTHING),
+        ({"mark": HELD}, {"affected_topics": 2}, LimitedBy.FENCE),
+        ({"mark": HELD, "passes": True}, {"affected_topics": 2}, LimitedBy.NOTHING),
+        ({"turned_back": "topics", "passes": True}, {}, LimitedBy.TOPIC_QUOTA),
+        ({"user": "", "turned_back": "topics"}, {"fence": {"closed": False}}, LimitedBy.TOPIC_QUOTA),
+    ],
+)
+def test_a_closed_fence_and_topic_quotas_bind(row: dict[str, Any], state: dict[str, Any], bound: LimitedBy) -> None:
+    given = {"factor": 0.0, "fence": CLOSED, **state}
+    assert use_of(state_of(dump.state(**given)), dump.row(**row)).bound is bound
+
+
+def test_explain_says_the_same_of_a_client_as_its_row() -> None:
+    state = state_of(dump.state(**THROTTLE, fence=CLOSED, affected_topics=1))
+    row = dump.row(limit=1e6, slowed_limit=5e5, slowed_rate=4e5, mark=HELD)
+    client = dump.client(row, mark=HELD)["client"]
+    explained, listed = quota_of(state, client["quotas"][0], client), use_of(state, row)
+    assert (explained.bound, explained.limit, explained.rate) == (listed.bound, listed.limit, listed.rate)
+    assert (explained.affected_topic, explained.affected_place) == ("orders", "broker 3, volume /dev/sdb")
+
+
+def test_a_slowed_client_has_the_limit_of_the_slowed_and_all_that_is_measured_of_it() -> None:
+    row = dump.row(
+        rate=100.0, delay_ms=20.0, limit=1e6, slowed_limit=5e5, slowed_rate=30.0, slowed_delay_ms=250.0, mark=dump.MARK
+    )
+    some = state_of(dump.state(**THROTTLE, affected_topics=1))
+    quota = quota_of(some, row)
+    assert (quota.rate, quota.delay, quota.limit, quota.bound, quota.slowed) == (
+        130.0,
+        250.0,
+        5e5,
+        LimitedBy.FACTOR,
+        True,
+    )
+    for changes in ({"shadow": ["factor"]}, {"enforced": False}, {"affected_topics": -1}, {"factor_types": ["FETCH"]}):
+        given = {**THROTTLE, "affected_topics": 1, **changes}
+        assert quota_of(state_of(dump.state(**given)), row).limit == 1e6
+    assert quota_of(some, {**row, "mark": None}).limit == 1e6
+
+
+def test_of_several_the_slowed_count_where_they_are_delayed_more() -> None:
+    some = state_of(dump.state(**THROTTLE, affected_topics=1))
+    for own, limit in ((20.0, 5e5), (300.0, 1e6), (None, 5e5)):
+        row = dump.row(user="<broker>", client_id="", delay_ms=own, slowed_limit=5e5, slowed_delay_ms=250.0)
+        quota = quota_of(some, row)
+        assert (quota.limit, quota.delay, quota.affected_topic) == (limit, max(own or 0.0, 250.0), "")
+
+
+def test_a_rule_in_shadow_that_would_hold_a_scope_back_is_told() -> None:
+    held = '{"PRODUCE":[["alice","app","factor"]]}'
+    for told in (held, {"PRODUCE": [["alice", "app", "factor"]]}):
+        state = state_of(dump.state(held=told))
+        assert use_of(state, dump.row()).bound_by == "shadow: factor"
+        assert use_of(state, dump.row(type="FETCH")).shadow == ""
+
+
+def test_who_is_exempt_is_no_newcomer_and_has_no_limit() -> None:
+    client = dump.client(dump.row(user="<exempt>", client_id="", exempt=True, base=None, limit=None, known=False))
+    quota = quota_of(state_of(dump.state(**THROTTLE)), client["client"]["quotas"][0], client["client"])
+    assert (quota.newcomer, quota.uses_stand_in, quota.floored, quota.bound) == (False, False, False, LimitedBy.NOTHING)
+
+
+# ---- for top and for JMX ----
+
+
 STATE = {"factor": 0.5, "limit_factor": 0.7, "cause": "volume ü\\"}
 
 
+@pytest.fixture
 def shim() -> FakeShim:
     made = FakeShim()
     made.answers["uses"] = dump.uses(*(dump.row(client_id=str(number)) for number in range(3)), **STATE)
@@ -32,87 +171,68 @@ def shim() -> FakeShim:
     return made
 
 
-def broker() -> HostBroker:
-    return HostBroker(shim(), Settings())
-
-
-@pytest.mark.parametrize(("most", "rows", "left_out"), [(0, 0, False), (2, 2, True), (3, 3, False), (9, 3, False)])
-def test_a_look_has_as_many_clients_as_wanted_and_tells_if_more_are_there(most: int, rows: int, left_out: bool) -> None:
-    look = broker().look(most)
-    assert [each.client_id for each in look.uses] == ["0", "1", "2"][:rows]
-    assert look.left_out == left_out
+@pytest.fixture
+def broker(shim: FakeShim) -> HostBroker:
+    return HostBroker(shim, Settings())
 
 
 @pytest.mark.parametrize(
     ("shadow", "told"), [([], "FETCH, PRODUCE x0.42: busy"), (["factor"], "FETCH, PRODUCE x0.42 (in shadow): busy")]
 )
-def test_a_look_tells_the_factors_of_single_quota_types(shadow: list[str], told: str) -> None:
-    asked = shim()
+def test_a_look_tells_the_factors_of_single_quota_types(
+    shim: FakeShim, broker: HostBroker, shadow: list[str], told: str
+) -> None:
     types = {"PRODUCE": [0.42, "busy"], "FETCH": [0.42, "busy"]}
-    asked.answers["state"] = dump.state(cause="volume", type_factors=types, shadow=shadow)
-    assert HostBroker(asked, Settings()).look(0).cause == told
-    asked.answers["state"] = dump.state(factor=0.5, cause="volume", type_factors=types, shadow=shadow)
-    assert HostBroker(asked, Settings()).look(0).cause == f"volume; {told}"
+    for factor, cause in ((1.0, told), (0.5, f"volume; {told}")):
+        shim.answers["state"] = dump.state(factor=factor, cause="volume", type_factors=types, shadow=shadow)
+        assert broker.look(0).cause == cause
 
 
-def test_a_look_has_the_budgets_of_storage_the_smallest_factors_first() -> None:
-    asked = shim()
-    asked.numbers = [
-        Gauge("Budget", name, attribute, value)
-        for name, numbers in {"idle": (10.0, 1.0, 1.0), "full": (10.0, 10.0, 0.0), "near": (10.0, 9.0, 1.0)}.items()
-        for attribute, value in zip(("Bytes", "Used", "Factor"), numbers, strict=True)
+def gauges(type: str, name: str, **numbers: float) -> list[Gauge]:
+    return [Gauge(type, name, attribute, value) for attribute, value in numbers.items()]
+
+
+def test_a_look_tells_the_state_who_is_marked_volumes_of_known_sizes_and_budgets_the_smallest_factors_first(
+    shim: FakeShim, broker: HostBroker
+) -> None:
+    shim.answers["marks"] = [["alice", "app", "orders"]]
+    shim.numbers = [
+        *gauges("Volume", "/dev/sdb", Capacity=1000, Consumed=600),
+        *gauges("VolumeLimits", "/dev/sdb", Hard=900, Soft=500, Factor=0.5),
+        *gauges("VolumeLimits", "/gone", Factor=0.5),
+        *gauges("Volume", "/dev/sda", Capacity=10, Consumed=1),
+        *gauges("Factor", "", Value=0.5),
+        *gauges("Budget", "idle", Bytes=10, Used=1, Factor=1),
+        *gauges("Budget", "full", Bytes=10, Used=10, Factor=0),
+        *gauges("Budget", "near", Bytes=10, Used=9, Factor=1),
     ]
-    volumes = HostBroker(asked, Settings()).look(0).volumes
-    assert [(use.budget, use.capacity, use.consumed, use.factor) for use in volumes] == [
-        ("full", 10.0, 10.0, 0.0), ("near", 10.0, 9.0, 1.0), ("idle", 10.0, 1.0, 1.0),
-    ]  # fmt: skip
-
-
-def test_who_asks_is_told_the_largest_topics_of_a_budget() -> None:
-    asked = shim()
-    answer_question(asked, "6", ["budget", "orders"], lambda name: [(f"{name}.eu", 3, None)])
-    eventually(lambda: "6" in asked.answered)
-    assert json.loads(asked.answered["6"]) == [["orders.eu", 3, None]]
-
-
-def test_a_look_tells_the_state_and_who_is_marked() -> None:
-    asked = shim()
-    asked.answers["marks"] = [["alice", "app", "orders"]]
-    look = HostBroker(asked, Settings()).look(0)
+    look = broker.look(0)
     assert (look.where, look.state, look.factor, look.limit_factor) == ("broker 1 (pid 42)", State.THROTTLE, 0.5, 0.7)
     assert (look.cause, look.fence, look.affected) == ("volume ü\\", "open", -1)
     assert look.marks == [(Client("alice", "app"), "orders")]
-    assert [words[0] for words in asked.questions] == ["state", "gauges", "marks"], "no clients cost Java nothing"
-
-
-def test_a_look_has_the_volumes_of_which_the_sizes_are_known() -> None:
-    asked = shim()
-    asked.numbers = [
-        Gauge("Volume", "/dev/sdb", "Capacity", 1000.0), Gauge("Volume", "/dev/sdb", "Consumed", 600.0),
-        Gauge("VolumeLimits", "/dev/sdb", "Hard", 900.0), Gauge("VolumeLimits", "/dev/sdb", "Soft", 500.0),
-        Gauge("VolumeLimits", "/dev/sdb", "Factor", 0.5), Gauge("VolumeLimits", "/gone", "Factor", 0.5),
-        Gauge("Volume", "/dev/sda", "Capacity", 10.0), Gauge("Volume", "/dev/sda", "Consumed", 1.0),
-        Gauge("Factor", "", "Value", 0.5),
-    ]  # fmt: skip
-    volumes = HostBroker(asked, Settings()).look(0).volumes
+    volumes = [use for use in look.volumes if not use.budget]
     assert volumes == [VolumeUse("/dev/sda", 10, 1), VolumeUse("/dev/sdb", 1000, 600, 500, 900, 0.5)]
+    budgets = [(use.budget, use.capacity, use.consumed, use.factor) for use in look.volumes if use.budget]
+    assert budgets == [("full", 10, 10, 0), ("near", 10, 9, 1), ("idle", 10, 1, 1)]
+    assert "uses" not in [words[0] for words in shim.questions], "no clients cost Java nothing"
 
 
-def test_usage_is_of_those_whom_kafka_measures_alone_with_the_limit_that_they_have() -> None:
-    asked = shim()
+def test_usage_is_of_those_whom_kafka_measures_alone_with_the_limit_that_they_have(
+    shim: FakeShim, broker: HostBroker
+) -> None:
     slowed = dump.row(user="a%3Ab", slowed_limit=5e5, slowed_rate=20.0, slowed_delay_ms=250.0, mark=dump.MARK)
     others = dump.row(type="FETCH", base=None, limit=None, delay_ms=None), dump.row(exempt=True), dump.row(rate=None)
-    asked.answers["usage"] = dump.usage(slowed, *others, factor=0.5, affected_topics=1)
-    assert HostBroker(asked, Settings()).usage(9) == [
+    shim.answers["usage"] = dump.usage(slowed, *others, factor=0.5, affected_topics=1)
+    assert broker.usage(9) == [
         ClientUsage("a:b", "app", QuotaType.PRODUCE, 1020.0, 5e5, 0.25, 0.1),
         ClientUsage("alice", "app", QuotaType.FETCH, 1000.0, None, 0.0, 0.1),
     ]
 
 
-def test_what_is_explained_to_those_who_watch_is_what_explain_reads() -> None:
-    asked, client = shim(), Client("alice", "\u20ac\udc80")
-    asked.answers["client"] = dump.client(dump.row(client_id="\u20ac"))
-    (line,) = HostBroker(asked, Settings()).explain(client)
+def test_what_is_explained_to_those_who_watch_is_what_explain_reads(shim: FakeShim, broker: HostBroker) -> None:
+    client = Client("alice", "\u20ac\udc80")
+    shim.answers["client"] = dump.client(dump.row(client_id="\u20ac"))
+    (line,) = broker.explain(client)
     assert line.isascii()
     assert parse_answer(json.loads(line), client).quotas[0].client_id == "\u20ac"
 
@@ -128,67 +248,35 @@ def test_a_row_has_the_columns_in_javas_order() -> None:
     assert lines([use("\ud800")]).startswith("%3F ")
     unlimited = lines([use(quota=None, limit=None, bound=LimitedBy.NOTHING)])
     assert unlimited.split(" ")[5:8] == ["NaN", "NaN", "NaN"]
+    bound = lines([use(bound=LimitedBy.TOPIC_QUOTA), use(bound=LimitedBy.NOTHING, shadow="factor")]).splitlines()
+    assert [unquote(line.split(" ")[-1]) for line in bound] == ["topic quota", "shadow: factor"]
 
 
-def test_a_row_tells_what_binds_or_would_bind() -> None:
-    rows = [
-        use(bound=LimitedBy.TOPIC_QUOTA),
-        use(bound=LimitedBy.NOTHING, shadow="factor"),
-        use(bound=LimitedBy.NOTHING),
-    ]
-    words = [unquote(line.split(" ")[-1]) for line in lines(rows).splitlines()]
-    assert words == ["topic quota", "shadow: factor", "nothing"]
-
-
-def test_those_with_a_rate_or_held_back_are_shown() -> None:
-    asked = shim()
-    asked.answers["uses"] = dump.uses(
+def test_those_with_a_rate_or_held_back_are_shown(shim: FakeShim) -> None:
+    shim.answers["uses"] = dump.uses(
         dump.row(user="idle", rate=0.0, passes=True), dump.row(user="fenced", rate=None, turned_back="fence"),
         dump.row(user="delayed", rate=0.0, delay_ms=1.0), dump.row(user="busy", rate=0.1),
         fence={"closed": True}, factor=0.0,
     )  # fmt: skip
-    assert [use.user for use in uses(asked.ask, 9)] == ["fenced", "delayed", "busy"]
+    assert [use.user for use in uses(shim.ask, 9)] == ["fenced", "delayed", "busy"]
 
 
-@pytest.mark.parametrize(("most", "rows"), [(2, 2), (0, 0)])
-def test_java_gets_so_many_rows_as_metrics_clients_says(most: int, rows: int) -> None:
-    asked = shim()
-    asked.answers["uses"] = dump.uses(*[dump.row()] * most)
-    answer_question(asked, "7", ["clients-table", str(most)])
-    eventually(lambda: "7" in asked.answered)
-    assert len(asked.answered["7"].splitlines()) == rows
+def answered(shim: FakeShim, *words: str) -> str:
+    answer_question(shim, "7", words)
+    eventually(lambda: "7" in shim.answered)
+    return shim.answered["7"]
 
 
-@dataclass
-class Topics(FakeShim):
-    problem: str = ""
-    asked: list[tuple[str, list[str]]] = field(default_factory=list)
+@pytest.mark.parametrize("most", [2, 0])
+def test_java_gets_so_many_rows_as_metrics_clients_says(shim: FakeShim, most: int) -> None:
+    assert len(answered(shim, "clients-table", str(most)).splitlines()) == most
+
+
+class Silent(FakeShim):
+    """A broker that gets no answer of the cluster."""
 
     def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
-        self.asked.append((type, list(names)))
-        if self.problem:
-            raise ConnectionError(self.problem)
-        properties = {"retention.ms": "1000", "cleanup.policy": "delete", "segment.bytes": "5"}
-        return [
-            ConfigRow(topic, name, "DEFAULT_CONFIG", value) for topic in names for name, value in properties.items()
-        ]
-
-
-def ask(shim: Topics, *words: str) -> Any:
-    answer_question(shim, "5", words)
-    eventually(lambda: "5" in shim.answered)
-    return json.loads(shim.answered["5"])
-
-
-def test_of_each_topic_that_exists_the_properties_that_decide_what_is_deleted() -> None:
-    shim = Topics()
-    assert ask(shim, "retention", "a,b") == [
-        [topic, name, value]
-        for topic in "ab"
-        for name, value in (("retention.ms", "1000"), ("cleanup.policy", "delete"))
-    ]
-    assert ask(Topics(), "retention", "") == []
-    assert shim.asked == [("TOPIC", ["a", "b"])]
+        raise ConnectionError("TimeoutException: no answer")
 
 
 @pytest.mark.parametrize(
@@ -196,4 +284,4 @@ def test_of_each_topic_that_exists_the_properties_that_decide_what_is_deleted() 
     [(("retention", "a"), "TimeoutException: no answer"), (("what", "else"), "unknown question: what else")],
 )
 def test_a_question_without_an_answer_has_an_error(words: tuple[str, ...], problem: str) -> None:
-    assert ask(Topics(problem=problem), *words) == {"error": problem}
+    assert json.loads(answered(Silent(), *words)) == {"error": problem}

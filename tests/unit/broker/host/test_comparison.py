@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.broker.host.messages import GROUP, shadow_text
-from quotahost.broker.host.shadow import Comparison, StandIn, compare, limit
-from quotahost.model import QuotaType, ScopeKind
+from quotahost.broker.host.shadow import Comparison, Key, StandIn, compare, limit
+from quotahost.model import ScopeKind
 from tests.fakes.holders import FETCH, PRODUCE, REQUEST, dump, holder
 
 TRIED = "supplier.tried"
@@ -27,63 +27,65 @@ def would(code: int, rate: float) -> str:
     return shadow_text([(code, rate, 0)] * 4, ["gold"], ["tried"])
 
 
-def test_the_old_supplier_is_in_force_and_the_new_one_is_measured_in_its_own_scope() -> None:
-    rows = [holder("alice", each, base=5_000, rate=rate, shadow=would(USER, 1_000))
-            for each, rate in (("a", 700), ("b", 800))]  # fmt: skip
-    found = compared(dump(*rows, shadow=[TRIED]))
-    count = found.counts[TRIED]
-    assert (count.over, count.unmeasured, count.beyond) == (1, 0, 500)
-    assert found.rates == {(PRODUCE, ("alice", "")): 1_500}
-    assert {key: rule for key, (rule, _) in found.held.items()} == {A_KEY: TRIED, (PRODUCE, ("alice", "b")): TRIED}
+SHARED = ("<broker>", "")
+MEASURED: dict[str, tuple[list[Any], tuple[float, ...], dict[Key, float | None]]] = {
+    "the old supplier is in force and the new one is measured in its own scope": (
+        [holder("alice", each, base=5_000, rate=rate, shadow=would(USER, 1_000))
+         for each, rate in (("a", 700), ("b", 800))],
+        (1, 0, 500), {(PRODUCE, ("alice", "")): 1_500},
+    ),
+    "who is below the limit is not counted": (
+        [holder("alice", "a", type=kind, rate=rate, shadow=would(CLIENT, 1_000))
+         for kind, rate in ((PRODUCE, 900), (FETCH, 1_200))],
+        (1, 0, 200), {A_KEY: 900, (FETCH, ("alice", "a")): 1_200},
+    ),
+    "of requests no bytes are counted": (
+        [holder("alice", "a", type=REQUEST, rate=90, shadow=would(CLIENT, 50))],
+        (1, 0, 0), {(REQUEST, ("alice", "a")): 90},
+    ),
+    # All client-ids of alice share a quota, and each would have one of its own.
+    "a part of what several share": (
+        [holder("alice", "a", tags=("alice", ""), whole=True, base=5_000, rate=700, shadow=would(CLIENT, 1))],
+        (0, 1, 0), {(PRODUCE, ("alice", "")): None},
+    ),
+    # All clients of the broker share one, and bob would have one of his own, but carol none.
+    "one of several who share": (
+        [holder("bob", "a", tags=SHARED, whole=True, base=5_000, rate=700, shadow=would(USER, 1)),
+         holder("carol", "a", tags=SHARED, whole=True, base=5_000, rate=700)],
+        (0, 1, 0), {(PRODUCE, ("bob", "")): None},
+    ),
+    "a scope of which a part cannot be told": (
+        [holder("alice", "a", rate=700, shadow=would(USER, 1)),
+         holder("alice", "b", tags=("", "b"), rate=700, shadow=would(USER, 1)),
+         holder("bob", "b", tags=("", "b"), rate=700)],
+        (0, 1, 0), {(PRODUCE, ("alice", "")): None},
+    ),
+    "clients of a group would share what they have apart": (
+        [holder(user, "a", tags=(user, ""), whole=True, base=5_000, rate=600, shadow=would(GROUP, 1_000))
+         for user in ("alice", "bob")],
+        (1, 0, 200), {(PRODUCE, ("<group gold>", "")): 1_200},
+    ),
+    "what several share is measured once": (
+        [holder(user, "a", tags=SHARED, rate=600, shadow=would(ALL, 500)) for user in ("alice", "bob")],
+        (1, 0, 100), {(PRODUCE, SHARED): 600},
+    ),
+    "names that Kafka writes otherwise into its tags are found again": (
+        [holder("CN=ä~", "a b", tags=("CN%3D%C3%A4%7E", "a b"), rate=900, shadow=would(CLIENT, 500))],
+        (1, 0, 400), {(PRODUCE, ("CN%3D%C3%A4%7E", "a b")): 900},
+    ),
+}  # fmt: skip
 
 
-def test_who_is_below_the_limit_is_not_counted() -> None:
-    rows = [holder("alice", "a", type=kind, rate=rate, shadow=would(CLIENT, 1_000))
-            for kind, rate in ((PRODUCE, 900), (FETCH, 1_200))]  # fmt: skip
-    found = compared(dump(*rows, shadow=[TRIED]))
-    assert (found.counts[TRIED].over, found.counts[TRIED].beyond) == (1, 200)
-    assert found.rates[A_KEY] == 900
-    row = holder("alice", "a", type=REQUEST, rate=90, shadow=would(CLIENT, 50))
-    count = compared(dump(row, shadow=[TRIED])).counts[TRIED]
-    assert (count.over, count.beyond) == (1, 0), "of requests no bytes are counted"
-
-
-def test_a_scope_that_kafka_measures_together_with_others_cannot_be_told() -> None:
-    rows = [
-        # All client-ids of alice share a quota, and each would have one of its own.
-        holder("alice", "a", tags=("alice", ""), whole=True, base=5_000, rate=700, shadow=would(CLIENT, 1)),
-        # All clients of the broker share one, and bob would have one of his own, but carol none.
-        holder("bob", "a", tags=("<broker>", ""), whole=True, base=5_000, rate=700, shadow=would(USER, 1)),
-        holder("carol", "a", tags=("<broker>", ""), whole=True, base=5_000, rate=700),
-    ]
+@pytest.mark.parametrize(("rows", "counts", "rates"), MEASURED.values(), ids=MEASURED)
+def test_a_supplier_in_shadow_is_compared_with_what_kafka_measures(
+    rows: list[Any], counts: tuple[float, ...], rates: dict[Key, float | None]
+) -> None:
     for some in (rows, rows[::-1]):
         found = compared(dump(*some, shadow=[TRIED]))
-        assert (found.counts[TRIED].over, found.counts[TRIED].unmeasured) == (0, 2)
-        assert found.rates[PRODUCE, ("bob", "")] is None
-        assert found.held == {}
-
-
-def test_a_scope_of_which_a_part_cannot_be_told_cannot_be_told() -> None:
-    rows = [
-        holder("alice", "a", rate=700, shadow=would(USER, 1)),
-        holder("alice", "b", tags=("", "b"), rate=700, shadow=would(USER, 1)),
-        holder("bob", "b", tags=("", "b"), rate=700),
-    ]
-    found = compared(dump(*rows, shadow=[TRIED]))
-    assert (found.counts[TRIED].over, found.counts[TRIED].unmeasured) == (0, 1)
-
-
-def test_clients_of_a_group_would_share_what_they_have_apart() -> None:
-    rows = [holder(user, "a", tags=(user, ""), whole=True, base=5_000, rate=600, shadow=would(GROUP, 1_000))
-            for user in ("alice", "bob")]  # fmt: skip
-    found = compared(dump(*rows, shadow=[TRIED]))
-    assert (found.counts[TRIED].over, found.counts[TRIED].beyond) == (1, 200)
-    assert found.rates == {(PRODUCE, ("<group gold>", "")): 1_200}
-
-
-def test_what_several_share_is_measured_once() -> None:
-    rows = [holder(user, "a", tags=("<broker>", ""), rate=600, shadow=would(ALL, 500)) for user in ("alice", "bob")]
-    assert compared(dump(*rows, shadow=[TRIED])).counts[TRIED].beyond == 100
+        count = found.counts[TRIED]
+        assert (count.over, count.unmeasured, count.beyond) == counts
+        assert found.rates == rates
+        assert {rule for rule, _ in found.held.values()} == ({TRIED} if count.over else set())
 
 
 @pytest.mark.parametrize(
@@ -183,8 +185,3 @@ def test_a_limit_is_the_quotas_part_and_no_lower_than_the_floor_or_the_quota(
     else:
         whole = base if base is not None else stand_in if stand_in is not None else floor
         assert min(floor, whole) <= found <= max(floor, whole)
-
-
-def test_names_that_kafka_writes_otherwise_into_its_tags_are_found_again() -> None:
-    row = holder("CN=ä~", "a b", tags=("CN%3D%C3%A4%7E", "a b"), rate=900, shadow=would(CLIENT, 500))
-    assert list(compared(dump(row, shadow=[TRIED])).rates) == [(QuotaType.PRODUCE, ("CN%3D%C3%A4%7E", "a b"))]

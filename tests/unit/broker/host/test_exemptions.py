@@ -8,11 +8,9 @@ from collections.abc import Mapping
 import pytest
 
 from quotahost.broker.host.exemptions import INTERNAL_CLIENT_IDS, broker_principals
-from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import ALONE, EXEMPT
 from quotahost.model import Client
-from tests.fakes.plugin_context import Clock
-from tests.fakes.shim import FakeShim, node_of
+from tests.fakes.shim import FakeShim, node_of, serve
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required "
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required "
@@ -135,32 +133,20 @@ def test_the_log_names_why_a_keystore_cannot_be_read_without_its_particulars(cap
     assert names({"ssl.keystore.location": None}, SSL) == []
 
 
-def test_nonsense_never_stops_the_broker_here() -> None:
-    nonsense = {
-        "inter.broker.listener.name": "NO:SUCH,LISTENER",
-        "listener.security.protocol.map": ",:,A,B:C:D",
-        "controller.listener.names": " , ",
-    }
-    assert names(nonsense) is not None
-
-
-def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
-    Host(shim, clock or Clock()).run()
-    return shim
-
-
 def test_listed_principals_and_the_brokers_are_exempt_as_a_whole_and_by_client_id_alone() -> None:
     node = node_of(4, "ANONYMOUS", "broker")
     shim = FakeShim({"static.produce": "2M", "static.excluded.principal.name.list": "User:root"}, node)
     shim.arrive(("root", "x"), ("broker", "y"), ("ANONYMOUS", "4"), ("ANONYMOUS", "quotahost-4"))
     shim.arrive(("ANONYMOUS", "5"), ("ANONYMOUS", "app"), ("alice", "4"))
-    run(shim)
+    serve(shim)
     distinct = {tuple(client): distinct for client, distinct in shim.distinct.items() if shim.code(*client) == EXEMPT}
     assert distinct == {
         ("root", "x"): frozenset(), ("broker", "y"): frozenset(), ("ANONYMOUS", "4"): ALONE,
         ("ANONYMOUS", "quotahost-4"): ALONE,
     }  # fmt: skip
     assert shim.distinct[Client("ANONYMOUS", "app")] == frozenset()
+    reasons = {client.principal: names[0] for client, names in shim.sources.items()}
+    assert (reasons["root"], reasons["broker"], reasons["alice"]) == ("excluded", "broker", "static")
 
 
 def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_join() -> None:
@@ -173,7 +159,7 @@ def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_
     shim.script.append(lambda: assert_exempted(shim, ["4", "5", "quotahost-4", "quotahost-5"]))
     shim.post("cluster", "the-cluster", "4", "5")
     shim.reconfigure(**{"static.excluded.principal.name.list": "User:boss"})
-    run(shim)
+    serve(shim)
     assert shim.exempted[-1] == (["boss", "broker"], ["4", "5", "quotahost-4", "quotahost-5"], INTERNAL_CLIENT_IDS)
     assert len(shim.exempted) == 3
     assert shim.code("ANONYMOUS", "5") == EXEMPT
@@ -192,7 +178,7 @@ def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exemp
     others += ["raft-client-", "raft-client-\u0663", "Persister-client-x", "__remote_log_metadata_client_2_other"]
     shim = FakeShim({"static.produce": "2M"}, node_of(4, "ANONYMOUS"))
     shim.arrive(*[("ANONYMOUS", client_id) for client_id in exempt + others])
-    run(shim)
+    serve(shim)
     assert [c.client_id for c in shim.table if shim.code(*c) == EXEMPT] == exempt
 
 
@@ -200,7 +186,7 @@ def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exemp
 def test_where_brokers_authenticate_client_ids_do_not_count_but_plugins_topics_are_spared(kind: str) -> None:
     shim = FakeShim({f"{kind}.bootstrap.servers": "localhost:9092"}, node_of(4, "b"))
     shim.arrive(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
-    run(shim)
+    serve(shim)
     assert shim.exempted == [(["b"], [], "")]
     assert EXEMPT not in (shim.code("ANONYMOUS", "quotahost-4"), shim.code("ANONYMOUS", "4"))
     assert shim.spared == ["__quotahost_snapshots", "__quotahost_usage", "__quotahost_looks"]
@@ -218,6 +204,5 @@ def test_where_brokers_authenticate_client_ids_do_not_count_but_plugins_topics_a
 def test_the_fence_spares_tiered_storages_topic_where_it_is(given: dict[str, str], brokers: str, tiering: bool) -> None:
     node = node_of(4, brokers)
     shim = FakeShim(given, node | ({"remote.log.storage.system.enable": "true"} if tiering else {}))
-    shim.idle()
-    run(shim)
+    serve(shim)
     assert shim.spared == (["__remote_log_metadata"] if tiering else [])

@@ -10,7 +10,6 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from harness.system.waiting import eventually
 from quotahost.broker.host import exporter
@@ -18,6 +17,7 @@ from quotahost.broker.host.exporter import CLIENTS_INTERVAL, ClientSeries, Expor
 from quotahost.broker.host.messages import Gauge
 from quotahost.model.use import ClientUse, LimitedBy
 from tests.fakes.client_use import use
+from tests.fakes.plugin_context import Clock
 
 HALF_SENT = b"GET /metrics HTTP/1.1\r\nHost: broker\r\nX-More:"
 LARGE = 25_000  # volumes, whose page is larger than 10 MB
@@ -124,32 +124,22 @@ def test_long_names_are_cut_and_stay_apart() -> None:
     assert {len(name) for name in names} == {100}
 
 
-class LookClock:
-    def __init__(self) -> None:
-        self.now, self.looks, self.takes = 0.0, 0, 0.0
+def test_it_looks_seldom_and_more_seldom_the_longer_a_look_takes() -> None:
+    clock, looks, takes = Clock(0.0), list[float](), 0.0
 
-    def __call__(self) -> float:
-        return self.now
-
-    def uses(self, most: int) -> list[ClientUse]:
-        self.looks += 1
-        self.now += self.takes
+    def uses(most: int) -> list[ClientUse]:
+        looks.append(clock.now)
+        clock.now += takes
         return [use()][:most]
 
-
-def test_it_looks_seldom_and_more_seldom_the_longer_a_look_takes() -> None:
-    clock = LookClock()
-    clients = ClientSeries(clock.uses, 200, clock)
-    for second, looks in ((0, 1), (4.9, 1), (CLIENTS_INTERVAL, 2)):
-        clock.now = second
+    clients = ClientSeries(uses, 200, clock)
+    for second in (0, 4.9, CLIENTS_INTERVAL, 20):
+        clock.now, takes = second, float(second == 20)
         assert clients.read()["Rate"]
-        assert clock.looks == looks
-    clock.now, clock.takes = 20.0, 1.0
-    clients.read()
-    clock.now = 70.9
-    assert (clients.read() != {}, clock.looks) == (True, 3)
-    clock.now = 71.1
-    assert (clients.read() != {}, clock.looks) == (True, 4)
+    for second in (70.9, 71.1):
+        clock.now = second
+        assert clients.read()
+    assert looks == [0, CLIENTS_INTERVAL, 20, 71.1]
 
 
 def rates(exporter: Exporter) -> list[float]:
@@ -183,19 +173,3 @@ def test_what_cannot_be_read_is_left_out_until_it_can(
         eventually(lambda: rates(endpoint) == [900.0])
     finally:
         endpoint.close()
-
-
-def test_a_scrape_shows_names_as_they_are() -> None:
-    shown = [use('a"\\\n', "ü\t"), use("<b>", scope="group x")]
-    exporter = Exporter("127.0.0.1", 0, list, lambda: None, ClientSeries(lambda most: shown[:most], 200))
-    try:
-        eventually(lambda: rates(exporter))
-        with urlopen(f"http://127.0.0.1:{exporter.port}/metrics") as page:
-            families = {f.name: f for f in text_string_to_metric_families(page.read().decode())}
-    finally:
-        exporter.close()
-    names = {
-        (sample.labels["user"], sample.labels["client_id"]) for sample in families["quotahost_client_rate"].samples
-    }
-    assert names == {('a"\\\n', "ü\t"), ("<b>", "app")}
-    assert {sample.labels["by"] for sample in families["quotahost_client_bound"].samples} == {"factor"}

@@ -1,4 +1,4 @@
-"""Which factor applies, why, and for whom: known volumes, unknown ones, sources that fail or have just started."""
+"""Which factor applies, and why: known volumes, unknown ones, sources that fail or have just started."""
 
 from __future__ import annotations
 
@@ -7,99 +7,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from quotahost.api import Role
-from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.factor import FactorLoop, PauseMemory
-from quotahost.broker.host.plugins import Guard, PluginSet
+from quotahost.broker.host.factor import PauseMemory
 from quotahost.broker.host.volume_evaluation import Scoped
-from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
-from quotahost.model.budgets import Budget, as_volume
+from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.volumes import Affected
-from tests.fakes.plugin_context import Clock, context, settings
-from tests.fakes.shim import FakeShim
-
-VALIDITY, GRACE = 60, 30
-TIMES = {"validity": "60s", "startup__grace": "30s", "factor__interval": "1s"}
-FULL = Volume("1", "/full", 100, 100)
-HALF = Volume("2", "/half", 100, 50)
-EMPTY = Volume("3", "/empty", 100, 0)
-
-
-class Policy:
-    """Returns the free share of a volume, and fails for those named in ``fails``."""
-
-    def __init__(self) -> None:
-        self.fails: set[str] = set()
-        self.asked = 0
-
-    def quota_factor(self, volume: Volume) -> float:
-        self.asked += 1
-        if volume.name in self.fails:
-            raise RuntimeError("no idea")
-        return 1 - volume.consumed / volume.capacity
-
-
-class World:
-    """A factor loop whose source answers what a test sets, and a clock that each step moves by a second."""
-
-    def __init__(
-        self,
-        fence: bool = False,
-        before: Factor = Factor(1.0),  # noqa: B008
-        memory: PauseMemory = PauseMemory([]),  # noqa: B008
-        **given: str,
-    ) -> None:
-        self.clock, self.shim = Clock(), FakeShim(has_fence=fence, last_factor=before)
-        self.memory = memory
-        self.loop = FactorLoop(self.shim, Guard(self.shim), self.clock, memory)
-        self.settings = settings(factor__source="mine", **TIMES | given)
-        self.policy = Policy()
-        self.answer: Any = None
-        self.has_source = True
-        self.typed: dict[str, Typed] = {}
-
-    def read(self) -> Any:
-        return self.answer() if callable(self.answer) else self.answer
-
-    def step(self, answer: Any = ..., seconds: float = 1) -> float:
-        """The factor in force after the source has answered this for so many seconds."""
-        if answer is not ...:
-            self.answer = answer
-        roles: list[tuple[Role, Any]] = [(Role.FACTOR_SOURCE, self)] if self.has_source else []
-        plugins = PluginSet(
-            [LoadedPlugin(role, plugin, context()) for role, plugin in [*roles, (Role.POLICY, self.policy)]]
-            + [LoadedPlugin(Role.FACTOR_SOURCE, plugin, context(name=name)) for name, plugin in self.typed.items()]
-        )
-        for _ in range(int(seconds)):
-            self.clock.now += 1
-            self.loop.step(plugins, self.settings)
-        return self.factor
-
-    @property
-    def factor(self) -> float:
-        return self.shim.last_factor.value
-
-    @property
-    def cause(self) -> str:
-        return self.shim.last_factor.cause
-
-    def number(self, attribute: str) -> float:
-        return self.shim.shown["Factor", "", attribute]
-
-    def causes(self) -> dict[str, float]:
-        return {key[1]: value for key, value in self.shim.shown.items() if key[0] == "Cause"}
-
-
-def cluster(*volumes: Volume, unknown: tuple[str, ...] = (), waiting: str = "") -> ClusterVolumes:
-    return ClusterVolumes(volumes, unknown, waiting)
-
-
-def fails() -> None:
-    raise RuntimeError("the source is broken")
+from tests.unit.broker.host.factor_world import EMPTY, FULL, GRACE, HALF, VALIDITY, Policy, World, cluster, fails
 
 
 @pytest.mark.proves("proposal-035.largest", "proposal-035.steps", "proposal-035.factor-alone")
@@ -147,8 +64,25 @@ def test_what_the_source_calls_unknown_leads_to_the_fallback_at_once(action: str
     assert (world.number("LackOfData"), world.number("Unknown")) == (0, 0)
 
 
-@pytest.mark.parametrize("silent", [None, fails, lambda: "nonsense"])
-def test_the_last_factor_of_a_source_that_fails_holds_for_validity(silent: Any) -> None:
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no text either")
+
+
+@pytest.mark.parametrize(
+    ("silent", "failed"),
+    [
+        (None, False),
+        *((wrong, True) for wrong in (fails, Unprintable, 1.5, -0.1, float("nan"), True, "0.5")),
+        (lambda: ClusterVolumes(None), True),  # type: ignore[arg-type]
+        (lambda: ClusterVolumes(("/data",)), True),  # type: ignore[arg-type]
+        (lambda: ClusterVolumes((HALF,), unknown=(1, 2)), True),  # type: ignore[arg-type]
+        (lambda: ClusterVolumes((HALF,), unknown="broker 2"), True),  # type: ignore[arg-type]
+        (lambda: ClusterVolumes((HALF,), waiting=5), True),  # type: ignore[arg-type]
+        (lambda: Factor(0.1, cause=None), True),  # type: ignore[arg-type]
+    ],
+)
+def test_the_last_factor_of_a_source_that_fails_or_knows_nothing_holds_for_validity(silent: Any, failed: bool) -> None:
     world = World()
     world.step(cluster(HALF))
     assert world.step(silent, VALIDITY) == 0.5
@@ -156,6 +90,8 @@ def test_the_last_factor_of_a_source_that_fails_holds_for_validity(silent: Any) 
     assert world.step(silent) == 0.0
     assert world.number("LackOfData") == 1
     assert world.cause == "fallback.action=PAUSE: factor source mine doesn't know"
+    assert world.shim.failed == ["mine"] * (VALIDITY + 1) * failed
+    assert world.step(cluster(EMPTY)) == 1.0
 
 
 @pytest.mark.parametrize("fence", [True, False])
@@ -242,31 +178,26 @@ def test_topics_are_refused_only_where_a_volume_is_known_to_be_full() -> None:
     assert not world.shim.full
 
 
-def test_a_source_that_comes_by_a_live_change_is_waited_for_from_then_on() -> None:
+def test_a_source_that_comes_by_a_live_change_is_waited_for_and_one_that_goes_leaves_no_lack_of_data() -> None:
     world = World()
     world.has_source = False
     world.step(seconds=10 * GRACE)
     world.has_source = True
     assert world.step(None, GRACE) == 1.0
     assert world.step(None) == 0.0
-
-
-def test_a_source_that_is_taken_away_leaves_no_lack_of_data() -> None:
-    world = World()
-    world.step(cluster(unknown=("broker 2: no snapshot",)))
     world.has_source = False
     assert world.step() == 1.0
-    assert world.number("LackOfData") == 0
-    assert world.causes() == {}
+    assert (world.number("LackOfData"), world.causes()) == (0, {})
 
 
 # ---- the policy ----
 
 
-def test_a_policy_that_fails_is_a_plugin_that_fails_and_the_last_factor_holds_for_validity() -> None:
+@pytest.mark.parametrize("answer", [fails, -0.1, 1.1, float("nan"), "half", None])
+def test_a_policy_that_fails_is_a_plugin_that_fails_and_the_last_factor_holds_for_validity(answer: Any) -> None:
     world = World()
     world.step(cluster(HALF))
-    world.policy.fails = {"/half"}
+    world.policy = cast("Any", SimpleNamespace(quota_factor=lambda _: answer() if callable(answer) else answer))
     world.loop.forget()
     assert world.step(seconds=VALIDITY) == 0.5
     assert world.shim.failed == ["mine"] * VALIDITY
@@ -282,50 +213,9 @@ def test_a_volume_that_the_policy_fails_for_hides_no_other_and_no_unknown_broker
     assert world.step(answer) == 0.0
 
 
-@pytest.mark.parametrize("answer", [-0.1, 1.1, float("nan"), "half", None])
-def test_a_factor_outside_0_to_1_is_the_policys_failure(answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
-    monkeypatch.setattr(world.policy, "quota_factor", lambda volume: answer)
-    assert world.step(cluster(HALF)) == 1.0
-    assert world.shim.failed == ["mine"]
-
-
-class Unprintable:
-    def __repr__(self) -> str:
-        raise RuntimeError("no text either")
-
-
-class MoodyPolicy(Policy):
-    """Can't say whether it depends on time."""
-
-    @property
-    def depends_on_time(self) -> bool:
-        raise RuntimeError("who knows")
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        Unprintable,
-        *(1.5, -0.1, float("nan"), True, "0.5"),
-        lambda: ClusterVolumes(None),  # type: ignore[arg-type]
-        lambda: ClusterVolumes(("/data",)),  # type: ignore[arg-type]
-        lambda: ClusterVolumes((HALF,), unknown=(1, 2)),  # type: ignore[arg-type]
-        lambda: ClusterVolumes((HALF,), unknown="broker 2"),  # type: ignore[arg-type]
-        lambda: ClusterVolumes((HALF,), waiting=5),  # type: ignore[arg-type]
-        lambda: Factor(0.1, cause=None),  # type: ignore[arg-type]
-    ],
-)
-def test_an_answer_that_is_wrong_inside_is_the_sources_failure_and_not_the_hosts(answer: Any) -> None:
-    world = World()
-    assert world.step(cluster(HALF)) == world.step(answer, 3) == 0.5
-    assert world.shim.failed == ["mine"] * 3
-    assert world.step(cluster(EMPTY)) == 1.0
-
-
 def test_a_policy_that_can_not_say_whether_it_depends_on_time_is_asked_each_time() -> None:
     world = World()
-    world.policy = MoodyPolicy()
+    world.policy = type("Moody", (Policy,), {"depends_on_time": property(lambda self: 1 // 0)})()
     assert world.step(cluster(HALF), 3) == 0.5
     assert (world.policy.asked, world.shim.failed) == (3, ["mine"] * 2)
 
@@ -364,47 +254,33 @@ def test_budgets_are_judged_again_only_when_one_of_them_changed() -> None:
 # ---- steps and edges ----
 
 
-def test_a_change_below_a_step_is_none_unless_it_is_a_tenth_of_the_factor() -> None:
+def test_a_change_below_a_step_is_none_unless_it_is_a_tenth_of_the_factor_or_another_state() -> None:
     world = World()
-    assert world.step(Factor(0.5)) == 0.5
-    assert world.step(Factor(0.505)) == 0.5
-    assert world.step(Factor(0.511)) == 0.511
-    assert world.step(Factor(0.02)) == 0.02
-    assert world.step(Factor(0.0185)) == 0.02
-    assert world.step(Factor(0.0179)) == 0.0179
+    steps = [world.step(Factor(given)) for given in (0.999, 0.5, 0.505, 0.511, 0.02, 0.0185, 0.0179)]
+    assert steps == [0.999, 0.5, 0.5, 0.511, 0.02, 0.02, 0.0179]
+    edges = [0.001, 0.0, 0.001, 0.999, 1.0]
+    assert [world.step(Factor(given)) for given in edges] == edges
+    assert world.number("Transitions") == 4
 
 
-@pytest.mark.parametrize(("before", "after"), [(1.0, 0.999), (0.999, 1.0), (0.001, 0.0), (0.0, 0.001)])
-def test_an_edge_is_taken_however_small(before: float, after: float) -> None:
-    world = World()
-    world.step(Factor(before))
-    transitions = world.number("Transitions")
-    assert world.step(Factor(after)) == after
-    assert world.number("Transitions") == transitions + 1
-
-
-def test_each_change_of_state_is_counted_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_change_of_state_is_counted_and_logged_once_and_its_cause_is_shown_while_it_lasts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     world = World()
     with caplog.at_level(logging.INFO, "quotahost.factor"):
         world.step(cluster(HALF), 5)
+        assert world.causes() == {"broker 2, volume /half": 0.5}
+        world.step(cluster(Volume("4", "/other", 100, 50)), 5)
+        assert world.causes() == {"broker 4, volume /other": 0.5}
         world.step(cluster(FULL), 5)
         world.step(cluster(EMPTY), 5)
+    assert world.causes() == {}
     assert world.number("Transitions") == 3
     assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
         ("WARNING", "OPEN -> THROTTLE: factor 0.50 (broker 2, volume /half)"),
         ("WARNING", "THROTTLE -> PAUSE: factor 0.00 (broker 1, volume /full)"),
         ("INFO", "PAUSE -> OPEN: factor 1.00 (broker 3, volume /empty)"),
     ]
-
-
-def test_the_cause_is_shown_while_the_factor_is_below_1_and_follows_the_reason() -> None:
-    world = World()
-    world.step(cluster(HALF))
-    assert world.causes() == {"broker 2, volume /half": 0.5}
-    world.step(cluster(Volume("4", "/other", 100, 50)))
-    assert world.causes() == {"broker 4, volume /other": 0.5}
-    world.step(cluster(EMPTY))
-    assert world.causes() == {}
 
 
 def test_the_source_is_read_no_more_often_than_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -415,261 +291,14 @@ def test_the_source_is_read_no_more_often_than_its_interval(monkeypatch: pytest.
     assert len(reads) == 4
 
 
-def test_a_host_that_starts_again_takes_back_the_factor_of_the_one_before() -> None:
-    """Java keeps a PAUSE over a restart of Python; a source that reports factor 1 from the first time on ends it."""
-    for has_source in (True, False):
-        world = World(before=Factor(0.0, "disk full"))
-        world.has_source = has_source
-        assert world.shim.last_factor.value == 0.0
-        assert world.step(Factor(1.0)) == 1.0
-        assert world.shim.last_factor == Factor(1.0, "")
-        assert world.number("Transitions") == 1.0
-
-
-def test_until_its_source_knows_something_a_host_that_starts_again_keeps_the_factor_of_the_one_before() -> None:
-    world = World(before=Factor(0.25, "disk nearly full"))
-    assert world.step(ClusterVolumes((), waiting="the disks have not answered yet")) == 0.25
-    assert world.step(Factor(0.5)) == 0.5
-
-
 def test_a_volume_that_flutters_is_logged_a_few_times_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
     caplog.set_level(logging.INFO)
-    for turn in range(1_000):
+    for turn in range(300):
         world.step(Factor(turn % 2 / 2, "the disk"))
     world.step(Factor(0.0, "the disk"), seconds=60)
     lines = [record.getMessage() for record in caplog.records if record.name == "quotahost.factor"]
-    assert len(lines) <= 20 * (1_000 / 60 + 2)
+    assert len(lines) <= 20 * (300 / 60 + 2)
     assert "-> PAUSE" in lines[-1]
     assert any("changes of state were left out before" in line for line in lines)
-    assert world.number("Transitions") >= 1_000
-
-
-# ---- for whom ---------------------------------------------------------------------------------------------------
-
-
-def volume(name: str, free: int, *topics: str) -> Volume:
-    return Volume("1", name, 100, 100 - free, topics=frozenset(topics))
-
-
-def scoped(fence: bool = True, **given: str) -> World:
-    return World(fence, Factor(1.0), PauseMemory([]), **({"factor__scope": "topics"} | given))
-
-
-def seen(scoped: World, *volumes: Volume, unknown: tuple[str, ...] = ()) -> Affected | None:
-    scoped.step(ClusterVolumes(volumes, unknown))
-    return scoped.shim.affected[-1]
-
-
-FULL_AB, HALF_BC, EMPTY_D = volume("/full", 0, "a", "b"), volume("/half", 50, "b", "c"), volume("/empty", 100, "d")
-
-
-PLACE, HALF_PLACE = "broker 1, volume /full", "broker 1, volume /half"
-OF_FULL = Affected({"a": PLACE, "b": PLACE}, frozenset("ab"))
-
-
-@pytest.mark.parametrize(
-    ("volumes", "given", "whom"),
-    [
-        ((HALF_BC, FULL_AB, EMPTY_D), {}, Affected({**OF_FULL.places, "c": HALF_PLACE}, frozenset("ab"))),
-        ((FULL_AB, Volume("2", "/silent", 100, 50)), {}, None),
-        ((FULL_AB, Volume("2", "/silent", 100, 0)), {}, OF_FULL),  # it doesn't lower the factor
-        ((volume("/logs", 0),), {}, Affected({}, frozenset())),
-        ((EMPTY_D,), {}, None),
-        ((FULL_AB,), {"factor__scope": "cluster"}, None),
-        ((FULL_AB,), {"fence": False}, None),
-    ],
-)
-def test_the_topics_of_the_volumes_that_lower_the_factor_are_affected_unless_one_does_not_tell_or_no_fence_is_there(
-    volumes: tuple[Volume, ...], given: dict[str, Any], whom: Affected | None
-) -> None:
-    assert seen(scoped(**given), *volumes) == whom
-
-
-def test_a_factor_of_a_source_that_knows_no_volumes_is_for_all() -> None:
-    it = scoped()
-    it.step(Factor(0.5, "as I say"))
-    assert it.shim.affected == [None]
-
-
-def test_a_set_that_changes_at_the_same_factor_is_handed_on_and_one_that_does_not_is_not() -> None:
-    it = scoped()
-    for topics in ("ab", "ab", "ac", "c"):  # of equal size, too: then the cause stays
-        seen(it, volume("/half", 50, *topics))
-    assert [set(each.places) for each in it.shim.affected if each] == [set("ab"), set("ac"), set("c")]
-    assert it.shim.factors == [0.5]
-
-
-def test_the_fallback_is_for_all_and_ends_with_what_was_unknown() -> None:
-    it = scoped(fallback__action="PAUSE")
-    assert seen(it, HALF_BC, unknown=("broker 2: no snapshot",)) is None
-    assert it.factor == 0
-    half = seen(it, HALF_BC)
-    assert half is not None
-    it = scoped(fallback__action="OPEN")
-    assert seen(it, HALF_BC, unknown=("broker 2: no snapshot",)) == half, "what is known slows its writers"
-
-
-def test_a_source_that_fails_for_a_moment_leaves_the_topics_as_they_were() -> None:
-    it = scoped()
-    before = seen(it, HALF_BC)
-    it.step(fails)
-    assert it.shim.affected == [before]
-
-
-def test_what_is_known_now_joins_what_was_known_while_the_policy_fails() -> None:
-    it = scoped()
-    seen(it, HALF_BC)
-    it.policy.fails = {"/half"}
-    found = seen(it, HALF_BC, FULL_AB)
-    assert found is not None
-    assert (set(found.places), set(found.held)) == (set("abc"), set("ab"))
-
-
-def test_a_live_change_of_the_scope_is_in_force_with_the_next_read_and_back() -> None:
-    it = scoped()
-    before = seen(it, HALF_BC)
-    for scope, whom in (("cluster", None), ("topics", before)):
-        it.settings = settings(factor__source="mine", factor__scope=scope, **TIMES)
-        it.loop.forget()
-        assert seen(it, HALF_BC) == whom
-        assert it.factor == 0.5
-    assert it.cause.endswith("; for writers of 2 topics")
-
-
-def test_a_host_that_starts_again_leaves_the_factor_to_whom_it_was_for_until_it_knows_more() -> None:
-    last = Factor(0.5, "broker 1, volume /half; for writers of 2 topics")
-    it = World(True, last, factor__scope="topics", fallback__action="OPEN")
-    it.step(ClusterVolumes((), waiting="the disks have not answered yet"), seconds=3)
-    assert it.shim.affected == [], "Java still has the factor with its topics"
-    assert seen(it, HALF_BC) is not None
-    it.step(ClusterVolumes((EMPTY_D,)))
-    assert it.factor == 1
-
-
-def test_what_a_start_has_lowered_rises_again_before_everything_is_known() -> None:
-    it = World(True, factor__scope="topics", fallback__action="OPEN")
-    for volume_now, factor in ((HALF_BC, 0.5), (EMPTY_D, 1.0)):
-        it.step(ClusterVolumes((volume_now,), waiting="the other brokers"))
-        assert it.factor == factor
-
-
-def test_a_host_that_starts_again_slows_all_for_what_it_never_learns() -> None:
-    it = World(True, Factor(0.5, "half"), factor__scope="topics", fallback__action="OPEN")
-    it.step(ClusterVolumes((), waiting="the disks have not answered yet"))
-    assert seen(it, Volume("2", "/silent", 100, 90)) is None
-    assert it.factor == pytest.approx(0.1)
-
-
-def budget(used: int, name: str = "orders") -> Volume:
-    return as_volume(Budget(name, (f"{name}.*",), 100), used, frozenset({f"{name}.eu"}), 0.5)
-
-
-def budgets(world: World, *used: int) -> dict[str, float]:
-    """Names and factors of the budgets that Java has, after these were read."""
-    names = ("orders", "logs")
-    answer = ClusterVolumes((EMPTY,), budgets=tuple(budget(*one) for one in zip(used, names, strict=False)))
-    world.step(answer)
-    return {slowed.name: slowed.factor for slowed in world.shim.budgets[-1]}
-
-
-def test_each_budget_has_a_factor_of_its_own_beside_that_of_the_volumes() -> None:
-    world = World(fence=True)
-    assert budgets(world, 0, 0) == {}
-    assert budgets(world, 60, 0) == {"orders": 0.4}
-    assert world.factor == 1
-    assert world.shim.budgets[-1][0].topics == {"orders.eu"}
-    assert budgets(world, 60, 100) == {"logs": 0, "orders": 0.4}
-    assert "the budget of storage logs of 100 bytes is used up" in world.shim.budgets[-1][0].error
-    assert world.shim.shown["Budget", "logs", "Used"] == 100
-    assert budgets(world, 0) == {}
-    assert ("Budget", "logs", "Used") not in world.shim.shown
-
-
-def test_a_small_change_of_a_budget_is_not_handed_on_and_one_of_its_state_is() -> None:
-    world = World(fence=True)
-    budgets(world, 60)
-    handed_on = len(world.shim.budgets)
-    world.step(ClusterVolumes((EMPTY,), budgets=(replace(budget(60), capacity=100),)))
-    assert len(world.shim.budgets) == handed_on
-    budgets(world, 61)
-    assert len(world.shim.budgets) == handed_on + 1
-
-
-def test_while_the_source_is_silent_a_budget_keeps_its_factor() -> None:
-    world = World(fence=True)
-    budgets(world, 100)
-    world.step(fails, VALIDITY + 5)
-    assert [slowed.name for slowed in world.shim.budgets[-1]] == ["orders"]
-
-
-def test_without_a_fence_nobody_knows_who_uses_a_budget() -> None:
-    assert budgets(World(), 100) == {}
-
-
-# ---- sources for single quota types ----------------------------------------------------------------------------
-
-
-class Typed:
-    """A source for single quota types that answers what a test sets."""
-
-    def __init__(self, answer: Any, *quota_types: QuotaType) -> None:
-        self.answer, self.quota_types = answer, quota_types
-
-    def read(self) -> Any:
-        return self.answer() if callable(self.answer) else self.answer
-
-
-BYTES = (QuotaType.PRODUCE, QuotaType.FETCH)
-
-
-def test_for_each_quota_type_the_smallest_factor_applies_with_its_cause() -> None:
-    world = World()
-    busy, slow = Factor(0.5, "busy"), Factor(0.25, "slow")
-    world.typed = {"one": Typed(busy, *BYTES), "two": Typed(slow, QuotaType.FETCH), "three": Typed(1.0, *BYTES)}
-    assert world.step(cluster(HALF)) == 0.5, "what the disks say stands beside it"
-    assert world.shim.of_types == [{QuotaType.PRODUCE: busy, QuotaType.FETCH: slow}]
-    shown = {key[1]: value for key, value in world.shim.shown.items() if key[0] == "TypedFactor"}
-    assert shown == {"one": 0.5, "two": 0.25, "three": 1.0}
-
-
-def test_such_a_source_alone_needs_no_source_that_watches_disks() -> None:
-    world = World()
-    world.has_source, world.typed = False, {"load": Typed(Factor(0.5, "busy"), *BYTES)}
-    assert world.step() == 1.0
-    assert world.shim.of_types[-1] == dict.fromkeys(BYTES, Factor(0.5, "busy"))
-    world.typed = {}
-    world.step()
-    assert world.shim.of_types[-1] == {}
-    assert ("TypedFactor", "load", "Factor") not in world.shim.shown
-
-
-@pytest.mark.parametrize("answer", [fails, 0.0, cluster(FULL), "nonsense"])
-def test_such_a_source_that_fails_slows_nobody_and_never_pauses(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
-    world.typed = {"load": Typed(Factor(0.5, "busy"), *BYTES)}
-    world.step(cluster(EMPTY))
-    world.typed["load"].answer = answer
-    assert world.step(seconds=VALIDITY * 2) == 1.0
-    assert world.shim.of_types[-1] == {}
-    assert world.shim.failed == ["load"] * VALIDITY * 2
-    assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == 1
-
-
-def test_a_change_below_a_step_is_not_handed_on_and_the_end_always_is() -> None:
-    world = World()
-    world.typed = {"load": Typed(Factor(0.995, "30 % idle"), QuotaType.PRODUCE)}
-    for answer in (Factor(0.995, "30 % idle"), Factor(0.991, "29 % idle"), Factor(1.0)):
-        world.typed["load"].answer = answer
-        world.step(cluster(EMPTY))
-    assert world.shim.of_types == [{QuotaType.PRODUCE: Factor(0.995, "30 % idle")}, {}]
-
-
-def test_the_log_says_once_that_a_source_slows_clients_and_once_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
-    world.typed = {"load": Typed(Factor(0.5, "busy"), *BYTES)}
-    with caplog.at_level(logging.INFO, "quotahost.factor"):
-        world.step(cluster(EMPTY), seconds=3)
-        world.typed["load"].answer = Factor(1.0)
-        world.step(seconds=3)
-    assert caplog.messages == ["load slows clients: factor 0.50 (busy)", "load no longer slows clients"]
+    assert world.number("Transitions") >= 300

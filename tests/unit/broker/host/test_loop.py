@@ -1,199 +1,34 @@
-"""The host between a scripted shim and real plugins: what ends in the table, and when."""
+"""The host between a scripted shim and real plugins: what ends in the table, and what a live change does."""
 
 from __future__ import annotations
 
 import faulthandler
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import pytest
 
-from quotahost.broker.host.loop import Host
-from quotahost.broker.host.messages import NEWCOMER, Batch, Event
-from quotahost.broker.host.new_clients import RETRY
+from quotahost.broker.host.broker import ClusterWatch
+from quotahost.broker.host.live_change import STAGED_FOR
+from quotahost.broker.host.messages import Batch, Event
 from quotahost.model import Client
-from tests.fakes.packages import distribute
+from quotahost.settings.declaration import PREFIX
 from tests.fakes.plugin_context import Clock
-from tests.fakes.shim import FakeShim, node_of
-
-PLUGINS = """
-    import threading
-    from datetime import timedelta
-    from pydantic import BaseModel, field_validator
-    from quotahost.model import Factor, Quota
-
-    STATE = {}
-
-    class Base:
-        def __init__(self, context):
-            self.context = context
-            STATE.setdefault("built", []).append(context.name)
-        def close(self):
-            STATE.setdefault("closed", []).append(self.context.name)
-
-    class Supplier(Base):
-        def quota(self, client, quota_type):
-            answer = STATE.get("answer", Quota(5.0))
-            return answer(client) if callable(answer) else answer
-
-    class Ticker(Base):
-        ticks = 0
-
-        def quota(self, client, quota_type):
-            return None
-        def tick(self):
-            self.ticks += 1
-            if self.ticks == 2:
-                raise SystemExit("a plugin's, not the host's")
-            self.context.answers_changed("alice")
-
-    class Checked(Base):
-        class Section(BaseModel):
-            share: float = 0.5
-
-            @field_validator("share")
-            @classmethod
-            def count(cls, value):
-                STATE.setdefault("validated", []).append(value)
-                return value
-        def quota(self, client, quota_type):
-            return Quota(self.context.section.share)
-
-    class Adaptable(Checked):
-        def reconfigure(self, section):
-            STATE["reconfigured"] = section.share
-        def quota(self, client, quota_type):
-            return None
-
-    class Disky(Base):
-        def __init__(self, context):
-            super().__init__(context)
-            self.disks = context.disks
-        def read(self):
-            STATE["volumes"] = self.disks.known().volumes
-            STATE["looking"] = [t.name for t in threading.enumerate()].count("quotahost-disks")
-            return Factor(1.0)
-        def run(self):
-            assert self.disks.latest()[1] is not None
-            STATE["ran"].set()
-        period = timedelta(hours=1)
-"""
+from tests.fakes.shim import FakeShim, serve
 
 
-OTHERS = ("ticker", "checked", "adaptable")
-
-
-@pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    groups = {
-        "quotahost.suppliers": {"mine": "mine:Supplier"} | {name: f"mine:{name.title()}" for name in OTHERS},
-        "quotahost.factor_sources": {"disky": "mine:Disky"},
-        "quotahost.tasks": {"disky": "mine:Disky"},
-    }
-    distribute(tmp_path, "mine", groups, {"mine": PLUGINS})
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(__import__("sys").modules, "mine", raising=False)
-    module = __import__("mine")
-    made: dict[str, Any] = module.STATE
-    return made
-
-
-def run(shim: FakeShim, clock: Clock | None = None) -> FakeShim:
-    Host(shim, clock or Clock()).run()
-    return shim
-
-
-@pytest.mark.proves("proposal-035.supplier")
-def test_the_first_supplier_that_answers_gives_the_quota() -> None:
-    shim = FakeShim({"supplier": "client-quotas,static", "static.produce": "2M"})
-    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
-    shim.arrive(("alice", "a"), ("bob", "b"))
-    run(shim)
-    assert shim.rate("alice", "a") == 7e6
-    assert shim.rate("bob", "b") == 2e6
-    assert shim.rate("bob", "b", quota_type=1) is None
-
-
-def test_a_wrong_property_or_plugin_is_refused_and_nothing_serves() -> None:
-    for given in ({"static.produce": "fast"}, {"supplier": "nobody"}):
-        shim = FakeShim(given)
-        shim.arrive(("alice", "a"))
-        run(shim)
-        assert shim.refused
-        assert shim.table == {}
-
-
-@pytest.mark.parametrize("error", [RuntimeError, SystemExit, KeyboardInterrupt])
-def test_a_failing_supplier_is_counted_and_asked_again(state: dict[str, Any], error: type[BaseException]) -> None:
-    def fail(client: object) -> None:
-        raise error
-
-    clock = Clock()
-    state["answer"] = fail
-    shim = FakeShim({"supplier": "mine"})
-    shim.arrive(("alice", "a"))
-
-    def heal() -> None:
-        assert shim.code("alice", "a") == NEWCOMER
-        assert shim.failed.count("mine") == 4
-        del state["answer"]
-        clock.now += RETRY
-
-    shim.script.append(heal)
-    shim.idle()
-    run(shim, clock)
-    assert shim.rate("alice", "a") == 5.0
-
-
-@pytest.mark.parametrize("answer", [float("nan"), 0, -1.0, "fast", True, object()])
-def test_an_answer_of_another_type_is_the_suppliers_failure(state: dict[str, Any], answer: object) -> None:
-    state["answer"] = answer
-    shim = FakeShim({"supplier": "mine"})
-    shim.arrive(("alice", "a"))
-    run(shim)
-    assert shim.code("alice", "a") == NEWCOMER
-
-
-def test_a_swapped_supplier_is_built_before_the_old_one_closes_and_hears_all_quotas(state: dict[str, Any]) -> None:
+def test_a_swapped_supplier_is_built_before_the_old_one_closes_and_hears_all_quotas(mine: Any) -> None:
     shim = FakeShim({"supplier": "mine"})
     shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
     shim.arrive(("alice", "a"))
     shim.reconfigure(supplier="client-quotas")
-    shim.idle()
-    run(shim)
+    serve(shim)
     assert shim.rate("alice", "a") == 9.0
-    assert state["closed"] == ["mine"]
-
-
-def test_a_live_change_validates_a_plugins_own_properties_once(state: dict[str, Any]) -> None:
-    shim = FakeShim({"supplier": "mine"})
-    change = {"supplier": "adaptable,checked"}
-    for share in ("0.1", "0.2"):
-        change |= {f"plugin.{name}.share": share for name in ("checked", "adaptable")}
-        shim.validate("1", **change)
-        shim.reconfigure(**change)
-    shim.arrive(("alice", "a"))
-    run(shim)
-    assert shim.verdicts["1"] is None
-    assert state["validated"] == [0.1, 0.1, 0.2, 0.2]
-    assert state["reconfigured"] == 0.2
-    assert shim.rate("alice", "a") == 0.2
-
-
-def test_each_answer_says_which_supplier_gave_it_or_why_the_client_is_exempt(state: dict[str, Any]) -> None:
-    excluded = "static.excluded.principal.name.list"
-    given = {"supplier": "mine,static", "static.produce": "1M", excluded: "User:root", "kafka.sasl.username": "own"}
-    shim = FakeShim(given, node_of(1, "kafka"))
-    state["answer"] = None
-    shim.arrive(("alice", "a"), ("root", "a"), ("kafka", "a"), ("own", "a"), ("ANONYMOUS", "1"))
-    run(shim)
-    sources = {client.principal: names for client, names in shim.sources.items()}
-    assert sources["root"] == ["excluded"] * 4
-    assert sources["kafka"] == ["broker"] * 4
-    assert sources["own"] == ["plugin"] * 4
-    assert sources["alice"] == sources["ANONYMOUS"] == ["static", "", "", ""]
+    assert mine.CLOSED == [0.5]
 
 
 @pytest.mark.parametrize(
@@ -216,22 +51,22 @@ def test_a_pause_that_no_fence_can_hold_is_warned_of_once_soon_after_the_start(
     shim.idle(4)  # a broker makes its authorizer, and so the fence, after its callback
     shim.script.append(lambda: setattr(shim, "has_fence", has_fence))
     shim.idle(20)
-    run(shim, clock)
+    serve(shim, clock)
     assert caplog.text.count("QuotaFence") == times
     assert caplog.text.count("factor.scope=topics needs the fence") == ("factor.scope" in given)
 
 
-def test_the_plugins_share_one_monitor_of_the_disks_that_ends_after_them(state: dict[str, Any], tmp_path: Path) -> None:
-    state["ran"] = threading.Event()
+def test_the_plugins_share_one_monitor_of_the_disks_that_ends_after_them(mine: Any, tmp_path: Path) -> None:
+    mine.SEEN["ran"] = threading.Event()
     given = {"supplier": "static", "factor.source": "disky", "tasks": "disky", "factor.interval": "100ms"}
     shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)})
-    shim.script.append(lambda: state["ran"].wait(60) and None)
+    shim.script.append(lambda: mine.SEEN["ran"].wait(60) and None)
     shim.reconfigure(**{"static.storage.overrides": f"{tmp_path} hard=5", "volumes.period": "1s"})
     clock = Clock()
     shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
-    run(shim, clock)
-    assert [volume.broker for volume in state["volumes"]] == ["1"]
-    assert state["looking"] == 1
+    serve(shim, clock)
+    assert [volume.broker for volume in mine.SEEN["volumes"]] == ["1"]
+    assert mine.SEEN["looking"] == 1
     assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]
 
 
@@ -240,7 +75,7 @@ def test_an_event_that_cannot_be_handled_costs_nothing_but_itself(caplog: pytest
     good = "cluster", ("id-1", "1", "2")
     shim.script.append(Batch([Client("alice", "app")], [Event("client-quota", ("NO_TYPE",)), Event(*good)]))
     shim.script.append(Batch([], [Event("validate", ("7", "odd")), Event("reconfigure", ("odd",))]))
-    Host(shim).run()
+    serve(shim)
     assert shim.table[Client("alice", "app")][0][1] == 5_000_000
     assert shim.shown["Host", "", "EventErrors"] == 3
     assert shim.shown["Host", "", "ConfigRefused"] == 1
@@ -256,27 +91,26 @@ def fault_handler(tmp_path: Path) -> Iterator[Callable[[], None]]:
         faulthandler.disable()
 
 
-def test_a_faulthandler_before_the_plugins_ends_it(state: dict[str, Any], fault_handler: Callable[[], None]) -> None:
+def test_a_faulthandler_before_the_plugins_ends_it(mine: Any, fault_handler: Callable[[], None]) -> None:
     fault_handler()
-    shim = run(FakeShim({"supplier": "mine"}))
+    shim = serve(FakeShim({"supplier": "mine"}))
     assert shim.refused is not None
     assert "Python's faulthandler was enabled by Python's start: it takes the JVM's handler" in shim.refused
-    assert "built" not in state
+    assert mine.BUILT == []
     assert not faulthandler.is_enabled()
 
 
-def test_a_plugin_that_enables_faulthandler_ends_it(state: dict[str, Any], fault_handler: Callable[[], None]) -> None:
-    module = __import__("mine")
-    module.Supplier.close = lambda self: None
-    module.Supplier.__init__ = lambda self, context: fault_handler()
-    shim = run(FakeShim({"supplier": "mine"}))
+def test_a_plugin_that_enables_faulthandler_ends_it(mine: Any, fault_handler: Callable[[], None]) -> None:
+    mine.Supplier.close = lambda self: None
+    mine.Supplier.__init__ = lambda self, context: fault_handler()
+    shim = serve(FakeShim({"supplier": "mine"}))
     assert shim.refused is not None
     assert "faulthandler was enabled by a plugin" in shim.refused
     assert not faulthandler.is_enabled()
 
 
 def test_a_faulthandler_that_is_enabled_later_is_disabled_again_with_one_line(
-    state: dict[str, Any], fault_handler: Callable[[], None], caplog: pytest.LogCaptureFixture
+    mine: Any, fault_handler: Callable[[], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     shim, clock = FakeShim({"supplier": "mine"}), Clock()
     enabled: list[bool] = []
@@ -284,12 +118,12 @@ def test_a_faulthandler_that_is_enabled_later_is_disabled_again_with_one_line(
         shim.script += [fault_handler, lambda: setattr(clock, "now", clock.now + 2)]
         shim.idle()
         shim.script.append(lambda: enabled.append(faulthandler.is_enabled()))
-    run(shim, clock)
+    serve(shim, clock)
     assert enabled == [False] * 3
     assert caplog.text.count("a plugin has enabled Python's faulthandler, which is disabled again") == 1
 
 
-@pytest.mark.usefixtures("state")
+@pytest.mark.usefixtures("mine")
 def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, shim = Clock(0.0), FakeShim({"supplier": "ticker"})
     resolved_again: list[tuple[float, str | None]] = []
@@ -299,8 +133,155 @@ def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(monkeypatch: 
 
     monkeypatch.setattr(shim, "ask_again", ask_again)
     shim.on_take = lambda: setattr(clock, "now", clock.now + 0.25)
-    shim.idle(16)
-    Host(shim, clock).run()
+    shim.idle(15)
+    serve(shim, clock)
     # At 0.25 everyone is resolved again anyway, at 1.25 the supplier fails.
     assert [at for at, principal in resolved_again if principal == "alice"] == [2.25, 3.25]
     assert shim.failed == ["ticker"]
+
+
+# ---- changes of properties: built before an administrator hears that they hold, and never in Kafka's way ----
+
+
+UNKNOWN = {"static.prodcue": "1M", "plugin.gone.key": "1", "plugin.mine.shrae": "1", "plugin": "1"}
+
+
+def share(text: str) -> dict[str, str]:
+    return {"plugin.mine.share": text}
+
+
+def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+def test_a_change_that_can_not_be_built_is_refused_and_what_was_there_serves_on(mine: Any) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    shim.arrive(("alice", "a"))
+    for ticket, supplier in (("1", "unfit"), ("2", "nobody"), ("3", "static")):
+        shim.validate(ticket, supplier=supplier)
+    serve(shim)
+    assert "'unfit'" in str(shim.verdicts["1"])
+    assert "'nobody'" in str(shim.verdicts["2"])
+    assert shim.verdicts["3"] is None
+    assert shim.rate("alice", "a") == 0.5
+    assert mine.CLOSED == ["Unfit", 0.5], "the unfit one at once, the other at the end"
+
+
+def test_what_was_built_for_the_verdict_is_what_serves_afterwards(mine: Any) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    shim.arrive(("alice", "a"))
+    shim.validate("1", **share("0.25"))
+    shim.script.append(lambda: pytest.fail("closed too early") if mine.CLOSED else None)
+    shim.reconfigure(**share("0.25"))
+    serve(shim)
+    assert (shim.verdicts, mine.BUILT) == ({"1": None}, [0.5, 0.25])
+    assert shim.in_force == [shim.given, shim.given | share("0.25")]
+    assert shim.rate("alice", "a") == 0.25
+    assert mine.CLOSED == [0.5, 0.25]
+
+
+def test_what_kafka_does_not_apply_is_closed_after_a_while(mine: Any) -> None:
+    clock, closed = Clock(), []
+    shim = FakeShim({"supplier": "mine", "tasks": ""})
+    shim.validate("1", tasks="idle", **share("0.25"))
+    shim.script.append(lambda: setattr(clock, "now", clock.now + STAGED_FOR))
+    shim.script.append(lambda: closed.extend(mine.CLOSED))
+    shim.script.append(lambda: setattr(clock, "now", clock.now + 1))
+    shim.idle()
+    shim.script.append(lambda: closed.append([*mine.CLOSED]))
+    serve(shim, clock)
+    assert closed == [["Task", 0.25]]
+
+
+def test_another_change_closes_what_was_built_for_the_one_before(mine: Any) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    shim.validate("1", **share("0.25"))
+    shim.validate("2", **share("0.75"))
+    shim.reconfigure(**share("0.125"))
+    serve(shim)
+    assert mine.BUILT == [0.5, 0.25, 0.75, 0.125]
+    assert mine.CLOSED == [0.25, 0.75, 0.5, 0.125]
+
+
+def test_what_kafka_applies_and_the_host_can_not_use_is_shown(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    shim.arrive(("alice", "a"))
+    for _ in range(2):  # a node that is broker and controller has two callbacks
+        shim.reconfigure(supplier="unfit", **share("0.25"))
+    shim.script.append(lambda: seen.append(shim.shown["Host", "", "ConfigRefused"]))
+    shim.reconfigure(**share("0.75"))
+    seen: list[float] = []
+    serve(shim)
+    assert [("unfit" in line, "kafka-configs.sh" in line) for line in errors(caplog)] == [(True, True)]
+    assert shim.in_force == [shim.given, shim.given | share("0.75")], "what was refused is not for the next start"
+    assert [*seen, shim.shown["Host", "", "ConfigRefused"]] == [1.0, 0.0]
+    assert shim.rate("alice", "a") == 0.75
+
+
+def test_the_same_properties_applied_twice_are_taken_over_once(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    shim = FakeShim({"supplier": "mine"})
+    for _ in range(2):
+        shim.reconfigure(**share("0.25"))
+    serve(shim)
+    assert caplog.text.count("reconfigured") == 1
+
+
+def test_a_name_that_is_stored_alone_is_named_once(
+    mine: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    stored = tuple(PREFIX + name for name in (*UNKNOWN, "static.produce", "plugin.mine.share", "kafka.group.id"))
+    # The broker answers ten seconds after its start, which no test waits for; here it does in each round.
+    monkeypatch.setattr(ClusterWatch, "hand_on", lambda _look, _cluster, hear: hear(stored))
+    shim.idle(2)
+    serve(shim)
+    named = errors(caplog)
+    assert len(named) == len(UNKNOWN)
+    assert all(PREFIX + name.removesuffix("key") in " ".join(named) for name in UNKNOWN)
+
+
+def test_an_unknown_name_stops_the_start_of_a_broker_and_no_later_start_of_the_host(mine: Any) -> None:
+    given = {"supplier": "mine", **UNKNOWN}
+    assert "prodcue" in str(serve(FakeShim(given)).refused)
+    assert mine.BUILT == []
+    later = FakeShim(given, second_life=True)
+    later.arrive(("alice", "a"))
+    assert serve(later).refused is None
+    assert later.rate("alice", "a") == 0.5
+
+
+def test_a_wrong_value_beside_an_unknown_name_is_refused_by_the_value_alone(mine: Any) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    shim.validate("1", **UNKNOWN, **share("much"))
+    serve(shim)
+    assert "plugin.mine.share=much" in str(shim.verdicts["1"])
+    assert "prodcue" not in str(shim.verdicts["1"])
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "closed"),
+    [
+        ({"supplier": "mine,disky", "tasks": "idle"}, "metrics.port=", ["Task", "Disky", 0.5]),
+        ({"supplier": "disky,unfit"}, "'unfit'", ["Unfit", "Disky"]),
+    ],
+    ids=["its port is taken", "a later plugin can not be built"],
+)
+def test_a_refused_start_leaves_no_plugin_open_and_no_thread_behind(
+    mine: Any, tmp_path: Path, given: dict[str, str], named: str, closed: list[Any]
+) -> None:
+    with socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = {"metrics.port": str(taken.getsockname()[1])}
+        shim = serve(FakeShim(given | port, {"node.id": "1", "log.dirs": str(tmp_path)}))
+    assert named in str(shim.refused)
+    assert closed == mine.CLOSED
+    assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_the_properties_of_a_plugin_that_a_change_has_brought_are_live_too(mine: Any) -> None:
+    shim = FakeShim({"supplier": "static"})
+    shim.reconfigure(supplier="mine")
+    serve(shim)
+    assert PREFIX + "plugin.mine.share" in shim.live

@@ -13,133 +13,94 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.api import ClientIdAware, Role
+from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.loop import Host
-from quotahost.broker.host.messages import EACH, NEWCOMER
+from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER
 from quotahost.broker.host.new_clients import measured
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
-from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
-from quotahost.broker.plugins.suppliers.static import (
-    ControllerMutation,
-    ControllerMutationSettings,
-    Overrides,
-    OverridesSettings,
-    Static,
-)
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
-from quotahost.cli.explain.answer import parse
-from quotahost.cli.explain.limits import quota_facts
-from quotahost.model import QUOTA_TYPES, Client, ClientQuotaChange, Quota, QuotaEntity, QuotaType, Scope
-from quotahost.model.quotas import DEFAULT
-from quotahost.settings.declaration import PREFIX
-from tests.fakes import dump
+from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope, ScopeKind
 from tests.fakes.plugin_context import context, settings
-from tests.fakes.shim import FakeShim
+from tests.fakes.shim import FakeShim, serve
 from tests.fakes.suppliers import Supplier, resolved, supplier
-from tests.unit.cli.explain.test_answer import answer
 
-# ---- one answer of several suppliers ----------------------------------------------------------------------------
-
-ALICE = Client("alice", "app")
+ALICE, OTHER = Client("alice", "app"), Client("alice", "other")
+COMBINE = st.sampled_from(["first", "most-constraining"])
 QUOTAS = st.none() | st.builds(Quota, st.none() | st.sampled_from([1.0, 2.0, 3.0]), st.sampled_from([
     Scope.CLIENT, Scope.USER, Scope.CLIENT_ID, Scope.BROKER, Scope.group("g")]))  # fmt: skip
 
 
-def combined(answers: list[Quota | None], combine: str = "most-constraining") -> tuple[int, float, str]:
-    """Code, rate and source for PRODUCE, of suppliers s0, s1, ... that give these answers."""
-    suppliers = {f"s{n}": (lambda _c, _t, a=answer: a) for n, answer in enumerate(answers)}
-    return one(suppliers, combine)
+@dataclass(frozen=True)
+class Found:
+    """What was found for PRODUCE of one client: scope, rate and supplier in force, and what would be."""
+
+    code: int
+    rate: str  # as text, since NaN differs from itself
+    source: str
+    would: tuple[int, str, str] | None
+    distinct: frozenset[str] | int
 
 
-def one(asks: dict[str, Any], combine: str) -> tuple[int, float, str]:
-    found = resolved({name: Supplier(ask) for name, ask in asks.items()}, [ALICE], combine)
-    source = found.sources[0]
-    return found.codes[0], found.rates[0], "" if source < 0 else found.suppliers[source]
+def tried(
+    suppliers: Mapping[str, Supplier], in_shadow: Collection[str] = (), combine: str = "first",
+    shim: FakeShim | None = None,
+) -> list[Found]:  # fmt: skip
+    """What is found for both clients."""
+    found: list[Found] = []
+    answers = resolved(suppliers, [ALICE, OTHER], combine, in_shadow, Guard(shim or FakeShim()))
+    for row in answers.rows:
+        at = row * len(QUOTA_TYPES)
+        name = answers.suppliers[answers.sources[at]] if answers.sources[at] >= 0 else ""
+        text = answers.shadows[row]
+        would = None
+        if text and (given := json.loads(text).get(QUOTA_TYPES[0])):
+            code, rate, _group, source = given
+            would = code, "nan" if rate is None else str(rate), source
+        ids = answers.distinct[row]
+        distinct = ids if ids < 0 else answers.distinct_ids[ids]
+        found.append(Found(answers.codes[at], str(answers.rates[at]), name.partition("\t")[0], would, distinct))
+    return found
 
 
-@pytest.mark.parametrize(
-    ("answers", "combine", "scope", "rate", "source"),
-    [
-        ([Quota(5e6, Scope.USER), Quota(2e6, Scope.BROKER), Quota(3e6)], "most-constraining", Scope.BROKER, 2e6, "s1"),
-        ([None, Quota(5e6), Quota(2e6)], "first", Scope.CLIENT, 5e6, "s1"),
-        ([Quota(None), None, Quota(1e12, Scope.USER)], "most-constraining", Scope.USER, 1e12, "s2"),
-        ([None, Quota(None, Scope.USER)], "most-constraining", Scope.USER, math.nan, "s1"),
-        ([Quota(2e6, Scope.USER), Quota(2e6, Scope.BROKER)], "most-constraining", Scope.USER, 2e6, "s0"),
-    ],
-    ids=["smallest", "first", "unlimited is the largest", "unlimited is an answer", "of equal rates the first"],
-)
-def test_the_first_or_the_smallest_rate_gives_the_quota_with_its_scope(
-    answers: list[Quota | None], combine: str, scope: Scope, rate: float, source: str
+def fails(*_: object) -> NoReturn:
+    raise RuntimeError("no")
+
+
+@given(st.lists(QUOTAS, max_size=4), COMBINE)
+def test_the_first_answer_or_the_smallest_rate_gives_the_quota_with_its_scope(
+    answers: list[Quota | None], combine: str
 ) -> None:
-    code, found, name = combined(answers, combine)
-    assert (code, repr(found), name.partition("\t")[0]) == (scope.kind.value, repr(rate), source)
-
-
-def test_a_client_that_no_supplier_knows_has_no_quota() -> None:
-    assert combined([None, None])[2] == ""
-
-
-@given(st.lists(QUOTAS, max_size=4))
-def test_no_supplier_would_constrain_more_and_a_lone_answer_is_the_same_either_way(answers: list[Quota | None]) -> None:
-    _, rate, source = combined(answers)
-    rates = [quota.rate for quota in answers if quota and quota.rate is not None]
-    assert rate == min(rates) if rates else rate != rate
-    if len([quota for quota in answers if quota]) < 2:
-        first = combined(answers, "first")
-        assert (source, repr(rate)) == (first[2], repr(first[1]))
+    found = tried({f"s{n}": supplier(answer, ()) for n, answer in enumerate(answers)}, combine=combine)[0]
+    known = [(f"s{n}", answer) for n, answer in enumerate(answers) if answer]
+    if known:
+        # Of equal rates the first; and unlimited is an answer, the largest one.
+        name, quota = known[0] if combine == "first" else min(known, key=lambda one: one[1].rate or math.inf)
+        rate = "nan" if quota.rate is None else str(quota.rate)
+        code = GROUP if quota.scope.kind is ScopeKind.GROUP else quota.scope.kind.value
+        assert (found.source, found.code, found.rate) == (name, code, rate)
+    else:
+        assert (found.source, found.rate) == ("", "nan")
 
 
 def test_a_supplier_that_fails_leaves_the_client_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
-    def fails(*_: object) -> None:
-        raise RuntimeError("no")
-
     with caplog.at_level(logging.CRITICAL):
-        found = one({"good": lambda *_: Quota(1.0), "bad": fails}, "most-constraining")
-    assert (found[0], found[2]) == (NEWCOMER, "bad")
-
-
-def test_explain_names_the_supplier_whose_rate_holds_and_what_the_others_would_have_given() -> None:
-    source = combined([Quota(5e6), Quota(2e6), Quota(None)])[2]
-    dumped = dump.client(dump.row(base=2e6, limit=2e6, supplier=source))
-    (quota,) = parse(dumped, ALICE).quotas
-    assert quota.supplier == "s1"
-    facts = dict(quota_facts(answer(quota), quota))
-    assert facts["from"] == (
-        "supplier s1, the most constraining (s0 would give 5,000,000 bytes/s (5M); s2 would give unlimited)"
-    )
-
-
-def test_the_host_combines_as_the_property_says_and_follows_a_live_change() -> None:
-    shim = FakeShim({"static.produce": "5M", "supplier.combine": "most-constraining"})
-    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
-    shim.arrive(ALICE)
-    rates = []
-    shim.script.append(lambda: rates.append(shim.rate(*ALICE)))
-    shim.reconfigure(**{"supplier.combine": "first"})
-    shim.idle()
-    Host(shim, lambda: 0.0).run()
-    assert [*rates, shim.rate(*ALICE)] == [5e6, 7e6]
-    assert f"{PREFIX}supplier.combine" in shim.live
+        found, _ = tried({"good": supplier(Quota(1.0)), "bad": Supplier(fails)}, combine="most-constraining")
+    assert (found.code, found.source) == (NEWCOMER, "bad")
 
 
 def test_a_supplier_may_be_named_like_a_reason_for_an_exemption() -> None:
-    suppliers = {"broker": lambda *_: Quota(2.0), "plugin": lambda *_: Quota(1.0)}
-    assert one(suppliers, "most-constraining")[1:] == (1.0, "plugin\tbroker=2.0")
+    suppliers = {"broker": supplier(Quota(2.0)), "plugin": supplier(Quota(1.0))}
+    found = resolved(suppliers, [ALICE], "most-constraining")
+    assert found.suppliers[found.sources[0]] == "plugin\tbroker=2.0"
 
 
 # ---- the principal's other client-ids ---------------------------------------------------------------------------
 
-NAMES = st.sampled_from(["", "a", "b", "c", "alice"])
-
 
 def told(suppliers: list[Supplier], combine: str = "first", shim: FakeShim | None = None) -> object:
     """What the answer for alice/app tells of her other client-ids."""
-    named = {f"s{n}": each for n, each in enumerate(suppliers)}
-    found = resolved(named, [ALICE], combine, guard=Guard(shim or FakeShim()))
-    distinct = found.distinct[found.rows[0]]
-    return distinct if distinct < 0 else found.distinct_ids[distinct]
+    return tried({f"s{n}": each for n, each in enumerate(suppliers)}, (), combine, shim)[0].distinct
 
 
 def test_all_suppliers_that_were_asked_decide_together() -> None:
@@ -170,68 +131,7 @@ def test_an_answer_of_another_type_is_counted_and_tells_nothing(wrong: Any, capl
     shim = FakeShim({})
     with caplog.at_level(logging.CRITICAL):
         assert told([supplier(Quota(1.0), wrong)], shim=shim) == EACH
-    assert shim.failed == ["s0"]
-
-
-# ---- the built-in suppliers --------------------------------------------------------------------------
-
-
-def expect_alike(plugin: ClientIdAware, asked: Any, principals: Collection[str], client_ids: Collection[str]) -> None:
-    """Client-ids that are not distinct have equal quotas."""
-    for principal in principals:
-        distinct = plugin.distinct_client_ids(principal)
-        if distinct is None:
-            continue
-        others = [client_id for client_id in client_ids if client_id not in distinct]
-        for quota_type in QUOTA_TYPES:
-            quotas = [asked(Client(principal, client_id), quota_type) for client_id in others]
-            assert all(quota == quotas[0] for quota in quotas), (principal, distinct, quotas)
-
-
-IDS = ("", "a", "b", "c", "alice", "never named", "another")
-USERS = ("alice", "bob", "", "a")
-
-
-@given(st.lists(st.tuples(
-    st.sampled_from(QUOTA_TYPES), st.sampled_from(["alice", "a", DEFAULT, None]),
-    st.sampled_from(["", "a", "b", DEFAULT, None]), st.none() | st.sampled_from([1.0, 2.0])), max_size=12))  # fmt: skip
-def test_kafkas_client_quotas_name_every_client_id_that_differs(changes: list[Any]) -> None:
-    plugin = ClientQuotas(context())
-    for quota_type, user, client_id, rate in changes:
-        if user is not None or client_id is not None:
-            plugin.client_quota_changed(ClientQuotaChange(quota_type, QuotaEntity(user, client_id), rate))
-            expect_alike(plugin, plugin.quota, USERS, IDS)
-            assert plugin.distinct_client_ids("bob") is plugin.distinct_client_ids("bob")
-    if not any(plugin._quotas.values()):
-        assert plugin.distinct_client_ids("alice") == frozenset()
-
-
-RATES = st.dictionaries(NAMES.filter(bool), st.none() | st.sampled_from([1.0, 2.0]), max_size=3)
-
-
-@given(RATES, RATES, st.none() | st.just(5.0), st.sampled_from(["user", "client", "client-id", "broker"]))
-def test_controller_mutation_names_them(users: Any, client_ids: Any, default: float | None, scope: Any) -> None:
-    section = ControllerMutationSettings.model_construct(
-        users=users, client_ids=client_ids, default=default, scope=scope
-    )
-    plugin = ControllerMutation(context(own=section))
-    expect_alike(plugin, plugin.quota, USERS, IDS)
-    assert plugin.distinct_client_ids("nobody") == frozenset(client_ids)
-
-
-@given(RATES, RATES)
-def test_overrides_names_them(producers: Any, consumers: Any) -> None:
-    own = OverridesSettings.model_construct(
-        producer_default=3.0, consumer_default=None, producer_override=producers, consumer_override=consumers
-    )
-    plugin = Overrides(context(own=own))
-    expect_alike(plugin, plugin.quota, USERS, IDS)
-
-
-def test_static_has_one_quota_for_all() -> None:
-    plugin = Static(context(static__produce="1M"))
-    expect_alike(plugin, plugin.quota, USERS, IDS)
-    assert plugin.distinct_client_ids("alice") == frozenset()
+    assert shim.failed == ["s0"] * 2
 
 
 # ---- who is measured -----------------------------------------------------------------------------------
@@ -248,9 +148,7 @@ def test_static_has_one_quota_for_all() -> None:
     ],
 )
 def test_types_are_measured_where_a_factor_or_a_plugin_needs_it(properties: dict[str, str], types: set[Any]) -> None:
-    shim = FakeShim(properties)
-    shim.idle()
-    Host(shim, lambda: 0.0).run()
+    shim = serve(FakeShim(properties))
     assert shim.refused is None
     assert set(shim.measured) == types
 
@@ -263,43 +161,10 @@ def test_they_are_measured_where_a_plugin_reads_the_usage() -> None:
 
 # ---- suppliers in shadow -----------------------------------------------------------------------------------------
 
-OTHER = Client("alice", "other")
 DISTINCT = st.none() | st.sampled_from([frozenset[str](), frozenset({"app"}), frozenset({"other"})])
 
 
-@dataclass(frozen=True)
-class Found:
-    """What was found for PRODUCE of one client: scope, rate and supplier in force, and what would be."""
-
-    code: int
-    rate: str  # as text, since NaN differs from itself
-    source: str
-    would: tuple[int, str, str] | None
-    distinct: frozenset[str] | int
-
-
-def tried(
-    suppliers: Mapping[str, Supplier], in_shadow: frozenset[str], combine: str = "first", shim: FakeShim | None = None
-) -> list[Found]:
-    found: list[Found] = []
-    answers = resolved(suppliers, [ALICE, OTHER], combine, in_shadow, Guard(shim or FakeShim()))
-    for row in answers.rows:
-        at = row * len(QUOTA_TYPES)
-        name = answers.suppliers[answers.sources[at]].partition("\t")[0] if answers.sources[at] >= 0 else ""
-        text = answers.shadows[row]
-        would = None
-        if text and (given := json.loads(text).get(QUOTA_TYPES[0])):
-            code, rate, _group, source = given
-            would = code, "nan" if rate is None else str(rate), source
-        ids = answers.distinct[row]
-        distinct = ids if ids < 0 else answers.distinct_ids[ids]
-        found.append(Found(answers.codes[at], str(answers.rates[at]), name, would, distinct))
-    return found
-
-
-@given(
-    st.lists(st.tuples(QUOTAS, st.booleans(), DISTINCT), max_size=4), st.sampled_from(["first", "most-constraining"])
-)
+@given(st.lists(st.tuples(QUOTAS, st.booleans(), DISTINCT), max_size=4), COMBINE)
 def test_what_is_in_force_is_what_it_were_without_the_suppliers_in_shadow_and_beside_it_what_would_be(
     chain: list[tuple[Quota | None, bool, frozenset[str] | None]], combine: str
 ) -> None:
@@ -327,25 +192,8 @@ def test_client_ids_that_may_differ_by_the_supplier_in_shadow_are_each_asked_abo
 
 
 def test_a_supplier_that_fails_in_shadow_is_counted_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    def fails(*_: object) -> NoReturn:
-        raise RuntimeError("no")
-
     shim = FakeShim({})
     with caplog.at_level(logging.CRITICAL):
         found = tried({"bad": Supplier(fails, fails), "old": supplier(Quota(5e6), ())}, frozenset({"bad"}), shim=shim)
     assert [(each.rate, each.source, each.would) for each in found] == [("5000000.0", "old", None)] * 2
     assert set(shim.failed) == {"bad"}
-
-
-def test_the_host_takes_a_supplier_in_and_out_of_shadow_live() -> None:
-    shim = FakeShim({"static.produce": "5M"})
-    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "7000000.0")
-    shim.arrive(ALICE)
-    rates: list[float | None] = []
-    for shadow in ("supplier.client-quotas", "supplier.client-quotas,supplier.static", ""):
-        shim.script.append(lambda: rates.append(shim.rate(*ALICE)))
-        shim.reconfigure(shadow=shadow)
-        shim.idle()
-    Host(shim, lambda: 0.0).run()
-    assert [*rates, shim.rate(*ALICE)] == [7e6, 5e6, None, 7e6]
-    assert f"{PREFIX}shadow" in shim.live

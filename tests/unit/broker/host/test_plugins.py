@@ -1,13 +1,11 @@
-"""Plugins: built and closed, guarded, on a controller alone, and tasks on their threads."""
+"""Plugins: which factor sources go together, what a controller needs, guarded calls, and tasks on their threads."""
 
 from __future__ import annotations
 
-import importlib
 import re
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
@@ -16,77 +14,18 @@ from harness.system.waiting import eventually
 from quotahost.api import DataSourceTask, Role
 from quotahost.api.context import no_disks
 from quotahost.broker.discovery import PluginError
-from quotahost.broker.disks.monitor import NoDisks
 from quotahost.broker.host.logs import RateLimit
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, Scheduler
-from quotahost.model import ClusterVolumes, State
+from quotahost.model import State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.packages import distribute
 from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim
 
-CODE = """
-    from datetime import timedelta
 
-    CLOSED = []
-
-    class Supplier:
-        def __init__(self, context): pass
-        def quota(self, client, quota_type): return None
-        def close(self): CLOSED.append("supplier")
-
-    class Task:
-        period = timedelta(seconds=1)
-        def __init__(self, context): pass
-        def run(self): raise AssertionError("it was never started")
-        def close(self): CLOSED.append("task")
-
-    class Broken:
-        period = timedelta(seconds=1)
-        def __init__(self, context): raise RuntimeError("no licence")
-        def run(self): pass
-"""
-
-
-def given(supplier: str, tasks: str) -> Settings:
-    return Settings.from_properties({f"{PREFIX}supplier": supplier, f"{PREFIX}tasks": tasks})
-
-
-def test_what_was_built_before_a_failure_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    suppliers = {"kept": "closing:Supplier", "fresh": "closing:Supplier"}
-    tasks = {"good": "closing:Task", "broken": "closing:Broken"}
-    distribute(tmp_path, "acme", {Role.SUPPLIER.group: suppliers, Role.TASK.group: tasks}, {"closing": CODE})
-    monkeypatch.syspath_prepend(str(tmp_path))
-    builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks, Guard(FakeShim()))
-    before = given("kept", "")
-    old = builder.build(before, builder.validate(before), PluginSet(()))
-    after = given("kept,fresh", "good,broken")
-    with pytest.raises(PluginError, match="no licence"):
-        builder.build(after, builder.validate(after), old)
-    assert importlib.import_module("closing").CLOSED == ["task", "supplier"]
-
-
-SOURCES = """
-    from quotahost.model import QuotaType
-
-    class Disks:
-        def __init__(self, context): pass
-        def read(self): return 1.0
-
-    class Typed(Disks):
-        quota_types = (QuotaType.FETCH,)
-
-    class Wrong(Disks):
-        quota_types = "FETCH"
-"""
-
-
-def test_one_factor_source_watches_disks_others_quota_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    offered = {"disks": "sourced:Disks", "more": "sourced:Disks", "typed": "sourced:Typed", "wrong": "sourced:Wrong"}
-    distribute(tmp_path, "acme", {Role.FACTOR_SOURCE.group: offered}, {"sourced": SOURCES})
-    monkeypatch.syspath_prepend(str(tmp_path))
+@pytest.mark.usefixtures("mine")
+def test_one_factor_source_watches_disks_others_quota_types() -> None:
     builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks, Guard(FakeShim()))
 
     def built(sources: str) -> PluginSet:
@@ -131,13 +70,6 @@ def test_otherwise_it_has_suppliers_alone_and_a_silent_host_is_no_full_disk(sour
     assert BROKER.applied(given) is given
 
 
-def test_it_has_no_volume_and_knows_its_cluster(tmp_path: Path) -> None:
-    (tmp_path / "meta.properties").write_text("cluster.id=c-1\n")
-    disks = NoDisks({"log.dirs": str(tmp_path)})
-    assert disks.cluster_id == "c-1"
-    assert disks.known() == ClusterVolumes(())
-
-
 MANY = 10_000
 
 
@@ -166,16 +98,6 @@ def in_turns() -> Iterator[bool]:
         yield False
 
 
-def test_a_task_that_fails_at_each_period_is_logged_once(
-    guard: Guard, shim: FakeShim, clock: Clock, caplog: pytest.LogCaptureFixture
-) -> None:
-    for _ in range(MANY):
-        guard.call("task", "run()", "it runs again", fail)
-        clock.now += 0.5
-    assert len(shim.failed) == MANY
-    assert len(caplog.records) == 1
-
-
 def test_a_task_that_fails_and_works_in_turns_is_logged_once_a_minute_with_what_was_left_out(
     guard: Guard, shim: FakeShim, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -200,12 +122,6 @@ def test_ever_new_errors_are_logged_seldom(guard: Guard, clock: Clock, caplog: p
     assert 1 < len(caplog.records) <= 20
 
 
-def test_a_second_type_of_error_is_news(guard: Guard, caplog: pytest.LogCaptureFixture) -> None:
-    for error in (ValueError("a"), KeyError("b"), ValueError("c")):
-        guard.report("plugin", "read()", "the last stays", error)
-    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [ValueError, KeyError]
-
-
 def fails() -> None:
     raise RuntimeError("no period")
 
@@ -227,26 +143,18 @@ class Task:
         self.closed_by = threading.current_thread().name
 
 
-def test_a_task_runs_again_and_again_and_closes_on_its_own_thread_when_it_is_no_longer_configured() -> None:
-    shim, first, second = FakeShim(), Task(), Task()
+@pytest.mark.proves("proposal-035.task")
+def test_a_task_runs_at_the_start_and_in_each_period_until_it_is_no_longer_configured() -> None:
+    shim, first, second, seldom = FakeShim(), Task(), Task(), Task()
+    seldom.period = timedelta.max
     scheduler = Scheduler(Guard(shim), shim.detach)
-    scheduler.set([("first", first), ("second", second)])
-    eventually(lambda: first.runs > 1 and second.runs > 1)
-    scheduler.set([("second", second)])
+    scheduler.set([("first", first), ("second", second), ("seldom", seldom)])
+    eventually(lambda: first.runs > 1 and second.runs > 50)
+    scheduler.set([("second", second), ("seldom", seldom)])
     assert (first.closed_by, second.closed_by) == ("quotahost-task-first", "")
     assert shim.lines == ["detached quotahost-task-first"]
     scheduler.close()
     assert second.closed_by == "quotahost-task-second"
-
-
-@pytest.mark.proves("proposal-035.task")
-def test_a_task_runs_at_the_start_and_then_once_in_each_period_that_it_states() -> None:
-    often, seldom = Task(), Task()
-    seldom.period = timedelta.max
-    scheduler = Scheduler(Guard(FakeShim()), lambda: None)
-    scheduler.set([("often", often), ("seldom", seldom)])
-    eventually(lambda: often.runs > 50)
-    scheduler.close()
     assert seldom.runs == 1
 
 

@@ -23,6 +23,7 @@ TEXTS = st.text(st.characters(codec="utf-8"))
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | TEXTS | st.binary(),
     st.lists,
+    max_leaves=20,
 )
 #: The same in WireTest.java: what one language writes the other one reads.
 GOLDEN: list[Any] = [

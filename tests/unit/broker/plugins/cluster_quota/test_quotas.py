@@ -7,23 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.plugins.cluster_quota import quotas as module
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.model import QuotaType
 from quotahost.records import quotas as records
 from quotahost.records.quotas import DEFAULT, ClusterQuota, Entity
 from quotahost.records.usage import ClientKey
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.kafka import FakeThread
 from tests.fakes.plugin_context import context
 from tests.fakes.quotas import change, quota, remove, set_quotas
 
 BROKEN = b'{"version":1,"produce":-3}'
-
-
-@pytest.fixture(autouse=True)
-def _no_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Follower", FakeThread)
 
 
 @pytest.fixture

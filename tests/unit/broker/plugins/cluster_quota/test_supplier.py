@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,8 @@ from harness.system.waiting import eventually
 from quotahost.api import Role
 from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
 from quotahost.broker.plugins.cluster_quota import shares as module
-from quotahost.broker.plugins.cluster_quota.shares import ClusterQuota
+from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
+from quotahost.broker.plugins.cluster_quota.shares import ClusterQuota, GivenRates
 from quotahost.model import ClientUsage, QuotaType, Scope
 from quotahost.records.shares import Share, Shares, encode
 from quotahost.records.usage import ClientKey
@@ -19,7 +21,7 @@ from quotahost.settings.declaration import SettingsError
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.host import FakeHost
 from quotahost.throttling import SampledRate
-from tests.fakes.kafka import FakeThread
+from tests.fakes.plugin_context import Clock, context, settings
 from tests.fakes.quotas import change, quota, remove, set_quotas
 
 PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
@@ -30,8 +32,6 @@ QUOTAS = (
     quota("free", None, math.inf),
     quota(None, "app", 3e6),
     quota("alice", "app", 4e6),
-    quota("a/b", "c/d", 5e6),
-    quota("alice", "", 6e6),
 )
 
 
@@ -53,17 +53,13 @@ class World:
         return quota.rate
 
     def shares(self, share: float, key: bytes = b"1", cluster: str = "") -> None:
+        """A record with alice's share arrives, and the supplier looks."""
         listed = (Share(ClientKey("alice", "app", PRODUCE), share, 4e6),)
         at = datetime.now(UTC)
         self.sequence += 1
         value = encode(Shares(key.decode(), 1, self.sequence, at, listed, cluster))
         self.plugin.record(key, value, True)
-
-
-@pytest.fixture(autouse=True)
-def _no_topics(monkeypatch: pytest.MonkeyPatch) -> None:
-    for each in (module, quotas_module):
-        monkeypatch.setattr(each, "Follower", FakeThread)
+        self.plugin.look()
 
 
 @pytest.fixture
@@ -77,32 +73,16 @@ def world() -> Iterator[World]:
     made.host.close()
 
 
-@pytest.mark.parametrize(
-    ("user", "client_id", "rate"),
-    [
-        ("alice", "app", 4e6),
-        ("alice", "", 6e6),
-        ("alice", "else", 2e6),
-        ("bob", "app", 3e6),
-        ("bob", "else", 1e6),
-        ("a/b", "c/d", 5e6),
-        ("free", "app", None),
-    ],
-)
-def test_the_most_specific_rate_is_the_clients(world: World, user: str, client_id: str, rate: float | None) -> None:
-    assert world.rate(user, client_id) == (None if rate is None else rate / 3)
-
-
 def test_clients_and_types_without_a_rate_are_left_to_the_next_supplier(world: World) -> None:
     assert world.host.quota("bob", "app", FETCH) is None
     assert world.host.quota("alice", "app", QuotaType.REQUEST) is None
+    assert world.rate("free", "app") is None
     assert world.rate("alice", "app", FETCH) == 3e6
 
 
 def test_a_share_is_given_and_announced_for_its_client_alone(world: World) -> None:
     world.host.announced.clear()
     world.shares(3.5e6)
-    world.plugin.look()
     assert world.host.announced == [("alice", "app")]
     assert world.rate("alice", "app") == 3.5e6
     assert world.rate("alice", "else") == 2e6 / 3
@@ -115,25 +95,20 @@ def test_shares_of_other_brokers_and_clusters_and_malformed_records_are_ignored(
     world.shares(3.5e6, key=b"2")
     world.shares(3.5e6, cluster="theirs")
     world.plugin.record(b"1", b"nonsense", True)
-    world.plugin.look()
     assert world.rate("alice", "app") == pytest.approx(4e6 / 3)
-    assert world.broker.number("Refused", "Records", "cluster") == 1
-    assert world.broker.number("Refused", "Records", "json") == 1
+    assert [world.broker.number("Refused", "Records", reason) for reason in ("cluster", "json")] == [1, 1]
     world.shares(3.5e6, cluster="mine")
-    world.plugin.look()
     assert world.rate("alice", "app") == 3.5e6
 
 
 def test_shares_that_stop_and_come_back_are_logged_once_each(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.shares(3.5e6)
-    world.plugin.look()
     with caplog.at_level(logging.WARNING):
         world.plugin.record(b"1", None, True)
         world.plugin.look()
         world.plugin.look()
         assert world.rate("alice", "app") == pytest.approx(4e6 / 3), "a tombstone takes them back"
         world.shares(3.5e6)
-        world.plugin.look()
     assert [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING] == [
         "the shares are stale: each broker gives an equal part of a quota, 1/3",
         "the shares are there again",
@@ -175,7 +150,6 @@ def test_while_the_use_is_not_known_nothing_is_taken_from_anybody(world: World) 
     used = ClientUsage("alice", "app", PRODUCE, 3.5e6, 3.5e6, 0.0, 0.0)
     world.broker.usages = [used]
     world.shares(3.5e6)
-    world.plugin.look()
     world.broker.usages = ConnectionError("not now")
     world.plugin.record(b"1", None, True)
     with pytest.raises(ConnectionError):
@@ -209,10 +183,141 @@ def test_a_share_that_falls_mutes_no_client_for_longer_than_max_mute(world: Worl
     now = start + 11_998  # Kafka still sums up the sample that began 12 s ago
     world.host.reconfigure(SUPPLIER | {"max.mute": "5s"})
     world.shares(3.5e6)
-    world.plugin.look()
     world.broker.usages = [ClientUsage("alice", "app", PRODUCE, kafka.measure(now), 3.5e6, 0.0, 0.0)]
     world.shares(1e6)
-    world.plugin.look()
     rate = world.rate("alice", "app")
     assert rate is not None
     assert 4.9e3 < kafka.throttle_ms(rate, now) <= 5e3
+
+
+# ---- the rate that one client is given: its newest share, in steps, and an equal part without shares ----
+
+
+KEY = ClientKey("alice", "app", QuotaType.PRODUCE)
+QUOTA = 3e6
+WINDOW, MUTE = 12.0, 30.0
+STEP = WINDOW / (WINDOW + MUTE)
+SETTINGS = settings(validity="60s", floor__bytes="35000", max__mute="30s")
+WALL = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+class Client:
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.quotas = ClusterQuotas(context())
+        set_quotas(self.quotas, quota("alice", None, 3e6))
+        self.wall = Clock(WALL.timestamp())
+        self.rates = GivenRates(WINDOW, self.clock, self.wall)
+        self.rates.brokers = 3
+        self.sequence = 0
+
+    def share(self, share: float, quota: float = QUOTA, key: ClientKey = KEY) -> None:
+        self.sequence += 1
+        assert self.rates.take(Shares("1", 1, self.sequence, WALL, (Share(key, share, quota),)), True, 60)
+
+    def look(self, rate: float | None = None, idle: float = 0.0, after: float = 0.5) -> list[ClientKey]:
+        self.clock.now += after
+        used = [] if rate is None else [ClientUsage(*KEY, rate, self.given, 0.0, idle)]
+        return self.rates.look(self.quotas, used, SETTINGS)
+
+    def active(self, share: float, rate: float) -> None:
+        """The client uses so much, and its share is there."""
+        self.look(min(rate, 5e5))
+        self.clock.now += 5
+        self.share(share)
+        self.look(min(rate, 5e5))
+        self.look(rate)
+
+    @property
+    def given(self) -> float:
+        return self.rates.rate(KEY, QUOTA)
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+def test_only_a_tenth_is_handed_on_at_once_and_less_when_it_has_settled(client: Client) -> None:
+    client.active(2e6, 1e6)
+    client.share(2.19e6)
+    assert client.look(1e6) == []
+    client.share(2.2e6)
+    assert client.look(1e6) == [KEY]
+    client.share(2.25e6)
+    assert client.look(1e6, after=9) == []
+    assert client.look(1e6, after=1) == [KEY]
+    assert client.given == 2.25e6
+
+
+def test_that_shares_have_come_or_gone_is_handed_on_however_small_the_difference(client: Client) -> None:
+    client.share(1.001e6)
+    assert client.look(5e5) == [KEY]
+    assert client.look(5e5, after=61) == [KEY]
+    assert client.given == 1e6
+
+
+def test_a_client_that_is_silent_here_has_its_equal_part_and_keeps_it_for_its_first_seconds(client: Client) -> None:
+    client.share(50e3)
+    client.look()
+    assert client.given == 1e6
+    client.look(2e5)
+    assert client.given == 1e6
+    client.look(2e5, after=2.4)
+    assert client.given == 1e6, "the shares may not know of it yet"
+    client.look(2e5, after=0.6)
+    assert client.given == pytest.approx(2e5 * STEP)
+
+
+#: The share and the rate at first, the next share with its quota and client, then looks; and the rate at the end.
+COURSES: dict[str, tuple[tuple[float, float], tuple[Any, ...], list[dict[str, float]], float]] = {
+    "who uses little is taken down at once": ((2.9e6, 1e4), (50e3,), [{"rate": 1e4}], 50e3),
+    "who has left has an equal part again": (
+        (2.9e6, 2.9e6), (50e3,),
+        [{"rate": 2.5e6, "idle": 3, "after": 3}, {"rate": 2.2e6, "idle": 4.5, "after": 1.5}], 1e6,
+    ),
+    "no share goes below the floor": ((2e6, 1.0), (10.0,), [{"rate": 1}], 35e3),
+    "never more than the quota": ((2e6, 1e5), (4e6,), [{"rate": 1e5}], 3e6),
+    "a share of another quota is scaled": ((4e6, 1e5), (2e6, 6e6), [{"rate": 1e5}], 1e6),
+    "who is no longer listed has an equal part": (
+        (2e6, 1e5), (1.0, QUOTA, KEY._replace(principal="bob")), [{"rate": 1e5}], 1e6,
+    ),
+    # Of an invented quota the given part alone counts.
+    **{f"{share} of {of}": ((2e6, 1e5), (share, of), [{"rate": 1e5}, {"rate": 1e5, "after": 10}], given)
+       for share, of, given in ((0.0, 5e-324, 35e3), (5e-324, 5e-324, QUOTA), (0.1, 1e-300, QUOTA))},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "share", "looks", "given"), COURSES.values(), ids=COURSES)
+def test_what_a_client_is_given_when_its_share_has_changed(
+    client: Client, before: tuple[float, float], share: tuple[Any, ...], looks: list[dict[str, float]], given: float
+) -> None:
+    client.active(*before)
+    client.share(*share)
+    for look in looks:
+        client.look(**look)
+    assert client.given == pytest.approx(given)
+
+
+def test_an_equal_part_may_be_below_the_floor(client: Client) -> None:
+    client.active(2e6, 1.0)
+    client.share(10.0)
+    client.rates.brokers = 1000
+    client.look(1.0)
+    assert client.given == 3e3
+
+
+def test_shares_that_are_stale_leave_an_equal_part_in_steps_and_are_announced(client: Client) -> None:
+    client.active(2.9e6, 2.9e6)
+    assert client.look(2.9e6, after=61) == [KEY]
+    assert not client.rates.fresh(60)
+    assert client.given == 1e6
+    assert client.look(2.9e6) == []
+    assert client.rates.shared == 0
+
+
+def test_a_client_whose_quota_is_gone_is_forgotten(client: Client) -> None:
+    client.active(2e6, 1e5)
+    remove(client.quotas, "alice")
+    assert client.look(1e5) == []
+    assert client.rates.shared == 0

@@ -4,17 +4,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from harness.system.waiting import eventually
 from quotahost.broker.plugins.factor_sources.direct import Fixed, LogDirs
-from quotahost.model import ClusterVolumes, LogDir, State, Volume
+from quotahost.model import LogDir, Volume
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source
-from tests.fakes.plugin_context import Clock, context, settings
+from tests.fakes.plugin_context import Clock, context
 
 DIR_1 = LogDir(1, "/d", 100, 40, "")
 DIR_2 = LogDir(2, "/d", 100, 0, "")
@@ -39,16 +36,26 @@ def test_it_keeps_the_contract() -> None:
     check_factor_source(LogDirs, {"plugin.log-dirs.interval": "1s"}, name="log-dirs")
 
 
+ONE, BOTH = {Volume("1", "/d", 100, 60)}, {Volume("1", "/d", 100, 60), Volume("2", "/d", 100, 100)}
+
+
+def known(source: LogDirs) -> tuple[set[Volume], tuple[str, ...]] | None:
+    """The volumes, and what is unknown."""
+    answer = source.read()
+    return (set(answer.volumes), answer.unknown) if answer else None
+
+
+def answered(source: LogDirs, clock: Clock) -> None:
+    """The brokers have answered, or not, at this time."""
+    eventually(lambda: source._answer is not None and source._answer[0] == clock.now)
+
+
 def test_nothing_is_known_before_the_first_answer(make: Make) -> None:
     broker = FakeBroker()
     source = make(broker)
     assert source.read() is None
     broker.brokers, broker.directories = {1: False, 2: False}, [DIR_1, DIR_2]
-    eventually(source.read)
-    known = source.read()
-    assert known is not None
-    assert known.volumes == (Volume("1", "/d", 100, 60), Volume("2", "/d", 100, 100))
-    assert known.unknown == ()
+    eventually(lambda: known(source) == (BOTH, ()))
 
 
 @pytest.mark.parametrize(
@@ -64,38 +71,28 @@ def test_nothing_is_known_before_the_first_answer(make: Make) -> None:
 def test_what_a_broker_does_not_report_is_unknown(make: Make, directory: LogDir | None, words: str) -> None:
     directories = [DIR_1, directory] if directory else [DIR_1]
     source = make(FakeBroker(brokers={1: False, 2: False}, directories=directories))
-    eventually(source.read)
-    known = source.read()
-    assert known is not None
-    assert known.unknown == (words,)
-    assert [volume.broker for volume in known.volumes] == ["1"]
+    eventually(lambda: known(source) == (ONE, (words,)))
 
 
 def test_of_a_fenced_broker_the_last_answer_counts_until_it_is_unregistered(make: Make) -> None:
     broker, clock = FakeBroker(brokers={1: False, 2: False}, directories=[DIR_1, DIR_2]), Clock()
     source = make(broker, clock)
-    both = (Volume("1", "/d", 100, 60), Volume("2", "/d", 100, 100))
-    eventually(lambda: source.read().volumes == both)  # type: ignore[union-attr]  # it is known
+    eventually(lambda: known(source) == (BOTH, ()))
     broker.brokers, broker.directories = {1: False, 2: True}, [DIR_1]
     clock.now += 1000
-    eventually(lambda: source._answer is not None and source._answer[0] == clock.now)
-    known = source.read()
-    assert known is not None
-    assert (set(known.volumes), known.unknown) == (set(both), ())
+    answered(source, clock)
+    assert known(source) == (BOTH, ())
     broker.brokers = {1: False}
-    eventually(lambda: source.read().volumes == both[:1])  # type: ignore[union-attr]  # it is known
+    eventually(lambda: known(source) == (ONE, ()))
 
 
 def test_in_the_strict_form_a_fenced_broker_is_unknown_until_it_is_unregistered(make: Make) -> None:
     broker = FakeBroker(brokers={1: False, 2: True}, directories=[DIR_1])
-    lenient = make(broker)
-    eventually(lenient.read)
-    assert lenient.read() == ClusterVolumes((Volume("1", "/d", 100, 60),)), "one that never answered does not count"
-    source = make(broker, fenced__brokers="unknown")
-    eventually(source.read)
-    assert source.read().unknown == ("broker 2 is fenced",)  # type: ignore[union-attr]  # it is known
+    lenient, source = make(broker), make(broker, fenced__brokers="unknown")
+    eventually(lambda: known(lenient) == (ONE, ()), what="one that never answered does not count")
+    eventually(lambda: known(source) == (ONE, ("broker 2 is fenced",)))
     broker.brokers = {1: False}
-    eventually(lambda: source.read().unknown == ())  # type: ignore[union-attr]  # it is known
+    eventually(lambda: known(source) == (ONE, ()))
 
 
 def test_a_broker_that_stops_answering_counts_for_validity_and_is_unknown_then(make: Make) -> None:
@@ -104,12 +101,10 @@ def test_a_broker_that_stops_answering_counts_for_validity_and_is_unknown_then(m
     eventually(source.read)
     broker.directories = [DIR_1, LogDir(2, "", None, None, "TIMED_OUT")]
     clock.now += 60
-    eventually(lambda: source._answer is not None and source._answer[0] == clock.now)
-    known = source.read()
-    assert known is not None
-    assert (len(known.volumes), known.unknown) == (2, ())
+    answered(source, clock)
+    assert known(source) == (BOTH, ())
     clock.now += 1
-    eventually(lambda: source.read().unknown == ("broker 2, log dir ?: TIMED_OUT",))  # type: ignore[union-attr]
+    eventually(lambda: known(source) == (ONE, ("broker 2, log dir ?: TIMED_OUT",)))
 
 
 def test_a_silent_cluster_is_unknown_after_validity(make: Make, caplog: pytest.LogCaptureFixture) -> None:
@@ -119,12 +114,10 @@ def test_a_silent_cluster_is_unknown_after_validity(make: Make, caplog: pytest.L
     broker.brokers = TimeoutError("no answer")
     eventually(lambda: caplog.records)
     clock.now += 10
-    assert source.read().unknown == ()  # type: ignore[union-attr]  # it is known
+    assert known(source) == (ONE, ())
     clock.now += 1
-    known = source.read()
-    assert known is not None
-    assert known.unknown == ("the cluster has not answered for its log dirs for validity + interval (10.005 s)",)
-    assert known.volumes == (Volume("1", "/d", 100, 60),), "the last volumes still hold"
+    silent = "the cluster has not answered for its log dirs for validity + interval (10.005 s)"
+    assert known(source) == (ONE, (silent,)), "the last volumes still hold"
     assert len(caplog.records) == 1
 
 
@@ -136,34 +129,11 @@ def test_that_it_never_answered_is_logged_after_startup_grace(make: Make, caplog
     eventually(lambda: caplog.records)
 
 
-def test_another_interval_holds_without_a_restart(make: Make) -> None:
-    source = make(FakeBroker(brokers={1: False}, directories=[DIR_1]))
-    hour = settings(factor__source="log-dirs", **{"plugin__log_dirs__interval": "1h"})
-    source.reconfigure(LogDirs.Section(**hour.plugin["log-dirs"]))  # texts
-    assert source._interval == 3600
-
-
 # ---- fixed ----
 
 
 def fixed(**properties: Any) -> Fixed:
     return Fixed(context(name="fixed", own=Fixed.Section(**properties)))
-
-
-@hypothesis_settings(deadline=None)
-@given(st.floats(0, 1))
-def test_the_factor_is_the_property_as_a_properties_file_spells_it(value: float) -> None:
-    assert fixed(factor=repr(value)).read().value == value
-
-
-def test_a_live_change_holds_from_the_next_read() -> None:
-    source = fixed()
-    states = [source.read().state]
-    for factor in ("0.5", "0", "1"):
-        source.reconfigure(Fixed.Section(factor=factor))
-        states.append(source.read().state)
-    assert states == [State.OPEN, State.THROTTLE, State.PAUSE, State.OPEN]
-    assert source.read().cause == "fixed by plugin.fixed.factor=1", "it names the property to change"
 
 
 @pytest.mark.parametrize("value", ["-0.1", "1.1", "nan", "inf", "half", "", None])

@@ -1,31 +1,29 @@
-"""The factor source ``snapshots`` puts the snapshots of all brokers and this broker's own disks together."""
+"""The factor source ``snapshots``: the snapshots of all brokers, this broker's own disks, and budgets of storage."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
-from quotahost.broker.plugins.factor_sources import budgets
-from quotahost.broker.plugins.factor_sources import snapshots as module
+from quotahost.broker.plugins.factor_sources.budgets import Budgets
 from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
 from quotahost.model.budgets import Budget, Part
+from quotahost.records import budgets as records
 from quotahost.records.snapshot import Snapshot, encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.kafka import FakeThread
-from tests.fakes.plugin_context import Clock, context, monitor, settings
+from tests.fakes.plugin_context import Clocks, context, monitor, settings
 
-WALL = 1_700_000_000.0
 OWN = Volume("1", "/own", 100, 10)
 HARD = Limit(LimitType.CONSUMED_BYTES, 90)
 
 
-class World:
-    def __init__(self, disks: DiskState) -> None:
-        self.clock, self.wall, self.broker, self.disks = Clock(), Clock(WALL), FakeBroker(), disks
+class World(Clocks):
+    def __init__(self) -> None:
+        super().__init__()
+        self.broker = FakeBroker()
         given = {"validity": "60s", "startup__grace": "30s", "volumes__period": "1h"}
         self.context = context(self.broker, clock=self.clock, **given)
         self.source = Snapshots(self.context, self.wall, self.clock)
@@ -37,14 +35,9 @@ class World:
         registered.argument({broker: broker == fenced for broker in brokers})
         registered.answered = True
 
-    def passes(self, seconds: float) -> None:
-        self.clock.now += seconds
-        self.wall.now += seconds
-
     def publishes(self, broker: str, consumed: int = 10, live: bool = True, ago: float = 0.0, **more: Any) -> None:
-        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=self.wall.now - ago)
-        volume = Volume(broker, "/d", 100, consumed)
-        self.record(broker.encode(), encode(Snapshot(broker, at, (volume,), **more)), live)
+        snapshot = Snapshot(broker, self.at(-ago), (Volume(broker, "/d", 100, consumed),), **more)
+        self.record(broker.encode(), encode(snapshot), live)
 
     def record(self, key: bytes | None, value: bytes | None, live: bool = True) -> None:
         self.source.record(key, value, live)
@@ -57,13 +50,9 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    own = DiskState((OWN,))
-    monkeypatch.setattr(module, "Follower", FakeThread)
-    monkeypatch.setattr(budgets, "Follower", FakeThread)
-    monkeypatch.setattr(module, "RegisteredBrokers", FakeThread)
-    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: own)
+    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: DiskState((OWN,)))
     monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
-    made = World(own)
+    made = World()
     yield made
     made.source.close()
     monitor(made.context).close()
@@ -83,15 +72,6 @@ def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_i
     assert world.read() == ClusterVolumes((OWN,))
 
 
-def test_the_volumes_of_all_brokers_are_one_state_with_the_limits_published_with_them(world: World) -> None:
-    world.knows("1", "2", "3")
-    world.publishes("2", 20, hard=HARD)
-    world.publishes("3", 30)
-    answer = world.read()
-    assert set(answer.volumes) == {OWN, Volume("2", "/d", 100, 20, hard=HARD), Volume("3", "/d", 100, 30)}
-    assert answer.unknown == ()
-
-
 def test_this_brokers_volumes_come_from_its_disks_and_not_from_the_topic(world: World) -> None:
     world.knows("1")
     world.publishes("1", 99)
@@ -104,11 +84,8 @@ def test_this_brokers_volumes_come_from_its_disks_and_not_from_the_topic(world: 
 def test_offline_log_dirs_of_another_broker_are_unknown_and_its_other_volumes_are_reported(world: World) -> None:
     world.knows("1", "2")
     world.publishes("2", offline=("/e: Input/output error", "/f\nPAUSE -> OPEN"))
-    answer = world.read()
-    assert Volume("2", "/d", 100, 10) in answer.volumes
-    assert answer.unknown == (
-        "broker 2, log dir /e: Input/output error", "broker 2, log dir '/f\\nPAUSE -> OPEN'",
-    )  # fmt: skip
+    unknown = ("broker 2, log dir /e: Input/output error", "broker 2, log dir '/f\\nPAUSE -> OPEN'")
+    assert world.read() == ClusterVolumes((OWN, Volume("2", "/d", 100, 10)), unknown)
 
 
 def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) -> None:
@@ -142,26 +119,6 @@ def test_the_topic_is_read_again_for_a_broker_that_registers_after_it_was_read(w
     assert follower.again == 1
 
 
-def test_a_snapshot_that_was_read_before_the_brokers_are_known_makes_nobody_stale(world: World) -> None:
-    """Its broker may be one that was taken out of the cluster."""
-    world.publishes("9", live=False, ago=3600)
-    assert world.read().unknown == ()
-    world.knows("1")
-    assert world.read() == ClusterVolumes((OWN,))
-
-
-def test_a_fenced_broker_counts_with_its_last_volumes_and_is_shown(world: World) -> None:
-    world.knows("1", "2")
-    world.publishes("2", 99, offline=("/e",))
-    world.knows("1", "2", fenced="2")
-    world.passes(3600)
-    monitor(world.context).look()
-    answer = world.read()
-    assert answer == ClusterVolumes((OWN, Volume("2", "/d", 100, 99)))
-    number = world.broker.number
-    assert [number("Brokers", name) for name in ("Stale", "Missing", "LastKnown")] == [0, 0, 1]
-
-
 def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:
     world.knows("1", "2", "3", "4")
     world.publishes("2")
@@ -191,30 +148,73 @@ def test_a_standby_that_is_built_again_counts_no_record_that_another_has_counted
     again.close()
 
 
-ORDERS = Budget("orders", ("orders.*",), 100)
-ALL = Budget("all", ("*",), 100, replicas=True)
+# ---- budgets of storage, as volumes ----
+
+ORDERS, ALL = Budget("orders", ("orders.*",), 100), Budget("all", ("*",), 100, replicas=True)
+ON = settings(factor__source="snapshots", budgets="on", budget__soft__share="0.5", validity="60s")
+KEY = records.key_of("orders")
 
 
-def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: World) -> None:
-    given = {"budgets": "on", "validity": "60s", "startup__grace": "30s"}
-    world.context.settings = settings(factor__source="snapshots", **given)
+@pytest.fixture
+def budgets(world: World) -> Budgets:
+    """Those of the source, which is switched on; their topic has two, and is not read to its end."""
+    world.context.settings = ON
     world.knows("1", "2", "3")
+    return begun(world)
+
+
+def begun(world: World) -> Budgets:
+    assert world.read().budgets == ()
+    found = world.source._budgets
+    found.record(b"users/alice", b"no budget", False)
+    for each in (ORDERS, ALL):
+        found.record(records.key_of(each.name), records.encode(each), False)
+    return found
+
+
+def used(world: World) -> dict[str, int]:
+    return {volume.name: volume.consumed for volume in world.read().budgets}
+
+
+def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: World, budgets: Budgets) -> None:
+    assert used(world) == {}, "until the topic is read to its end"
+    budgets.caught_up()
     world.publishes("2", budgets=(("orders", 30), ("all", 50), ("gone", 9)))
     world.publishes("3", budgets=(("orders", 5), ("all", 20)))
-    followed: Any = world.source._budgets
-    followed.by_name = {"orders": ORDERS, "all": ALL}
     world.context.disks.budgets.parts = {"orders": Part(7, frozenset({"orders.eu"}))}
-
-    def used() -> list[int]:
-        return [volume.consumed for volume in world.read().budgets]
-
-    assert used() == [42, 70]
+    assert used(world) == {"orders": 42, "all": 70}
+    assert (set(world.context.disks.budgets.wanted), budgets.here()) == ({"orders", "all"}, [("orders", 7)])
+    volumes = world.read().budgets
+    (volume,) = (each for each in volumes if each.name == "orders")
+    assert (volume.capacity, volume.topics) == (100, frozenset({"orders.eu"}))
+    assert volume.soft == Limit(LimitType.CONSUMED_BYTES, 50)
+    assert world.read().budgets is volumes, "nobody judges them again while nothing changes"
     world.passes(1000)
-    assert used() == [42, 70], "what a silent broker has takes space on"
+    assert used(world) == {"orders": 42, "all": 70}, "what a silent broker has takes space on"
     world.knows("1", "2", "3", fenced="2")
-    assert used() == [12, 70], "a broker out of service leads nothing"
+    assert used(world) == {"orders": 12, "all": 70}, "a broker out of service leads nothing"
     world.knows("1", "3")
-    assert used() == [12, 20]
+    assert used(world) == {"orders": 12, "all": 20}
     # Where it stands by for another source, that one ends the reading of the topic.
-    Snapshots(world.context, world.wall, world.clock, followed).close()
-    assert followed.by_name
+    Snapshots(world.context, world.wall, world.clock, budgets).close()
+    assert budgets.by_name
+
+
+def test_a_refused_budget_leaves_what_was_there_and_a_tombstone_removes_it(world: World, budgets: Budgets) -> None:
+    budgets.caught_up()
+    for live in (True, False):  # also where the topic is read again, and the record that was good is gone
+        budgets.record(KEY, b"{}", live)
+    budgets.caught_up()
+    assert sum(world.broker.number("Refused", "Records", why) or 0 for why in ("schema", "version")) == 2
+    assert set(used(world)) == {"orders"}
+    budgets.record(KEY, None, True)
+    assert used(world) == {}
+
+
+def test_switched_off_it_reads_no_budgets_and_switched_on_again_it_begins_anew(world: World, budgets: Budgets) -> None:
+    budgets.caught_up()
+    world.context.settings = settings()
+    assert (used(world), budgets._follower, dict(world.context.disks.budgets.wanted)) == ({}, None, {})
+    world.context.settings = ON
+    begun(world).caught_up()
+    assert set(used(world)) == {"orders", "all"}

@@ -1,38 +1,24 @@
 """The policy ``limits``: the ramp between soft and hard, whatever types of limits make it."""
 
-import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from quotahost.api import Context, QuotaPolicy
 from quotahost.broker.plugins.policies import limits as module
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_policy
+from tests.fakes.plugin_context import limited
 
 CONSUMED, FREE, PERCENT = LimitType
-NODE = FakeBroker()
-LOG = logging.getLogger("test.limits")
-QUICK = settings(deadline=None)
-
-
-@dataclass
-class Host:
-    """What the broker's settings say of storage."""
-
-    storage_soft: Limit | None = None
-    storage_hard: Limit | None = None
 
 
 def policy(soft: Limit | None = None, hard: Limit | None = None) -> Limits:
-    host = cast("Any", Host(soft, hard))
-    return Limits(Context("limits", None, host, 1, LOG, broker=NODE, metrics=NODE))
+    return Limits(limited("limits", soft, hard))
 
 
 def used(consumed: int, capacity: int = 20, **limits: Any) -> Volume:
@@ -55,37 +41,6 @@ def by_hand(limit: Limit, capacity: int) -> Fraction:
     return max(Fraction(0), Fraction(capacity - free))
 
 
-@pytest.mark.proves("proposal-035.progressive")
-@pytest.mark.parametrize(
-    ("consumed", "factor"),
-    [(0, 1.0), (10, 1.0), (11, 0.8), (12, 0.6), (13, 0.4), (14, 0.2), (15, 0.0), (16, 0.0), (21, 0.0)],
-)
-@pytest.mark.parametrize("soft", [Limit(CONSUMED, 10), Limit(FREE, 10), Limit(PERCENT, 50)])
-@pytest.mark.parametrize("hard", [Limit(CONSUMED, 15), Limit(FREE, 5), Limit(PERCENT, 25)])
-def test_the_factor_falls_between_soft_and_hard(soft: Limit, hard: Limit, consumed: int, factor: float) -> None:
-    assert policy(soft, hard).quota_factor(used(consumed)) == factor
-
-
-@pytest.mark.parametrize(
-    ("soft", "hard", "factors"),
-    [
-        (None, None, [1.0, 1.0, 1.0, 1.0, 1.0]),
-        (None, Limit(CONSUMED, 15), [1.0, 1.0, 1.0, 0.0, 0.0]),
-        (Limit(CONSUMED, 10), None, [1.0, 1.0, 0.6, 0.5, 0.0]),
-        (Limit(CONSUMED, 15), Limit(FREE, 5), [1.0, 1.0, 1.0, 0.0, 0.0]),
-        (Limit(CONSUMED, 10), Limit(CONSUMED, 99), [1.0, 1.0, 0.6, 0.5, 0.0]),
-        (Limit(CONSUMED, 99), None, [1.0, 1.0, 1.0, 1.0, 0.0]),
-        (None, Limit(FREE, 99), [0.0, 0.0, 0.0, 0.0, 0.0]),
-    ],
-    ids=["no limits", "only hard", "only soft", "both in one place", "hard beyond the capacity",
-         "soft beyond the capacity", "more free than there is"],
-)  # fmt: skip
-def test_limits_missing_or_beyond_the_volume(soft: Limit | None, hard: Limit | None, factors: list[float]) -> None:
-    judge = policy(soft, hard)
-    assert [judge.quota_factor(used(consumed)) for consumed in (0, 10, 14, 15, 20)] == factors
-
-
-@QUICK
 @given(some_limits, some_limits, capacities, st.integers(0, 2**63 + 2**60), st.integers(0, 2**60))
 @example(Limit(CONSUMED, 5), Limit(CONSUMED, 5), 10, 5, 0)
 @example(Limit(PERCENT, 5), Limit(PERCENT, 5), 0, 0, 0)
@@ -99,7 +54,7 @@ def test_whatever_the_limits_the_factor_is_in_range_falls_and_fits_what_is_breac
     assert (judge.breaches_hard_limit(volume), judge.breaches_soft_limit(volume)) == (factor == 0, factor < 1)
 
 
-@QUICK
+@pytest.mark.proves("proposal-035.progressive")
 @given(some_limits, some_limits, st.integers(10**6, 2**63 - 1), st.floats(0, 1.1))
 def test_the_factor_is_the_exact_ramp_of_both_limits_converted_by_hand(
     soft: Limit | None, hard: Limit | None, capacity: int, share: float
@@ -155,17 +110,11 @@ def test_a_limit_in_bytes_that_slows_for_another_brokers_disk_is_said(caplog: py
     assert "broker '2\\n' publishes no limits" in line
 
 
-@pytest.mark.parametrize(
-    ("soft", "volume"),
-    [
-        (Limit(PERCENT, 50), OTHERS),
-        (Limit(CONSUMED, 10), replace(OTHERS, broker="1")),
-        (Limit(CONSUMED, 10), replace(OTHERS, hard=Limit(CONSUMED, 11))),
-    ],
-    ids=["a share", "its own disk", "published"],
-)
-def test_any_other_limit_is_no_news(soft: Limit, volume: Volume, caplog: pytest.LogCaptureFixture) -> None:
-    policy(soft).quota_factor(volume)
+def test_any_other_limit_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    policy(Limit(PERCENT, 50)).quota_factor(OTHERS)
+    own = policy(Limit(CONSUMED, 10))
+    for volume in (replace(OTHERS, broker="1"), replace(OTHERS, hard=Limit(CONSUMED, 11))):
+        own.quota_factor(volume)
     assert [line for line in caplog.messages if "publishes no limits" in line] == []
 
 
@@ -189,18 +138,6 @@ def test_a_volumes_own_limits_come_before_those_of_this_broker() -> None:
     assert [strict.quota_factor(each) for each in (published, replace(published, hard=None))] == [0.6, 0.0]
 
 
-@pytest.mark.proves("proposal-035.policy-limits")
-@pytest.mark.parametrize(
-    ("consumed", "breached"), [(10, (False, False)), (11, (True, False)), (14, (True, False)), (15, (True, True))]
-)
-def test_the_soft_limit_is_breached_above_it_and_the_hard_one_at_it(consumed: int, breached: tuple[bool, bool]) -> None:
-    judge = policy(Limit(CONSUMED, 10), Limit(CONSUMED, 15))
-    volume = used(consumed)
-    assert (judge.breaches_soft_limit(volume), judge.breaches_hard_limit(volume)) == breached
-
-
 def test_it_keeps_the_contract_of_a_policy() -> None:
-    kept: QuotaPolicy = policy()
-    assert kept is not None
     properties = {"static.storage.soft.min-free-percent": "0.1", "static.storage.hard.min-free-bytes": "1G"}
     check_policy(Limits, properties, name="limits", volumes=[used(12, soft=MIXED[0], hard=MIXED[1])])

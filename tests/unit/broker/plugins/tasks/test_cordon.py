@@ -13,32 +13,27 @@ from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, context, settings
 
 FULL, SLACK = 90, 10  # bytes of 100
+Lists = Mapping[str, Iterable[str]]
 
 
 class Kafka(BrokerConfig):
-    """The broker's dynamic properties, as Kafka changes them; ``listed`` is what it answers instead, if it is set."""
+    """The broker's dynamic properties, as Kafka changes them; ``answer`` is what it answers instead."""
 
     def __init__(self) -> None:
         self.cordoned: list[str] = []
         self.added: str | None = None
         self.asked = self.changes = 0
-        self.answer: list[Listed | Exception | None] = []
+        self.answer: Listed | Exception | str | None = "what is cordoned"
 
     def listed(self, name: str) -> Listed | None:
         assert name == CORDONED
         self.asked += 1
-        if self.answer:
-            given = self.answer[0]
-            if isinstance(given, Exception):
-                raise given
-            return given
-        return Listed(tuple(self.cordoned))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return Listed(tuple(self.cordoned)) if isinstance(self.answer, str) else self.answer
 
     def change(
-        self,
-        append: Mapping[str, Iterable[str]] | None = None,
-        subtract: Mapping[str, Iterable[str]] | None = None,
-        put: Mapping[str, str | None] | None = None,
+        self, append: Lists | None = None, subtract: Lists | None = None, put: Mapping[str, str | None] | None = None
     ) -> None:
         self.changes += 1
         self.cordoned += [each for each in (append or {}).get(CORDONED, ()) if each not in self.cordoned]
@@ -48,8 +43,6 @@ class Kafka(BrokerConfig):
 
 class Disks:
     """Two volumes, /a with one log directory and /b with two."""
-
-    cluster_id = ""
 
     def __init__(self) -> None:
         self.used = {"/a": SLACK, "/b": SLACK}
@@ -62,8 +55,6 @@ class Disks:
 
 
 class World:
-    let_go = False
-
     def __init__(self) -> None:
         self.kafka, self.disks, self.clock = Kafka(), Disks(), Clock()
         limits = {"static__storage__soft": "50", "static__storage__hard": "95"}
@@ -77,7 +68,7 @@ class World:
         self.stored()
 
     def stored(self) -> None:
-        self.task.reconfigure(Cordon.Section.model_validate({"added": self.kafka.added or "", "let_go": self.let_go}))
+        self.task.reconfigure(Cordon.Section.model_validate({"added": self.kafka.added or ""}))
 
     def run(self, seconds: float = 120) -> list[str]:
         """What is cordoned after so many seconds, in which the task runs every 10 s."""
@@ -124,20 +115,6 @@ def test_a_restart_forgets_nothing(world: World) -> None:
     assert world.run(20) == []
 
 
-def test_told_to_let_go_it_frees_its_own_whatever_the_disks_show_and_cordons_nothing(world: World) -> None:
-    world.kafka.cordoned = ["/b"]
-    world.disks.used.update({"/a": FULL, "/b": FULL})
-    assert world.run() == ["/a", "/b", "/b/2"]
-    world.restart()
-    world.disks.lost, world.let_go = True, True
-    assert world.run() == ["/b"], "what an operator has cordoned stays"
-    assert world.kafka.added is None, "nothing is left that a broker without the task would not know"
-    world.disks.lost = False
-    assert world.run() == ["/b"]
-    world.let_go = False
-    assert world.run() == ["/a", "/b", "/b/2"]
-
-
 def test_what_is_stored_may_reach_it_a_moment_after_its_start(world: World) -> None:
     world.disks.used["/a"] = FULL
     world.run(20)
@@ -161,15 +138,6 @@ def test_what_an_operator_freed_stays_free_until_the_volume_had_room(world: Worl
     assert world.run() == ["/a"]
 
 
-def test_what_an_operator_cordoned_stays_cordoned_and_is_not_counted_as_its_own(world: World) -> None:
-    world.kafka.cordoned = ["/b"]
-    world.disks.used["/b"] = FULL
-    assert world.run() == ["/b", "/b/2"]
-    assert world.kafka.added == "/b/2"
-    world.disks.used["/b"] = SLACK
-    assert world.run() == ["/b"]
-
-
 def test_where_an_operator_has_cordoned_all_nothing_is_added(world: World) -> None:
     world.kafka.cordoned = ["*"]
     world.disks.used["/a"] = FULL
@@ -188,7 +156,7 @@ def test_where_an_operator_has_cordoned_all_nothing_is_added(world: World) -> No
 def test_what_keeps_it_from_working_is_logged_once(
     world: World, caplog: pytest.LogCaptureFixture, answer: Listed | Exception | None, line: str
 ) -> None:
-    world.kafka.answer = [answer]
+    world.kafka.answer = answer
     world.disks.used["/a"] = FULL
     with caplog.at_level(logging.WARNING):
         assert world.run(600) == []

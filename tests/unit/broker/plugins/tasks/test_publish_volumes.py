@@ -12,11 +12,10 @@ from confluent_kafka import KafkaError
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes, has_changed
-from quotahost.kafka import publisher as module
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.records.snapshot import Snapshot, decode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.kafka import FakeKafka
+from tests.fakes.kafka import FakeKafka, Publish
 from tests.fakes.plugin_context import Clock, context, monitor, settings
 
 SMALL = Volume("1", "/d", 1_000_000, 100_000)
@@ -36,7 +35,12 @@ class World:
         self.context = context(self.broker, "publish-volumes", clock=self.clock, **given)
         self.task = PublishVolumes(self.context, self.clock)
         self.broker.shown.setdefault(("Publication", "", "Errors"), -1)
-        self.context.settings = settings(snapshots__period="5s", volumes__period="250ms", startup__grace="30s")
+        self.set()
+
+    def set(self, **more: str) -> None:
+        """Properties are changed live."""
+        given = {"snapshots__period": "5s", "volumes__period": "250ms", "startup__grace": "30s"}
+        self.context.settings = settings(**(given | more))
 
     def run(self, seconds: float = 0.25, consumed: int | None = None) -> int:
         """How many records are sent within this time; runs each 250 ms."""
@@ -56,11 +60,8 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    kafka = FakeKafka(decode)
-    monkeypatch.setattr(module, "ensure_compacted", kafka.ensure)
-    monkeypatch.setattr(module, "Producer", kafka.producer)
-    made = World(kafka)
+def world(monkeypatch: pytest.MonkeyPatch, published: Publish[Snapshot]) -> Iterator[World]:
+    made = World(published(decode))
     monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: made.disks)
     made.start()
     yield made
@@ -81,22 +82,10 @@ def test_it_publishes_at_the_start_and_then_every_period(world: World) -> None:
 
 def test_a_limit_set_live_and_one_crossed_are_news_at_once(world: World) -> None:
     world.run(consumed=499_999)
-    world.context.settings = settings(
-        snapshots__period="5s", volumes__period="250ms", **{"static__storage__hard": "500K"}
-    )
+    world.set(static__storage__hard="500K")
     assert world.run() == 1
     assert world.kafka.sent[-1].hard == AT_HALF
     assert world.run(consumed=500_000) == 1
-
-
-def test_a_limit_of_its_own_goes_with_its_volume_at_once(world: World) -> None:
-    world.run()
-    world.context.settings = settings(
-        snapshots__period="5s", volumes__period="250ms", **{"static__storage__overrides": "/d hard=500K"}
-    )
-    assert world.run() == 1
-    assert world.kafka.sent[-1].volumes == (replace(SMALL, hard=AT_HALF),)
-    assert world.kafka.sent[-1].hard is None
 
 
 def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world: World) -> None:

@@ -1,4 +1,4 @@
-"""PromQL queries over HTTP: faults of the server end in one sentence, and credentials go nowhere else."""
+"""PromQL queries over HTTP and volumes of their answers: each fault is a sentence, and credentials go nowhere else."""
 
 import math
 import shutil
@@ -7,14 +7,29 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import closing, suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quotahost.broker.plugins.factor_sources import prometheus as promql
-from quotahost.broker.plugins.factor_sources.prometheus import MAX_BYTES, PrometheusSettings, PromQL, QueryFailed
-from tests.fakes.prometheus import FakePrometheus, Reply, Request, of_json, success
+from quotahost.broker.plugins.factor_sources.prometheus import (
+    MAX_BYTES,
+    MAX_SENTENCES,
+    Answer,
+    PrometheusSettings,
+    PromQL,
+    QueryFailed,
+    Series,
+    volumes_of,
+)
+from quotahost.model import ClusterVolumes, Volume
+from tests.fakes.prometheus import Answers, FakePrometheus, Reply, Request, of_json, success
 from tests.skips import COULD_NOT_RUN
 
 SECRET = "s3cret-t0ken"
@@ -24,13 +39,6 @@ BASIC = {"username": "Aladdin", "password": "open sesame"}
 
 @pytest.fixture
 def server() -> Iterator[FakePrometheus]:
-    fake = FakePrometheus()
-    yield fake
-    fake.close()
-
-
-@pytest.fixture
-def other() -> Iterator[FakePrometheus]:
     fake = FakePrometheus()
     yield fake
     fake.close()
@@ -100,30 +108,20 @@ def test_what_is_no_answer_is_a_failure_with_a_sentence(server: FakePrometheus, 
     assert sentence in failure(promql_client(server.url))
 
 
-def test_a_server_that_is_not_there_is_a_failure() -> None:
-    fake = FakePrometheus()
-    fake.close()
-    assert "refused" in failure(promql_client(fake.url))
-
-
 def test_an_answer_is_read_to_16_mib_and_no_further(server: FakePrometheus) -> None:
     written = 0
 
     def endless(asked: Request, handler: BaseHTTPRequestHandler) -> None:
         nonlocal written
-        handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
-        while True:  # until the client hangs up
-            written += handler.wfile.write(b" " * 65536)
-
-    def quiet(asked: Request, handler: BaseHTTPRequestHandler) -> None:
-        try:
-            endless(asked, handler)
-        except OSError:
-            handler.close_connection = True
-            ended.set()
+        handler.close_connection = True
+        with suppress(OSError):  # the client hangs up
+            handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
+            while not server.ended.is_set():
+                written += handler.wfile.write(b" " * 65536)
+        ended.set()
 
     ended = threading.Event()
-    server.answer = quiet
+    server.answer = endless
     assert "larger than 16 MiB" in failure(promql_client(server.url))
     assert ended.wait(LONG)
     assert written < 2 * MAX_BYTES
@@ -142,25 +140,22 @@ def silent(asked: Request, handler: BaseHTTPRequestHandler) -> None:
     handler.close_connection = True
 
 
-def dripping(start: bytes) -> object:
+def dripping(server: FakePrometheus, start: bytes) -> Answers:
     """Sends a byte now and then, so that no single wait of the client is long."""
 
     def answer(asked: Request, handler: BaseHTTPRequestHandler) -> None:
         handler.close_connection = True
-        try:
+        with suppress(OSError):
             handler.wfile.write(start)
-            while not handler.server.ended.wait(0.02):  # type: ignore[attr-defined]
+            while not server.ended.wait(0.02):
                 handler.wfile.write(b"x")
-        except OSError:
-            pass
 
     return answer
 
 
 @pytest.mark.parametrize("start", [None, b"HTTP/1.0 200 ", b"HTTP/1.0 200 OK\r\nA: ", b"HTTP/1.0 200 OK\r\n\r\n"])
 def test_a_slow_server_has_the_timeout_in_all(server: FakePrometheus, start: bytes | None) -> None:
-    server._server.ended = server.ended  # type: ignore[attr-defined]
-    server.answer = silent if start is None else dripping(start)  # type: ignore[assignment]
+    server.answer = silent if start is None else dripping(server, start)
     assert failure(promql_client(server.url, "300ms")) == "no whole answer within 0.3 s"
 
 
@@ -178,10 +173,11 @@ def test_credentials_are_sent_as_http_says(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed_since_the_credentials_are_the_configured_servers(
-    server: FakePrometheus, other: FakePrometheus, status: int
+    server: FakePrometheus, status: int
 ) -> None:
-    server.replies["up"] = Reply(status, b"", {"Location": other.url})
-    assert f"redirects to {other.url}" in failure(promql_client(server.url, bearer_token=SECRET))
+    with closing(FakePrometheus()) as other:
+        server.replies["up"] = Reply(status, b"", {"Location": other.url})
+        assert f"redirects to {other.url}" in failure(promql_client(server.url, bearer_token=SECRET))
     assert not other.asked
 
 
@@ -237,3 +233,92 @@ def test_a_server_silent_in_or_after_the_tls_handshake_times_out(secure: FakePro
     with socket.create_server(("127.0.0.1", 0)) as silent_server:
         url = f"https://127.0.0.1:{silent_server.getsockname()[1]}"
         assert "no whole answer" in failure(promql_client(url, "300ms"))
+
+
+# ---- two vectors become volumes: a volume is sound in both of them, and anything else is unknown ----
+
+
+Rows = list[tuple[str, str, float]]
+of = partial(volumes_of, labels=("broker", "disk"))
+
+
+def answer(rows: Rows, *warnings: str) -> Answer:
+    return Answer(tuple(Series({"broker": b, "disk": v}, value) for b, v, value in rows), warnings)
+
+
+def volumes(capacity: Rows, used: Rows, *, available: bool = True, expected: tuple[str, ...] = ()) -> Any:
+    return of(answer(capacity), answer(used), available=available, expected=expected)
+
+
+def test_available_bytes_are_left_and_consumed_bytes_are_not() -> None:
+    expected = ClusterVolumes((Volume("1", "/data", 100, 30),))
+    assert volumes([("1", "/data", 100.0)], [("1", "/data", 70.0)]) == expected
+    assert volumes([("1", "/data", 100.0)], [("1", "/data", 30.0)], available=False) == expected
+    fuller = volumes([("1", "/", 100.0)], [("1", "/", 101.0)], available=False)
+    assert fuller == ClusterVolumes((Volume("1", "/", 100, 101),)), "a volume may be fuller than its capacity"
+
+
+FINE: Rows = [("1", "/", 100.0)]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "available", "sentence"),
+    [
+        ([*FINE, ("2", "/", 1.0)], FINE, "broker '2', volume '/' has capacity, but no available"),
+        (FINE, [*FINE, ("2", "/", 1.0)], "broker '2', volume '/' has available, but no capacity"),
+        ([*FINE, ("2", "/", float("nan"))], [*FINE, ("2", "/", 1.0)], "has nan as capacity"),
+        ([*FINE, ("2", "/", 1.0)], [*FINE, ("2", "/", float("inf"))], "has inf as available"),
+        ([*FINE, ("2", "/", -5.0)], [*FINE, ("2", "/", 1.0)], "has -5 as capacity"),
+        ([*FINE, ("2", "/", 1e+300)], [*FINE, ("2", "/", 1.0)], "has 1e+300 as capacity"),
+        ([*FINE, ("2", "/", 0.0)], [*FINE, ("2", "/", 0.0)], "has a capacity of 0"),
+        ([*FINE, ("2", "/", 5.0)], [*FINE, ("2", "/", 6.0)], "has 6 bytes available of 5"),
+        (FINE + [("2", "/", 9.0)] * 2, [*FINE, ("2", "/", 1.0)], "is 2 times in the capacity query"),
+        ([*FINE, ("2", "/", 9.0)], FINE + [("2", "/", 1.0)] * 3, "is 3 times in the available query"),
+        ([*FINE, ("", "/", 9.0)], FINE, "a series of the capacity query has no label 'broker'"),
+        (FINE, [*FINE, ("2", "", 9.0)], "a series of the available query has no label 'disk'"),
+    ],
+)  # fmt: skip
+def test_what_is_not_sound_is_unknown_and_no_volume(capacity: Rows, available: Rows, sentence: str) -> None:
+    result = volumes(capacity, available)
+    assert len(result.unknown) == 1
+    assert sentence in result.unknown[0]
+    assert result.volumes == (Volume("1", "/", 100, 0),)
+
+
+def test_a_warning_of_the_server_or_nothing_at_all_is_unknown() -> None:
+    result = of(answer(FINE), answer(FINE, "a shard is down"), available=True)
+    assert result.unknown == ("the available query came with a warning: a shard is down",)
+    assert volumes([], []).unknown == ("the queries find no series",)
+
+
+def test_an_expected_broker_without_a_sound_volume_is_unknown() -> None:
+    broken: Rows = [*FINE, ("2", "/", float("nan"))]
+    result = volumes(broken, [*FINE, ("2", "/", 1.0)], expected=("1", "2", "3"))
+    assert "expected broker '2' has no volume" in result.unknown
+    assert "expected broker '3' has no volume" in result.unknown
+    assert not [text for text in result.unknown if "'1'" in text]
+
+
+def test_there_are_at_most_20_sentences_and_the_last_says_how_many_are_left_out() -> None:
+    sentences = volumes([("1", str(n), 1.0) for n in range(MAX_SENTENCES + 5)], []).unknown
+    assert len(sentences) == MAX_SENTENCES
+    assert sentences[-1] == "and 6 more"
+    assert len(volumes([("1", str(n), 1.0) for n in range(MAX_SENTENCES)], []).unknown) == MAX_SENTENCES
+
+
+def test_a_very_long_or_unprintable_label_stays_one_short_line() -> None:
+    (sentence,) = volumes([("x" * 100_000 + "\n", "a\nb", 1.0)], []).unknown
+    assert len(sentence) < 500
+    assert "\n" not in sentence
+
+
+NAMES = st.sampled_from(["", "1", "2"])
+ROWS = st.lists(st.tuples(NAMES, NAMES, st.floats() | st.integers(-1, 200).map(float)), max_size=6)
+
+
+@given(ROWS, ROWS, st.booleans())
+def test_whatever_comes_is_a_sound_volume_or_unknown(capacity: Rows, used: Rows, available: bool) -> None:
+    result = volumes(capacity, used, available=available)
+    assert all(v.capacity > 0 and v.consumed >= 0 for v in result.volumes)
+    places = {(b, v) for b, v, _ in capacity + used}
+    assert result.unknown or {(v.broker, v.name) for v in result.volumes} == places

@@ -1,6 +1,5 @@
 """The factor source ``prometheus``: its properties, its memory, its thread and its log."""
 
-import logging
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,24 +8,19 @@ from typing import Any
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.api import Context, Role
-from quotahost.broker.plugins.factor_sources import prometheus
+from quotahost.api import Role
 from quotahost.broker.plugins.factor_sources.prometheus import Prometheus
 from quotahost.model import ClusterVolumes, Volume
-from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import SettingsError
 from quotahost.settings.sections import read_section
-from quotahost.testing.broker import FakeBroker
 from quotahost.testing.checks import check_factor_source
 from quotahost.testing.host import FakeHost
-from tests.fakes.plugin_context import Clock
-from tests.fakes.prometheus import FakePrometheus, Reply, Request, success
+from tests.fakes.plugin_context import Clock, context
+from tests.fakes.prometheus import FakePrometheus, Reply, success
 
-NODE = FakeBroker()
 SIZE = {("kafka-1", "/data"): 100, ("kafka-2", "/data"): 200}
 FREE = {("kafka-1", "/data"): 25, ("kafka-2", "/data"): 150}
 KNOWN = ClusterVolumes((Volume("kafka-1", "/data", 100, 75), Volume("kafka-2", "/data", 200, 50)))
-HOST = Settings.from_properties({})
 
 
 @pytest.fixture
@@ -53,8 +47,7 @@ def source(server: FakePrometheus, clock: Clock) -> Iterator[Make]:
     def make(**more: str) -> Prometheus:
         section = {key.replace("_", "-"): text for key, text in more.items()}
         own = section_of({"interval": "100ms", **section}, server.url)
-        context = Context("prometheus", own, HOST, 1, logging.getLogger("test.prometheus"), broker=NODE, metrics=NODE)
-        made.append(Prometheus(context, clock))
+        made.append(Prometheus(context(name="prometheus", own=own), clock))
         return made[-1]
 
     yield make
@@ -78,9 +71,6 @@ def asks_more(server: FakePrometheus, times: int = 4) -> None:
     eventually(lambda: len(server.asked) >= before + times, what="more queries")
 
 
-# ---- what it reads -------------------------------------------------------------------------------
-
-
 def test_consumed_may_be_asked_for_instead_of_available(source: Make, server: FakePrometheus) -> None:
     server.replies["used"] = success({("kafka-1", "/data"): 75, ("kafka-2", "/data"): 50})
     assert answered(source(available="", consumed="used")) == KNOWN
@@ -91,49 +81,8 @@ def test_other_labels_may_name_broker_and_volume(source: Make) -> None:
     assert Volume("/data", "kafka-1", 100, 75) in known.volumes
 
 
-# ---- when the server goes silent -----------------------------------------------------------------
-
-
-def test_the_last_volumes_hold_for_validity(source: Make, server: FakePrometheus, clock: Clock) -> None:
-    plugin = source()
-    answered(plugin)
-    server.replies = {}
-    asks_more(server)
-    clock.now += 60
-    assert plugin.read() == KNOWN
-    clock.now += 1
-    known = plugin.read()
-    assert known is not None
-    assert known.volumes == KNOWN.volumes
-    assert known.unknown == (
-        "prometheus 127.0.0.1 has not answered for more than validity (60 s): the server says bad_data: unknown query",
-    )
-
-
-def test_a_live_change_of_validity_holds_at_once(source: Make, clock: Clock) -> None:
-    plugin = source(interval="50s")
-    answered(plugin)
-    clock.now += 61
-    assert plugin.read() != KNOWN
-    plugin._context.settings = Settings.from_properties({"client.quota.callback.validity": "2m"})
-    assert plugin.read() == KNOWN
-
-
-def hangs(server: FakePrometheus) -> None:
-    """It answers only when the test ends."""
-
-    def answer(asked: Request, handler: Any) -> Reply:
-        server.ended.wait()
-        return success({})
-
-    server.answer = answer
-
-
-# ---- log -----------------------------------------------------------------------------------------
-
-
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == "test.prometheus"]
+    return [record.getMessage() for record in caplog.records if record.name == "quotahost.plugin.prometheus"]
 
 
 def test_a_failure_is_logged_once_until_it_heals(
@@ -153,18 +102,6 @@ def test_a_failure_is_logged_once_until_it_heals(
     eventually(lambda: lines(caplog) == [failed, healed])
 
 
-def test_what_is_unknown_is_reported_and_logged_once(
-    source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture
-) -> None:
-    server.serve(SIZE, {("kafka-1", "/data"): 25})
-    known = answered(source(expected="kafka-1, kafka-3"))
-    lacks = "broker 'kafka-2', volume '/data' has capacity, but no available"
-    assert known.unknown == (lacks, "expected broker 'kafka-3' has no volume")
-    asks_more(server, 6)
-    assert len(lines(caplog)) == 1
-    assert lacks in lines(caplog)[0]
-
-
 def test_no_secret_is_logged_or_reported(
     source: Make, server: FakePrometheus, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -177,15 +114,12 @@ def test_no_secret_is_logged_or_reported(
     assert "hunter2" not in str(plugin.read()) + caplog.text
 
 
-# ---- its thread ----------------------------------------------------------------------------------
-
-
 def threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name == "quotahost-prometheus"]
 
 
 def test_neither_read_nor_close_waits_for_a_server_that_hangs(source: Make, server: FakePrometheus) -> None:
-    hangs(server)
+    server.answer = lambda *_: success({}) if server.ended.wait() else None  # when the test ends
     plugin = source(timeout="1m")
     plugin.read()
     eventually(lambda: server.asked, what="the query that hangs")
@@ -201,18 +135,6 @@ def test_a_source_that_is_built_and_never_read_asks_nobody(source: Make, server:
     assert not threads()
     plugin.close()
     assert not server.asked
-
-
-def test_its_thread_outlives_an_answer_that_breaks_it(
-    source: Make, server: FakePrometheus, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    plugin = source()
-    with monkeypatch.context() as patch:
-        patch.setattr(prometheus, "volumes_of", lambda *_, **__: 1 // 0)
-        plugin.read()
-        asks_more(server)
-    assert "ZeroDivisionError while reading the answer" in lines(caplog)[0]
-    assert answered(plugin) == KNOWN
 
 
 def test_it_keeps_the_contract_with_a_server_and_without(server: FakePrometheus) -> None:
@@ -232,9 +154,6 @@ def test_a_live_change_of_its_properties_asks_anew(server: FakePrometheus) -> No
         assert host.plugin.read() is None, "a server that never answered"
         host.reconfigure(properties | {"plugin.prometheus.capacity": "size"})
         assert answered(host.plugin) == KNOWN
-
-
-# ---- properties ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -296,4 +215,4 @@ def test_an_interval_that_validity_does_not_cover_is_refused(source: Make) -> No
 def test_a_file_of_certificates_that_is_not_there_is_refused(tmp_path: Path) -> None:
     own = section_of({"ca-location": str(tmp_path / "no.pem")}, "https://prometheus")
     with pytest.raises(ValueError, match="ca-location can't be read: No such file"):
-        Prometheus(Context("prometheus", own, HOST, 1, logging.getLogger("test"), broker=NODE, metrics=NODE))
+        Prometheus(context(name="prometheus", own=own))

@@ -1,17 +1,21 @@
-"""What one broker makes of its cluster's record: which volumes it takes, and what is unknown to it."""
+"""What one broker makes of its cluster's record: the same as of the snapshots, as far as the record lists it."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
 from quotahost.broker.plugins.factor_sources.liveness import View
+from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.model import LimitType, Volume
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
-from tests.fakes.plugin_context import Clock, patience
+from quotahost.records.snapshot import Snapshot
+from tests.fakes.plugin_context import Clock, Clocks, patience
 
-GRACE, HOUR = 30.0, 3600.0
+VALIDITY, GRACE, HOUR = 60.0, 30.0, 3600.0
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
@@ -97,3 +101,83 @@ def test_brokers_that_nobody_lists_are_waited_for_also_while_they_become_fewer(w
     assert world.view(reporting=2).unknown == ("1 brokers run, of which the pipeline has no snapshot",)
     assert world.view(reporting=3).unknown == ()
     assert not world.view(reporting=2).complete, "they were there in between"
+
+
+# ---- and of the same facts by snapshots ----
+
+OTHERS = ("2", "3", "4")
+
+
+class Both(Clocks):
+    """Broker 1 with both sources, and a pipeline that always knows everything."""
+
+    def __init__(self, strict: bool) -> None:
+        super().__init__()
+        self.settings = patience(strict)
+        self.roster, self.state = Roster(self.clock, self.wall), ClusterState("1", self.clock)
+        self.brokers = dict.fromkeys(("1", *OTHERS), False)
+        self.topic: dict[str, tuple[float, Snapshot]] = {}
+        self.register()
+
+    def register(self) -> None:
+        self.roster.register(self.brokers)
+        self.state.register(self.brokers)
+
+    def happens(self, what: str, broker: str, consumed: int) -> None:
+        if what == "publishes" and self.brokers.get(broker) is False:
+            snapshot = Snapshot(broker, self.at(), (disk(broker, consumed),))
+            self.topic[broker] = self.clock.now, snapshot
+            self.roster.take(snapshot, True, VALIDITY)
+        elif what == "stops" and broker in self.brokers:
+            self.brokers[broker] = True
+        elif what == "starts":
+            self.brokers[broker] = False
+        elif what == "leaves" and self.brokers.pop(broker, None) is not None:
+            self.topic.pop(broker, None)  # its tombstone
+        self.register()
+
+    def record(self) -> ClusterRecord:
+        running = {broker for broker, fenced in self.brokers.items() if not fenced}
+        stale = [b for b, (at, _) in self.topic.items() if self.clock.now - at > VALIDITY]
+        fresh = [b for b in self.topic if b not in stale]
+        missing = tuple(sorted(running - self.topic.keys()))
+
+        def fillings(brokers: list[str]) -> tuple[Filling, ...]:
+            return tuple(Filling(volume) for b in brokers for volume in self.topic[b][1].volumes)
+
+        listed = fillings(fresh)
+        return ClusterRecord(
+            "c", 1, 1, self.at(),
+            reporting=len(running & set(fresh)), stale=len(stale), stale_brokers=tuple(stale),
+            missing=len(missing), missing_brokers=missing,
+            volume_count=len(listed), fullest=listed, silent=fillings(stale),
+        )  # fmt: skip
+
+    def views(self) -> tuple[View, View]:
+        return self.roster.view("1", self.settings), self.state.view(self.record(), self.settings)
+
+
+def lost(view: View) -> set[str]:
+    return {text.split()[1].rstrip(":") for text in view.unknown}
+
+
+EVENTS = st.tuples(
+    st.sampled_from(["publishes", "publishes", "stops", "starts", "leaves", "nothing"]),
+    st.sampled_from(OTHERS), st.integers(0, 100), st.sampled_from([1.0, 10.0, 31.0, 61.0]),
+)  # fmt: skip
+
+
+@given(st.lists(EVENTS, max_size=40), st.booleans())
+def test_the_same_volumes_count_and_are_unknown(events: list[tuple[str, str, int, float]], strict: bool) -> None:
+    world = Both(strict)
+    world.views()
+    for what, broker, consumed, pause in events:
+        world.happens(what, broker, consumed)
+        world.views()  # both are read all the time
+        world.passes(pause)
+        known, view = world.views()
+        assert lost(view) == lost(known)
+        assert set(view.volumes) == set(known.volumes) or not view.complete
+        assert set(known.volumes) <= set(view.volumes)
+        running = {b for b, fenced in world.brokers.items() if not fenced}
+        assert strict or lost(known) <= running, "only a broker that runs is unknown"

@@ -1,22 +1,24 @@
-"""Looks are published while somebody watches, and else not."""
+"""Looks are published while somebody watches, and an opened volume is measured on a thread of its own."""
 
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError
 
 from harness.system.waiting import eventually
 from quotahost.api import DiskState
-from quotahost.broker.plugins.tasks import broker_status as module
 from quotahost.broker.plugins.tasks.broker_status import OpenedVolumes, StatusPublisher
-from quotahost.kafka import publisher
-from quotahost.model import Client, VolumeUse
+from quotahost.model import Client
+from quotahost.model.use import MeasuredVolume
 from quotahost.records.look import Answered, BrokerLook, decode
 from quotahost.records.watch import VolumeOf, Watch, encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.kafka import FakeKafka, FakeThread
+from tests.fakes.kafka import FakeKafka, Publish
 from tests.fakes.plugin_context import Clock, context
 from tests.unit.cli.top.uses import look, use
 
@@ -25,9 +27,8 @@ DENIED = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
 
 class World:
-    def __init__(self, directory: Path) -> None:
-        self.kafka: FakeKafka[BrokerLook] = FakeKafka(decode)
-        self.clock = Clock()
+    def __init__(self, directory: Path, kafka: FakeKafka[BrokerLook]) -> None:
+        self.kafka, self.clock = kafka, Clock()
         (directory / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=1\n")
         self.broker = FakeBroker({"log.dirs": str(directory)}, brokers={1: False})
         self.broker.looked = look([use("alice"), use("bob")])
@@ -51,11 +52,8 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
-    monkeypatch.setattr(module, "Follower", FakeThread)
-    made = World(tmp_path)
-    monkeypatch.setattr(publisher, "ensure_compacted", made.kafka.ensure)
-    monkeypatch.setattr(publisher, "Producer", made.kafka.producer)
+def world(published: Publish[BrokerLook], tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path, published(decode))
     yield made
     made.looks.close()
 
@@ -94,25 +92,6 @@ def test_a_question_is_answered_at_once_and_only_while_it_is_asked(world: World)
     assert answered.answers == (Answered("me", ("broker\t42\t1", "state\tfactor\t1.0")),)
     world.watch()
     assert world.run()[0].answers == ()
-
-
-def test_who_opens_a_volume_of_this_broker_is_told_what_fills_it(world: World, tmp_path: Path) -> None:
-    (tmp_path / "orders-0").mkdir()
-    (tmp_path / "orders-0" / "0.log").write_bytes(b"x" * 8192)
-    world.broker.looked = look([use()], volumes=[VolumeUse("/dev/sdb", 1000, 500)])
-    disks = SimpleNamespace(latest=lambda: (0.0, DiskState((), (), ((str(tmp_path), "/dev/sdb"),))))
-    world.context.open_disks = lambda: disks
-    world.looks._opened = OpenedVolumes(world.context, lambda _: None)
-    world.run(5)
-    for strange in (VolumeOf("2", "/dev/sdb"), VolumeOf("1", "/dev/sdx")):
-        world.record(encode(Watch("me", 30, volume=strange)))
-        assert [each.opened for each in world.run(10)] == [()] * 5
-    world.record(encode(Watch("me", 30, volume=VolumeOf("1", "/dev/sdb"))))
-    (told,) = eventually(lambda: [each for each in world.run(2) if each.opened])
-    assert [topic.name for topic in told.opened[0].topics if topic.name == "orders"] == ["orders"]
-    assert [each.name for each in told.volumes] == ["/dev/sdb"]
-    world.watch()
-    assert world.run()[0].opened == ()
 
 
 def test_old_records_and_those_of_strangers_are_no_reason_to_publish(world: World) -> None:
@@ -165,3 +144,82 @@ def test_a_broker_that_cannot_be_looked_at_goes_on(world: World, caplog: pytest.
     assert world.run(3) == []
     world.broker.looked = look([use()])
     assert world.run(3)[0].uses
+
+
+# ---- what fills an opened volume ----
+
+
+def volumes(
+    sleep: Callable[[float], object], clock: Callable[[], float] = time.monotonic, **places: Path
+) -> OpenedVolumes:
+    """Measures volumes of these names, each of which is a directory."""
+    given = context(FakeBroker(), "publish-usage")
+    state = DiskState((), (), tuple((str(place), name) for name, place in places.items()))
+    given.open_disks = lambda: cast("Any", SimpleNamespace(latest=lambda: (0.0, state)))
+    return OpenedVolumes(given, sleep, clock)
+
+
+def topic(directory: Path) -> Path:
+    log = directory / "orders-0" / "0.log"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"x" * 8192)
+    return log
+
+
+def measured(opened: OpenedVolumes, *names: str) -> Sequence[MeasuredVolume]:
+    return eventually(lambda: found if len(found := opened.of(names)) == len(names) else None)
+
+
+def test_what_fills_a_volume_is_told_once_it_is_measured(tmp_path: Path) -> None:
+    log, goes_on = topic(tmp_path), threading.Event()
+
+    def sleep(seconds: float) -> None:
+        goes_on.wait(30)
+        log.write_bytes(b"x" * 16384)
+
+    opened = volumes(sleep, full=tmp_path)
+    assert [*opened.of(["full"]), *opened.of(["full"])] == [], "it waits for no disk"
+    goes_on.set()
+    (found,) = measured(opened, "full")
+    assert (found.volume.name, found.directories) == ("full", [str(tmp_path)])
+    assert found.volume.capacity > found.volume.consumed > 0
+    assert [(each.name, each.written > 0) for each in found.topics] == [("orders", True)]
+    assert opened.of(["full"])[0] is found, "as long as it is asked for"
+    opened.of([])
+    assert opened.of(["full"]) == []
+    opened.close()
+
+
+def test_after_a_volume_that_takes_long_to_list_it_rests(tmp_path: Path) -> None:
+    topic(tmp_path)
+    clock = Clock()
+
+    def sleep(seconds: float) -> None:
+        clock.now += seconds + 1.5
+
+    opened = volumes(sleep, clock, full=tmp_path)
+    measured(opened, "full")
+    opened.of([])
+    clock.now += 29
+    assert opened.of(["full"]) == []
+    assert not opened._busy
+    clock.now += 1
+    measured(opened, "full")
+
+
+def test_several_are_measured_one_after_the_other(tmp_path: Path) -> None:
+    topic(tmp_path / "1")
+    topic(tmp_path / "2")
+    goes_on = threading.Event()
+    opened = volumes(lambda _: goes_on.wait(30), a=tmp_path / "1", b=tmp_path / "2")
+    assert [*opened.of(["a", "b"]), *opened.of(["b", "a"])] == []
+    assert [each.name for each in threading.enumerate()].count("quotahost-opened-volume") == 1
+    goes_on.set()
+    assert [each.volume.name for each in measured(opened, "a", "b")] == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["gone", "unknown"])
+def test_of_a_volume_that_cannot_be_read_it_tells_why(tmp_path: Path, name: str) -> None:
+    (found,) = measured(volumes(lambda _: None, gone=tmp_path / "none"), name)
+    assert (found.volume.name, found.topics) == (name, ())
+    assert found.unread

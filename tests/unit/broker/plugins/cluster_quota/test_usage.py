@@ -1,43 +1,29 @@
-"""The task ``publish-usage``: which clients it publishes, with which numbers, and when."""
+"""The task ``publish-usage``: what clients demand, which of them it publishes, with which numbers, and when."""
 
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
-from confluent_kafka import KafkaError
 
-from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
 from quotahost.broker.plugins.cluster_quota import usage as usage_module
-from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
-from quotahost.kafka import publisher as module
+from quotahost.broker.plugins.cluster_quota.usage import Demands, PublishUsage, key_of
 from quotahost.model import ClientUsage, QuotaType
 from quotahost.records.usage import ClientKey, Usage, decode
 from quotahost.testing.broker import FakeBroker
 from quotahost.throttling import SampledRate
-from tests.fakes.kafka import FakeKafka, FakeThread
+from tests.fakes.kafka import FakeKafka, Publish
 from tests.fakes.plugin_context import Clock, context
 from tests.fakes.quotas import change, quota, set_quotas
 
-LOST = KafkaError(KafkaError._MSG_TIMED_OUT)
-OWN = {"supplier": "cluster-quota"}
-
-
-class NoStatus:
-    def __init__(self, *_: object) -> None: ...
-
-    def run(self) -> None: ...
-
-    def close(self) -> None: ...
-
 
 class World:
-    def __init__(self, directory: Path) -> None:
-        self.kafka: FakeKafka[Usage] = FakeKafka(decode)
-        self.clock = Clock()
+    def __init__(self, directory: Path, kafka: FakeKafka[Usage]) -> None:
+        self.kafka, self.clock = kafka, Clock()
         (directory / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=1\n")
         self.broker = FakeBroker({"log.dirs": str(directory)}, brokers={1: False})
-        self.context = context(self.broker, "publish-usage", **OWN)
+        self.context = context(self.broker, "publish-usage", supplier="cluster-quota")
         self.task = PublishUsage(self.context, self.clock)
         self.quotas = self.task._quotas
         set_quotas(self.quotas, quota("alice", None, 3e6), quota("bob", None, 2e6), quota("carol", None, math.inf))
@@ -53,12 +39,9 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
-    monkeypatch.setattr(quotas_module, "Follower", FakeThread)
-    monkeypatch.setattr(usage_module, "StatusPublisher", NoStatus)
-    made = World(tmp_path)
-    monkeypatch.setattr(module, "ensure_compacted", made.kafka.ensure)
-    monkeypatch.setattr(module, "Producer", made.kafka.producer)
+def world(monkeypatch: pytest.MonkeyPatch, published: Publish[Usage], tmp_path: Path) -> Iterator[World]:
+    monkeypatch.setattr(usage_module, "StatusPublisher", lambda *_: Mock())
+    made = World(tmp_path, published(decode))
     yield made
     made.task.close()
 
@@ -129,22 +112,6 @@ def test_quotas_changed_live_are_published_at_once(world: World) -> None:
     assert world.kafka.sent[-1].clients[0].quota == 4e6
 
 
-def test_a_lost_record_is_published_again_a_second_later(world: World) -> None:
-    world.kafka.delivers = LOST
-    assert world.run(use()) == 1
-    assert world.run(use(), seconds=1.0) == 0
-    world.kafka.delivers = None
-    assert world.run(use(), seconds=1.5) == 1
-
-
-def test_news_waits_for_the_record_that_is_on_its_way(world: World) -> None:
-    world.kafka.delivers = ...
-    world.run(use())
-    assert world.run(use(rate=2e6), seconds=10) == 0
-    world.kafka.delivers = None
-    assert world.run(use(rate=2e6)) == 1
-
-
 def test_looks_that_take_long_are_made_less_often(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(_: FakeBroker, most: int) -> list[ClientUsage]:
         world.clock.now += 0.2
@@ -179,3 +146,75 @@ def test_what_records_tell_adds_up_to_what_clients_moved(
     told = sum(client.bytes or 0 for usage in world.kafka.sent for client in usage.clients)
     assert 0.95 <= told / moved <= at_most
     assert world.kafka.sent[-1].clients == (), "it leaves the records once all is told"
+
+
+# ---- what a client demands ----
+
+WINDOW = 12.0
+
+
+class Looks:
+    def __init__(self) -> None:
+        self.demands, self.now = Demands(WINDOW), 100.0
+
+    def look(
+        self, rate: float, limit: float | None = 1e6, idle: float = 0.0, delay: float = 0.0, after: float = 0.5
+    ) -> float | None:
+        self.now += after
+        used = ClientUsage("alice", "app", QuotaType.PRODUCE, rate, limit, delay, idle)
+        return self.demands.look([used], self.now)[key_of(used)]
+
+
+@pytest.fixture
+def looks() -> Looks:
+    return Looks()
+
+
+@pytest.mark.parametrize(
+    ("rate", "limit", "demand"),
+    [(0.0, 1e6, 0.0), (4e5, 1e6, 5e5), (8.9e5, 1e6, 1.1125e6), (9e5, 1e6, None), (3e6, 1e6, None), (3e6, None, 3.75e6)],
+)
+def test_a_client_near_its_limit_wants_all_and_any_other_a_quarter_more(
+    looks: Looks, rate: float, limit: float | None, demand: float | None
+) -> None:
+    assert looks.look(rate, limit) == (demand if demand is None else pytest.approx(demand))
+
+
+Look = tuple[float, dict[str, float], float | None]  # a rate, its circumstances, and the demand at that look
+COURSES: dict[str, list[Look]] = {
+    "it asks now and then": [(0, {}, 0), (4e5, {"idle": 0.9, "after": 1.0}, 5e5)],
+    "it asked nothing for a second": [
+        (8e5, {}, 1e6), (8e5, {"idle": 0.5}, 1e6), (8e5, {"idle": 1.2, "after": 0.7}, 0),
+    ],
+    "it waits out its throttle time and is silent a second later": [
+        (0, {}, 0), (2e6, {}, None),  # (2 - 1) / 1 x 12 s
+        *((1e5, {"idle": float(waited), "after": 1.0}, None) for waited in range(1, 13)),
+        (1e5, {"idle": 13.1, "after": 1.1}, 0),
+    ],
+    "a limit that is lowered while it is silent makes it no less silent": [
+        (0, {}, 0), (1e6, {"limit": 3e6}, 1.25e6), (1e6, {"limit": 3e6, "idle": 1.5, "after": 1.5}, 0),
+        (9.5e5, {"limit": 3e5, "idle": 2.0}, 0),
+    ],
+    "a limit that is raised while it waits changes nothing about its wait": [
+        (0, {}, 0), (2e6, {"limit": 1e6}, None), (1e6, {"limit": 9e6, "idle": 5.0, "after": 5.0}, None),
+    ],
+    "first seen while it is delayed it waits as long as its delays were": [
+        (1e5, {"idle": 4.0, "delay": 5.0}, None), (1e5, {"idle": 6.1, "delay": 5.0, "after": 2.1}, 0),
+    ],
+    "a new delay shows that Kafka holds it back, and none that Kafka has forgotten the last one": [
+        (5e5, {"delay": 0.2}, 6.25e5), (5e5, {"delay": 0.3}, None), (5e5, {"delay": 0.3, "after": 1.0}, None),
+        (5e5, {"delay": 0.3, "after": 1.0}, 6.25e5), (5e5, {"delay": 0.0}, 6.25e5),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("course", COURSES.values(), ids=COURSES)
+def test_the_demand_of_a_client_from_look_to_look(looks: Looks, course: list[Look]) -> None:
+    for rate, circumstances, demand in course:
+        assert looks.look(rate, **circumstances) == (demand if demand is None else pytest.approx(demand))
+
+
+def test_a_client_that_is_no_longer_seen_is_forgotten(looks: Looks) -> None:
+    looks.look(2e6)
+    looks.demands.look([], looks.now)
+    assert looks.look(1e5, idle=5) == 0

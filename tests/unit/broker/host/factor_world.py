@@ -1,0 +1,98 @@
+"""A factor loop, with a source and a policy that do what a test says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quotahost.api import Role
+from quotahost.api.context import LoadedPlugin
+from quotahost.broker.host.factor import FactorLoop, PauseMemory
+from quotahost.broker.host.plugins import Guard, PluginSet
+from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
+from tests.fakes.plugin_context import Clock, context, settings
+from tests.fakes.shim import FakeShim
+
+VALIDITY, GRACE = 60, 30
+TIMES = {"validity": "60s", "startup__grace": "30s", "factor__interval": "1s"}
+FULL = Volume("1", "/full", 100, 100)
+HALF = Volume("2", "/half", 100, 50)
+EMPTY = Volume("3", "/empty", 100, 0)
+
+
+class Policy:
+    """Returns the free share of a volume, and fails for those named in ``fails``."""
+
+    def __init__(self) -> None:
+        self.fails: set[str] = set()
+        self.asked = 0
+
+    def quota_factor(self, volume: Volume) -> float:
+        self.asked += 1
+        if volume.name in self.fails:
+            raise RuntimeError("no idea")
+        return 1 - volume.consumed / volume.capacity
+
+
+class Typed:
+    """A source for single quota types that answers what a test sets."""
+
+    def __init__(self, answer: Any, *quota_types: QuotaType) -> None:
+        self.answer, self.quota_types = answer, quota_types
+
+    def read(self) -> Any:
+        return self.answer() if callable(self.answer) else self.answer
+
+
+class World:
+    """A factor loop whose source answers what a test sets, and a clock that each step moves by a second."""
+
+    def __init__(
+        self, fence: bool = False, before: Factor | None = None, memory: PauseMemory | None = None, **given: str
+    ) -> None:
+        self.clock, self.shim = Clock(), FakeShim(has_fence=fence, last_factor=before or Factor(1.0))
+        self.memory = memory or PauseMemory([])
+        self.loop = FactorLoop(self.shim, Guard(self.shim), self.clock, self.memory)
+        self.settings = settings(factor__source="mine", **TIMES | given)
+        self.policy = Policy()
+        self.answer: Any = None
+        self.has_source = True
+        self.typed: dict[str, Typed] = {}
+
+    def read(self) -> Any:
+        return self.answer() if callable(self.answer) else self.answer
+
+    def step(self, answer: Any = ..., seconds: float = 1) -> float:
+        """The factor in force after the source has answered this for so many seconds."""
+        if answer is not ...:
+            self.answer = answer
+        roles: list[tuple[Role, Any]] = [(Role.FACTOR_SOURCE, self)] if self.has_source else []
+        plugins = PluginSet(
+            [LoadedPlugin(role, plugin, context()) for role, plugin in [*roles, (Role.POLICY, self.policy)]]
+            + [LoadedPlugin(Role.FACTOR_SOURCE, plugin, context(name=name)) for name, plugin in self.typed.items()]
+        )
+        for _ in range(int(seconds)):
+            self.clock.now += 1
+            self.loop.step(plugins, self.settings)
+        return self.factor
+
+    @property
+    def factor(self) -> float:
+        return self.shim.last_factor.value
+
+    @property
+    def cause(self) -> str:
+        return self.shim.last_factor.cause
+
+    def number(self, attribute: str) -> float:
+        return self.shim.shown["Factor", "", attribute]
+
+    def causes(self) -> dict[str, float]:
+        return {key[1]: value for key, value in self.shim.shown.items() if key[0] == "Cause"}
+
+
+def cluster(*volumes: Volume, unknown: tuple[str, ...] = (), waiting: str = "") -> ClusterVolumes:
+    return ClusterVolumes(volumes, unknown, waiting)
+
+
+def fails() -> None:
+    raise RuntimeError("the source is broken")

@@ -1,0 +1,215 @@
+"""For whom a factor is: writers to affected topics, those of a budget, or single quota types."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
+from quotahost.model.budgets import Budget, as_volume
+from quotahost.model.volumes import Affected
+from tests.unit.broker.host.factor_world import EMPTY, FULL, HALF, VALIDITY, Typed, World, cluster, fails
+
+
+def volume(name: str, free: int, *topics: str) -> Volume:
+    return Volume("1", name, 100, 100 - free, topics=frozenset(topics))
+
+
+def scoped(fence: bool = True, **given: str) -> World:
+    return World(fence, None, None, **({"factor__scope": "topics"} | given))
+
+
+def seen(scoped: World, *volumes: Volume, unknown: tuple[str, ...] = ()) -> Affected | None:
+    scoped.step(ClusterVolumes(volumes, unknown))
+    return scoped.shim.affected[-1]
+
+
+FULL_AB, HALF_BC, EMPTY_D = volume("/full", 0, "a", "b"), volume("/half", 50, "b", "c"), volume("/empty", 100, "d")
+
+
+PLACE, HALF_PLACE = "broker 1, volume /full", "broker 1, volume /half"
+OF_FULL = Affected({"a": PLACE, "b": PLACE}, frozenset("ab"))
+
+
+@pytest.mark.parametrize(
+    ("volumes", "given", "whom"),
+    [
+        ((HALF_BC, FULL_AB, EMPTY_D), {}, Affected({**OF_FULL.places, "c": HALF_PLACE}, frozenset("ab"))),
+        ((FULL_AB, Volume("2", "/silent", 100, 50)), {}, None),
+        ((FULL_AB, Volume("2", "/silent", 100, 0)), {}, OF_FULL),  # it doesn't lower the factor
+        ((volume("/logs", 0),), {}, Affected({}, frozenset())),
+        ((EMPTY_D,), {}, None),
+        ((FULL_AB,), {"factor__scope": "cluster"}, None),
+        ((FULL_AB,), {"fence": False}, None),
+    ],
+)
+def test_the_topics_of_the_volumes_that_lower_the_factor_are_affected_unless_one_does_not_tell_or_no_fence_is_there(
+    volumes: tuple[Volume, ...], given: dict[str, Any], whom: Affected | None
+) -> None:
+    assert seen(scoped(**given), *volumes) == whom
+
+
+def test_a_factor_of_a_source_that_knows_no_volumes_is_for_all() -> None:
+    it = scoped()
+    it.step(Factor(0.5, "as I say"))
+    assert it.shim.affected == [None]
+
+
+def test_a_set_that_changes_at_the_same_factor_is_handed_on_and_one_that_does_not_is_not() -> None:
+    it = scoped()
+    for topics in ("ab", "ab", "ac", "c"):  # of equal size, too: then the cause stays
+        seen(it, volume("/half", 50, *topics))
+    assert [set(each.places) for each in it.shim.affected if each] == [set("ab"), set("ac"), set("c")]
+    assert it.shim.factors == [0.5]
+
+
+def test_the_fallback_is_for_all_and_ends_with_what_was_unknown() -> None:
+    it = scoped(fallback__action="PAUSE")
+    assert seen(it, HALF_BC, unknown=("broker 2: no snapshot",)) is None
+    assert it.factor == 0
+    half = seen(it, HALF_BC)
+    assert half is not None
+    it = scoped(fallback__action="OPEN")
+    assert seen(it, HALF_BC, unknown=("broker 2: no snapshot",)) == half, "what is known slows its writers"
+
+
+def test_while_source_or_policy_fail_the_topics_stay_and_what_is_known_now_joins_them() -> None:
+    it = scoped()
+    before = seen(it, HALF_BC)
+    it.step(fails)
+    assert it.shim.affected == [before]
+    it.policy.fails = {"/half"}
+    found = seen(it, HALF_BC, FULL_AB)
+    assert found is not None
+    assert (set(found.places), set(found.held)) == (set("abc"), set("ab"))
+
+
+def test_a_host_that_starts_again_leaves_the_factor_to_whom_it_was_for_until_it_knows_more() -> None:
+    last = Factor(0.5, "broker 1, volume /half; for writers of 2 topics")
+    it = World(True, last, factor__scope="topics", fallback__action="OPEN")
+    it.step(ClusterVolumes((), waiting="the disks have not answered yet"), seconds=3)
+    assert it.shim.affected == [], "Java still has the factor with its topics"
+    assert seen(it, HALF_BC) is not None
+    it.step(ClusterVolumes((EMPTY_D,)))
+    assert it.factor == 1
+
+
+def test_what_a_start_has_lowered_rises_again_before_everything_is_known() -> None:
+    it = World(True, factor__scope="topics", fallback__action="OPEN")
+    for volume_now, factor in ((HALF_BC, 0.5), (EMPTY_D, 1.0)):
+        it.step(ClusterVolumes((volume_now,), waiting="the other brokers"))
+        assert it.factor == factor
+
+
+def test_a_host_that_starts_again_slows_all_for_what_it_never_learns() -> None:
+    it = World(True, Factor(0.5, "half"), factor__scope="topics", fallback__action="OPEN")
+    it.step(ClusterVolumes((), waiting="the disks have not answered yet"))
+    assert seen(it, Volume("2", "/silent", 100, 90)) is None
+    assert it.factor == pytest.approx(0.1)
+
+
+def budget(used: int, name: str = "orders") -> Volume:
+    return as_volume(Budget(name, (f"{name}.*",), 100), used, frozenset({f"{name}.eu"}), 0.5)
+
+
+def budgets(world: World, *used: int) -> dict[str, float]:
+    """Names and factors of the budgets that Java has, after these were read."""
+    names = ("orders", "logs")
+    answer = ClusterVolumes((EMPTY,), budgets=tuple(budget(*one) for one in zip(used, names, strict=False)))
+    world.step(answer)
+    return {slowed.name: slowed.factor for slowed in world.shim.budgets[-1]}
+
+
+def test_each_budget_has_a_factor_of_its_own_beside_that_of_the_volumes() -> None:
+    world = World(fence=True)
+    assert budgets(world, 0, 0) == {}
+    assert budgets(world, 60, 0) == {"orders": 0.4}
+    assert world.factor == 1
+    assert world.shim.budgets[-1][0].topics == {"orders.eu"}
+    assert budgets(world, 60, 100) == {"logs": 0, "orders": 0.4}
+    assert "the budget of storage logs of 100 bytes is used up" in world.shim.budgets[-1][0].error
+    assert world.shim.shown["Budget", "logs", "Used"] == 100
+    assert budgets(world, 0) == {}
+    assert ("Budget", "logs", "Used") not in world.shim.shown
+
+
+def test_a_small_change_of_a_budget_is_not_handed_on_and_one_of_its_state_is() -> None:
+    world = World(fence=True)
+    budgets(world, 60)
+    handed_on = len(world.shim.budgets)
+    world.step(ClusterVolumes((EMPTY,), budgets=(replace(budget(60), capacity=100),)))
+    assert len(world.shim.budgets) == handed_on
+    budgets(world, 61)
+    assert len(world.shim.budgets) == handed_on + 1
+
+
+def test_while_the_source_is_silent_a_budget_keeps_its_factor() -> None:
+    world = World(fence=True)
+    budgets(world, 100)
+    world.step(fails, VALIDITY + 5)
+    assert [slowed.name for slowed in world.shim.budgets[-1]] == ["orders"]
+
+
+def test_without_a_fence_nobody_knows_who_uses_a_budget() -> None:
+    assert budgets(World(), 100) == {}
+
+
+# ---- sources for single quota types ----------------------------------------------------------------------------
+
+
+BYTES = (QuotaType.PRODUCE, QuotaType.FETCH)
+
+
+def test_for_each_quota_type_the_smallest_factor_applies_with_its_cause() -> None:
+    world = World()
+    busy, slow = Factor(0.5, "busy"), Factor(0.25, "slow")
+    world.typed = {"one": Typed(busy, *BYTES), "two": Typed(slow, QuotaType.FETCH), "three": Typed(1.0, *BYTES)}
+    assert world.step(cluster(HALF)) == 0.5, "what the disks say stands beside it"
+    assert world.shim.of_types == [{QuotaType.PRODUCE: busy, QuotaType.FETCH: slow}]
+    shown = {key[1]: value for key, value in world.shim.shown.items() if key[0] == "TypedFactor"}
+    assert shown == {"one": 0.5, "two": 0.25, "three": 1.0}
+
+
+def test_such_a_source_alone_needs_no_source_that_watches_disks() -> None:
+    world = World()
+    world.has_source, world.typed = False, {"load": Typed(Factor(0.5, "busy"), *BYTES)}
+    assert world.step() == 1.0
+    assert world.shim.of_types[-1] == dict.fromkeys(BYTES, Factor(0.5, "busy"))
+    world.typed = {}
+    world.step()
+    assert world.shim.of_types[-1] == {}
+    assert ("TypedFactor", "load", "Factor") not in world.shim.shown
+
+
+@pytest.mark.parametrize("answer", [fails, 0.0, cluster(FULL), "nonsense"])
+def test_such_a_source_that_fails_slows_nobody_and_never_pauses(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    world.typed = {"load": Typed(Factor(0.5, "busy"), *BYTES)}
+    world.step(cluster(EMPTY))
+    world.typed["load"].answer = answer
+    assert world.step(seconds=VALIDITY * 2) == 1.0
+    assert world.shim.of_types[-1] == {}
+    assert world.shim.failed == ["load"] * VALIDITY * 2
+    assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == 1
+
+
+def test_a_change_below_a_step_is_not_handed_on_and_the_end_always_is() -> None:
+    world = World()
+    world.typed = {"load": Typed(Factor(0.995, "30 % idle"), QuotaType.PRODUCE)}
+    for answer in (Factor(0.995, "30 % idle"), Factor(0.991, "29 % idle"), Factor(1.0)):
+        world.typed["load"].answer = answer
+        world.step(cluster(EMPTY))
+    assert world.shim.of_types == [{QuotaType.PRODUCE: Factor(0.995, "30 % idle")}, {}]
+
+
+def test_the_log_says_once_that_a_source_slows_clients_and_once_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    world.typed = {"load": Typed(Factor(0.5, "busy"), *BYTES)}
+    with caplog.at_level(logging.INFO, "quotahost.factor"):
+        world.step(cluster(EMPTY), seconds=3)
+        world.typed["load"].answer = Factor(1.0)
+        world.step(seconds=3)
+    assert caplog.messages == ["load slows clients: factor 0.50 (busy)", "load no longer slows clients"]

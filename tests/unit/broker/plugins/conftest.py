@@ -1,0 +1,32 @@
+"""Plugins without Kafka: nothing follows a topic, and what is published stays here."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from quotahost.broker.plugins.cluster_quota import quotas, shares
+from quotahost.broker.plugins.factor_sources import budgets, cluster_record, snapshots
+from quotahost.broker.plugins.tasks import broker_status
+from quotahost.kafka import publisher
+from tests.fakes.kafka import FakeKafka, FakeThread, Publish
+
+
+@pytest.fixture(autouse=True)
+def _no_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (quotas, shares, budgets, cluster_record, snapshots, broker_status):
+        monkeypatch.setattr(module, "Follower", FakeThread)
+    monkeypatch.setattr(snapshots, "RegisteredBrokers", FakeThread)
+
+
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch) -> Publish[Any]:
+    """Takes what publishers send, as this function decodes it."""
+
+    def make(decode: Callable[[bytes, bytes], Any]) -> FakeKafka[Any]:
+        kafka = FakeKafka(decode)
+        monkeypatch.setattr(publisher, "ensure_compacted", kafka.ensure)
+        monkeypatch.setattr(publisher, "Producer", kafka.producer)
+        return kafka
+
+    return make

@@ -1,0 +1,377 @@
+"""The factor source ``cluster-volumes``: which records it takes, what they decide, and when the standby answers."""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pytest
+
+from harness.system.waiting import eventually
+from quotahost.api import Context, DiskState
+from quotahost.broker.disks import monitor as disk_monitor
+from quotahost.broker.plugins.factor_sources.cluster_record import RecordReader
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Parts, Standby
+from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
+from quotahost.model.budgets import Budget
+from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.kafka import FakeThread
+from tests.fakes.plugin_context import Clocks, context, monitor, settings
+
+OWN = Volume("1", "/own", 100, 10)
+FULL, EMPTY = Volume("2", "/d", 100, 99), Volume("2", "/d", 100, 1)
+READS = ClusterVolumes((), waiting="it reads")
+GIVEN = {
+    "factor__source": "cluster-volumes", "validity": "60s", "startup__grace": "30s", "volumes__period": "1h",
+}  # fmt: skip
+
+
+@dataclass
+class StandbySource:
+    """A standby that answers what the test sets."""
+
+    context: Context
+    counts_old: bool
+    answer: ClusterVolumes = READS
+    closed: bool = False
+    hidden: bool = False
+    answers: bool = True
+
+    def read(self) -> ClusterVolumes:
+        return self.answer
+
+    def hide(self) -> None:
+        self.hidden = True
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class World(Clocks):
+    """Broker 1 of the cluster ``c-1``; tests set its clocks, publish records and read the source."""
+
+    def __init__(self, **more: str) -> None:
+        super().__init__()
+        self.broker = FakeBroker()
+        self.built: list[StandbySource] = []
+        self.context = context(self.broker, "cluster-volumes", clock=self.clock, **(GIVEN | more))
+        brokers: Any = partial(FakeThread, self.context)
+        build: Any = self.build  # the standby's stand-in
+        reader = RecordReader(self.context, self.clock, self.wall)
+        parts = Parts(reader, Standby(self.context, build), brokers)
+        self.source = ClusterVolumesSource(self.context, self.wall, self.clock, parts)
+        self.sequence = 0
+
+    def build(self, context: Context, counts_old: bool) -> StandbySource:
+        self.built.append(StandbySource(context, counts_old))
+        return self.built[-1]
+
+    @property
+    def standby(self) -> StandbySource:
+        """The standby that was built last."""
+        return self.built[-1]
+
+    def started(self) -> None:
+        """The topic is read, and the cluster consists of two."""
+        self.knows("1", "2")
+        self.source._reader.caught_up()
+
+    def knows(self, *brokers: str) -> None:
+        """These are the registered brokers."""
+        registered: Any = self.source._registered_brokers
+        registered.argument(dict.fromkeys(brokers, False))
+        registered.answered = True
+
+    def publishes(self, *volumes: Volume, live: bool = True, run: int = 1, at: float = 0.0, **fields: Any) -> None:
+        self.sequence += 1
+        told: dict[str, Any] = {"reporting": 2, "volume_count": len(volumes), "fullest": tuple(map(Filling, volumes))}
+        record = ClusterRecord("c-1", run, self.sequence, self.at(at), **(told | fields))
+        self.source._reader.record(b"c-1", encode(record), live)
+
+    def passes(self, seconds: float) -> None:
+        """Time passes; each second this broker's disks answer and the source is read."""
+        end = self.clock.now + seconds
+        while self.clock.now < end:
+            super().passes(min(1.0, end - self.clock.now))
+            monitor(self.context).look()
+            self.source.read()
+
+    def read(self) -> Any:
+        return self.source.read()
+
+    def number(self, attribute: str, name: str = "cluster-volumes") -> float | None:
+        return self.broker.number("FactorSource", attribute, name)
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
+    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: DiskState((OWN,)))
+    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
+    made: list[World] = []
+
+    def new(**more: str) -> World:
+        made.append(World(**more))
+        return made[-1]
+
+    yield new
+    for each in made:
+        each.source.close()
+        monitor(each.context).close()
+
+
+@pytest.fixture
+def world(make: Callable[..., World]) -> World:
+    return make()
+
+
+@pytest.fixture
+def begun(world: World) -> World:
+    """A record with a full volume came a moment ago."""
+    world.started()
+    world.publishes(FULL)
+    assert world.read().volumes == (OWN, FULL)
+    return world
+
+
+def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(world: World) -> None:
+    assert world.read() == ClusterVolumes((OWN,), waiting="topic __quotahost_cluster_volumes is not read yet")
+    world.publishes(FULL, live=False)
+    world.source._reader.caught_up()
+    assert world.read() == ClusterVolumes((OWN, FULL), waiting="the cluster has not listed its brokers yet")
+    world.knows("1", "2")
+    assert world.read() == ClusterVolumes((OWN, FULL))
+    assert not world.built
+
+
+def test_nothing_is_read_without_a_cluster_id(make: Callable[..., World], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "")
+    world = make()
+    assert world.read().waiting == "the cluster's id is not read from the log directories yet"
+    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
+    monitor(world.context).look()
+    assert world.read().waiting == "topic __quotahost_cluster_volumes is not read yet"
+
+
+def test_other_clusters_and_refused_records_change_nothing(begun: World, caplog: pytest.LogCaptureFixture) -> None:
+    before = begun.read()
+    take = begun.source._reader.record
+    take(b"c-2", encode(ClusterRecord("c-2", 9, 9, datetime.now(UTC))), True)
+    take(b"c-2", b"{", True)
+    take(None, None, True)
+    assert not [key for key in begun.broker.shown if key[0] == "Refused"]
+    for value in (b"{", b'{"version": 1}', b'{"version": 2}', b'{"version": 2}'):
+        take(b"c-1", value, True)
+    assert begun.read() == before
+    begun.sequence -= 1
+    begun.publishes(EMPTY)  # of the same run and number
+    begun.sequence -= 2
+    begun.publishes(EMPTY)  # late
+    assert begun.read() == before
+    counted = {key[1]: n for key, n in begun.broker.shown.items() if key[0] == "Refused"}
+    assert counted == {"json": 1, "schema": 1, "version": 2, "late": 1}
+    (line,) = [r.getMessage() for r in caplog.records if "version: Input should" in r.getMessage()]
+    assert "refused" in line, "once for each reason"
+
+
+def test_records_of_a_second_pipeline_are_refused(begun: World, caplog: pytest.LogCaptureFixture) -> None:
+    begun.publishes(FULL, run=2)
+    for _ in range(3):
+        begun.publishes(EMPTY, run=1)
+    assert FULL in begun.read().volumes
+    assert begun.broker.number("Refused", "Records", "other-pipeline") == 3
+    assert caplog.text.count("two pipelines run for this cluster: records of run 1 are refused") == 1
+
+
+def test_records_of_a_pipeline_that_is_behind_are_refused(begun: World, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(3):
+        begun.publishes(EMPTY, run=2, newest_snapshot_at=begun.at(-61))
+    assert FULL in begun.read().volumes
+    assert begun.broker.number("Refused", "Records", "behind") == 3
+    behind = "the pipeline is behind: the newest snapshot in its records is older than validity (60 s)"
+    assert caplog.text.count(behind) == 1
+    stale: dict[str, Any] = {"reporting": 0, "stale": 2, "stale_brokers": ("1", "2")}
+    begun.passes(31)
+    begun.publishes(run=2, newest_snapshot_at=begun.at(-92), **stale)
+    assert begun.read().unknown == ("broker 2: its newest snapshot is stale",), "unless nobody reports any more"
+    begun.publishes(EMPTY, run=2, newest_snapshot_at=begun.at(-59))
+    assert begun.read() == ClusterVolumes((OWN, EMPTY))
+
+
+def test_while_a_record_leaves_out_brokers_their_last_volumes_hold(begun: World) -> None:
+    begun.publishes(run=2, reporting=1, missing=1, missing_brokers=("2",))
+    assert begun.read() == ClusterVolumes((OWN, FULL)), "its last volumes still hold"
+    begun.publishes(EMPTY, run=2)
+    assert begun.read() == ClusterVolumes((OWN, EMPTY))
+    begun.publishes(run=2, reporting=1, missing=1, missing_brokers=("2",))
+    for _ in range(33):
+        begun.passes(1)
+        begun.publishes(run=2, reporting=1, missing=1, missing_brokers=("2",))
+    assert begun.read() == ClusterVolumes((OWN,), ("broker 2: no snapshot",))
+
+
+def test_the_record_and_the_brokers_are_shown(begun: World) -> None:
+    begun.publishes(EMPTY, run=7, stale=1, stale_brokers=("2",))
+    begun.passes(5)
+    number = begun.broker.number
+    assert [number("ClusterRecord", name) for name in ("Age", "Run", "Sequence")] == [5, 7, 2]
+    assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (1, 0)
+    begun.source._reader.record(b"c-1", None, True)
+    begun.passes(1)
+    assert number("ClusterRecord", "Age") is None
+
+
+def test_this_brokers_volume_in_a_list_for_all_of_its_kind_is_as_full_as_its_disk_is_now(begun: World) -> None:
+    emptier, fuller = replace(OWN, consumed=OWN.consumed - 5), replace(OWN, consumed=OWN.consumed + 5)
+    other_kind = replace(emptier, hard=Limit(LimitType.CONSUMED_BYTES, 90))
+    for listed, expected in ((emptier, OWN), (fuller, fuller), (other_kind, other_kind)):
+        begun.publishes(listed, volume_count=2)
+        assert begun.read().volumes == (OWN, expected)
+
+
+# ---- budgets, by the pipeline's sums ----
+
+BY_NAME = {"orders": Budget("orders", ("orders.*",), 100), "all": Budget("all", ("*",), 100, replicas=True)}
+
+
+@pytest.fixture
+def budgeted(make: Callable[..., World]) -> World:
+    world = make(budgets="on")
+    world.started()
+    followed: Any = world.source._budgets
+    followed.by_name = BY_NAME
+    return world
+
+
+def used(budgeted: World) -> dict[str, int]:
+    return {volume.name: volume.consumed for volume in budgeted.read().budgets}
+
+
+def test_the_record_s_sums_count_of_brokers_out_of_service_those_of_replicas_alone(budgeted: World) -> None:
+    assert used(budgeted) == {"orders": 0, "all": 0}, "nothing is known yet"
+    budgeted.publishes(EMPTY, budgets=(("orders", 40, 7), ("all", 50, 8), ("gone", 1, 0)))
+    assert used(budgeted) == {"orders": 40, "all": 58}
+
+
+def test_an_older_pipeline_is_told_once_and_slows_nobody(budgeted: World, caplog: pytest.LogCaptureFixture) -> None:
+    budgeted.publishes(EMPTY)
+    assert used(budgeted) == used(budgeted) == {"orders": 0, "all": 0}
+    assert caplog.text.count("the pipeline is older and doesn't sum them") == 1
+
+
+def test_while_the_standby_answers_its_sums_count(budgeted: World) -> None:
+    budgeted.publishes(EMPTY, budgets=(("orders", 40, 0),))
+    budgeted.passes(31)
+    assert used(budgeted)["orders"] == 40
+    budgeted.standby.answer = budgeted.read().__class__((), budgets=())
+    budgeted.passes(30)
+    assert used(budgeted) == {}
+
+
+# ---- the standby ----
+
+
+def test_it_is_built_after_half_of_validity_and_asked_later(begun: World, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(10):
+        begun.passes(29)
+        begun.publishes(FULL)
+    assert (begun.number("Answers"), begun.number("Answers", "snapshots")) == (1, 0)
+    begun.passes(30)
+    assert not begun.built
+    begun.passes(1)
+    begun.context.settings = settings(**GIVEN)
+    begun.read()
+    assert begun.standby.context.settings is begun.context.settings
+    begun.standby.answer = ClusterVolumes((OWN, EMPTY))
+    begun.passes(29)
+    assert FULL in begun.read().volumes, "the record is not too old yet"
+    assert begun.number("Answers") == 1
+    assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
+    begun.passes(1)
+    assert begun.read() == ClusterVolumes((OWN, EMPTY))
+    assert (begun.number("Answers"), begun.number("Answers", "snapshots")) == (0, 1)
+    assert (begun.number("Switches"), begun.number("Switches", "snapshots")) == (0, 1)
+    (line,) = [r for r in caplog.records if r.levelno == logging.WARNING]
+    assert line.getMessage() == (
+        "no record of this cluster in __quotahost_cluster_volumes within validity (60 s): "
+        "factor source snapshots answers"
+    )
+
+
+def test_until_the_standby_source_has_answered_the_last_record_holds_with_its_unknowns(begun: World) -> None:
+    begun.publishes(FULL, stale=1, stale_brokers=("2",))
+    unknown = ("broker 2: its newest snapshot is stale",)
+    begun.passes(61)
+    standby = begun.standby
+    assert begun.read() == ClusterVolumes((OWN, FULL), unknown, "it reads")
+    standby.answer = ClusterVolumes((OWN, EMPTY), ("broker 3: no snapshot",))
+    assert begun.read() == standby.answer
+    standby.answer = ClusterVolumes((EMPTY, OWN), waiting="again")
+    assert begun.read() == standby.answer, "it has answered once"
+
+
+def test_as_soon_as_a_record_comes_the_standby_is_closed(begun: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    begun.passes(61)
+    standby = begun.standby
+    standby.answer = ClusterVolumes((OWN, EMPTY))
+    eventually(lambda: EMPTY in begun.read().volumes)
+    begun.publishes(FULL)
+    assert begun.read() == ClusterVolumes((OWN, FULL))
+    eventually(lambda: standby.closed)
+    assert (begun.number("Answers"), begun.number("Answers", "snapshots")) == (1, 0)
+    assert (begun.number("Switches"), begun.number("Switches", "snapshots")) == (1, 1)
+    assert caplog.text.count("factor source cluster-volumes answers again") == 1
+    begun.passes(61)
+    assert begun.standby is not standby, "next time another one is built"
+    begun.source.close()
+    assert begun.standby.closed
+
+
+def test_it_switches_back_only_to_a_complete_record(begun: World) -> None:
+    begun.passes(61)
+    filled_since = ClusterVolumes((OWN, EMPTY, Volume("2", "/e", 100, 99)))
+    begun.standby.answer = filled_since
+    eventually(lambda: begun.read() == filled_since)
+    begun.publishes(run=2, reporting=1)
+    assert begun.read() == filled_since
+    begun.publishes(EMPTY, run=2)
+    assert begun.read() == ClusterVolumes((OWN, EMPTY))
+
+
+@pytest.mark.parametrize("why", ["empty", "absent", "unread", "old", "tombstone"])
+def test_without_a_fresh_record_at_the_start_the_standby_source_answers_at_once(world: World, why: str) -> None:
+    world.knows("1", "2")
+    if why in ("old", "tombstone"):
+        world.publishes(EMPTY, live=why == "tombstone", at=-3600)
+    if why == "tombstone":
+        world.source._reader.record(b"c-1", None, True)
+    if why == "absent":
+        world.source._reader.absent()
+    elif why == "unread":
+        world.passes(60)
+        assert world.number("Answers") == 1, "it may be read yet"
+        world.passes(1)
+    else:
+        world.source._reader.caught_up()
+    assert world.read().waiting
+    world.standby.answer = ClusterVolumes((OWN, FULL))
+    eventually(lambda: not world.read().waiting)
+    assert world.read() == ClusterVolumes((OWN, FULL))
+    assert world.number("Switches", "snapshots") == 1
+
+
+def test_going_back_and_forth_counts_nothing_twice_and_leaves_no_numbers(begun: World) -> None:
+    for turn in range(3):
+        begun.passes(59)
+        standby = begun.standby
+        assert standby.counts_old == (turn == 0), "each of them reads the topic from its beginning"
+        assert not standby.answers, "the source that doesn't answer doesn't show how many are stale"
+        begun.passes(2)
+        assert standby.answers
+        begun.publishes(FULL)
+        begun.passes(1)
+        assert standby.hidden
+        assert begun.broker.number("Brokers", "Stale") == 0
