@@ -46,7 +46,6 @@ import org.quotahost.table.QuotaTable;
 @Fork(2)
 @Threads(2)
 public class AffectedBenchmark {
-    private static final int CLIENTS = 1_000;
     private static final String AFFECTED = "orders";
 
     /** A fence that shows the authorizer that it stands before. */
@@ -65,8 +64,8 @@ public class AffectedBenchmark {
         QuotaFence fence;
         Authorizer inner;
         List<Action> actions;
-        final KafkaPrincipal[] principals = Filled.principals(CLIENTS);
-        final RequestContext[] requests = new RequestContext[CLIENTS];
+        final KafkaPrincipal[] principals = Filled.principals(Filled.CLIENTS);
+        final RequestContext[] requests = new RequestContext[Filled.CLIENTS];
 
         @Setup
         public void fill() throws Exception {
@@ -79,7 +78,7 @@ public class AffectedBenchmark {
             actions = List.of(write(clients.equals("marked") ? AFFECTED : "other"));
             var slowed = new QuotaTable.SlowedTopics("", 0.5, "", new String[] {AFFECTED}, new String[] {"here"}, Set.of());
             if (!clients.equals("none")) table.factor(0.5, "full", List.of(slowed));
-            for (int i = 0; i < CLIENTS; i++) {
+            for (int i = 0; i < Filled.CLIENTS; i++) {
                 requests[i] = produce(principals[i]);
                 fence.authorize(requests[i], actions);
             }
@@ -98,28 +97,18 @@ public class AffectedBenchmark {
         }
     }
 
-    @State(Scope.Thread)
-    public static class Turn {
-        int at;
-
-        int next() {
-            at = at + 1 < CLIENTS ? at + 1 : 0;
-            return at;
-        }
-    }
-
     @Benchmark
-    public Object authorizerAlone(Broker broker, Turn turn) {
+    public Object authorizerAlone(Broker broker, Filled.Turn turn) {
         return broker.inner.authorize(broker.requests[turn.next()], broker.actions);
     }
 
     @Benchmark
-    public Object fence(Broker broker, Turn turn) {
+    public Object fence(Broker broker, Filled.Turn turn) {
         return broker.fence.authorize(broker.requests[turn.next()], broker.actions);
     }
 
     @Benchmark
-    public Object tagsAndReset(Broker broker, Turn turn) {
+    public Object tagsAndReset(Broker broker, Filled.Turn turn) {
         Object tags = broker.callback.quotaMetricTags(ClientQuotaType.PRODUCE, broker.principals[turn.next()], Filled.CLIENT_ID);
         return broker.callback.quotaResetRequired(ClientQuotaType.PRODUCE) ? null : tags;
     }

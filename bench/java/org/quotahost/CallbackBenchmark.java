@@ -38,15 +38,13 @@ import org.openjdk.jmh.annotations.Warmup;
 @Fork(2)
 @Threads(2)
 public class CallbackBenchmark {
-    private static final int CLIENTS = 1_000;
-
     @State(Scope.Benchmark)
     public static class Callback {
         @Param({"quotahost", "quotahost-user", "strimzi", "kafka"})
         public String implementation;
 
         ClientQuotaCallback callback;
-        final KafkaPrincipal[] principals = Filled.principals(CLIENTS);
+        final KafkaPrincipal[] principals = Filled.principals(Filled.CLIENTS);
         final List<Map<String, String>> tags = new ArrayList<>();
 
         @Setup
@@ -82,24 +80,14 @@ public class CallbackBenchmark {
         }
     }
 
-    @State(Scope.Thread)
-    public static class Turn {
-        int at;
-
-        int next() {
-            at = at + 1 < CLIENTS ? at + 1 : 0;
-            return at;
-        }
-    }
-
     @Benchmark
-    public Object tagsAndReset(Callback c, Turn turn) {
+    public Object tagsAndReset(Callback c, Filled.Turn turn) {
         Object tags = c.callback.quotaMetricTags(ClientQuotaType.PRODUCE, c.principals[turn.next()], Filled.CLIENT_ID);
         return c.callback.quotaResetRequired(ClientQuotaType.PRODUCE) ? null : tags;
     }
 
     @Benchmark
-    public Object fetchLimit(Callback c, Turn turn) {
+    public Object fetchLimit(Callback c, Filled.Turn turn) {
         return c.callback.quotaLimit(ClientQuotaType.FETCH, c.tags.get(turn.next()));
     }
 }

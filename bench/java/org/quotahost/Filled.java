@@ -7,16 +7,30 @@ import java.util.List;
 import java.util.Set;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.State;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.QuotaTable;
 
 /** A quota table with clients, and quotahost's callback on it, without a host. */
-final class Filled {
+public final class Filled {
     static final String CLIENT_ID = "client";
+    static final int CLIENTS = 1_000;
     private static final int TYPES = ClientQuotaType.values().length;
 
     private Filled() {}
+
+    /** A thread's way from client to client. */
+    @State(Scope.Thread)
+    public static class Turn {
+        int at;
+
+        int next() {
+            at = at + 1 < CLIENTS ? at + 1 : 0;
+            return at;
+        }
+    }
 
     static KafkaPrincipal[] principals(int count) {
         KafkaPrincipal[] all = new KafkaPrincipal[count];

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from harness.system.waiting import eventually
 from quotahost.api import Context, DiskState
 from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.plugins.factor_sources.cluster_record import RecordReader
-from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Parts, Standby
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Standby
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
 from quotahost.model.budgets import Budget
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
@@ -58,11 +57,10 @@ class World(Clocks):
         self.broker = FakeBroker()
         self.built: list[StandbySource] = []
         self.context = context(self.broker, "cluster-volumes", clock=self.clock, **(GIVEN | more))
-        brokers: Any = partial(FakeThread, self.context)
+        brokers: Any = FakeThread
         build: Any = self.build  # the standby's stand-in
-        reader = RecordReader(self.context, self.clock, self.wall)
-        parts = Parts(reader, Standby(self.context, build), brokers)
-        self.source = ClusterVolumesSource(self.context, self.wall, self.clock, parts)
+        reader, standby = RecordReader(self.context, self.clock, self.wall), Standby(self.context, build)
+        self.source = ClusterVolumesSource(self.context, self.wall, self.clock, reader, standby, brokers)
         self.sequence = 0
 
     def build(self, context: Context, counts_old: bool) -> StandbySource:
