@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.model import Limit
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
+from quotahost.settings.storage import StorageSettings
 from quotahost.testing.broker import FakeBroker
 
 WALL = 1_700_000_000.0  # seconds since 1970
@@ -62,10 +63,19 @@ def context(
     return made
 
 
+def storage(soft: Limit | None, hard: Limit | None) -> Any:
+    """Settings of storage that say no more than these limits."""
+    own: Any = SimpleNamespace(soft_limit=soft, hard_limit=hard)
+    own.limits_of = partial(StorageSettings.limits_of, own)
+    return own
+
+
 def limited(name: str, soft: Limit | None, hard: Limit | None, own: Any = None, scope: str = "cluster") -> Context[Any]:
     """The context of a policy, whose settings say no more than these limits and the scope of the factor."""
     made = context(name=name, own=own)
-    made.settings = cast("Any", SimpleNamespace(storage_soft=soft, storage_hard=hard, factor_scope=scope))
+    made.settings = cast(
+        "Any", SimpleNamespace(static=SimpleNamespace(storage=storage(soft, hard)), factor_scope=scope)
+    )
     return made
 
 

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -24,6 +25,7 @@ from quotahost.records import cluster_volumes
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
 from quotahost.records.snapshot import Snapshot, decode, encode
 from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import storage
 from tests.reference import volumes as pipeline
 
 CONSUMED, FREE, PERCENT = LimitType
@@ -48,6 +50,10 @@ class Node:
     storage_hard: Limit | None = None
     mode: str = "enforce"
     factor_scope: str = "cluster"
+
+    @property
+    def static(self) -> Any:
+        return SimpleNamespace(storage=storage(self.storage_soft, self.storage_hard))
 
 
 Policy = Callable[[Node], Limits]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from quotahost.broker.disks import file_stores
+from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.disks import topics as listing
 from quotahost.broker.disks.budgets import BudgetSizes
 from quotahost.broker.disks.monitor import DiskMonitor
@@ -103,7 +104,7 @@ def test_a_slow_listing_makes_the_numbers_no_younger(tmp_path: Path, monkeypatch
         clock.now += 7.0
         return frozenset("a")
 
-    monkeypatch.setattr(listing, "topics", slow)
+    monkeypatch.setattr(disk_monitor, "topics", slow)
     broker = FakeBroker({"log.dirs": directory})
     monitor = DiskMonitor(broker, broker, 1, lambda: settings(static__storage__soft="1"), clock)
     monitor.look()
