@@ -1,7 +1,12 @@
 """Budgets of storage: how many bytes some topics may take in the whole cluster, and which topics belong to which.
 
-The host has the policy judge a budget as if it were a volume (:func:`as_volume`): so thresholds, policy and the end of
-a PAUSE are those of volumes. Its factor is for those alone who write to its topics. Private.
+1. A :class:`Budget` names topics, and bytes of leaders or of all replicas.
+2. Each broker sums the bytes of its own replicas by budget (:func:`sums`); :func:`in_cluster` adds these sums up, those
+   of brokers out of service only where the bytes of all replicas count.
+3. The host has the policy judge a budget as if it were a volume (:func:`as_volume`): so thresholds, policy and the end
+   of a PAUSE are those of volumes. Its factor is for those alone who write to its topics.
+
+Private; it imports nothing else of quotahost but volumes and limits.
 """
 
 from collections import defaultdict

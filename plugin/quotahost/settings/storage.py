@@ -1,7 +1,10 @@
 """How full is too full: ``static.storage.*``, by the names of proposal 035 ("Configuring the plugin", snapshot note 2).
 
-An override has limits of a single volume. An operator writes a volume's name or a log directory that lies on it; which
-volume that is, only the broker's disks can tell. So :func:`match` finds the volumes each time that these were read.
+1. :class:`StorageSettings` declares a soft and a hard limit of this broker's volumes. A limit stands in one of three
+   properties a side, by its type: bytes consumed, bytes free, share free.
+2. ``static.storage.overrides`` has limits of single volumes. An operator writes a volume's name or a log directory
+   that lies on it; which volume that is, only the broker's disks can tell. So :func:`parse_overrides` reads the text,
+   and :func:`match` finds the volumes each time that the disks were read.
 """
 
 import os

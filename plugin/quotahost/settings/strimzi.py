@@ -1,10 +1,12 @@
 """The properties of Strimzi's quotas plugin, read as ours, so that its users change only the callback's class.
 
-``PROPERTIES`` has all names, as ``StaticQuotaConfig`` of io.strimzi:kafka-quotas-plugin 0.3.1 defines them (Kafka's
-ConfigDef: INT, LONG, DOUBLE as Java parses them). What a file with Strimzi's own names leaves out gets Strimzi's
-default, unless the file sets our property for it. A file that sets both a name of Strimzi's and ours for the same thing
-is refused. A file whose limits have proposal 035's names (``static.storage.hard``; Strimzi's plugin had them up to 0.2)
-follows the proposal, and its fallback is PAUSE.
+1. ``PROPERTIES`` has all names, as ``StaticQuotaConfig`` of io.strimzi:kafka-quotas-plugin 0.3.1 defines them (Kafka's
+   ConfigDef: INT, LONG, DOUBLE as Java parses them), with what each is read as. The document's table follows from it.
+2. :func:`translate` replaces them in a broker's file before anything is parsed. What a file with Strimzi's own names
+   leaves out gets Strimzi's default, unless the file sets our property for it. A file that sets both a name of
+   Strimzi's and ours for the same thing is refused. A file whose limits have proposal 035's names
+   (``static.storage.hard``; Strimzi's plugin had them up to 0.2) follows the proposal, and its fallback is PAUSE.
+3. Notes say in the broker's log, and in ``doctor``, what each name means here.
 
 Names in here are without ``client.quota.callback.``.
 """

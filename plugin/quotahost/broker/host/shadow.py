@@ -1,6 +1,8 @@
 """Whom rules in shadow would hold back, and by how much, for the metrics, ``quotahost top`` and ``explain``.
 
-Thresholds of topics are Java's (``org.quotahost.topics``).
+A rule in shadow is computed and not enforced (the property ``shadow``). ``new_clients`` leaves a supplier in shadow out
+of the answers in force, and puts beside them what it would give. Thresholds of topics are Java's
+(``org.quotahost.topics``).
 
 1. A thread asks Java once a second (``Shadow.look``); no request waits for it. Java says what holds for all
    (``state``), and for each quota type which clients have which metric tags, what Kafka measures for these, and what
@@ -10,6 +12,8 @@ Thresholds of topics are Java's (``org.quotahost.topics``).
    itself: the quotas with ``shadow=all``, the factor, and each supplier in shadow (``compare``).
 4. What Kafka measures belongs to a scope of a supplier in shadow only if all who have the tags would be in that scope;
    otherwise nobody knows who used how much of it, and the scope is unmeasured.
+5. The metrics show how many scopes each rule would hold back now, and counters add up for how long and by how many
+   bytes. Java gets the scopes themselves, for ``explain`` and ``top``.
 """
 
 import gc

@@ -1,6 +1,10 @@
 """Checks a broker's properties: that quotahost and the plugins understand them, and what they leave weak.
 
-A weakness is allowed and works, but exempts somebody or protects less than it seems to: the broker starts with it.
+1. :func:`check_settings` reads them as the broker does. Its section's table lists every property as understood, with
+   full units and without secrets.
+2. :func:`check_weaknesses` looks for what is allowed and works, but exempts somebody or protects less than it seems to:
+   listeners, quotas and their windows, topic quotas, tiered storage here; the disks in ``protection``, rights to topics
+   in ``topics``. All these findings are ``weak`` or notes, none is ``wrong``: the broker starts with these settings.
 """
 
 import ipaddress

@@ -1,7 +1,11 @@
-"""What a running cluster has, and the way to what is declared.
+"""What a running cluster has, and the way to what is declared, for Kafka's client quotas and the cluster-wide ones.
 
-Kafka's controller has the client quotas (``client_quotas``). The cluster-wide ones and budgets of storage are records
-of ``__quotahost_quotas``, which are read here as brokers read them.
+1. :func:`cluster_at` connects. Kafka's controller has the client quotas (``client_quotas``); the cluster-wide ones are
+   records of ``__quotahost_quotas``, one for each entity, which are read here as brokers read them.
+   Budgets of storage are records of the same topic.
+2. :meth:`Cluster.compare` asks for the sections that the files have, and makes the plan.
+3. :meth:`Cluster.change` has the plan validated, or makes it; it returns what was refused.
+4. :meth:`Cluster.not_made` waits until brokers have what the controller has taken.
 """
 
 import time

@@ -1,6 +1,12 @@
 """Files of quotas: quotahost's own YAML and Strimzi's KafkaUser resources are read, and the first is written.
 
-Several files count as one, and every problem of all of them is told at once, with file, line, path, value and remedy.
+1. :func:`read_declared` reads files of one or more YAML documents (``documents``) of either kind; several files count
+   as one.
+2. The models below are the form of a document, checked by pydantic; the parsers of their fields say what to write.
+   Every problem of all files is told at once, with file, line, path, value and remedy.
+   A budget without topics gets those that ``topic-labels`` has of its label, in whichever file they stand.
+3. :func:`read_properties` reads what an earlier version kept in brokers' properties.
+4. :func:`in_yaml` writes quotas as such a file.
 """
 
 import ipaddress

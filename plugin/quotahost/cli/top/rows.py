@@ -1,4 +1,10 @@
-"""A look as ``quotahost top`` shows it: one row for each client, chosen and sorted by the user, as a table or JSON."""
+"""A look as ``quotahost top`` shows it: one row for each client, chosen and sorted by the user, as a table or as JSON.
+
+1. :func:`merged` makes one look of the looks at several brokers: a client that uses several of them is one row.
+2. :class:`Choice`, which keys or options change, filters and sorts the rows.
+3. ``_COLUMNS`` says of each column where its value comes from and how people read it. :func:`table` and :func:`whole`
+   draw by it, and :func:`values` gives the same to programs.
+"""
 
 import math
 from collections import defaultdict

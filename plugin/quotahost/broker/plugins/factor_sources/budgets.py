@@ -1,9 +1,12 @@
 """The budgets of storage, as the factor sources answer them: which there are, and how much of each is used.
 
-While ``budgets=on``, a follower reads the budgets out of the topic of the cluster-wide quotas. Each becomes a volume
-(:meth:`Budgets.volumes`), which the policy judges like any other; the factor is for writers to its topics alone. Where
-the bytes come from is the source's part: ``snapshots`` adds up what brokers publish, ``cluster-volumes`` takes the
-pipeline's sums.
+1. While ``budgets=on``, a follower reads the topic of the cluster-wide quotas, on a thread of its own, and keeps the
+   budgets in it (``by_name``).
+2. :meth:`Budgets.volumes`, on the host thread, tells this broker's disk monitor which topics to look for, and makes a
+   volume of each budget: its bytes, how many are used in the cluster, and its topics on this broker.
+
+Where the bytes come from is the source's part: ``snapshots`` adds up what brokers publish, ``cluster-volumes`` takes
+the pipeline's sums. The policy judges these volumes like any other; the factor is for writers to their topics alone.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,12 @@
 """What one broker makes of the pipeline's record of the cluster: reads it, and finds out what is missing from it.
 
-The record is the same for all brokers. This broker knows better which brokers are registered and fenced (``liveness``
-has the rule), which disks are its own, and for how long something has been unknown.
+1. ``RecordReader`` follows the topic of the clusters' volumes on a thread of its own and keeps the newest record of
+   this broker's cluster. The pipeline writes one record for each cluster, with the cluster's id as its key.
+2. ``ClusterState`` turns that record into a ``View``: the volumes that matter to this broker, and what is unknown. The
+   record is the same for all brokers. This broker knows better which brokers are registered and fenced (``liveness``
+   has the rule), which disks are its own, and for how long something has been unknown.
+
+The factor source ``cluster-volumes`` asks both at each read, on the host thread.
 """
 
 from collections import defaultdict

@@ -1,4 +1,13 @@
-"""The factor source ``prometheus``: asks a Prometheus server for the volumes of the cluster (docs/disks.md).
+"""The factor source ``prometheus``: asks a Prometheus server for the volumes of the cluster.
+
+Proposal 035 names other suppliers of volumes than Kafka's own; this is one. Broker properties, all under
+``client.quota.callback.``::
+
+    factor.source=prometheus
+    plugin.prometheus.url=http://prometheus:9090
+    plugin.prometheus.capacity=node_filesystem_size_bytes{job="kafka",mountpoint=~"/data.*"}
+    plugin.prometheus.available=node_filesystem_avail_bytes{job="kafka",mountpoint=~"/data.*"}
+    plugin.prometheus.expected=kafka-1:9100,kafka-2:9100,kafka-3:9100
 
 Without ``expected`` a broker whose exporter is gone looks like one that was taken out of the cluster: Prometheus
 gives no series for it, and nothing is unknown. If Prometheus stopped scraping without noticing, it answers with
@@ -9,6 +18,7 @@ samples of up to five minutes ago (its ``--query.lookback-delta``).
    configured server, since the credentials go there. Credentials go into no message.
 2. :func:`volumes_of` pairs the series of both by broker and volume. Whatever doesn't fit together may be a full disk;
    so it is unknown, with a sentence, and ``fallback.action`` holds for it.
+3. ``read`` answers from memory: the last volumes, which are unknown once they are older than ``validity``.
 """
 
 import base64

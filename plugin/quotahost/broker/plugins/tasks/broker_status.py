@@ -1,7 +1,11 @@
 """Publishes what ``quotahost top`` shows of this broker, while somebody watches. A part of the task ``publish-usage``.
 
-Every two seconds, and at once for a new question, the broker is looked at and published to ``__quotahost_looks``, with
-the explanations of clients and the volumes that watchers have opened (docs/architecture.md, "Watching a cluster").
+1. Who watches writes a record to ``__quotahost_watch`` again and again (``quotahost.records.watch``); :class:`Watchers`
+   keeps the newest of each.
+2. Every two seconds, and at once for a new question, :class:`StatusPublisher` has the broker looked at and publishes
+   that to ``__quotahost_looks``, with the explanations of clients that watchers ask for.
+3. :class:`OpenedVolumes` measures the volumes that a watcher has opened, on threads of their own.
+
 While nobody watches, nothing is looked at and nothing is published, but for one record at the start, and one at the end
 without any client.
 """
