@@ -10,7 +10,7 @@ WORKERS ?= 5
 MVN := mvn -q -B -f java-shim/pom.xml
 
 .DEFAULT_GOAL := help
-.PHONY: help build wheel demo lock test test-java test-python test-child test-pipeline test-long test-clients test-matrix lint format tables docs bench clean
+.PHONY: help build wheel demo lock test test-java test-python test-brokers test-spark test-child test-pipeline test-long test-clients test-matrix lint format tables docs bench clean
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,13 +59,20 @@ test-java: $(VENV)/.done
 	@$(BIN)/python tools/jar_resources.py
 	@mvn -B -ntp -f java-shim/pom.xml test
 
-# Brokers' tests compute a third of their time, so five workers fill two cores. The order is kept, as the longest files
-# come first; which tests share a worker is said in tests/conftest.py.
+# The brokers' tests compute a third of their time, so five workers fill two cores. Spark's tests, beside them, have one
+# of these: a second Spark would cost the start and the compiling of a second JVM.
 test-python: $(JAR) $(CONNECTOR)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder tests/pipeline tests examples
+	@$(MAKE) --no-print-directory -j 2 test-brokers test-spark
+
+# A file's tests share its broker: one worker each. The order is kept, as the broker's files come first and take longest.
+test-brokers:
+	@$(BIN)/python -m pytest -q -n $$(( $(WORKERS) > 1 ? $(WORKERS) - 1 : 1 )) --dist loadfile --no-loadscope-reorder --ignore tests/pipeline tests examples
+
+test-spark:
+	@$(BIN)/python -m pytest -q tests/pipeline
 
 test-child: $(JAR) ## Tests of failing plugins, starts, stops, live changes and client quotas, with Python in a process of its own; half an hour
-	@PROCESS=child $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup tests/broker/host tests/broker/quotas
+	@PROCESS=child $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/broker/host tests/broker/quotas
 
 test-pipeline: $(JAR) $(CONNECTOR) ## Tests that `make test` leaves out: Spark drivers killed, doubled, robbed of their checkpoint, and three brokers; minutes
 	@$(BIN)/python -m pytest -q -m driver tests/pipeline

@@ -10,7 +10,7 @@ from quotahost.pipeline.session import local, session
 OPTIONS = "spark.driver.extraJavaOptions"
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # As on a machine where no native library can be loaded from the temporary files.
     without_snappy = f"{local('local')[OPTIONS]} -XX:TieredStopAtLevel=1 -Dorg.xerial.snappy.disable.bundled.libs=true"

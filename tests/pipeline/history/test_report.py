@@ -230,8 +230,8 @@ def test_names_with_html_in_them_are_shown_as_they_are(history: Path, tmp_path: 
         (["--from", "2026-11-21", "--to", "2026-11-20"], "--to is not after --from"),
         (["--recent", "7"], "has no unit"),
         (["--worst", "0"], "Invalid value for '--worst'"),
-        (["--out", "absent/r.html"], "the folder of absent/r.html doesn't exist"),
-        (["--out", "r.png"], "r.png is neither a FILE.html nor a folder for PNGs"),
+        (["--out", "absent/r.html"], "absent/r.html must be a FILE.html in a folder that exists"),
+        (["--out", "r.png"], "r.png must be a FILE.html in a folder that exists"),
     ],
 )
 def test_wrong_options_are_an_error_before_spark_starts(tmp_path: Path, options: list[str], message: str) -> None:
