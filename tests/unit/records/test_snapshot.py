@@ -131,6 +131,11 @@ def test_a_volumes_own_limit_overrides_the_brokers_and_an_empty_one_does_not() -
     assert disk.soft == Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
 
 
+def test_unknown_fields_may_have_numbers_that_json_lacks_and_names_twice() -> None:
+    raw = json.dumps(record()).replace('"brokerId"', '"x": NaN, "x": -Infinity, "y": 1e999, "brokerId"')
+    assert decode(b"0", raw.encode()).broker == "0"
+
+
 def test_the_largest_record_allowed_is_read() -> None:
     raw = json.dumps(record(volumes=[volume(volumeName=str(n)) for n in range(MAX_VOLUMES)])).encode()
     assert len(decode(b"0", raw.ljust(MAX_BYTES)).volumes) == MAX_VOLUMES

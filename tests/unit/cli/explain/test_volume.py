@@ -134,6 +134,22 @@ def test_a_segment_without_a_true_index_counts_by_its_file(tmp_path: Path, kind:
     assert [segment.newest for segment in retention.segments(str(folder))] == [5]
 
 
+def test_the_work_for_a_topic_does_not_grow_with_the_square_of_its_partitions(tmp_path: Path) -> None:
+    class Counted(dict[str, tuple[str, int]]):
+        read = 0
+
+        def items(self) -> Any:
+            self.read += len(self)
+            return super().items()
+
+    for number in range(20):
+        partition(tmp_path, f"a-{number}", 1, 1, size=1000)
+    seen = look([str(tmp_path)])
+    seen.logs = counted = Counted(seen.logs)
+    cut("a", Retention(size=1000), seen, NOW)
+    assert counted.read <= 40
+
+
 def test_the_facts_say_when_it_is_full() -> None:
     told = dict(volume_facts("1 (pid 42)", LOOK, measured()))
     assert told["consumed"] == "600 B (60.0%)"
