@@ -158,7 +158,7 @@ def test_the_topic_operator_creates_topics_and_a_kafka_user_is_told_why_not(scen
 
 
 def test_the_plugins_connect_as_the_broker_with_strimzis_certificate(scene: Scene) -> None:
-    assert gauge(scene.node, "Connection,name=publish-volumes", "Connected") == 1
+    eventually(lambda: gauge(scene.node, "Connection,name=publish-volumes", "Connected") == 1, 30)
     log = scene.node.log_text()
     assert "PRIVATE KEY" not in log
     assert "can't be found in the configuration" not in log, "the brokers' name is found in the certificate"
