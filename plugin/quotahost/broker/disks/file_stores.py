@@ -23,6 +23,7 @@ from quotahost.model import Volume
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _DEFAULT_LOG_DIR: Final = "/tmp/kafka-logs"  # Kafka's own default of log.dir
 _META: Final = "meta.properties"  # in each formatted log directory (Kafka's MetaProperties)
+_META_MAX: Final = 64 * 1024  # bytes of it to read; Kafka writes some hundred
 _BLOCK: Final = 4096  # bytes; reads past the page cache have to be of whole blocks
 #: Past the page cache, where the system and the file system know that.
 _DIRECT: Final = getattr(os, "O_DIRECT", 0)
@@ -177,7 +178,8 @@ def cluster_id(directories: Iterable[str]) -> str:
 
 def _cluster_id(directory: str) -> str:
     try:
-        text = Path(directory, _META).read_text("latin-1")
+        with Path(directory, _META).open("rb") as file:
+            text = file.read(_META_MAX).decode("latin-1")
         return javaproperties.loads(text).get("cluster.id", "").strip()
     except (OSError, ValueError):  # offline; a NUL in its name; no properties
         return ""

@@ -28,7 +28,7 @@ from quotahost.api import (
     Role,
 )
 from quotahost.api.context import LoadedPlugin
-from quotahost.background import Clock, LoggedOnce, Periodic, start_daemon
+from quotahost.background import Clock, LineLimit, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.discovery import PluginError, check_period, configured, construct, load, plugin_settings
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.protocol import Shim
@@ -42,6 +42,7 @@ T = TypeVar("T")
 log = logging.getLogger("quotahost.plugins")
 _tasks_log = logging.getLogger("quotahost.tasks")
 
+_LINES: Final = 5  # a minute, about new types of errors of one method of one plugin
 _TYPES: Final = 100  # of errors that are remembered, of one method
 CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together, of the 4 s that the shim waits for the host
 _UNKNOWN: Final = timedelta(minutes=1)  # the period of a task that was right when it was built and never since
@@ -61,14 +62,15 @@ FAILED: Final = Failed()
 class Guard:
     """Counts every failure of a plugin, and logs the first of each type in each method until the method works again.
 
-    A method that fails, works, fails and so on gets a line a minute for each type of error; of ever new types ``logs``
-    lets a few a minute pass.
+    A method that fails, works, fails and so on gets a line a minute for each type of error. A plugin may raise ever new
+    types, of which a few a minute are logged.
     The loops over thousands of clients and volumes catch what a plugin raises, and report one failure here.
     """
 
     def __init__(self, shim: Shim, clock: Clock = time.monotonic) -> None:
         self._shim, self._clock = shim, clock
-        self._methods: dict[tuple[str, str], dict[type[BaseException], LoggedOnce]] = {}  # by plugin and method
+        #: By plugin and method, what limits the new types of errors, and each type that was logged.
+        self._methods: dict[tuple[str, str], tuple[LineLimit, dict[type[BaseException], LoggedOnce]]] = {}
 
     def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T]) -> T | Failed:
         """The plugin's answer, or FAILED. Success heals it: its next failure is logged again."""
@@ -82,8 +84,12 @@ class Guard:
 
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
         self._shim.plugin_failed(plugin)
-        types = self._methods.setdefault((plugin, what), {})
+        if (plugin, what) not in self._methods:
+            self._methods[plugin, what] = LineLimit(_LINES, self._clock), {}
+        limit, types = self._methods[plugin, what]
         if type(error) not in types:
+            if not limit.passes():
+                return
             if len(types) >= _TYPES:
                 types.clear()
             types[type(error)] = LoggedOnce(log, logging.ERROR, self._clock)
@@ -93,8 +99,8 @@ class Guard:
         )  # fmt: skip
 
     def heal(self, plugin: str, what: str) -> None:
-        faults = self._methods.get((plugin, what), {}).values()
-        if sum(fault.healed() for fault in faults):  # each of them is to be logged again
+        _, types = self._methods.get((plugin, what), (None, {}))
+        if sum(fault.healed() for fault in types.values()):  # each of them is to be logged again
             log.warning("plugin %s works again in %s", plugin, what)
 
 
