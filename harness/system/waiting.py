@@ -27,8 +27,8 @@ def eventually(
     """Calls condition until it returns something true, and returns that.
 
     Args:
-        condition: called again and again. An AssertionError, or an error of a broker or of the helper, means
-            "not yet".
+        condition: called again and again. An AssertionError, something that is not there (LookupError), or an error
+            of a broker or of the helper means "not yet".
         timeout: seconds. It may be generous, because only a failure takes so long.
         what: describes the condition in the error.
         poll: seconds between two calls; if None, 0.05 at first and later a twentieth of the time that has passed.
@@ -45,7 +45,7 @@ def eventually(
             if result:
                 return result
             last = repr(result)
-        except (AssertionError, KafkaException, HelperError) as not_yet:
+        except (AssertionError, LookupError, KafkaException, HelperError) as not_yet:
             last = not_yet
         passed = time.monotonic() - begin
         if passed >= timeout:
