@@ -124,8 +124,8 @@ def promtool(*arguments: object) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def fires(directory: Path, series: dict[str, float], minutes: int, alerts: dict[str, str], by: str) -> None:
-    """Exactly these alerts fire after so many minutes in which each series had its value.
+def fires(directory: Path, series: dict[str, float | str], minutes: int, alerts: dict[str, str], by: str) -> None:
+    """Exactly these alerts fire after so many minutes in which each series had its value, or values in promtool's form.
 
     ``by`` is a label that tells alerts of one name apart, and ``alerts`` has its value for each.
     """
@@ -136,15 +136,25 @@ def fires(directory: Path, series: dict[str, float], minutes: int, alerts: dict[
         "eval_time": f"{minutes}m",
         "exp_samples": samples,
     }
-    inputs = [{"series": name, "values": f"{value:g}x{minutes}"} for name, value in series.items()]
+    inputs = [
+        {"series": name, "values": value if isinstance(value, str) else f"{value:g}x{minutes}"}
+        for name, value in series.items()
+    ]
     tests = [{"interval": "1m", "input_series": inputs, "promql_expr_test": [expected]}]
     file = directory / "case.yml"
     file.write_text(yaml.safe_dump({"rule_files": [str(ALERTS)], "tests": tests}))
     promtool("test", "rules", file)
 
 
+def test_one_of_two_brokers_that_falls_silent_fires_an_alert(tmp_path: Path) -> None:
+    series: dict[str, float | str] = {
+        'quotahost_clients{instance="well"}': 1.0, 'quotahost_clients{instance="silent"}': "1x15 stale _x20",
+    }  # fmt: skip
+    fires(tmp_path, series, 20, {"QuotahostBrokerSilent": "silent"}, "instance")
+
+
 def test_a_broker_that_knows_too_little_fires_one_alert_by_whether_that_slows_producers(tmp_path: Path) -> None:
-    series = {
+    series: dict[str, float | str] = {
         'quotahost_unknown{instance="slowed"}': 1.0, 'quotahost_lack_of_data{instance="slowed"}': 1.0,
         'quotahost_unknown{instance="not-slowed"}': 1.0, 'quotahost_lack_of_data{instance="not-slowed"}': 0.0,
     }  # fmt: skip
