@@ -8,6 +8,7 @@ import pytest
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.plugins.factor_sources.budgets import Budgets
+from quotahost.broker.plugins.factor_sources.budgets import Budgets
 from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
 from quotahost.model.budgets import Budget, Part
@@ -138,6 +139,16 @@ def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:
     assert number("Brokers", "Missing") == 0, "it stands by for another source"
     world.source.hide()
     assert number("Snapshot", "Age", "3") is None
+
+
+def test_a_source_that_is_closed_leaves_no_number_and_a_standby_those_of_the_other_source(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2")
+    world.read()
+    Snapshots(world.context, world.wall, world.clock, Budgets(world.context)).close()
+    assert {"Snapshot", "Brokers"} <= {type for type, *_ in world.broker.shown}
+    world.source.close()
+    assert not {"Snapshot", "Brokers"} & {type for type, *_ in world.broker.shown}
 
 
 def test_a_standby_that_is_built_again_counts_no_record_that_another_has_counted(world: World) -> None:
