@@ -341,7 +341,8 @@ class ConnectionSettings(Frozen):
     kafka: dict[str, SecretStr] = declare(
         "kafka.*", default=dict, words="this broker's inter-broker listener", live=False
     )
-    """The plugins' own Kafka client, in librdkafka's names (`kafka.bootstrap.servers`). All values are secrets."""
+    """The plugins' own Kafka client, in librdkafka's names (`kafka.bootstrap.servers`). Its `client.id` is
+    `quotahost-` and the node's id in any case. All values are secrets."""
     kafka_admin: dict[str, SecretStr] = declare("static.kafka.admin.*", default=dict, live=False)
     """The same client under Strimzi's names, those of Java's Admin client. `kafka.*` wins where both are given. With
     `bootstrap.servers` a controller that is no broker follows `snapshots` or `cluster-volumes`, and refuses new topics

@@ -59,7 +59,7 @@ class Host:
     def __init__(self, shim: Shim, clock: Clock = time.monotonic, in_jvm: bool = True) -> None:
         """``in_jvm``: whether Python runs in the broker's own process."""
         self._shim, self._clock = shim, clock
-        self._guard = Guard(shim)
+        self._guard = Guard(shim, clock)
         self._clients = NewClients(shim, self._guard, clock)
         self._notifier = Notifier(self._guard)
         self._scheduler = Scheduler(self._guard, shim.detach)
