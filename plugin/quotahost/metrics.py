@@ -152,7 +152,7 @@ CATALOGUE: Final = (
          "Bytes of record batches for a topic that were turned back, by the fence or by topic quotas; `<several "
          "topics>`: of requests that name several topics by their ids, `<other topics>`: beyond 1,000 names."),
     )),
-    *_bean("Shadow", label="rule", shown_by="every broker, once a rule was in shadow (`shadow`, `mode`)", rows=(
+    *_bean("Shadow", label="rule", shown_by="every broker, once a rule was in shadow (`shadow`)", rows=(
         ("Over", "shadow_over", GAUGE,
          "Scopes of clients, or topics, that take more now than the rule would let through; the factor, each topic and "
          "each supplier is a rule."),

@@ -35,4 +35,4 @@ def resolved(
     """The answers for these clients."""
     exemptions = Exemptions(Settings.from_properties({}), {})
     named: list[tuple[str, Any]] = list(suppliers.items())
-    return Resolver(named, exemptions, guard or Guard(FakeShim()), combine, in_shadow).answers(clients)
+    return Resolver(named, exemptions, (guard or Guard(FakeShim())).report, combine, in_shadow).answers(clients)

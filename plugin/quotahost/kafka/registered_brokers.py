@@ -35,6 +35,10 @@ class ClusterPoll:
             name, self._try, lambda: period() if self.answered else min(_FIRST_RETRY, period()), context.start_thread
         )
 
+    def wake(self) -> None:
+        """Ask now: the period may be shorter than the one that is waited out."""
+        self._loop.wake()
+
     def close(self) -> None:
         self._loop.close()
 

@@ -36,7 +36,7 @@ from quotahost.settings.types import SUPPLIER
 from quotahost.text import nearest
 from quotahost.units.show import show_duration
 
-_PERIODS: Final = 2  # within validity: one snapshot may be late or lost
+_PERIODS: Final = 2  # within validity: one snapshot, or look, may be late or lost
 #: The plugins' section models by the plugins' names.
 Models = Mapping[str, type[BaseModel] | None]
 # Families of properties whose names others define: the attribute, how many parts the rest of a name has, and its form.
@@ -156,7 +156,7 @@ def _wrong(details: ErrorDetails, known: Iterable[Property], given: Mapping[str,
     location = details["loc"]
     whole = ".".join(map(str, location))
     # Where several properties don't fit together, pydantic names their model: the first of them stands for all.
-    among = next((name for name in given if name.startswith(whole + ".")), whole)
+    among = next((p.name for p in known if p.path[: len(location)] == location and p.name in given), whole)
     name = next((p.name for p in known if p.path == location[: len(p.path)]), among)
     return Problem(PREFIX + name, reason(details), given.get(name))
 
@@ -196,15 +196,25 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
             "hold; set one of them, or off"
         )
         yield Problem(f"{PREFIX}budgets", wrong)
-    period, validity = settings.snapshots_period, settings.validity
-    concerned = settings.factor_source in SNAPSHOT_READERS or "publish-volumes" in settings.tasks
-    if concerned and _PERIODS * period > validity:
-        yield Problem(
-            f"{PREFIX}snapshots.period",
-            f"{show_duration(period)} is more than half of validity ({show_duration(validity)}), so that a cluster at "
-            f"rest would take its own brokers for silent; set at most {show_duration(validity / _PERIODS)}, or "
-            f"{PREFIX}validity to at least {show_duration(_PERIODS * period)}",
-        )
+    told = settings.factor_source in SNAPSHOT_READERS or "publish-volumes" in settings.tasks
+    looks = told or settings.factor_source == "local"
+    for name, period, concerned, consequence in (
+        (
+            "snapshots.period",
+            settings.snapshots_period,
+            told,
+            "a cluster at rest would take its own brokers for silent",
+        ),
+        ("volumes.period", settings.volumes_period, looks, "a broker would take its own disks for unknown"),
+    ):
+        validity = settings.validity
+        if concerned and _PERIODS * period > validity:
+            wrong = (
+                f"{show_duration(period)} is more than half of validity ({show_duration(validity)}), so that "
+                f"{consequence}; set at most {show_duration(validity / _PERIODS)}, or {PREFIX}validity to at least "
+                f"{show_duration(_PERIODS * period)}"
+            )
+            yield Problem(f"{PREFIX}{name}", wrong)
 
 
 def live_properties(settings: Settings, models: Models | None = None) -> list[str]:

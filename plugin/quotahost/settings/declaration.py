@@ -4,7 +4,7 @@ The type says how its text is parsed and shown, the docstring what the documents
 name, its default, and whether a change takes effect live. What is wrong with a property is a :class:`Problem`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args, get_origin
 
@@ -53,9 +53,11 @@ class Problem:
     value: str | None = None  # None where it may be a secret
     unknown: bool = False  # whether nobody here reads a property of this name, whatever its value
 
-    def names(self, property: str) -> bool:
-        is_family = self.property.endswith("*")
-        return property == self.property or (is_family and property.startswith(self.property.removesuffix("*")))
+    def among(self, names: Collection[str]) -> set[str]:
+        """Those of these names that it is about; one that is there itself is meant alone, also if it ends in ``*``."""
+        if self.property in names or not self.property.endswith("*"):
+            return {self.property}
+        return {name for name in names if name.startswith(self.property.removesuffix("*"))}
 
     def __str__(self) -> str:
         """One line; whatever could break it is escaped."""

@@ -5,13 +5,12 @@ volumes are in ``settings.storage``. A new property is a field of one of these m
 """
 
 import math
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
 from quotahost.model import QuotaType, State
-from quotahost.records.topics import PREFIX as TOPIC_PREFIX
-from quotahost.records.topics import SPARED, TOPICS
+from quotahost.records import topics
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.storage import StorageSettings
 from quotahost.settings.types import (
@@ -140,6 +139,16 @@ class PluginSettings(Frozen):
 # ---- records ----
 
 
+class Named:
+    """An attribute of ``RecordSettings``: the name that a topic has by ``topics.prefix``."""
+
+    def __init__(self, topic: topics.Topic) -> None:
+        self._topic = topic
+
+    def __get__(self, settings: "RecordSettings", owner: object) -> str:
+        return self._topic.named(settings.topics_prefix)
+
+
 class RecordSettings(Frozen):
     """The records by which brokers and the pipeline learn of one another: their topics, and how often they come."""
 
@@ -149,7 +158,7 @@ class RecordSettings(Frozen):
     snapshots_period: Duration = declare("snapshots.period", default="5s")
     """How often a broker publishes its snapshot at least. A change of a thousandth of a volume's capacity, or a
     crossed limit, is published at once."""
-    topics_prefix: TopicPrefix = declare("topics.prefix", default=TOPIC_PREFIX, live=False)
+    topics_prefix: TopicPrefix = declare("topics.prefix", default=topics.PREFIX, live=False)
     """Begin of the names of quotahost's compacted topics: `snapshots`, `cluster_volumes`, `usage`, `shares`, `quotas`,
     `watch` and `looks` follow it. Set another one if several Kafka clusters are mirrored into one, or if your names
     follow a rule; then give the pipeline the same by `--topics-prefix`, and name the topics to the commands."""
@@ -160,38 +169,18 @@ class RecordSettings(Frozen):
     is back or unregistered. `unknown`: proposal 035 to the letter; after `validity` the state is unknown and
     `fallback.action` applies, so that one machine that is down stops all producers."""
 
-    @property
-    def snapshots_topic(self) -> str:
-        return f"{self.topics_prefix}snapshots"
-
-    @property
-    def cluster_volumes_topic(self) -> str:
-        return f"{self.topics_prefix}cluster_volumes"
-
-    @property
-    def usage_topic(self) -> str:
-        return f"{self.topics_prefix}usage"
-
-    @property
-    def shares_topic(self) -> str:
-        return f"{self.topics_prefix}shares"
-
-    @property
-    def quotas_topic(self) -> str:
-        return f"{self.topics_prefix}quotas"
-
-    @property
-    def watch_topic(self) -> str:
-        return f"{self.topics_prefix}watch"
-
-    @property
-    def looks_topic(self) -> str:
-        return f"{self.topics_prefix}looks"
+    snapshots_topic: ClassVar[Named] = Named(topics.SNAPSHOTS)
+    cluster_volumes_topic: ClassVar[Named] = Named(topics.CLUSTER_VOLUMES)
+    usage_topic: ClassVar[Named] = Named(topics.USAGE)
+    shares_topic: ClassVar[Named] = Named(topics.SHARES)
+    quotas_topic: ClassVar[Named] = Named(topics.QUOTAS)
+    watch_topic: ClassVar[Named] = Named(topics.WATCH)
+    looks_topic: ClassVar[Named] = Named(topics.LOOKS)
 
     @property
     def record_topics(self) -> tuple[str, ...]:
         """All topics of quotahost, also those that only the pipeline uses, by their names here."""
-        return tuple(topic.named(self.topics_prefix) for topic in TOPICS)
+        return tuple(topic.named(self.topics_prefix) for topic in topics.TOPICS)
 
 
 # ---- clients, and the topics that they write to ----
@@ -227,7 +216,7 @@ class TopicSettings(Frozen):
     """The error for a rejected producer. NOT_ENOUGH_REPLICAS: it tries again. POLICY_VIOLATION: it drops the records,
     as "Broker side quota (V1)" wants. THROTTLING_QUOTA_EXCEEDED: Kafka's own producer tries again, librdkafka
     drops."""
-    spared: Topics = declare("topics.spared", default=",".join(SPARED))
+    spared: Topics = declare("topics.spared", default=",".join(topics.SPARED))
     """Topics without a threshold, for which no producer is ever rejected: by default Kafka's own and quotahost's. Write
     whole names. quotahost's own are spared in any case."""
 
@@ -341,7 +330,8 @@ class ConnectionSettings(Frozen):
     kafka: dict[str, SecretStr] = declare(
         "kafka.*", default=dict, words="this broker's inter-broker listener", live=False
     )
-    """The plugins' own Kafka client, in librdkafka's names (`kafka.bootstrap.servers`). All values are secrets."""
+    """The plugins' own Kafka client, in librdkafka's names (`kafka.bootstrap.servers`). Its `client.id` is
+    `quotahost-` and the node's id in any case. All values are secrets."""
     kafka_admin: dict[str, SecretStr] = declare("static.kafka.admin.*", default=dict, live=False)
     """The same client under Strimzi's names, those of Java's Admin client. `kafka.*` wins where both are given. With
     `bootstrap.servers` a controller that is no broker follows `snapshots` or `cluster-volumes`, and refuses new topics

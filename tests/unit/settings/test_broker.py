@@ -115,6 +115,18 @@ def test_a_period_of_snapshots_above_half_of_validity_is_refused(reader: dict[st
     assert read(factor_source="local", validity="1s").snapshots_period == timedelta(seconds=5), "of no concern there"
 
 
+@pytest.mark.parametrize("reader", [{"factor_source": "local"}, {"factor_source": "snapshots"}])
+def test_a_period_of_looks_above_half_of_validity_is_refused(reader: dict[str, str]) -> None:
+    with pytest.raises(SettingsError) as caught:
+        read(**reader, volumes_period="31s", validity="1m")
+    assert str(caught.value) == (
+        f"{PREFIX}volumes.period: 31 s is more than half of validity (60 s), so that a broker would take its own disks "
+        f"for unknown; set at most 30 s, or {PREFIX}validity to at least 62 s"
+    )
+    assert read(**reader, volumes_period="30s", validity="1m").volumes_period == timedelta(seconds=30)
+    assert read(volumes_period="2m").volumes_period == timedelta(minutes=2), "of no concern there"
+
+
 @pytest.mark.parametrize("name", [*REMOVED])
 def test_a_property_that_is_gone_is_an_error_that_says_what_to_do(name: str) -> None:
     with pytest.raises(

@@ -102,7 +102,7 @@ def test_a_name_without_a_volume_is_logged_once(
     broker = FakeBroker({"log.dirs": "/data/1,/data/2"})
     for state, overrides in ((both, "/data/7 hard=5"), (gone, "/data/2 hard=5; /dev/sdb soft=4")):
         monkeypatch.setattr(disk_monitor, "read_disks", lambda *_, state=state: state)
-        disks = monitor(context(broker, volumes__period="1h", static__storage__overrides=overrides))
+        disks = monitor(context(broker, volumes__period="30s", static__storage__overrides=overrides))
         disks.look()
         disks.close()
     assert caplog.messages == ["static.storage.overrides: /data/7 is no volume or log directory"]

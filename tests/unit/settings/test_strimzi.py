@@ -261,6 +261,8 @@ def test_their_client_is_the_plugins_client_and_our_own_wins_as_a_whole_or_setti
     }  # fmt: skip
     ours = client_config({**theirs, "kafka.bootstrap.servers": "other:1"})
     assert ours == {"bootstrap.servers": "other:1", "client.id": "quotahost-1"}
+    named = client_config({"kafka.bootstrap.servers": "other:1", "kafka.client.id": "mine"})
+    assert named == ours, "where nobody authenticates, the fence knows the plugins' client by it"
     assert any("is not used" in note for note in notes({**theirs, "kafka.bootstrap.servers": "other:1"}))
     assert client_config({**theirs, "kafka.security.protocol": "PLAINTEXT"})["security.protocol"] == "PLAINTEXT"
     addressless = client_config({f"{ADMIN}security.protocol": "SSL"})

@@ -81,6 +81,12 @@ def test_an_error_names_the_property_the_value_and_the_remedy(given: dict[str, s
     assert [word for word in words if word not in message] == []
 
 
+def test_thresholds_without_a_total_are_named_whatever_else_begins_with_topics() -> None:
+    given = {PREFIX + "topics.prefix": "__mine_", PREFIX + OWN: "a:6M"}
+    with pytest.raises(SettingsError, match=rf"^{PREFIX}{OWN}=a:6M: topics have thresholds"):
+        Settings.from_properties(given)
+
+
 @pytest.mark.parametrize("spared", [{}, {PREFIX + SPARED: "mine"}], ids=["by default", "with another list"])
 def test_a_threshold_of_a_topic_of_quotahosts_own_is_an_error_whatever_its_name(spared: dict[str, str]) -> None:
     given = {PREFIX + "topics.prefix": "my-", PREFIX + TOTAL: "100M", PREFIX + OWN: "my-snapshots:60M"}

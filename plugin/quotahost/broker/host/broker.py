@@ -87,7 +87,8 @@ class HostBroker:
         """See Broker. If ``kafka.*`` gives an address, nothing of the broker's own connection is used with it."""
         own = {name: value.get_secret_value() for name, value in self.settings.kafka.items()}
         config = own if "bootstrap.servers" in own else {**self._client(), **own}
-        return {"client.id": own_client_id(node_id(self._properties)), **config}
+        # Where nobody authenticates, the fence knows the plugins' client by our client.id alone.
+        return {**config, "client.id": own_client_id(node_id(self._properties))}
 
     def _client(self) -> dict[str, str]:
         """``static.kafka.admin.*`` in librdkafka's names or, if there is none, as this broker itself connects."""
@@ -95,8 +96,6 @@ class HostBroker:
         if not admin:
             return translate(own, self._shim.keystores)
         made = translate(admin, self._shim.keystores)
-        # Where nobody authenticates, the fence knows the plugins' client by our client.id alone.
-        made.pop("client.id", None)
         # These properties may bring credentials alone; the address is then this broker's own listener.
         return {"bootstrap.servers": own["bootstrap.servers"], **made} if own else made
 

@@ -73,9 +73,12 @@ class Exemptions:
         self.principals = {} if user is None else {user: Reason.PLUGIN}
         self.principals |= dict.fromkeys((b for b in brokers if b != ANONYMOUS), Reason.BROKER)
         self.principals |= dict.fromkeys(settings.excluded_principals, Reason.EXCLUDED)
-        # Without the property the clients' default applies, which is plaintext.
-        plaintext = own.get("security.protocol", "plaintext").lower() == "plaintext"
-        anonymous = ANONYMOUS not in brokers and "bootstrap.servers" in own and plaintext
+        # Without the property the clients' default applies, which is plaintext. TLS proves a server alone, unless the
+        # client has a certificate.
+        protocol = own.get("security.protocol", "plaintext").lower()
+        certified = any(name.startswith(("ssl.key", "ssl.certificate")) for name in own)
+        nameless = protocol == "plaintext" or (protocol == "ssl" and not certified)
+        anonymous = ANONYMOUS not in brokers and "bootstrap.servers" in own and nameless
         self.spared_topics = _spared_topics(settings, broker, anonymous)
         self.client_ids = set()
         # Under a PAUSE this broker's own snapshots must pass the fence before Kafka has reported the cluster.

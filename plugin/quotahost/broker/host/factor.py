@@ -374,16 +374,21 @@ class PauseMemory:
     def write(self) -> None:
         if self._before is not None or self._now == self._written:
             return
-        self._written = pause = self._now
-        try:
-            for file in self._files:
-                file.unlink(missing_ok=True)
-            if pause and self._files:
-                stored = _Stored(cause=pause.factor.cause, affected=pause.affected)
-                self._files[0].write_text(stored.model_dump_json())
-        except OSError as error:
-            # On a full disk of this broker's own it isn't needed: the next start looks at that disk first.
-            log.debug("the PAUSE can't be remembered: %s", error)
+        pause, failed = self._now, False
+        text = _Stored(cause=pause.factor.cause, affected=pause.affected).model_dump_json() if pause else ""
+        for file in self._files:
+            try:
+                if text:
+                    file.write_text(text)
+                    text = ""  # one of them is enough
+                else:
+                    file.unlink(missing_ok=True)
+            except OSError as error:
+                # On a full disk of this broker's own it isn't needed: the next start looks at that disk first.
+                log.debug("the PAUSE can't be remembered, or forgotten: %s", error)
+                failed = True
+        if not text and (pause or not failed):  # else it is tried again after the next look
+            self._written = pause
 
 
 def _read(file: Path) -> Scoped | None:

@@ -182,4 +182,5 @@ def without_unknown(given: Mapping[str, str], read: Callable[[Mapping[str, str]]
                 raise
             unknown += nobodys
             # A problem is about names in `known`, as these were read: so each turn leaves fewer.
-            known = {name: text for name, text in known.items() if not any(p.names(name) for p in nobodys)}
+            gone = set[str]().union(*(problem.among(known) for problem in nobodys))
+            known = {name: text for name, text in known.items() if name not in gone}

@@ -18,6 +18,8 @@ from quotahost.text import EscapingFormatter
 QUEUE_MAX: Final = 10_000  # lines
 LINES_OF_LOGGER: Final = 100  # a minute
 LINES_OF_CAUSE: Final = 20  # a minute, of one logger
+_LINE_MAX: Final = 100_000  # characters, which are always fewer bytes than a call may have (protocol)
+_CAUSE_MAX: Final = 200  # characters
 _END: Final = None
 
 
@@ -34,12 +36,18 @@ class RateLimit(logging.Filter):
         self._loggers: dict[str, tuple[LineLimit, dict[str, LineLimit]]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
+        try:
+            return self._passes(record)
+        except Exception:  # a plugin's broken format string: Logs.emit meets it again, and tells of it
+            return True
+
+    def _passes(self, record: logging.LogRecord) -> bool:
         if record.name not in self._loggers:
             self._loggers[record.name] = LineLimit(LINES_OF_LOGGER, self._clock), {}
         of_logger, of_causes = self._loggers[record.name]
         if len(of_causes) > LINES_OF_LOGGER:
             of_causes.clear()  # a plugin that puts its arguments into the text has a cause for each line
-        of_cause = of_causes.setdefault(str(record.msg), LineLimit(LINES_OF_CAUSE, self._clock))
+        of_cause = of_causes.setdefault(str(record.msg)[:_CAUSE_MAX], LineLimit(LINES_OF_CAUSE, self._clock))
         if not of_cause.passes() or not of_logger.passes():
             return False
         record.msg = record.getMessage() + of_cause.left_out() + of_logger.left_out()
@@ -54,16 +62,16 @@ class Logs(logging.Handler):
     def __init__(self, shim: Shim) -> None:
         super().__init__()
         self._shim = shim
-        self._lines: queue.Queue[tuple[str, int, str] | None] = queue.Queue(QUEUE_MAX)
+        self._lines: queue.SimpleQueue[tuple[str, int, str] | None] = queue.SimpleQueue()
         self.setFormatter(EscapingFormatter("%(message)s"))
         # On the handler, since a logger's filter doesn't see the records of its child loggers.
         self.addFilter(RateLimit())
 
     def emit(self, record: logging.LogRecord) -> None:
+        if self._lines.qsize() >= QUEUE_MAX:  # Java doesn't take the lines: waiting for it would stop plugins
+            return
         try:
-            self._lines.put_nowait((record.name, record.levelno, self.format(record)))
-        except queue.Full:  # Java doesn't take the lines: waiting for it would stop plugins
-            pass
+            self._lines.put((record.name, record.levelno, self.format(record)[:_LINE_MAX]))
         except Exception:  # a plugin's broken format string must not become the host's failure
             self.handleError(record)
 
@@ -79,20 +87,11 @@ class Logs(logging.Handler):
     ) -> None:
         # A host that failed starts again in this interpreter; with the old handler every line would come twice.
         logging.getLogger().removeHandler(self)
-        self._end()
+        self._lines.put(_END)
         # The shim waits 4 s for the whole host, and 2 s of them may go to the tasks.
         self._thread.join(timeout=1)
 
-    def _end(self) -> None:
-        """Queue the end mark, in the place of the oldest line if there is no room: Java may take no line any more."""
-        while True:
-            try:
-                self._lines.put_nowait(_END)
-                return
-            except queue.Full:
-                with suppress(queue.Empty):
-                    self._lines.get_nowait()
-
     def _run(self) -> None:
         while (line := self._lines.get()) is not _END:
-            self._shim.log(*line)
+            with suppress(Exception):  # a line that Java can't be told must not end the others
+                self._shim.log(*line)

@@ -59,7 +59,7 @@ class Host:
     def __init__(self, shim: Shim, clock: Clock = time.monotonic, in_jvm: bool = True) -> None:
         """``in_jvm``: whether Python runs in the broker's own process."""
         self._shim, self._clock = shim, clock
-        self._guard = Guard(shim)
+        self._guard = Guard(shim, clock)
         self._clients = NewClients(shim, self._guard, clock)
         self._notifier = Notifier(self._guard)
         self._scheduler = Scheduler(self._guard, shim.detach)
@@ -151,7 +151,8 @@ class Host:
         self._exempt()
         self._factor.forget()
         self._clients.configure(plugins.suppliers(), self._exemptions, settings)
-        self._shim.configure(self._roles.applied(settings), measured(settings, plugins))
+        applied = self._roles.applied(settings, watches_disks=plugins.factor_source() is not None)
+        self._shim.configure(applied, measured(settings, plugins))
         self._shadow.configure(settings)
         self._scheduler.set(plugins.tasks())
         # Last, when nothing asks the old plugins any more.
@@ -245,6 +246,8 @@ class Host:
             )
             if self._settings.factor_scope == "topics":
                 _factor_log.warning("factor.scope=topics needs the fence; without it a factor is for all clients")
+            if self._settings.budgets == "on":
+                _factor_log.warning("budgets=on needs the fence; without it no budget slows or stops anybody")
 
     # ---- the end ----
 

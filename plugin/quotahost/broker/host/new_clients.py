@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from quotahost.api import QuotaSupplier, Role
@@ -37,6 +37,8 @@ RETRY: Final = 5.0  # seconds between questions for clients whose supplier faile
 
 Whom: TypeAlias = tuple[str | None, str | None]  # principal and client-id, None for any
 EVERYONE: Final[Whom] = (None, None)
+#: ``Guard.report``.
+Report: TypeAlias = Callable[[str, str, str, BaseException], None]
 # Announcements: for more than these, one walk through all clients costs less than a walk for each.
 MOST_APART: Final = 100
 
@@ -58,11 +60,21 @@ class NewClients:
         self._changed: set[Whom] = set()
         self._retry_at: float | None = None
         self._failed = False  # whether a supplier has failed for somebody since the last retry
+        #: The principals for whom one in shadow has; EVERYONE stands for those that are too many to ask again apart.
+        self._untried: set[Whom] = set()
 
     def configure(self, suppliers: Sequence[tuple[str, QuotaSupplier]], exempt: Exemptions, settings: Settings) -> None:
         self._suppliers = suppliers
         combine, in_shadow = settings.supplier_combine, settings.shadow.suppliers
-        self._resolver = Resolver(suppliers, exempt, self._guard, combine, in_shadow)
+        self._untried.clear()
+        self._resolver = Resolver(suppliers, exempt, self._report, combine, in_shadow, self._retry_shadow)
+
+    def _report(self, name: str, what: str, consequence: str, error: BaseException) -> None:
+        self._failed = True
+        self._guard.report(name, what, consequence, error)
+
+    def _retry_shadow(self, principal: str) -> None:
+        self._untried.add((principal, None) if len(self._untried) < MOST_APART else EVERYONE)
 
     def answers_changed(self, principal: str | None = None, client_id: str | None = None) -> None:
         """``Context.answers_changed``; any thread may call. Raises TypeError if a name is neither text nor None."""
@@ -78,11 +90,9 @@ class NewClients:
             return
         answers = self._resolver.answers(batch.clients)
         self._shim.publish(batch, answers)
-        if NEWCOMER in answers.codes:  # a supplier failed
-            self._failed = True
-            # Clients that fail later don't put off a retry that is due already.
-            if self._retry_at is None:
-                self._retry_at = self._clock() + RETRY
+        # Clients that fail later don't put off a retry that is due already.
+        if self._failed and self._retry_at is None:
+            self._retry_at = self._clock() + RETRY
 
     def ask_again(self) -> None:
         """Have those clients come once more whose answers have changed, and when it is time those without one."""
@@ -97,24 +107,36 @@ class NewClients:
         if not self._failed:  # nobody has since the last retry
             for name, _ in self._suppliers:
                 self._guard.heal(name, "quota()")
+                self._guard.heal(name, "distinct_client_ids()")
+            with self._lock:
+                self._changed |= self._untried
+            self._untried.clear()
             return
         self._failed = False
         self._retry_at = self._clock() + RETRY
         self._shim.ask_again_the_failed()
+        # Java doesn't know for whom one in shadow failed. While it fails for many, some of them are enough to ask for.
+        untried, self._untried = self._untried - {EVERYONE}, self._untried & {EVERYONE}
+        for whom in untried:
+            self._shim.ask_again(*whom)
 
 
 class Resolver:
     """Finds the answers for many clients at once, by one set of suppliers."""
 
     def __init__(
-        self, suppliers: Sequence[tuple[str, QuotaSupplier]], exemptions: Exemptions, guard: Guard,
-        combine: str = "first", in_shadow: Collection[str] = (),
+        self, suppliers: Sequence[tuple[str, QuotaSupplier]], exemptions: Exemptions, report: Report,
+        combine: str = "first", in_shadow: Collection[str] = (), untried: Callable[[str], None] = lambda _: None,
     ) -> None:  # fmt: skip
-        """Suppliers by name, in the order in which they are asked; ``combine`` as in ``supplier.combine``."""
+        """Suppliers by name, in the order in which they are asked; ``combine`` as in ``supplier.combine``.
+
+        ``report`` hears of failures, ``untried`` of the principals for whom a supplier in shadow failed.
+        """
+        self._untried = untried
         numbered = [(at, name, plugin) for at, (name, plugin) in enumerate(suppliers)]
-        self._chain = Chain([one for one in numbered if one[1] not in in_shadow], guard, combine)
+        self._chain = Chain([one for one in numbered if one[1] not in in_shadow], report, combine)
         self._shadows = frozenset(at for at, name, _ in numbered if name in in_shadow)
-        self._trial = Chain(numbered, guard, combine, in_shadow=True) if self._shadows else None
+        self._trial = Chain(numbered, report, combine, in_shadow=True) if self._shadows else None
         # Answers give their source as an index into these, because a supplier may have the name of a Reason.
         self._names = (*(name for name, _ in suppliers), *Reason)
         of_types = len(QUOTA_TYPES)
@@ -149,6 +171,8 @@ class Resolver:
         if self._trial is None or any(code == NEWCOMER for code, _, _ in answers):
             return table.row(answers, distinct), distinct
         tried, others = self._trial.resolve(client, table)
+        if any(code == NEWCOMER for code, _, _ in tried):
+            self._untried(client.principal)
         would = tuple([one if one[0] != NEWCOMER and one[2] in self._shadows else None for one in tried])
         # Where a supplier in shadow doesn't know its distinct client-ids, those in force must not be asked more often.
         known = distinct if distinct is None or others is None else distinct | others
@@ -171,7 +195,7 @@ class Chain:
     """
 
     def __init__(
-        self, suppliers: Sequence[tuple[int, str, Any]], guard: Guard, combine: str, *, in_shadow: bool = False
+        self, suppliers: Sequence[tuple[int, str, Any]], report: Report, combine: str, *, in_shadow: bool = False
     ) -> None:
         """Each supplier with its number, to which sources refer, and its name.
 
@@ -182,7 +206,7 @@ class Chain:
         self._distincts = [(name, getattr(plugin, "distinct_client_ids", None)) for _, name, plugin in suppliers]
         self._names = {at: name for at, name, _ in suppliers}
         self._asked = {at: place for place, at in enumerate(self._names, 1)}
-        self._guard, self._in_shadow = guard, in_shadow
+        self._report, self._in_shadow = report, in_shadow
 
     def resolve(self, client: Client, table: AnswerTable) -> tuple[tuple[Answer, ...], Distinct]:
         """The answers by quota type, and which client-ids of the principal may have others."""
@@ -231,7 +255,7 @@ class Chain:
         # The next supplier is not asked, because nobody knows what this one would have answered.
         shadow = "nobody knows what it would give; it is in shadow or behind one that is"
         consequence = shadow if self._in_shadow else "its clients keep their last quota or stay newcomers"
-        self._guard.report(name, "quota()", consequence, error)
+        self._report(name, "quota()", consequence, error)
         return NEWCOMER, UNLIMITED, at
 
     def _distinct(self, principal: str, asked: int, table: AnswerTable) -> Distinct:
@@ -248,7 +272,7 @@ class Chain:
                     continue
                 named = table.frozen(ids)
             except BaseException as error:  # see plugins.Guard
-                self._guard.report(name, "distinct_client_ids()", "each client-id may have another quota", error)
+                self._report(name, "distinct_client_ids()", "each client-id may have another quota", error)
                 return None
             # The same set for each principal stays one object, which is hashed once.
             union = union | named if union and named else union or named

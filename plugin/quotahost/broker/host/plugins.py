@@ -194,9 +194,13 @@ class NodeRoles:
         about_volumes = role in _ABOUT_VOLUMES and name in (settings.factor_source, settings.policy)
         return self.broker or role is Role.SUPPLIER or (about_volumes and judges_alone(settings))
 
-    def applied(self, settings: Settings) -> Settings:
-        """The settings for Java: where nobody follows volumes, a host that is silent must not look like a full disk."""
-        if self.broker or judges_alone(settings):
+    def applied(self, settings: Settings, *, watches_disks: bool) -> Settings:
+        """The settings for Java: where nobody follows volumes, a host that is silent must not look like a full disk.
+
+        A source that only the default of ``fallback.action`` took for one of disks may be for single quota types.
+        """
+        wanted = watches_disks or "fallback_action" in settings.model_fields_set
+        if wanted and (self.broker or judges_alone(settings)):
             return settings
         return settings.model_copy(update={"fallback_action": State.OPEN})
 
@@ -235,7 +239,7 @@ class Builder:
                 unchanged = kept and _section_text(kept, settings) == _section_text(kept, kept.context.settings)
                 stays = unchanged or (kept and callable(getattr(kept.plugin, "reconfigure", None)))
                 plugins.append(kept if kept and stays else self._construct(role, name, settings, section))
-            _check_sources(PluginSet(plugins))
+            _check_sources(PluginSet(plugins), settings.factor_source)
         except BaseException:
             # Nobody else would end the threads that these have started. Plugins of `old` stay as they are.
             close(reversed(PluginSet(plugins).without(old)), self._guard, tasks=True)
@@ -250,8 +254,11 @@ class Builder:
         return construct(role, load(role, name), context)
 
 
-def _check_sources(plugins: PluginSet) -> None:
-    """Raise PluginError if two factor sources watch the disks, or one is for something that is no quota type."""
+def _check_sources(plugins: PluginSet, first: str | None) -> None:
+    """Raise PluginError if two factor sources watch the disks, or one is for something that is no quota type.
+
+    The ``first`` must watch them if any does: the defaults of other properties go by its name.
+    """
     for name, source in plugins.typed_sources():
         try:
             check_quota_types(getattr(source, "quota_types", ()))
@@ -259,6 +266,8 @@ def _check_sources(plugins: PluginSet) -> None:
             raise PluginError(Role.FACTOR_SOURCE, name, f"its {error}") from None
     apart = [name for name, _ in plugins.typed_sources()]
     names = [p.context.name for p in plugins if p.role is Role.FACTOR_SOURCE and p.context.name not in apart]
+    if names and first in apart:
+        raise PluginError(Role.FACTOR_SOURCE, first, f"it is for single quota types; name {names[0]} first")
     for name in names[1:]:
         also = f"{names[0]} already says how full the disks are; name one of the two in factor.source"
         raise PluginError(Role.FACTOR_SOURCE, name, f"{also}, beside sources for single quota types such as load")

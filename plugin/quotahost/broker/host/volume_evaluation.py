@@ -11,6 +11,7 @@
 6. The factors and limits of this broker's own volumes, and those of all budgets, go to the metrics (``VolumeLimits``).
 """
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,7 @@ from typing import Final, TypeAlias
 
 from quotahost.api import LimitAware, QuotaPolicy
 from quotahost.api.broker import Shown
-from quotahost.background import Clock
+from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.plugins import Failed, Guard
 from quotahost.broker.host.protocol import Shim
@@ -27,11 +28,14 @@ from quotahost.model.volumes import MAX_AFFECTED, Affected, ByteLimits, SlowedBu
 from quotahost.text import printable
 from quotahost.units.show import show_number
 
+log = logging.getLogger("quotahost.factor")
+
 OPEN: Final = Factor(1.0)
 LAST_FACTOR_HOLDS: Final = "its last factor holds for validity"  # the consequence of a failure
 
 MOST_HELD: Final = 4096  # volumes in a PAUSE: the names come from other brokers. Any more let go at once
 _FORGET: Final = 600.0  # seconds after which a volume that nobody reports any more is forgotten
+_MOST_NAMED: Final = 3  # budgets, in a line of the log
 MOST_SHOWN: Final = 100  # volumes; a factor source such as prometheus may report any number of them
 _SOFT, _HARD = 1.0, 2.0  # which limit is breached, for the metrics
 
@@ -60,6 +64,7 @@ class VolumeEvaluation:
         self._guard, self._limits = guard, limits
         self._pauses, self._pauses_of_budgets = Pauses(guard, clock), Pauses(guard, clock)
         self._last: tuple[ClusterVolumes, Scoped] | None = None
+        self._left_out = LoggedOnce(log, clock=clock)
 
     def forget(self) -> None:
         """The plugins or their settings have changed: evaluate the same volumes anew."""
@@ -100,7 +105,7 @@ class VolumeEvaluation:
             self._pauses_of_budgets.begin()
             hold = partial(self._pauses_of_budgets.held, policy, share)
             _, of_budgets, budgets, _ = evaluated(plugin, answer.budgets, None, hold)
-            failure, slowed = failure or of_budgets, slowed_budgets(budgets)
+            failure, slowed = failure or of_budgets, self._slowed(budgets)
             self._limits.show_budgets(budgets)
         scoped = Scoped(factor, affected(lowered), factor.value == 0, slowed)
         if failure is None:
@@ -111,6 +116,15 @@ class VolumeEvaluation:
         self._guard.report(name, "quota_factor()", LAST_FACTOR_HOLDS, failure)
         self._last = None
         return scoped, f"the policy {name} fails"
+
+    def _slowed(self, budgets: Factors) -> tuple[SlowedBudget, ...]:
+        slowed, left_out = slowed_budgets(budgets)
+        if left_out:
+            text = "more than %s topics of budgets are slowed on this broker; nobody is for those of %s"
+            self._left_out.report(text, f"{MAX_AFFECTED:,}", ", ".join(map(printable, left_out[:_MOST_NAMED])))
+        else:
+            self._left_out.healed()
+        return slowed
 
     def _depends_on_time(self, name: str, policy: QuotaPolicy) -> bool:
         # A property is a call of the plugin, too. One that fails, or is neither true nor false, counts as true.
@@ -180,22 +194,27 @@ def affected(lowered: Iterable[tuple[Volume, float]]) -> Affected | None:
     return Affected(places, frozenset(held))
 
 
-def slowed_budgets(judged: Factors) -> tuple[SlowedBudget, ...]:
-    """The budgets with factors below 1, without those of more than MAX_AFFECTED topics together.
+def slowed_budgets(judged: Factors) -> tuple[tuple[SlowedBudget, ...], list[str]]:
+    """The budgets with factors below 1, as far as they have MAX_AFFECTED topics together, and the names of the others.
 
     What is said of a budget names no bytes used: the host would hand on each change of them.
     """
     slowed: list[SlowedBudget] = []
+    left_out: list[str] = []
     left = MAX_AFFECTED
-    # The smallest factor first, so that one that stops its writers is never left out before one that slows them.
+    # The smallest factor first, so that one that fits and stops its writers takes the place of those that slow them.
     for volume, value in sorted(judged, key=lambda one: (one[1], one[0].name)):
-        left -= len(volume.topics or ())
-        if value < 1 and volume.topics and left >= 0:
+        if value >= 1 or not volume.topics:
+            continue
+        if len(volume.topics) > left:
+            left_out.append(volume.name)
+        else:
+            left -= len(volume.topics)
             size = f"{volume.name} of {show_number(volume.capacity)} bytes"
             error = f"the budget of storage {size} is used up: delete data or shorten the retention of its topics"
             told = f"quotahost: {error}; try again later"
             slowed.append(SlowedBudget(volume.name, value, volume.topics, f"budget {size}", told))
-    return tuple(slowed)
+    return tuple(slowed), left_out
 
 
 # ---- how long a PAUSE lasts ------------------------------------------------------------------------------------

@@ -183,8 +183,14 @@ def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exemp
 
 
 @pytest.mark.parametrize("kind", ["kafka", "static.kafka.admin"])
-def test_where_brokers_authenticate_client_ids_do_not_count_but_plugins_topics_are_spared(kind: str) -> None:
-    shim = FakeShim({f"{kind}.bootstrap.servers": "localhost:9092"}, node_of(4, "b"))
+@pytest.mark.parametrize(
+    "tls", [{}, {"security.protocol": "SSL", "ssl.ca.location": "/ca.pem", "ssl.truststore.location": "/ca.jks"}]
+)
+def test_where_brokers_authenticate_client_ids_do_not_count_but_plugins_topics_are_spared(
+    kind: str, tls: dict[str, str]
+) -> None:
+    own = {"bootstrap.servers": "localhost:9092", **tls}
+    shim = FakeShim({f"{kind}.{name}": value for name, value in own.items()}, node_of(4, "b"))
     shim.arrive(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
     serve(shim)
     assert shim.exempted == [(["b"], [], "")]
@@ -198,6 +204,10 @@ def test_where_brokers_authenticate_client_ids_do_not_count_but_plugins_topics_a
         ({}, "b"),
         ({"kafka.bootstrap.servers": "h:1"}, "ANONYMOUS"),
         ({"kafka.bootstrap.servers": "h:1", "kafka.security.protocol": "SASL_SSL"}, "b"),
+        *[
+            ({"kafka.bootstrap.servers": "h:1", "kafka.security.protocol": "SSL", f"kafka.ssl.{own}": "/x"}, "b")
+            for own in ("key.location", "certificate.pem", "keystore.location")
+        ],
     ],
 )
 @pytest.mark.parametrize("tiering", [True, False])

@@ -160,6 +160,31 @@ def test_a_disk_that_takes_no_file_costs_only_the_memory(tmp_path: Path) -> None
     world.memory.write()
 
 
+def test_a_disk_that_takes_no_file_now_is_tried_again_and_keeps_none_of_the_others_from_it(tmp_path: Path) -> None:
+    lost, sound = tmp_path / "lost", tmp_path / "sound"
+    sound.mkdir()
+    pause = Scoped(Factor(0.0, "the disk"))
+    memory = PauseMemory([str(lost), str(sound)])
+    memory.keep(pause)
+    memory.write()
+    assert PauseMemory([str(lost), str(sound)]).recall() is not None
+    alone = PauseMemory([str(lost)])
+    alone.keep(pause)
+    alone.write()
+    lost.mkdir()
+    alone.write()
+    assert PauseMemory([str(lost)]).recall() is not None
+    (lost / PauseMemory.FILE).unlink()
+    (lost / PauseMemory.FILE).mkdir()  # no file, so that it can't be removed
+    memory.keep(None)
+    memory.write()
+    assert PauseMemory([str(sound)]).recall() is None
+    (lost / PauseMemory.FILE).rmdir()
+    (lost / PauseMemory.FILE).write_text('{"cause": "the disk", "affected": null}')
+    memory.write()
+    assert PauseMemory([str(lost)]).recall() is None
+
+
 # ---- what may be created ----
 
 

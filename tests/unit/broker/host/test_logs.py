@@ -5,8 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 
+import pytest
+
 from harness.system.waiting import eventually
 from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, QUEUE_MAX, Logs, RateLimit
+from quotahost.broker.host.messages import encode
+from quotahost.broker.host.protocol import CALLS
 from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim
 
@@ -38,6 +42,30 @@ def test_log_lines_reach_the_broker_by_one_thread_and_one_logger_can_not_flood_i
     chatty = [line for line in shim.lines if line.startswith("client")]
     assert len(chatty) == LINES_OF_CAUSE + LINES_OF_LOGGER
     assert shim.lines[-2:] == ["seen", "detached quotahost-log"]
+
+
+def test_a_line_that_is_too_long_or_that_java_does_not_take_ends_no_logging() -> None:
+    class Java(FakeShim):
+        def log(self, logger: str, level: int, message: str) -> None:
+            if message == "not now" or len(encode(["log", logger, level, message])) > CALLS["log"].most:
+                raise ValueError(message[:20])
+            super().log(logger, level, message)
+
+    shim = Java()
+    with Logs(shim):
+        for line in ("é" * 2_000_000, "not now", "seen"):
+            logging.getLogger("plugin").warning(line)
+    assert [(line[:3], len(line)) for line in shim.lines[:2]] == [("ééé", 100_000), ("see", 4)]
+
+
+def test_a_line_that_can_not_be_formatted_is_no_error_in_the_plugin(capsys: pytest.CaptureFixture[str]) -> None:
+    shim = FakeShim()
+    with Logs(shim) as logs:
+        # To the handler itself, as pytest's own raises the error.
+        logs.handle(logging.LogRecord("plugin", logging.WARNING, "", 0, "%d clients", ("many",), None))
+        logging.getLogger("plugin").warning("seen")
+    assert shim.lines[0] == "seen"
+    assert "'many'" in capsys.readouterr().err, "where it was logged is told as of any such line"
 
 
 def test_a_host_ends_though_java_takes_no_line_of_the_log_any_more() -> None:

@@ -36,6 +36,7 @@ def test_a_swapped_supplier_is_built_before_the_old_one_closes_and_hears_all_quo
     [
         ({"factor.source": "fixed"}, False, 1),
         ({"factor.source": "fixed", "factor.scope": "topics"}, False, 1),
+        ({"factor.source": "snapshots", "budgets": "on"}, False, 1),
         ({"factor.source": "fixed"}, True, 0),
         ({"factor.source": "fixed", "shadow": "all"}, False, 0),
         ({"factor.source": "fixed", "shadow": "factor"}, False, 0),
@@ -54,6 +55,7 @@ def test_a_pause_that_no_fence_can_hold_is_warned_of_once_soon_after_the_start(
     serve(shim, clock)
     assert caplog.text.count("QuotaFence") == times
     assert caplog.text.count("factor.scope=topics needs the fence") == ("factor.scope" in given)
+    assert caplog.text.count("budgets=on needs the fence") == ("budgets" in given)
 
 
 def test_the_plugins_share_one_monitor_of_the_disks_that_ends_after_them(mine: Any, tmp_path: Path) -> None:
@@ -249,6 +251,14 @@ def test_an_unknown_name_stops_the_start_of_a_broker_and_no_later_start_of_the_h
     later.arrive(("alice", "a"))
     assert serve(later).refused is None
     assert later.rate("alice", "a") == 0.5
+
+
+@pytest.mark.parametrize("stored", ["*", "plugin.*", "plugin.mine.*"])
+def test_a_stored_name_that_ends_in_a_star_is_that_name_alone(mine: Any, stored: str) -> None:
+    shim = FakeShim({"supplier": "mine", **share("0.25"), stored: "1"}, second_life=True)
+    shim.arrive(("alice", "a"))
+    assert serve(shim).refused is None
+    assert shim.rate("alice", "a") == 0.25
 
 
 def test_a_wrong_value_beside_an_unknown_name_is_refused_by_the_value_alone(mine: Any) -> None:

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER
-from quotahost.broker.host.new_clients import measured
+from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answers, Batch
+from quotahost.broker.host.new_clients import MOST_APART, measured
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope, ScopeKind
-from tests.fakes.plugin_context import context, settings
+from tests.fakes.plugin_context import Clock, context, settings
 from tests.fakes.shim import FakeShim, serve
 from tests.fakes.suppliers import Supplier, resolved, supplier
 
@@ -134,6 +134,27 @@ def test_an_answer_of_another_type_is_counted_and_tells_nothing(wrong: Any, capl
     assert shim.failed == ["s0"] * 2
 
 
+def rounds(shim: FakeShim, seconds: float = 60) -> None:
+    """Serve what the shim has in its script, a round a second, and so many seconds more."""
+    clock = Clock()
+    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
+    shim.idle(round(seconds))
+    serve(shim, clock)
+
+
+def test_a_failure_of_distinct_client_ids_is_logged_again_once_it_has_not_failed_for_a_while(
+    mine: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    mine.Supplier.distinct_client_ids = fails
+    shim = FakeShim({"supplier": "mine"})
+    for name in ("alice", "bob"):
+        shim.arrive((name, "app"))
+        shim.idle(90)
+    rounds(shim)
+    text = "plugin mine failed in distinct_client_ids()"
+    assert [text in each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == [True, True]
+
+
 # ---- who is measured -----------------------------------------------------------------------------------
 
 
@@ -189,6 +210,29 @@ def test_client_ids_that_may_differ_by_the_supplier_in_shadow_are_each_asked_abo
     chain = {"new": Supplier(by_client), "old": supplier(Quota(5e6), ())}
     found = tried(chain, frozenset({"new"}))
     assert [each.would and each.would[1] for each in found] == ["1.0", "2.0"]
+
+
+@pytest.mark.parametrize("number", [2, MOST_APART + 2])
+def test_whom_a_supplier_in_shadow_failed_for_it_is_asked_for_again(
+    mine: Any, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    broken = [True]
+    mine.Supplier.quota = lambda *_: fails() if broken else Quota(1.0)
+    shim = FakeShim({"supplier": "mine,static", "shadow": "supplier.mine", "static.produce": "5M"})
+    clients = [(f"u{n}", "app") for n in range(number)]
+    shim.arrive(*clients)
+    shim.idle(20)
+    shim.script.append(broken.clear)
+    would: dict[Client, str] = {}
+    publish = shim.publish
+
+    def seen(batch: Batch, answers: Answers) -> int:
+        would.update({client: answers.shadows[row] for client, row in zip(batch.clients, answers.rows, strict=True)})
+        return publish(batch, answers)
+
+    monkeypatch.setattr(shim, "publish", seen)
+    rounds(shim)
+    assert (len(would), all(would.values())) == (number, True)
 
 
 def test_a_supplier_that_fails_in_shadow_is_counted_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:

@@ -37,6 +37,9 @@ def test_one_factor_source_watches_disks_others_quota_types() -> None:
     assert (source[0], [name for name, _ in plugins.typed_sources()]) == ("disks", ["typed"])
     with pytest.raises(PluginError, match="disks already says how full the disks are"):
         built("disks,typed,more")
+    assert built("typed").factor_source() is None
+    with pytest.raises(PluginError, match="'typed': it is for single quota types; name disks first"):
+        built("typed,disks")
     with pytest.raises(PluginError, match="'wrong': its quota_types must be a collection of QuotaType"):
         built("disks,wrong")
 
@@ -57,16 +60,23 @@ def test_it_judges_the_volumes_if_it_knows_where_the_brokers_are(source: str) ->
     told = settings(source, BROKERS)
     assert {role for role in Role if CONTROLLER.needs(role, NAMES.get(role, source), told)} == set(Role) - {Role.TASK}
     assert not CONTROLLER.needs(Role.FACTOR_SOURCE, "load", told), "it serves no client"
-    assert CONTROLLER.applied(told).fallback_action is State.PAUSE
+    assert CONTROLLER.applied(told, watches_disks=True).fallback_action is State.PAUSE
 
 
 @pytest.mark.parametrize(("source", "more"), [("snapshots", {}), ("local", BROKERS), ("log-dirs", BROKERS)])
 def test_otherwise_it_has_suppliers_alone_and_a_silent_host_is_no_full_disk(source: str, more: dict[str, str]) -> None:
     given = settings(source, more)
     assert [role for role in Role if CONTROLLER.needs(role, NAMES.get(role, source), given)] == [Role.SUPPLIER]
-    assert CONTROLLER.applied(given).fallback_action is State.OPEN
+    assert CONTROLLER.applied(given, watches_disks=False).fallback_action is State.OPEN
     assert all(BROKER.needs(role, NAMES.get(role, source), given) for role in Role)
-    assert BROKER.applied(given) is given
+    assert BROKER.applied(given, watches_disks=True) is given
+
+
+def test_where_no_source_watches_disks_a_silent_host_is_no_full_disk_unless_that_is_written() -> None:
+    written = settings("typed")
+    by_default = Settings.from_properties({f"{PREFIX}factor.source": "typed"})
+    assert BROKER.applied(written, watches_disks=False).fallback_action is State.PAUSE
+    assert BROKER.applied(by_default, watches_disks=False).fallback_action is State.OPEN
 
 
 MANY = 10_000

@@ -267,3 +267,16 @@ def test_too_many_topics_make_it_for_all() -> None:
     most = [Volume("1", str(n), 1, 1, topics=frozenset(f"{n}.{m}" for m in range(1000))) for n in range(11)]
     assert len((affected([(each, 0.5) for each in most[:10]]) or Affected({}, frozenset())).places) == MAX_AFFECTED
     assert affected([(each, 0.5) for each in most]) is None
+
+
+def test_a_budget_of_too_many_topics_is_left_out_alone_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    def budget(name: str, used: int, topics: int) -> Volume:
+        return Volume("", name, 100, used, topics=frozenset(f"{name}-{n}" for n in range(topics)))
+
+    one = World(fence=True)
+    for used in (100, 99):  # a change, so that they are judged again
+        budgets = budget("huge", used, MAX_AFFECTED + 1), budget("orders", 100, 2), budget("logs", 50, 2)
+        one.step(ClusterVolumes((EMPTY,), budgets=budgets))
+    assert [slowed.name for slowed in one.shim.budgets[-1]] == ["orders", "logs"]
+    (line,) = [record.getMessage() for record in caplog.records if "huge" in record.getMessage()]
+    assert "10,000 topics" in line

@@ -67,6 +67,7 @@ class ClusterQuotas:
 
     def close(self) -> None:
         self._follower.close()
+        self._context.metrics.forget("ClusterQuotas", "")
 
     # ---- any thread ----
 

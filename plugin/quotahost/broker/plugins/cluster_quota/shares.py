@@ -230,10 +230,11 @@ class ClusterQuota:
 
     def close(self) -> None:
         if self._looks:
+            self._looks.close()
             self._quotas.close()
             self._follower.close()
             self._registered_brokers.close()
-            self._looks.close()
+            self._context.metrics.forget("Shares", "")
 
     def _wake(self) -> None:
         if self._looks:

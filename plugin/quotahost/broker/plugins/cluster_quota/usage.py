@@ -145,6 +145,7 @@ class PublishUsage:
         self._publisher.close()
         self._status.close()
         self._quotas.close()
+        self._context.metrics.forget("Usage", "")
 
     def _look(self, now: float) -> _Clients:
         """The busiest clients that have a cluster-wide quota and still use or want some of it."""

@@ -92,9 +92,6 @@ class ClusterVolumesSource:
         self._registered_brokers = brokers(context, self._state.register)
         self._show_at = clock()
         self._by_standby = False
-        for name in (context.name, _NAME):
-            context.metrics.count("FactorSource", name, "Switches", 0)
-        self._show_answerer()
         self._reader.follow(self._disks.cluster_id)
 
     def read(self) -> ClusterVolumes:
@@ -127,6 +124,10 @@ class ClusterVolumesSource:
         self._registered_brokers.close()
         self._standby.close()
         self._budgets.close()
+        for name in (self._context.name, _NAME):
+            self._context.metrics.forget("FactorSource", name)
+        for type in ("ClusterRecord", "Brokers"):
+            self._context.metrics.forget(type, "")
 
     def _is_silent(self, age: float, seconds: float) -> bool:
         """Whether no record has come for so long. While the topic is still read, the time runs from the start."""
@@ -145,9 +146,10 @@ class ClusterVolumesSource:
         self._show_answerer()
 
     def _show_answerer(self) -> None:
-        gauge = self._context.metrics.gauge
-        gauge("FactorSource", self._context.name, "Answers", float(not self._by_standby))
-        gauge("FactorSource", _NAME, "Answers", float(self._by_standby))
+        metrics = self._context.metrics
+        for name, answers in ((self._context.name, not self._by_standby), (_NAME, self._by_standby)):
+            metrics.gauge("FactorSource", name, "Answers", float(answers))
+            metrics.count("FactorSource", name, "Switches", 0)
 
     def _by_record(self, record: ClusterRecord | None, view: View, waiting: str = "") -> ClusterVolumes:
         """This broker's own disks, and what the view says of the others'."""
@@ -192,10 +194,11 @@ class ClusterVolumesSource:
         return "" if self._registered_brokers.answered else "the cluster has not listed its brokers yet"
 
     def _show(self, record: ClusterRecord | None, age: float, view: View | None) -> None:
-        """Show the record once a second, and if it answers, the numbers of stale and missing brokers of its view."""
+        """Show who answers and the record once a second, and if that answers, the numbers of brokers of its view."""
         if self._clock() < self._show_at:
             return
         self._show_at = self._clock() + 1
+        self._show_answerer()
         metrics = self._context.metrics
         # After a tombstone the record's numbers say nothing any more.
         if record is None or age == math.inf:

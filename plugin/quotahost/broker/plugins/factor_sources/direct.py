@@ -82,6 +82,7 @@ class LogDirs:
 
     def reconfigure(self, section: Section) -> None:
         self._interval = section.interval.total_seconds()
+        self._poll.wake()
 
     def read(self) -> ClusterVolumes | None:
         """The last answer, None before the first. Once it is older than ``validity`` + ``interval`` it is unknown."""

@@ -43,7 +43,7 @@ class Law:
 
     def __init__(self, windows: QuotaWindows, max_mute_ms: int, least: float) -> None:
         """``least`` is the smallest factor, above 0; the others are as for the tap, which is played here, too."""
-        self._tap = Tap(windows.number, windows.size * _MS, max_mute_ms)
+        self._tap, self._windows = Tap(windows.number, windows.size * _MS, max_mute_ms), windows
         kafkas = (windows.number + 1) * windows.size
         self._window, self._least = max(kafkas, _CALM), least
         #: What of the past has limits that the mean pressure answers to: each answers to a limit over Kafka's windows.
@@ -54,6 +54,10 @@ class Law:
         self._standing = 0  # intervals since then
         self._below = 0  # intervals in a row with a pressure below 1
         self._free = 0  # those of them, but for the first, at whose ends nobody was held back
+
+    def mute(self, max_mute_ms: int) -> None:
+        """``max.mute`` has changed, by which the tap in the broker goes from now on, too."""
+        self._tap.configure(self._windows.number, self._windows.size * _MS, max_mute_ms)
 
     def step(self, pressure: float, seconds: float, now_ms: int, held: Callable[[], bool]) -> float:
         """The factor from now on, by the pressure of the last interval, its length and its end (monotonic).
@@ -120,13 +124,16 @@ class LoadSource:
 
     def reconfigure(self, section: Section) -> None:
         self._section, self._interval_ns = section, int(section.interval.total_seconds() * _NS)
-        max_mute_ms = int(self._context.settings.max_mute.total_seconds() * _MS)
-        self._law = Law(quota_windows(self._context.broker.properties()), max_mute_ms, section.least)
+        self._max_mute_ms = self._mute_ms()
+        self._law = Law(quota_windows(self._context.broker.properties()), self._max_mute_ms, section.least)
         self._last: Load | None = None
         self._factor = Factor(1.0)
 
     def read(self) -> Factor:
         """The factor by the last interval that is over. Raises, and begins anew, if Kafka's counters can't be read."""
+        if self._max_mute_ms != (now := self._mute_ms()):
+            self._max_mute_ms = now
+            self._law.mute(now)
         try:
             load = self._context.broker.load()
             self._began_ns = load.at_ns if self._began_ns < 0 else self._began_ns
@@ -142,6 +149,9 @@ class LoadSource:
 
     def close(self) -> None:
         self._context.metrics.forget("Load", "")
+
+    def _mute_ms(self) -> int:
+        return int(self._context.settings.max_mute.total_seconds() * _MS)
 
     def _judge(self, before: Load, now: Load) -> Factor:
         elapsed, section, metrics = now.at_ns - before.at_ns, self._section, self._context.metrics

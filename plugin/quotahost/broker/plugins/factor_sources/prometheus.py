@@ -18,7 +18,7 @@ samples of up to five minutes ago (its ``--query.lookback-delta``).
    configured server, since the credentials go there. Credentials go into no message.
 2. :func:`volumes_of` pairs the series of both by broker and volume. Whatever doesn't fit together may be a full disk;
    so it is unknown, with a sentence, and ``fallback.action`` holds for it.
-3. ``read`` answers from memory: the last volumes, which are unknown once they are older than ``validity``.
+3. ``read`` answers from memory: the last volumes, which are unknown once they are too old.
 """
 
 import base64
@@ -373,11 +373,8 @@ class Prometheus:
     Section = PrometheusSettings
 
     def __init__(self, context: Context[PrometheusSettings], clock: Clock = time.monotonic) -> None:
-        """Raises ValueError if ``interval`` is not below ``validity``, or ``ca-location`` can't be read."""
+        """Raises ValueError if ``ca-location`` can't be read."""
         section = context.section
-        # Otherwise every answer would be too old before the next one came.
-        if section.interval >= context.settings.validity:
-            raise ValueError(f"plugin.{context.name}.interval must be below validity; set it lower")
         self._context, self._section, self._clock = context, section, clock
         self._client = PromQL(section)
         self._host = urlsplit(section.url).hostname
@@ -388,7 +385,10 @@ class Prometheus:
         self._loop: Periodic | None = None
 
     def read(self) -> ClusterVolumes | None:
-        """The last volumes, None before the first answer. Once they are older than ``validity`` they are unknown."""
+        """The last volumes, None before the first answer.
+
+        They are unknown once they are older than ``validity``, or two intervals where those are longer.
+        """
         last = self._last
         if self._loop is None:
             # No thread of the context: this one asks a server and never the broker, so it never calls into Java.
@@ -396,11 +396,12 @@ class Prometheus:
         if last is None:
             return None
         asked_at, volumes = last
-        validity = self._context.settings.validity.total_seconds()
-        if self._clock() - asked_at <= validity:
+        # An answer is an interval old before the next one is due, and one may fail.
+        longest = max(self._context.settings.validity, 2 * self._section.interval).total_seconds()
+        if self._clock() - asked_at <= longest:
             return volumes
         # The sentence names no age: the cause of the factor would be a new one every second.
-        silent = f"prometheus {self._host} has not answered for more than validity ({validity:g} s): {self._reason}"
+        silent = f"prometheus {self._host} has not answered for more than {longest:g} s: {self._reason}"
         return ClusterVolumes(volumes.volumes, (silent,))
 
     def close(self) -> None:

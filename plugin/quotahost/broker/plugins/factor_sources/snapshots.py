@@ -201,9 +201,11 @@ class Snapshots:
     def close(self) -> None:
         if self._follower:
             self._follower.close()
-        if self._has_own:
-            self._budgets.close()
         self._registered_brokers.close()
+        if self._has_own:  # else the source that it stands by for goes on to show the brokers
+            self._budgets.close()
+            self._shown.show({})
+            self._context.metrics.forget("Brokers", "")
 
     def _of_budgets(self) -> list[Used]:
         """What this broker's replicas take of the budgets, and what the other brokers told last."""

@@ -90,6 +90,14 @@ def test_a_share_is_given_and_announced_for_its_client_alone(world: World) -> No
     assert world.broker.number("Shares", "Stale") == 0
 
 
+def test_a_supplier_that_is_closed_leaves_no_number(world: World) -> None:
+    world.shares(3.5e6)
+    kinds = {"Shares", "ClusterQuotas"}
+    assert kinds <= {type for type, *_ in world.broker.shown}
+    world.plugin.close()
+    assert not kinds & {type for type, *_ in world.broker.shown}
+
+
 def test_shares_of_other_brokers_and_clusters_and_malformed_records_are_ignored(world: World) -> None:
     world.host.cluster(1, 2, 3, cluster_id="mine")
     world.shares(3.5e6, key=b"2")

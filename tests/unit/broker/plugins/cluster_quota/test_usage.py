@@ -63,6 +63,9 @@ def test_it_publishes_at_once_and_then_every_five_seconds(world: World) -> None:
     assert world.run(use(), seconds=4.5) == 0
     assert world.run(use(), seconds=0.5) == 1
     assert [each[0] for each in world.kafka.made] == ["__quotahost_usage", "__quotahost_quotas"]
+    assert {"Usage", "ClusterQuotas"} <= {type for type, *_ in world.broker.shown}
+    world.task.close()
+    assert not {"Usage", "ClusterQuotas"} & {type for type, *_ in world.broker.shown}
 
 
 @pytest.mark.parametrize(

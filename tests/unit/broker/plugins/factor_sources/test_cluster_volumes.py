@@ -24,7 +24,7 @@ OWN = Volume("1", "/own", 100, 10)
 FULL, EMPTY = Volume("2", "/d", 100, 99), Volume("2", "/d", 100, 1)
 READS = ClusterVolumes((), waiting="it reads")
 GIVEN = {
-    "factor__source": "cluster-volumes", "validity": "60s", "startup__grace": "30s", "volumes__period": "1h",
+    "factor__source": "cluster-volumes", "validity": "60s", "startup__grace": "30s", "volumes__period": "30s",
 }  # fmt: skip
 
 
@@ -219,6 +219,21 @@ def test_the_record_and_the_brokers_are_shown(begun: World) -> None:
     begun.source._reader.record(b"c-1", None, True)
     begun.passes(1)
     assert number("ClusterRecord", "Age") is None
+
+
+def shown(broker: FakeBroker) -> set[str]:
+    return {type for type, *_ in broker.shown} - {"Volume", "LogDirs"}  # of the disks
+
+
+def test_a_source_that_is_built_shows_nothing_before_it_is_read_and_nothing_once_it_is_closed(world: World) -> None:
+    """A live change that is only validated builds it, too, and one that takes it out closes it."""
+    assert shown(world.broker) == set()
+    world.started()
+    world.publishes(FULL)
+    world.read()
+    assert shown(world.broker) == {"FactorSource", "ClusterRecord", "Brokers"}
+    world.source.close()
+    assert shown(world.broker) == set()
 
 
 def test_this_brokers_volume_in_a_list_for_all_of_its_kind_is_as_full_as_its_disk_is_now(begun: World) -> None:

@@ -22,8 +22,8 @@ Make = Callable[..., LogDirs]
 def make() -> Iterator[Make]:
     made: list[LogDirs] = []
 
-    def source(broker: FakeBroker, clock: Clock | None = None, **given: str) -> LogDirs:
-        own = LogDirs.Section(interval="5ms")  # as in a properties file
+    def source(broker: FakeBroker, clock: Clock | None = None, interval: Any = "5ms", **given: str) -> LogDirs:
+        own = LogDirs.Section(interval=interval)  # as in a properties file
         made.append(LogDirs(context(broker, "log-dirs", own, **given), clock or Clock()))
         return made[-1]
 
@@ -119,6 +119,16 @@ def test_a_silent_cluster_is_unknown_after_validity(make: Make, caplog: pytest.L
     silent = "the cluster has not answered for its log dirs for validity + interval (10.005 s)"
     assert known(source) == (ONE, (silent,)), "the last volumes still hold"
     assert len(caplog.records) == 1
+
+
+def test_a_shorter_interval_applies_at_once(make: Make) -> None:
+    broker, clock = FakeBroker(brokers={1: False}, directories=[DIR_1]), Clock()
+    source = make(broker, clock, interval="1h")
+    eventually(lambda: known(source) == (ONE, ()))
+    clock.now += 1800
+    source.reconfigure(LogDirs.Section(interval="10s"))
+    answered(source, clock)
+    assert known(source) == (ONE, ())
 
 
 def test_that_it_never_answered_is_logged_after_startup_grace(make: Make, caplog: pytest.LogCaptureFixture) -> None:

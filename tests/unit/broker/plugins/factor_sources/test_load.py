@@ -109,6 +109,16 @@ def test_it_keeps_the_contract() -> None:
     check_factor_source(LoadSource, {"plugin.load.least": "0.1"}, name="load", reconfigured={"plugin.load.least": "1"})
 
 
+def test_a_live_max_mute_is_in_force_from_the_next_second_on() -> None:
+    def factors(before: str, then: str) -> list[float]:
+        with FakeHost(Role.FACTOR_SOURCE, LoadSource, {"max.mute": before}, name="load") as made:
+            counters = Counters(made)
+            made.reconfigure({"max.mute": then})
+            return [counters.pass_second(0.04, 0.5).value for _ in range(20)]
+
+    assert factors("1s", "5m") == factors("5m", "5m") != factors("1s", "1s")
+
+
 def test_the_cause_names_the_threads_that_lack_time(host: FakeHost[LoadSource]) -> None:
     counters = Counters(host)
     handlers = [counters.pass_second(0.04, 0.5) for _ in range(4)][-1]

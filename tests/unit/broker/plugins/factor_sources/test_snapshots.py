@@ -140,6 +140,16 @@ def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:
     assert number("Snapshot", "Age", "3") is None
 
 
+def test_a_source_that_is_closed_leaves_no_number_and_a_standby_those_of_the_other_source(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2")
+    world.read()
+    Snapshots(world.context, world.wall, world.clock, Budgets(world.context)).close()
+    assert {"Snapshot", "Brokers"} <= {type for type, *_ in world.broker.shown}
+    world.source.close()
+    assert not {"Snapshot", "Brokers"} & {type for type, *_ in world.broker.shown}
+
+
 def test_a_standby_that_is_built_again_counts_no_record_that_another_has_counted(world: World) -> None:
     again = Snapshots(world.context, world.wall, world.clock, counts_old=False)
     for live in (False, True):

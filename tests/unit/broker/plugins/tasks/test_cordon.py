@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from quotahost.api import DiskState
+from quotahost.broker.plugins.tasks import cordon
 from quotahost.broker.plugins.tasks.cordon import ADDED, CORDONED, Cordon
 from quotahost.kafka.admin import BrokerConfig, Listed, Unreachable
 from quotahost.model import Volume
@@ -162,6 +163,28 @@ def test_what_keeps_it_from_working_is_logged_once(
         assert world.run(600) == []
     assert [line in each.message for each in caplog.records] == [True]
     assert world.kafka.changes == 0
+
+
+def test_a_cluster_that_gives_no_answer_is_asked_with_the_configuration_of_the_next_moment(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a change of credentials, say, or of the listener by which the broker reaches itself."""
+    asked = []
+
+    def connect(config: Mapping[str, str], broker: int) -> Kafka:
+        asked.append(config["sasl.password"])
+        world.kafka.answer = Unreachable("refused") if asked[-1] == "old" else "what is cordoned"
+        return world.kafka
+
+    monkeypatch.setattr(cordon, "BrokerConfig", connect)
+    broker = FakeBroker(client={"sasl.password": "old"})
+    world.context.broker = broker
+    world.task = Cordon(world.context, world.clock)
+    world.disks.used["/a"] = FULL
+    assert world.run(60) == []
+    broker.client["sasl.password"] = "new"
+    assert world.run() == ["/a"]
+    assert asked[-1] == "new" != asked[-2], "one that answers is kept"
 
 
 def test_in_shadow_it_only_says_what_it_would_do(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -207,9 +207,18 @@ def test_an_error_about_a_secret_does_not_show_it(section: dict[str, str]) -> No
     assert "scraper" not in str(error.value)
 
 
-def test_an_interval_that_validity_does_not_cover_is_refused(source: Make) -> None:
-    with pytest.raises(ValueError, match="interval must be below validity"):
-        source(interval="1m")
+@pytest.mark.parametrize(("interval", "longest"), [("30s", 60), ("50s", 100), ("1h", 7200)])
+def test_an_answer_holds_for_validity_and_where_that_is_shorter_for_two_intervals(
+    source: Make, clock: Clock, interval: str, longest: float
+) -> None:
+    plugin = source(interval=interval)
+    answered(plugin)
+    clock.now += longest
+    assert plugin.read() == KNOWN
+    clock.now += 1
+    silent = plugin.read()
+    assert silent is not None
+    assert (silent.volumes, len(silent.unknown)) == (KNOWN.volumes, 1)
 
 
 def test_a_file_of_certificates_that_is_not_there_is_refused(tmp_path: Path) -> None:
