@@ -1,7 +1,9 @@
 """A policy: two steps instead of a ramp.
 
-Its properties, of which the first names it by its entry point (pyproject.toml)::
+Its properties, of which the second names it by its entry point (pyproject.toml); the first is the source of the volumes
+that it judges::
 
+    client.quota.callback.factor.source=local
     client.quota.callback.policy=two-steps
     client.quota.callback.plugin.two-steps.slow=80
     client.quota.callback.plugin.two-steps.stop=95

@@ -87,6 +87,12 @@ def _fence(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if settings.pause_creation == "refuse" and source:
         yield from _creation(settings, broker.get("process.roles"))
     acls = [name for name in _OF_ACLS if broker.get(name)]
+    if settings.fence_authorizer == STANDARD and not acls:
+        yield weak(
+            f"behind the fence stands StandardAuthorizer, which denies what no ACL allows, also to brokers; neither "
+            f"{' nor '.join(_OF_ACLS)} is set",
+            f"{_INNER}=none if the cluster has no authorizer",
+        )
     if settings.fence_authorizer == "none" and acls:
         yield weak(
             f"fence.authorizer is none, but {' and '.join(acls)} is set, as where ACLs are in use: behind this fence "

@@ -81,7 +81,8 @@ def needed(settings: Settings | None, party: Party) -> dict[str, frozenset[Opera
         operations = {right for right in topic.operations(party) if right in ("Read", "Write")}
         if settings is not None and party is Party.PLUGINS:
             is_followed = topic in (WATCH, QUOTAS) and "publish-usage" in settings.tasks
-            if not is_followed and topic not in _believed(settings):
+            has_budgets = topic is QUOTAS and settings.budgets == "on"
+            if not is_followed and not has_budgets and topic not in _believed(settings):
                 operations.discard("Read")
             if _WRITTEN_BY.get(topic) not in settings.tasks:
                 operations.discard("Write")

@@ -24,9 +24,11 @@ UNSEEN = "a factor is for all clients"
 
 @pytest.fixture
 def weak(found: Callable[..., list[Finding]]) -> Callable[..., list[tuple[str, str]]]:
-    """Text and remedy of each weakness but that of the fallback."""
+    """Text and remedy of each weakness but that of the fallback, with ACLs unless a line says otherwise."""
 
     def run(*lines: str) -> list[tuple[str, str]]:
+        if not any("fence.authorizer" in line or "super.users" in line for line in lines):
+            lines = (*lines, "super.users=User:admin")
         findings = [(finding.text, finding.remedy) for finding in found(check_protection, *lines)]
         return [(text, remedy) for text, remedy in findings if not text.startswith("fallback.action is")]
 
@@ -79,6 +81,8 @@ def test_nothing_is_said_of_what_protects(weak: Weak, lines: list[str]) -> None:
          ["super.users is set", "nobody's rights are checked"], f"{PREFIX}fence.authorizer={STANDARD}"),
         ([FENCE, FIXED, ".fence.authorizer=none", "allow.everyone.if.no.acl.found=true"],
          ["allow.everyone.if.no.acl.found is set"], f"{PREFIX}fence.authorizer={STANDARD}"),
+        ([FENCE, FIXED, f".fence.authorizer={STANDARD}"],
+         ["denies what no ACL allows, also to brokers; neither super.users nor"], f"{PREFIX}fence.authorizer=none"),
         ([FENCE, FIXED, ".floor.bytes=34K"], ["message.max.bytes"], f"{PREFIX}floor.bytes=34953,"),
         ([FENCE, FIXED, ".max.mute=10s"], ["message.max.bytes"], f"{PREFIX}floor.bytes=104859,"),
         ([FENCE, FIXED, "message.max.bytes=10485760"], ["message.max.bytes"], f"{PREFIX}floor.bytes=349526,"),

@@ -67,7 +67,9 @@ def test_listeners_on_which_everybody_is_anonymous(tmp_path: Path, properties: s
     ],
 )
 def test_each_weakness_is_found_once_with_a_remedy(found: Found, lines: list[str], words: str) -> None:
-    (weak,) = found(check_weaknesses, EVEN, *([] if "listeners" in lines[0] else [CLOSED]), *lines)
+    (weak,) = found(
+        check_weaknesses, EVEN, "super.users=User:a", *([] if "listeners" in lines[0] else [CLOSED]), *lines
+    )
     assert (weak.level, words in weak.text, bool(weak.remedy)) == (Level.WEAK, True, True)
 
 

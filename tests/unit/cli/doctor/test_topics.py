@@ -108,6 +108,8 @@ def test_each_right_that_a_party_lacks_is_wrong(monkeypatch: pytest.MonkeyPatch,
 def test_settings_say_what_the_plugins_need(monkeypatch: pytest.MonkeyPatch) -> None:
     given = settings(tasks="publish-volumes", factor__source="snapshots", topics__prefix="my_")
     assert needed(given, Party.PLUGINS) == {"my_snapshots": {"Read", "Write"}}
+    with_budgets = settings(tasks="publish-volumes", factor__source="snapshots", budgets="on")
+    assert needed(with_budgets, Party.PLUGINS)["__quotahost_quotas"] == {"Read"}
     assert needed(settings(factor__source="local"), Party.PLUGINS) == {}
     rights = Rights(all_of(Party.PLUGINS), frozenset({"DescribeConfigs"}), (), group=False)
     found = cluster(monkeypatch, rights, Party.PLUGINS, settings(tasks="cordon", factor__source="snapshots"))
