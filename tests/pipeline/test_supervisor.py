@@ -41,7 +41,7 @@ class Query:
 
     def report(self, batch: int, end: int = 5, latest: int | None = 5, rows: int = 1) -> None:
         # Spark gives offsets as JSON, decoded or not.
-        at_end = None if latest is None else json.dumps({"ticks": {"0": latest}})
+        at_end = json.dumps(None if latest is None else {"ticks": {"0": latest}})
         self.lastProgress = {  # type: ignore[assignment]
             "batchId": batch,
             "numInputRows": 1,
@@ -124,6 +124,26 @@ def test_records_that_are_not_read_yet_are_shown_and_after_a_restart_spark_knows
     for batch, (latest, shown) in enumerate([(8, 3), (None, 0)]):
         world.reports(batch, 5, latest)
         assert metric(world, "records_behind") == shown
+
+
+def test_a_batch_that_is_done_again_after_a_restart_may_be_a_part_of_a_backlog(world: World) -> None:
+    """Spark reports no end of the topics with it, and an empty topic's end as 0."""
+    for batch, (end, latest, caught_up) in enumerate([(5, None, False), (5, 8, False), (8, 8, True), (0, 0, True)]):
+        world.query.report(batch, end, latest)
+        assert world.supervisor.caught_up() == caught_up
+
+
+def test_other_queries_wait_until_the_volumes_have_read_what_there_is(world: World) -> None:
+    begun: list[Query] = []
+
+    def start() -> Any:
+        begun.append(Query())
+        return begun[-1]
+
+    world.supervisor.add("shares", start)
+    for batch, (latest, queries) in enumerate([(None, 0), (8, 0), (5, 1)]):
+        world.reports(batch, 5, latest)
+        assert len(begun) == queries
 
 
 def fail(world: World, times: int) -> None:
