@@ -123,7 +123,11 @@ class Options(BaseModel):
     fill_window: Duration = Field(
         timedelta(minutes=1), description="How far a fill rate looks back at least; at most twice as far."
     )
-    batch: int = Field(500_000, ge=1, description="Most records in one batch; a backlog is read in such parts.")
+    batch: int = Field(
+        500_000,
+        ge=1,
+        description="Most records in one batch, ten times as many of the history; a backlog is read in such parts.",
+    )
     history: str | None = Field(None, description="Directory for every reading as Parquet; off without.")
     metrics_port: int | None = Field(None, ge=1, le=65535, description="Port for Prometheus; off without.")
     metrics_address: str = Field("127.0.0.1", description="Address that the port listens on.")
