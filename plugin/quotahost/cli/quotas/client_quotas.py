@@ -192,6 +192,10 @@ def not_enforced(connection: Connection, sections: Collection[str]) -> Iterator[
     """Each broker on which the quotas of these sections may not hold, as far as it can be seen."""
     for broker in connection.brokers():
         configs = _configs(connection, broker)
+        if configs is None:
+            remedy = "give the principal DescribeConfigs on the cluster"
+            yield f"broker {broker}: whether it enforces what is set here can't be seen; {remedy}"
+            continue
         callback = configs.get(f"{PREFIX}class")
         if callback and not callback.startswith("org.quotahost."):
             yield f"broker {broker}: {callback} decides about quotas; what is set here holds as far as it follows it"
@@ -211,12 +215,15 @@ def not_enforced(connection: Connection, sections: Collection[str]) -> Iterator[
                 yield f"broker {broker}: {kind} quotas are not enforced; add {supplier} to {_SUPPLIER}"
 
 
-def _configs(connection: Connection, broker: int) -> Mapping[str, str | None]:
-    """The properties of a broker; None for values that Kafka hides: all that it doesn't know, and passwords."""
+def _configs(connection: Connection, broker: int) -> Mapping[str, str | None] | None:
+    """The properties of a broker, None if this client may not see them.
+
+    The value is None where Kafka hides it: of all that it doesn't know, and of passwords.
+    """
     form = DescribeConfigsRequest.DescribeConfigsResource
     resource = form(resource_type=_BROKER, resource_name=str(broker), configuration_keys=None)
     (answer,) = connection.ask(DescribeConfigsRequest(resources=[resource]), broker).results
-    return {config.name: config.value for config in answer.configs or ()}
+    return None if answer.error_code else {config.name: config.value for config in answer.configs or ()}
 
 
 def _has_supplier(connection: Connection, broker: int, supplier: str) -> bool | None:
