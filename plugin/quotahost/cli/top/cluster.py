@@ -151,14 +151,16 @@ class Cluster:
         began = time.monotonic()
         while True:
             self._renew()
-            for key, value in self._watching.read(_STEP):
+            for key, value in self._watching.read(_STEP).items():
+                if key.decode(errors="replace") not in self._alive:
+                    continue
                 try:
                     look = decode(key, value)
                 except Refused:
                     self._refused += 1  # of another version, or a stranger's
                 else:
                     # Without this watch it names no client: the last watcher has left, or the broker has just started.
-                    if look.broker in self._alive and look.watched:
+                    if look.watched:
                         self._known[look.broker] = time.monotonic(), look
             if enough() or time.monotonic() - began >= (_PATIENCE if self._known or self._refused else _LONGEST):
                 return
