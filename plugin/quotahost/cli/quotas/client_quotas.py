@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
 from operator import attrgetter
+from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
 from kafka.errors import KafkaError
@@ -125,8 +126,12 @@ def _context(config: Mapping[str, str]) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=config.get("ssl.ca.location"), cadata=config.get("ssl.ca.pem"))
         if certificate := config.get("ssl.certificate.location"):
             context.load_cert_chain(certificate, config.get("ssl.key.location"), config.get("ssl.key.password"))
+        elif certificate := config.get("ssl.certificate.pem"):
+            with NamedTemporaryFile("w") as file:  # for this user alone; OpenSSL takes no text
+                print(certificate, config.get("ssl.key.pem", ""), sep="\n", file=file, flush=True)
+                context.load_cert_chain(file.name, password=config.get("ssl.key.password"))
     except (OSError, ValueError) as error:
-        raise DeclarationError(f"ssl.*.location: a file can't be used: {_reason(error)}; name PEM files") from None
+        raise DeclarationError(f"ssl.*: a certificate or key can't be used: {_reason(error)}; give PEM") from None
     if config.get("ssl.endpoint.identification.algorithm") == "none":
         context.check_hostname = False
     if config.get("enable.ssl.certificate.verification", "true").lower() == "false":
