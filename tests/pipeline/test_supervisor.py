@@ -2,13 +2,16 @@
 
 import json
 import logging
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
+from quotahost.pipeline import supervisor
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.supervisor import ATTEMPTS, SPARE_ROWS, Supervisor
+from quotahost.pipeline.supervisor import ATTEMPTS, SPARE_ROWS, Supervisor, set_checkpoint_aside
 from quotahost.records.cluster_volumes import ClusterRecord
 
 
@@ -187,6 +190,23 @@ def test_failures_with_batches_in_between_or_while_kafka_does_not_answer_set_not
             world.clock.now += 31
             world.supervisor.look()
     assert world.aside == []
+
+
+@pytest.mark.parametrize("renames", [True, False])
+def test_the_checkpoint_set_aside_before_is_deleted_only_once_the_new_one_is_renamed(
+    monkeypatch: pytest.MonkeyPatch, renames: bool
+) -> None:
+    """Where Hadoop can't rename it says False, and raises nothing."""
+    before, jvm = MagicMock(), MagicMock()
+    before.getName.return_value = "volumes.set-aside-20260101T000000"
+    files = jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.return_value
+    files.listStatus.return_value = [MagicMock(**{"getPath.return_value": before})]
+    files.rename.return_value = renames
+    monkeypatch.setattr(supervisor, "jvm", lambda spark: jvm)
+    monkeypatch.setattr(supervisor, "hadoop", lambda spark: None)
+    with nullcontext() if renames else pytest.raises(OSError, match="can't be renamed"):
+        set_checkpoint_aside(MagicMock(), "/c", "volumes")
+    assert files.delete.call_count == renames
 
 
 def test_a_checkpoint_with_which_spark_does_not_even_begin_ends_no_pipeline(world: World) -> None:

@@ -220,15 +220,18 @@ def _reason(text: str) -> str:
 def set_checkpoint_aside(spark: SparkSession, directory: str, query: str) -> str:
     """Rename the checkpoint of a query in this directory, wherever Hadoop keeps it, and return its new place.
 
-    One that was set aside before is deleted. Raises Py4JJavaError if the file system doesn't answer or refuses.
+    One that was set aside before is deleted then. Raises Py4JJavaError or OSError if the file system doesn't answer or
+    refuses.
     """
     path = jvm(spark).org.apache.hadoop.fs.Path
     old = path(place(directory, query))
     new = path(f"{place(directory, query)}{_ASIDE}{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}")
     system = old.getFileSystem(hadoop(spark))
+    there = [entry.getPath() for entry in system.listStatus(old.getParent())]
+    if not system.rename(old, new):
+        raise OSError(f"{old.toString()} can't be renamed to {new.toString()}")
     # Only the newest is kept: a fault that comes again must not fill the disk.
-    for entry in system.listStatus(old.getParent()):
-        if entry.getPath().getName().startswith(f"{query}{_ASIDE}"):
-            system.delete(entry.getPath(), True)
-    system.rename(old, new)
+    for before in there:
+        if before.getName().startswith(f"{query}{_ASIDE}"):
+            system.delete(before, True)
     return str(new.toString())
