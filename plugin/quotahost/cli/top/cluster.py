@@ -122,7 +122,7 @@ class Cluster:
     def _opened(self, volume: VolumeOf) -> Panel:
         def told() -> list[str]:
             look = self._fresh().get(volume.broker)
-            of_volume = [one for one in look.opened if one.volume.name == volume.name] if look else []
+            of_volume = [one for one in look.opened if one.name == volume.name] if look else []
             return opened(volume.broker, look.look, of_volume[0]) if look and of_volume else []
 
         with self._lock, self._asking(Watch(self._name, MOST_SECONDS, volume=volume)):
