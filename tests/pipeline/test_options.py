@@ -1,5 +1,6 @@
 """Options and the command: clear errors, and no secret anywhere."""
 
+import signal
 import socket
 import subprocess
 import sys
@@ -167,7 +168,7 @@ def test_the_command_shows_defaults_that_it_reads_back_and_no_option_for_secrets
 @pytest.fixture
 def signals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the tests stay."""
-    monkeypatch.setattr(pipeline.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
 
 
 def test_spark_submits_arguments_are_pairs(capsys: pytest.CaptureFixture[str]) -> None:
