@@ -1,17 +1,23 @@
 """Options and the command: clear errors, and no secret anywhere."""
 
+import signal
+import socket
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
+from py4j.protocol import Py4JError
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from quotahost.cli.main import app
+from quotahost.pipeline import main as pipeline
 from quotahost.pipeline import session as spark_session
 from quotahost.pipeline.main import submit_line
-from quotahost.pipeline.options import Options, OptionsError, options
+from quotahost.pipeline.options import Options, OptionsError, as_text, options
 
 SECRET = "hunter2-very-secret"
 
@@ -48,13 +54,15 @@ def test_times_that_do_not_fit_together_and_a_missing_file_are_refused(tmp_path:
         options(**GIVEN, tick="60s", validity="60s")
     with pytest.raises(OptionsError, match=r"expiry .* must not be shorter than validity"):
         options(**GIVEN, validity="60s", expiry="59s")
-    with pytest.raises(OptionsError, match="--kafka-config can't be read"):
+    with pytest.raises(OptionsError, match=r"--kafka-config .*/none can't be read: No such file"):
         options(**GIVEN, kafka_config=tmp_path / "none")
 
 
 def test_a_topic_belongs_to_the_cluster_it_is_given_with_else_to_the_bootstraps() -> None:
     assert options(**GIVEN).clusters("own") == {"__quotahost_snapshots": "own"}
     assert options(**GIVEN, cluster="c").clusters("own") == {"__quotahost_snapshots": "c"}
+    with pytest.raises(OptionsError, match="--snapshots-topic: cluster 'A' has two topics"):
+        options(**GIVEN, snapshots_topic="mine,theirs=A").clusters("A")
     several = options(**GIVEN, snapshots_topic="mine,a.snapshots=A-1,b.snapshots=B_2")
     assert several.clusters("own") == {"mine": "own", "a.snapshots": "A-1", "b.snapshots": "B_2"}
 
@@ -94,11 +102,30 @@ def test_secrets_come_by_file_or_environment_and_are_shown_nowhere(
     assert SECRET not in repr(made) + str(made.model_dump_json()) + submit_line(made, "local[2]")
 
 
+@pytest.mark.parametrize("escape", [f"\\u{SECRET}", "\\u12"])
+def test_a_file_with_a_malformed_escape_shows_nothing_of_its_secrets(tmp_path: Path, escape: str) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"ssl.key.password={escape}\n")
+    with pytest.raises(OptionsError) as raised:
+        options(**GIVEN, kafka_config=file)
+    assert str(raised.value) == f"--kafka-config {file} can't be read: it is no properties file"
+
+
 def test_a_wrong_secret_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUOTAHOST_PIPELINE_KAFKA", f'{{"ssl.key.password": ["{SECRET}"]}}')
     with pytest.raises(OptionsError) as raised:
         options(**GIVEN)
     assert SECRET not in str(raised.value)
+
+
+def test_the_submit_line_has_a_topics_own_name_though_it_is_the_usual_one_beside_a_prefix() -> None:
+    made = options(**GIVEN, topics_prefix="acme.", usage_topic="__quotahost_usage")
+    assert "--usage-topic __quotahost_usage" in submit_line(made, "local[2]")
+
+
+def test_a_long_time_reads_back() -> None:
+    for time in ("1000001s", "86400001ms", "7d"):
+        assert as_text(options(**GIVEN, expiry=time).expiry) == time
 
 
 def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
@@ -136,6 +163,47 @@ def test_the_command_shows_defaults_that_it_reads_back_and_no_option_for_secrets
     assert (defaults["interval"], defaults["expiry"]) == ("150ms", "1d")
     assert options(**GIVEN, **defaults) == options(**GIVEN)
     assert "kafka" not in {each.name for each in parameters}
+
+
+@pytest.fixture
+def signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the tests stay."""
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+
+def test_spark_submits_arguments_are_pairs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert pipeline.main(["--bootstrap", "a:1", "--checkpoint"]) == 2
+    assert capsys.readouterr().err == "--checkpoint stands alone; write each option as --name VALUE\n"
+
+
+def test_a_port_that_is_taken_and_a_directory_that_cannot_be_written_to_are_named(
+    signals: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    given = ["--bootstrap", "a:1", "--checkpoint", str(tmp_path / "file" / "checkpoint")]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert pipeline.main([*given, "--metrics-port", str(port)]) == 1
+    assert f"--metrics-port {port} on --metrics-address 127.0.0.1 can't be used: OSError" in capsys.readouterr().err
+    assert pipeline.main(given) == 1
+    assert "--checkpoint can't be written to: " in capsys.readouterr().err
+
+
+def test_a_cluster_that_does_not_answer_is_named(
+    signals: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def job(*_: object) -> None:
+        raise Py4JError("TimeoutException: Timed out waiting for a node assignment\n\tat org.apache.kafka")
+
+    spark = MagicMock()
+    spark.sparkContext.master = "local[2]"
+    monkeypatch.setattr(pipeline, "session", lambda *_: nullcontext(spark))
+    monkeypatch.setattr(pipeline, "hadoop", lambda _: {})
+    monkeypatch.setattr(pipeline, "Job", job)
+    assert pipeline.main(["--bootstrap", "a:1", "--checkpoint", str(tmp_path)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("--bootstrap a:1 doesn't answer, or refuses this client: Py4JError: TimeoutException: Timed")
+    assert line.endswith("look at the address, at --kafka-config, and at the rights of docs/security.md")
 
 
 def test_the_command_reports_wrong_options_and_ends_with_2() -> None:

@@ -104,13 +104,13 @@ def test_without_news_the_same_is_published_again_as_newer_and_of_that_time(spar
     asked: list[int] = []
     assert sent.publisher.again(lambda number: not asked.append(number))
     home, away, *again = sent.records
-    assert {(each.cluster, each.sequence, each.consumed) for each in (home, away)} == {("home", 7, 40), ("away", 7, 40)}
+    assert {(each.cluster, each.sequence, each.consumed) for each in (home, away)} == {("home", 0, 40), ("away", 0, 40)}
     assert asked == [7]
     for first, second in zip((home, away), again, strict=True):
         assert second.computed_at > first.computed_at
-        assert second == replace(first, sequence=8, computed_at=second.computed_at)
-    sent.publisher(batch(spark), 8)
-    assert sent.records[-1].sequence == 9
+        assert second == replace(first, sequence=1, computed_at=second.computed_at)
+    sent.publisher(batch(spark), 0)
+    assert sent.records[-1].sequence == 2, "a query that begins anew has its first batch again, and newer records"
 
 
 def test_a_batch_is_needed_when_something_came_or_who_is_registered_fresh_or_known_has_changed(
@@ -126,7 +126,7 @@ def test_a_batch_is_needed_when_something_came_or_who_is_registered_fresh_or_kno
     assert sent.publisher.again(lambda _: True)
     sent.later = 60_000  # the snapshot is older than validity
     assert not sent.publisher.again(lambda _: True)
-    assert [each.sequence for each in sent.records] == [7, 8]
+    assert [each.sequence for each in sent.records] == [0, 1]
     sent.later = 0
     sent.publisher(batch(spark).withColumn("seen", lit(NOW - timedelta(hours=23))), 9)
     assert sent.records[-1].stale == 1

@@ -2,13 +2,16 @@
 
 import json
 import logging
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
+from quotahost.pipeline import supervisor
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.supervisor import ATTEMPTS, SPARE_ROWS, Supervisor
+from quotahost.pipeline.supervisor import ATTEMPTS, SPARE_ROWS, Supervisor, set_checkpoint_aside
 from quotahost.records.cluster_volumes import ClusterRecord
 
 
@@ -41,7 +44,7 @@ class Query:
 
     def report(self, batch: int, end: int = 5, latest: int | None = 5, rows: int = 1) -> None:
         # Spark gives offsets as JSON, decoded or not.
-        at_end = None if latest is None else json.dumps({"ticks": {"0": latest}})
+        at_end = json.dumps(None if latest is None else {"ticks": {"0": latest}})
         self.lastProgress = {  # type: ignore[assignment]
             "batchId": batch,
             "numInputRows": 1,
@@ -126,6 +129,26 @@ def test_records_that_are_not_read_yet_are_shown_and_after_a_restart_spark_knows
         assert metric(world, "records_behind") == shown
 
 
+def test_a_batch_that_is_done_again_after_a_restart_may_be_a_part_of_a_backlog(world: World) -> None:
+    """Spark reports no end of the topics with it, and an empty topic's end as 0."""
+    for batch, (end, latest, caught_up) in enumerate([(5, None, False), (5, 8, False), (8, 8, True), (0, 0, True)]):
+        world.query.report(batch, end, latest)
+        assert world.supervisor.caught_up() == caught_up
+
+
+def test_other_queries_wait_until_the_volumes_have_read_what_there_is(world: World) -> None:
+    begun: list[Query] = []
+
+    def start() -> Any:
+        begun.append(Query())
+        return begun[-1]
+
+    world.supervisor.add("shares", start)
+    for batch, (latest, queries) in enumerate([(None, 0), (8, 0), (5, 1)]):
+        world.reports(batch, 5, latest)
+        assert len(begun) == queries
+
+
 def fail(world: World, times: int) -> None:
     for _ in range(times):
         world.query.fail()
@@ -167,6 +190,23 @@ def test_failures_with_batches_in_between_or_while_kafka_does_not_answer_set_not
             world.clock.now += 31
             world.supervisor.look()
     assert world.aside == []
+
+
+@pytest.mark.parametrize("renames", [True, False])
+def test_the_checkpoint_set_aside_before_is_deleted_only_once_the_new_one_is_renamed(
+    monkeypatch: pytest.MonkeyPatch, renames: bool
+) -> None:
+    """Where Hadoop can't rename it says False, and raises nothing."""
+    before, jvm = MagicMock(), MagicMock()
+    before.getName.return_value = "volumes.set-aside-20260101T000000"
+    files = jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.return_value
+    files.listStatus.return_value = [MagicMock(**{"getPath.return_value": before})]
+    files.rename.return_value = renames
+    monkeypatch.setattr(supervisor, "jvm", lambda spark: jvm)
+    monkeypatch.setattr(supervisor, "hadoop", lambda spark: None)
+    with nullcontext() if renames else pytest.raises(OSError, match="can't be renamed"):
+        set_checkpoint_aside(MagicMock(), "/c", "volumes")
+    assert files.delete.call_count == renames
 
 
 def test_a_checkpoint_with_which_spark_does_not_even_begin_ends_no_pipeline(world: World) -> None:

@@ -26,6 +26,11 @@ _LOGINS: Final = ("sasl.username", "sasl.kerberos.", "sasl.oauthbearer.")
 #: Java's names for files of PEM texts and for their types, and librdkafka's names. One file holds key and certificate
 #: in Java.
 _PEM: Final = {"ssl.truststore": ("ssl.ca.location",), "ssl.keystore": ("ssl.certificate.location", "ssl.key.location")}
+#: Java's names for PEM texts that stand in the file itself (KIP-651), and librdkafka's names.
+_TEXTS: Final = {
+    "ssl.truststore.certificates": "ssl.ca.pem", "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ def read_broker_file(path: Path) -> BrokerFile:
     try:
         everything = _read(path)
     except (OSError, ValueError) as error:
-        raise QuotahostError(f"{path} can't be read: {error}; name the broker's server.properties") from None
+        raise QuotahostError(f"{path} can't be read: {_reason(error)}; name the broker's server.properties") from None
     # Without providers Kafka takes ${...} as it is written, so it is a value to check.
     has_providers = bool(everything.get("config.providers", "").strip())
     unresolved = [
@@ -70,10 +75,8 @@ def read_client_config(path: Path | None) -> dict[str, str]:
     try:
         return in_librdkafkas_names(_read(path))
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no properties file"
-        raise QuotahostError(
-            f"{path} can't be read: {reason}; name a file in librdkafka's names or in those of Kafka's Java client"
-        ) from None
+        remedy = "name a file in librdkafka's names or in those of Kafka's Java client"
+        raise QuotahostError(f"{path} can't be read: {_reason(error)}; {remedy}") from None
 
 
 def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
@@ -88,17 +91,23 @@ def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
             f"{_JAAS} names no username and password, which is all that is read of it; give librdkafka's own "
             f"properties, such as {_LOGINS[0]} and sasl.password"
         )
-    config |= credentials | endpoint(config)
+    config |= credentials | endpoint(config) | {_TEXTS[name]: given[name] for name in _TEXTS if name in given}
     for store, names in _PEM.items():
         if f"{store}.location" not in given:
             continue
         if given.get(f"{store}.type", "JKS").upper() != "PEM":
             raise QuotahostError(
-                f"{store}.location: doctor reads PEM files only; export the certificates with keytool and openssl, and "
-                f"set {store}.type=PEM, or librdkafka's ssl.ca.location, ssl.certificate.location and ssl.key.location"
+                f"{store}.location: quotahost reads PEM files only; export the certificates with keytool and openssl, "
+                f"and set {store}.type=PEM, or librdkafka's ssl.ca.location, ssl.certificate.location and "
+                "ssl.key.location"
             )
         config |= dict.fromkeys(names, given[f"{store}.location"])
     return config
+
+
+def _reason(error: OSError | ValueError) -> str:
+    # The text of javaproperties repeats what stands behind a malformed escape, which may be a secret.
+    return error.strerror or str(error) if isinstance(error, OSError) else "it is no properties file"
 
 
 def _read(path: Path) -> dict[str, str]:

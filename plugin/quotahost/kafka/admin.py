@@ -58,6 +58,8 @@ def ensure_compacted(config: Mapping[str, Any], topic: str, brokers: int, patien
     try:
         new = NewTopic(topic, 1, replicas, config=_CONFIG)
         admin.create_topics([new], request_timeout=_WAIT)[topic].result(_WAIT)
+    except TimeoutError:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
     except KafkaException as failure:
         # All brokers of a new cluster try at once, and another one was quicker.
         if failure.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
@@ -70,7 +72,7 @@ def _check_policy(admin: AdminClient, topic: str) -> None:
     """Warn of a topic that deletes by age: it would lose the records of brokers that have nothing new to publish."""
     try:
         policy = described(admin, ResourceType.TOPIC, topic, _WAIT)["cleanup.policy"].value or ""
-    except KafkaException as failure:
+    except (KafkaException, TimeoutError) as failure:
         log.debug("cleanup.policy of %s can't be read: %s", topic, failure)
         return
     if "compact" not in policy:

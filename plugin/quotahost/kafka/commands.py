@@ -27,6 +27,7 @@ _DENIED: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 }  # fmt: skip
+_LONGEST_READ: Final = 2.0  # seconds, in which a broker writes its next look; of a flooded topic not all can be read
 _TURNED_BACK: Final = {KafkaError.POLICY_VIOLATION, KafkaError._MSG_TIMED_OUT}
 #: By it the fence knows this client where nobody authenticates: one watches above all while producers are stopped.
 _WATCHER: Final = "quotahost-top"
@@ -180,17 +181,24 @@ class Watching:
         if left:
             raise NotWatched("no broker takes the watch in time", _IN_A_PAUSE)
 
-    def read(self, seconds: float) -> Iterator[tuple[bytes | None, bytes]]:
-        """Keys and values of the looks of so many seconds at most. Raises NotWatched if the topic is denied or gone."""
-        end = time.monotonic() + seconds
-        while messages := self._consumer.consume(500, max(0.0, end - time.monotonic())):
+    def read(self, seconds: float) -> Mapping[bytes, bytes]:
+        """The newest look of each key, of those that wait and that come within so many seconds.
+
+        Raises NotWatched if the topic is denied or gone.
+        """
+        newest: dict[bytes, bytes] = {}
+        began = time.monotonic()
+        while messages := self._consumer.consume(500, max(0.0, began + seconds - time.monotonic())):
             for message in messages:
                 error = message.error()
                 if error is not None and error.code() in _ABSENT | _DENIED:
                     raise self._refused(error, self._looks, "Read")
                 value = message.value()
                 if error is None and value is not None:
-                    yield message.key(), value
+                    newest[message.key() or b""] = value
+            if time.monotonic() - began >= _LONGEST_READ:
+                break
+        return newest
 
     def close(self) -> None:
         self._consumer.close()

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, Self
 
 from quotahost.model.quotas import Client, QuotaType
-from quotahost.model.volumes import State, Volume
+from quotahost.model.volumes import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,9 @@ class TopicUse:
 class MeasuredVolume:
     """A volume that was looked at twice, and what fills it."""
 
-    volume: Volume  # as it was at the second look
+    name: str
+    capacity: int  # bytes
+    consumed: int  # bytes at the second look
     directories: Sequence[str]  # its log directories
     seconds: float  # between the looks
     growth: float  # bytes/s by which its consumption changed, of whatever files
@@ -160,7 +162,7 @@ class MeasuredVolume:
         """Seconds until so many bytes are used at this growth; None if that is never, or the bytes aren't known."""
         if consumed is None:
             return None
-        left = consumed - self.volume.consumed
+        left = consumed - self.consumed
         return 0.0 if left <= 0 else left / self.growth if self.growth > 0 else None
 
 

@@ -45,7 +45,7 @@ class Job:
         Raises Py4JJavaError if the cluster doesn't answer; TopicError if a topic can't be used as it is.
         """
         client, tick = options.client(), options.tick.total_seconds()
-        self._spark, self._options, self._fault = spark, options, LoggedOnce(log)
+        self._options, self._fault = options, LoggedOnce(log)
         self._kafka = JvmKafka(spark, client)
         own, brokers = self._kafka.cluster()
         clusters = options.clusters(own)
@@ -72,7 +72,7 @@ class Job:
         # From here on the follower's thread alone polls: Kafka's consumer must not be used by two threads at a time.
         self._leadership.follow(self._consumer)
         self._ticks = Ticks(tick, lambda key, value: self._producer.send(options.tick_topic, key, value))
-        self._supervisor = Supervisor(progress, self._set_aside)
+        self._supervisor = Supervisor(progress, partial(set_checkpoint_aside, spark, options.checkpoint))
         rules = Rules(cluster, options.validity, options.expiry)
         self._publisher = Publisher(
             rules, self._leadership, clock, progress, self._ticks, self._send, self._supervisor.caught_up
@@ -127,11 +127,6 @@ class Job:
 
     def _send(self, record: ClusterRecord) -> Sending:
         return self._producer.begin(self._options.cluster_volumes_topic, record.cluster.encode(), encode(record))
-
-    def _set_aside(self, query: str) -> str:
-        aside = set_checkpoint_aside(self._spark, self._options.checkpoint, query)
-        self._leadership.renew()
-        return aside
 
     def _nothing_came(self, batch: int) -> bool:
         """Whether the topics of snapshots end where the volumes' batch of this number has read them up to."""

@@ -75,17 +75,6 @@ class Leadership:
         """End the thread; whether it ended within 5 s."""
         return self._follower is None or self._follower.close(_CLOSE_WITHIN)
 
-    def renew(self) -> None:
-        """Go on with a higher run: the numbers of the batches begin with 0 again, and readers keep the highest."""
-        with self._lock:
-            # While it stands by, a new run would end that; it takes one when it goes on.
-            if self._highest <= self.run:
-                self._take_run()
-
-    def _take_run(self) -> None:
-        self._own.add(self.run)
-        self.run = self._highest = max(self._now_ms(), self._highest + 1)
-
     def note(self, run: int) -> None:
         """Take notice of a record with this run."""
         # 0 is no cluster record's.
@@ -108,7 +97,8 @@ class Leadership:
         with self._lock:
             # The threads of two queries ask, and the follower's changes it: hence the lock.
             if self._highest > self.run and self._clock() - self._other_arrived_at > self._silence:
-                self._take_run()
+                self._own.add(self.run)
+                self.run = self._highest = max(self._now_ms(), self._highest + 1)
                 log.warning("the other pipeline publishes no more; this one goes on as run %d", self.run)
                 self._logged = None  # if the other pipeline comes back, the log says so again
             return self._highest > self.run

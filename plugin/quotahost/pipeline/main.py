@@ -15,13 +15,16 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Collection, Iterable
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from py4j.protocol import Py4JError
+
 from quotahost.errors import QuotahostError
+from quotahost.pipeline.clients import short
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options, OptionsError, as_text, option, options
@@ -56,8 +59,8 @@ def run(chosen: Options) -> None:
     """Run until SIGTERM or SIGINT.
 
     Raises ConnectorError if the jars of Spark's Kafka connector are missing; PlaceError if a directory lies where the
-    executors can't reach it; TopicError if a topic can't be used as it is; OSError if the port for the metrics is
-    taken, or a directory can't be written to.
+    executors can't reach it; TopicError if a topic can't be used as it is; QuotahostError if the port for the metrics
+    is taken, a directory can't be written to, or the cluster doesn't answer.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -65,9 +68,12 @@ def run(chosen: Options) -> None:
     progress = Progress()
     # Spark needs seconds to start, so a port that is taken ends the program before.
     if chosen.metrics_port is not None:
-        progress.serve(chosen.metrics_port, chosen.metrics_address)
+        place = f"--metrics-port {chosen.metrics_port} on --metrics-address {chosen.metrics_address}"
+        with _in_words(f"{place} can't be used", "name a free one of this machine"):
+            progress.serve(chosen.metrics_port, chosen.metrics_address)
     directories = {"checkpoint": chosen.checkpoint} | ({"history": chosen.history} if chosen.history else {})
-    locks = wait_for(directories.values(), progress, stop)
+    with _in_words(f"--{' or --'.join(directories)} can't be written to", "name a directory of this process's user"):
+        locks = wait_for(directories.values(), progress, stop)
     if locks is None:
         return
     with locks, session("quotahost", chosen.master, checkpoint_files(chosen.checkpoint)) as spark:
@@ -76,7 +82,19 @@ def run(chosen: Options) -> None:
         for name, directory in directories.items():
             if problem := refusal(name, directory, master, default):
                 raise PlaceError(problem)
-        Job(spark, chosen, progress).run(stop)
+        remedy = "look at the address, at --kafka-config, and at the rights of docs/security.md"
+        with _in_words(f"--bootstrap {chosen.bootstrap} doesn't answer, or refuses this client", remedy):
+            job = Job(spark, chosen, progress)
+        job.run(stop)
+
+
+@contextmanager
+def _in_words(problem: str, remedy: str) -> Iterator[None]:
+    """Say what is wrong where the system, or a client of Java's, has an error."""
+    try:
+        yield
+    except (OSError, Py4JError) as error:
+        raise QuotahostError(f"{problem}: {short(error)}; {remedy}") from None
 
 
 def refusal(name: str, directory: str, master: str, default: str) -> str:
@@ -150,8 +168,9 @@ def submit_line(options: Options, master: str) -> str:
     missing.
     """
     # ``kafka`` holds secrets: other users of the machine can read a process's arguments.
-    given = options.model_dump(exclude_defaults=True, exclude={"kafka", "master"})
-    by_prefix = {topic.pipeline_option: topic.named(options.topics_prefix) for topic in TOPICS}
+    given = options.model_dump(exclude={"kafka", "master"})
+    usual = {name: as_text(field.default) for name, field in Options.model_fields.items()}
+    usual |= {topic.pipeline_option: topic.named(options.topics_prefix) for topic in TOPICS if topic.pipeline_option}
     parts = [
         ["spark-submit", "--master", master],
         ["--properties-file", str(path(DEFAULTS))],
@@ -159,7 +178,7 @@ def submit_line(options: Options, master: str) -> str:
         ["--conf", f"spark.scheduler.allocation.file={path(POOLS).as_uri()}"],
         ["--jars", ",".join(map(str, jars()))],
         [str(path("main.py"))],
-        *([option(name), as_text(value)] for name, value in given.items() if as_text(value) != by_prefix.get(name)),
+        *([option(name), as_text(value)] for name, value in given.items() if as_text(value) != usual[name]),
     ]
     return " \\\n  ".join(map(shlex.join, parts))
 
@@ -168,12 +187,10 @@ def main(arguments: list[str]) -> int:
     """Run with options given as ``--name value`` pairs; returns the exit code."""
     names = [name.removeprefix("--").replace("-", "_") for name in arguments[::2]]
     try:
+        if len(arguments) % 2:
+            raise OptionsError(f"{arguments[-1]} stands alone; write each option as --name VALUE")
         chosen = options(**dict(zip(names, arguments[1::2], strict=True)))
-    except (OptionsError, ValueError) as problem:  # the latter: a name without a value
-        sys.stderr.write(f"{problem}\n")
-        return 2
-    configure_logging()
-    try:
+        configure_logging()
         run(chosen)
     except QuotahostError as problem:
         sys.stderr.write(f"{problem}\n")

@@ -151,6 +151,11 @@ def behind(source: Mapping[str, Any]) -> int:
     return sum(max(0, offset - end.get(at, 0)) for at, offset in latest.items())
 
 
+def read_all(progress: Mapping[str, Any]) -> bool:
+    """Whether a query has read all records that there were; no, if a batch that is done again doesn't know."""
+    return all(offsets(source.get("latestOffset")) and not behind(source) for source in progress["sources"])
+
+
 def lost(source: Mapping[str, Any]) -> list[str]:
     """The topics, with their partitions, that end before the place up to which a query has read them.
 

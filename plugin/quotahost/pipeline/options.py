@@ -34,6 +34,7 @@ from quotahost.units import Duration
 CLIENT_ID: Final = "quotahost-pipeline"
 _ENV: Final = "QUOTAHOST_PIPELINE_"
 _TOPIC_OF: Final = re.compile(r"[A-Za-z0-9._-]{1,249}(=[A-Za-z0-9._-]{1,249})?")
+_TWO_TOPICS: Final = "cluster {!r} has two topics: its snapshots belong into one"
 _UNITS: Final = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
 
 
@@ -62,7 +63,7 @@ def _one_cluster_each(given: tuple[str, ...]) -> tuple[str, ...]:
     if clusters.count("") > 1:
         raise ValueError("name the cluster of each topic, as in a.snapshots=ID,b.snapshots=ID; one may go without")
     if twice := _twice(clusters):
-        raise ValueError(f"cluster {twice!r} has two topics: its snapshots belong into one")
+        raise ValueError(_TWO_TOPICS.format(twice))
     return given
 
 
@@ -123,7 +124,11 @@ class Options(BaseModel):
     fill_window: Duration = Field(
         timedelta(minutes=1), description="How far a fill rate looks back at least; at most twice as far."
     )
-    batch: int = Field(500_000, ge=1, description="Most records in one batch; a backlog is read in such parts.")
+    batch: int = Field(
+        500_000,
+        ge=1,
+        description="Most records in one batch, ten times as many of the history; a backlog is read in such parts.",
+    )
     history: str | None = Field(None, description="Directory for every reading as Parquet; off without.")
     metrics_port: int | None = Field(None, ge=1, le=65535, description="Port for Prometheus; off without.")
     metrics_address: str = Field("127.0.0.1", description="Address that the port listens on.")
@@ -148,8 +153,14 @@ class Options(BaseModel):
         return tuple(_parted(topic)[0] for topic in self.snapshots_topic)
 
     def clusters(self, own: str) -> dict[str, str]:
-        """The cluster that each topic of snapshots belongs to, by topic; ``own`` is the id of the bootstrap's."""
-        return {topic: cluster or self.cluster or own for topic, cluster in map(_parted, self.snapshots_topic)}
+        """The cluster that each topic of snapshots belongs to, by topic; ``own`` is the id of the bootstrap's.
+
+        Raises OptionsError if it is that of another topic, too.
+        """
+        found = {topic: cluster or self.cluster or own for topic, cluster in map(_parted, self.snapshots_topic)}
+        if twice := _twice(tuple(found.values())):
+            raise OptionsError(f"{option('snapshots_topic')}: {_TWO_TOPICS.format(twice)}")
+        return found
 
     def client(self) -> dict[str, str]:
         """Kafka's configuration, in its Java client's names, secrets among it; the environment wins over the file.
@@ -180,7 +191,9 @@ def options(**given: Any) -> Options:
         # Without the cause: pydantic's error contains the values, which a traceback would show.
         raise OptionsError("; ".join(map(_problem, error.errors(include_input=False)))) from None
     except (OSError, ValueError) as error:
-        raise OptionsError(f"--kafka-config can't be read: {error}") from None
+        # Without the text of javaproperties, which may repeat the begin of a secret.
+        reason = error.strerror if isinstance(error, OSError) else "it is no properties file"
+        raise OptionsError(f"--kafka-config {made.kafka_config} can't be read: {reason}") from None
     return made
 
 
@@ -198,7 +211,7 @@ def as_text(value: object) -> str:
         unit, size = next(
             ((unit, size) for unit, size in _UNITS.items() if not value % size), ("ms", timedelta(milliseconds=1))
         )
-        return f"{value / size:g}{unit}"
+        return f"{value / size:.15g}{unit}"
     return str(value)
 
 

@@ -86,7 +86,7 @@ class Publisher:
             if last is None or not last.holds(rules, self._clock.ahead, now) or not nothing_came(last.batch):
                 return False
             standing_by, run = self._leadership.stands_by(), self._leadership.run
-            if not self._publish(last.again(run, self._next(last.batch), now), standing_by):
+            if not self._publish(last.again(run, self._next(), now), standing_by):
                 self._last = None
                 return False
             return True
@@ -100,14 +100,14 @@ class Publisher:
         standing_by, run = self._leadership.stands_by(), self._leadership.run
         # The plan contains ``ahead``, and a new value costs a new plan. While the clocks agree, KafkaClock keeps it 0.
         rows = self._plans.over(volumes, lambda state: rollup(state, rules, ahead), rules, ahead).collect()
-        made, complete = self._records(rows, rules, run, self._next(batch))
+        made, complete = self._records(rows, rules, run, self._next())
         if not self._publish(made, standing_by) or not complete:
             return None
         return Last(batch, rules, ahead, true_until(rows), tuple(made))
 
-    def _next(self, batch: int) -> int:
-        """The next sequence; batches are numbered likewise, so that it starts with the first one's number."""
-        self._sequence = max(batch, self._sequence + 1)
+    def _next(self) -> int:
+        # Not the batch's number, which begins with 0 again where a query begins anew.
+        self._sequence += 1
         return self._sequence
 
     def _records(self, rows: Iterable[Row], rules: Rules, run: int, sequence: int) -> tuple[list[ClusterRecord], bool]:

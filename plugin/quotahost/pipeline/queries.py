@@ -46,6 +46,8 @@ _FETCH: Final = {  # for a million small records in a hurry
 _TASK: Final = 62_500
 # A task that begins while the volumes need no core keeps the core until it ends, so these tasks are short.
 _TASK_THAT_CAN_WAIT: Final = 20_000
+# The history begins a batch every five minutes only: with what suffices for the others it would fall behind for ever.
+_TIMES_AS_MANY: Final = 10
 # A batch costs a good part of a second of a core, and so does looking for news often.
 _DEAD_LETTERS_EVERY: Final = timedelta(seconds=5)
 SHARES_EVERY: Final = timedelta(milliseconds=500)
@@ -129,15 +131,16 @@ class Queries:
     def record(self, part: str, directory: str) -> StreamingQuery:
         """From snapshots or usage records to a part of the history as Parquet, in ``directory`` or beside it."""
         self._pool("history")
+        many = _TIMES_AS_MANY
         of_usage = part in history.OF_USAGE
-        records = self._usage_records(_TASK_THAT_CAN_WAIT) if of_usage else self._snapshots()
+        records = self._usage_records(_TASK_THAT_CAN_WAIT, many) if of_usage else self._snapshots(many)
         return history.append(records, part, directory)
 
-    def _snapshots(self) -> DataFrame:
-        return parse(self._read(self._options.snapshots_topics, _TASK_THAT_CAN_WAIT), self._clusters)
+    def _snapshots(self, times: int = 1) -> DataFrame:
+        return parse(self._read(self._options.snapshots_topics, _TASK_THAT_CAN_WAIT, times), self._clusters)
 
-    def _usage_records(self, task: int) -> DataFrame:
-        raw = self._read((self._options.usage_topic,), task)
+    def _usage_records(self, task: int, times: int = 1) -> DataFrame:
+        raw = self._read((self._options.usage_topic,), task, times)
         return shares.parse(raw, self._usage_cluster, self._options.validity)
 
     def _not_expired(self, time: str) -> str:
@@ -150,13 +153,14 @@ class Queries:
         """Records of one task of a query that goes first."""
         return max(_TASK, math.ceil(self._options.batch / self._spark.sparkContext.defaultParallelism))
 
-    def _read(self, topics: tuple[str, ...], task: int) -> DataFrame:
+    def _read(self, topics: tuple[str, ...], task: int, times: int = 1) -> DataFrame:
+        """A stream of the topics: ``task`` records in a task, ``times`` as many as the option ``batch`` in a batch."""
         source = self._spark.readStream.format("kafka").options(**spark_options(self._client)).options(**_FETCH)
         # From the earliest record, so that a lost checkpoint is rebuilt from the compacted topics.
         source = source.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest")
         # A compacted topic keeps the newest record of each broker, so a record that is gone before it was read is no
         # loss.
-        source = source.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", self._options.batch)
+        source = source.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", times * self._options.batch)
         return source.option("maxRecordsPerPartition", task).load()
 
     def _start_complete(

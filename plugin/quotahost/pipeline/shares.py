@@ -83,7 +83,7 @@ def shares(
         now_ms: Kafka's time of the computation, in ms since the epoch.
         validity: older usage is ignored; its broker keeps the floor.
         run: the pipeline's run, for the record.
-        sequence: the batch's number, for the record.
+        sequence: the number of the computation in its run, for the record.
         expiry: a broker whose usage is older has no share at all.
         known: the ids of the brokers that the cluster has listed; the usage of others is a stranger's invention. None
             if nobody can say.
@@ -127,6 +127,7 @@ class SharesPublisher:
         self._known: frozenset[str] | None = None
         self._written: dict[str, tuple[int, float]] = {}  # by broker: the hash of its record, and when it was written
         self._partitioned = 0
+        self._sequence = -1
 
     def registered(self, brokers: Collection[str]) -> None:
         """Take the ids of the brokers that the cluster lists now. Any thread may call.
@@ -135,7 +136,7 @@ class SharesPublisher:
         """
         self._known = (self._known or frozenset()) | frozenset(brokers)
 
-    def __call__(self, usage: DataFrame, batch: int) -> None:
+    def __call__(self, usage: DataFrame, _: int) -> None:
         """Publish the shares of a batch of ``sql/usage.sql``; for ``foreachBatch``."""
         # Without a reading Spark keeps no state, and the query failed with each batch while this pipeline stood by.
         if self._leadership.stands_by():
@@ -147,9 +148,11 @@ class SharesPublisher:
         if partitions != self._partitioned:
             self._written.clear()
             self._partitioned = partitions
+        # Not the batch's number, which begins with 0 again where the query begins anew.
+        self._sequence += 1
         # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
         found = shares(
-            usage.coalesce(1), self._clock.now(), self._validity, self._leadership.run, batch,
+            usage.coalesce(1), self._clock.now(), self._validity, self._leadership.run, self._sequence,
             expiry=self._expiry, known=self._known, partitions=partitions,
         )  # fmt: skip
         self._write(found)

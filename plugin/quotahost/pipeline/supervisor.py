@@ -20,7 +20,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.pipeline.monitoring import Offsets, Progress, behind, idle, lost, offsets
+from quotahost.pipeline.monitoring import Offsets, Progress, idle, lost, offsets, read_all
 from quotahost.pipeline.queries import place
 from quotahost.pipeline.session import hadoop, jvm
 
@@ -110,7 +110,7 @@ class Supervisor:
     def caught_up(self) -> bool:
         """Whether the last batch of the volumes that has ended read all records that there were."""
         last = self._last_of_volumes()
-        return last is not None and not any(map(behind, last["sources"]))
+        return last is not None and read_all(last)
 
     def read_up_to(self, batch: int) -> Offsets:
         """The offsets after the last records that the volumes' batch of this number has read.
@@ -169,7 +169,7 @@ class Supervisor:
             return f"{', '.join(places)} ends before the place up to which the query has read it"
         rows = sum(operator["numRowsTotal"] for operator in last["stateOperators"])
         if query.anew_with_backlog:
-            if not any(map(behind, last["sources"])):
+            if read_all(last):
                 query.anew_with_backlog, query.rows = False, rows
             return ""
         known = self._progress.brokers_known
@@ -220,15 +220,18 @@ def _reason(text: str) -> str:
 def set_checkpoint_aside(spark: SparkSession, directory: str, query: str) -> str:
     """Rename the checkpoint of a query in this directory, wherever Hadoop keeps it, and return its new place.
 
-    One that was set aside before is deleted. Raises Py4JJavaError if the file system doesn't answer or refuses.
+    One that was set aside before is deleted then. Raises Py4JJavaError or OSError if the file system doesn't answer or
+    refuses.
     """
     path = jvm(spark).org.apache.hadoop.fs.Path
     old = path(place(directory, query))
     new = path(f"{place(directory, query)}{_ASIDE}{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}")
     system = old.getFileSystem(hadoop(spark))
+    there = [entry.getPath() for entry in system.listStatus(old.getParent())]
+    if not system.rename(old, new):
+        raise OSError(f"{old.toString()} can't be renamed to {new.toString()}")
     # Only the newest is kept: a fault that comes again must not fill the disk.
-    for entry in system.listStatus(old.getParent()):
-        if entry.getPath().getName().startswith(f"{query}{_ASIDE}"):
-            system.delete(entry.getPath(), True)
-    system.rename(old, new)
+    for before in there:
+        if before.getName().startswith(f"{query}{_ASIDE}"):
+            system.delete(before, True)
     return str(new.toString())

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Final, Literal, NotRequired
 from pydantic import Field, PlainSerializer, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from quotahost.model import Client, ClientUse, LimitedBy, Look, QuotaType, State, Volume, VolumeUse
+from quotahost.model import Client, ClientUse, LimitedBy, Look, QuotaType, State, VolumeUse
 from quotahost.model.use import MeasuredVolume, TopicUse
 from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Versioned, Whole, object_of
-from quotahost.records.fields import Long, Name, SizesJson
+from quotahost.records.fields import Long, Name
 from quotahost.records.usage import ClusterId
 
 MAX_BYTES: Final = 900_000  # librdkafka sends a million by default
@@ -48,6 +48,12 @@ _VOLUME: Final = object_of(
     hard=Number | None, factor=Number | None,
 )  # fmt: skip
 _TOPIC: Final = object_of(TopicUse, name=Name, used=Annotated[int, Field(ge=0)], written=Number)
+#: Seconds, and bytes/s.
+_OPENED: Final = object_of(
+    MeasuredVolume, name=Annotated[Name, Field(alias="volumeName")], capacity=Long, consumed=Long,
+    directories=tuple[str, ...], seconds=Number, growth=Number,
+    topics=Annotated[tuple[Annotated[TopicUse, _TOPIC], ...], Field(max_length=MAX_TOPICS)], unread=tuple[str, ...],
+)  # fmt: skip
 
 
 class MarkJson(TypedDict):
@@ -58,34 +64,12 @@ class MarkJson(TypedDict):
     topic: str
 
 
-class OpenedJson(SizesJson):
-    """A MeasuredVolume: seconds, and bytes/s."""
-
-    directories: tuple[str, ...]
-    seconds: Number
-    growth: Number
-    topics: Annotated[tuple[Annotated[TopicUse, _TOPIC], ...], Field(max_length=MAX_TOPICS)]
-    unread: tuple[str, ...]
-
-
 def _mark_json(mark: tuple[Client, str]) -> MarkJson:
     (user, client_id), topic = mark
     return {"user": user, "client_id": client_id, "topic": topic}
 
 
-def _opened(form: Any, _: object) -> MeasuredVolume:
-    sizes = [form.pop(name) for name in SizesJson.__annotations__]
-    return MeasuredVolume(Volume("", *sizes), **form)
-
-
-def _opened_json(opened: MeasuredVolume) -> dict[str, Any]:
-    own = ("directories", "seconds", "growth", "topics", "unread")
-    sizes = {name: getattr(opened.volume, name) for name in SizesJson.__annotations__}
-    return sizes | {name: getattr(opened, name) for name in own}
-
-
 _MARK: Final = As(MarkJson, lambda form, _: (Client(form["user"], form["client_id"]), form["topic"]), _mark_json)
-_OPENED: Final = As(OpenedJson, _opened, _opened_json)
 
 
 @with_config(RECORD)

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ConfigResource
 
 from quotahost.kafka import admin as module
 from quotahost.kafka.admin import Gathering, ensure_compacted
@@ -41,3 +42,28 @@ def test_it_is_not_created_with_too_few_replicas_while_more_brokers_may_register
     assert made == []
     ensure_compacted({}, "t", 3, True, gathering=True)
     assert made == [3]
+
+
+def late(timeout: float) -> None:
+    """As a future whose broker doesn't answer."""
+    raise TimeoutError
+
+
+def test_a_broker_that_does_not_answer_in_time_is_an_error_of_kafkas(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = SimpleNamespace(topics={"t": SimpleNamespace(error=ABSENT)}, brokers={1: ""})
+    answer = {"t": SimpleNamespace(result=late)}
+    admin = SimpleNamespace(list_topics=lambda topic, timeout: found, create_topics=lambda topics, **_: answer)
+    monkeypatch.setattr(module, "AdminClient", lambda config: admin)
+    with pytest.raises(KafkaException, match="Timed out"):
+        ensure_compacted({}, "t", 1, patient=False, gathering=False)
+
+
+def test_a_topic_whose_policy_nobody_tells_in_time_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = SimpleNamespace(topics={"t": SimpleNamespace(error=None)})
+
+    def describe(resources: list[ConfigResource], **_: Any) -> dict[ConfigResource, Any]:
+        return {resources[0]: SimpleNamespace(result=late)}
+
+    admin = SimpleNamespace(list_topics=lambda topic, timeout: found, describe_configs=describe)
+    monkeypatch.setattr(module, "AdminClient", lambda config: admin)
+    ensure_compacted({}, "t", 1, patient=False, gathering=False)

@@ -81,7 +81,7 @@ uses = st.builds(
 bytes_used = st.integers(0, 2**53)
 levels = st.none() | st.floats(0, 1e18)
 opened = st.builds(
-    MeasuredVolume, st.builds(Volume, st.just(""), names, bytes_used, bytes_used), some(names, 2), finite, finite,
+    MeasuredVolume, names, bytes_used, bytes_used, some(names, 2), finite, finite,
     some(st.builds(TopicUse, names, bytes_used, finite)), some(names, 2),
 )  # fmt: skip
 clients = st.builds(Client, names, names)

@@ -2,7 +2,7 @@
 
 from math import inf, nan
 
-from quotahost.model import Client, Volume, VolumeUse
+from quotahost.model import Client, VolumeUse
 from quotahost.model.use import MeasuredVolume, TopicUse
 from quotahost.records import look as look_codec
 from quotahost.records.look import MAX_BYTES, MAX_USES, Answered, of
@@ -20,7 +20,7 @@ def test_whatever_the_clients_are_called_and_use_their_look_fits_a_record() -> N
         marks=[(Client("\u20ac" * n, "\ud800"), "t") for n in range(1000)],
     )  # fmt: skip
     full = MeasuredVolume(
-        Volume("1", "v", 1, 1), ["\ud800" * 5_000] * 99, 2.0, 1.0, [TopicUse("\ud800" * 5_000, 1, 1.0)] * 99,
+        "v", 1, 1, ["\ud800" * 5_000] * 99, 2.0, 1.0, [TopicUse("\ud800" * 5_000, 1, 1.0)] * 99,
         ["\ud800" * 5_000] * 99,
     )  # fmt: skip
     value = look_codec.encode(of("1", "c", seen, answers, [full] * 9))

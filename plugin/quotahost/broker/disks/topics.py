@@ -11,7 +11,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -127,24 +127,25 @@ def written(before: Look, now: Look) -> dict[str, float]:
 
 
 def measure(
-    volume: str, broker: str, directories: Sequence[str], seconds: float, sleep: Callable[[float], object] = time.sleep
+    name: str, directories: Sequence[str], seconds: float, sleep: Callable[[float], object] = time.sleep
 ) -> tuple[MeasuredVolume, Look]:
     """The volume with these log directories, and the second of two looks at them. Raises OSError if it is gone."""
-    before, first = _volume(volume, broker, directories), look(directories)
+    before, first = _volume(directories), look(directories)
     sleep(seconds)
-    now, second = _volume(volume, broker, directories), look(directories)
+    now, second = _volume(directories), look(directories)
     span = max(second.at - first.at, 1e-3)
     growth = (now.consumed - before.consumed) / span
     topics = largest(second.used, written(first, second))
-    return MeasuredVolume(now, directories, span, growth, topics, second.unread), second
+    # The name is the given one: it depends on which other volumes the broker has.
+    measured = MeasuredVolume(name, now.capacity, now.consumed, directories, span, growth, topics, second.unread)
+    return measured, second
 
 
-def _volume(name: str, broker: str, directories: Sequence[str]) -> Volume:
-    disks = read_disks(broker, directories)
+def _volume(directories: Sequence[str]) -> Volume:
+    disks = read_disks("", directories)
     if not disks.volumes:
         raise OSError("; ".join(disks.offline))
-    # Its name depends on which other volumes the broker has.
-    return replace(disks.volumes[0], name=name)
+    return disks.volumes[0]
 
 
 def largest(used: Mapping[str, int], rates: Mapping[str, float]) -> list[TopicUse]:

@@ -175,15 +175,14 @@ def check_client_software() -> Iterator[Finding]:
     brokers = running([])
     for broker in brokers:
         try:
-            with BrokerSocket(broker) as connection:
-                gauges = connection.ask("gauges")
+            with BrokerSocket(broker) as connection, connection.understood():
+                for kind, software, _, count in connection.ask("gauges"):
+                    if kind == "ImpatientClients" and software in _IMPATIENT:
+                        connections[software] += int(float(count))
         except Unanswered as problem:
             yield note(f"broker {broker.node} (pid {broker.pid}) doesn't tell the software of its clients: {problem}")
             continue
         asked += 1
-        for kind, software, _, count in gauges:
-            if kind == "ImpatientClients" and software in _IMPATIENT:
-                connections[software] += int(float(count))
     remedy = "the settings of docs/clients.md, and a drill (docs/operate.md), which shows who gives up"
     impatient = +connections
     yield from (weak(f"{count} connections {_IMPATIENT[software]}", remedy) for software, count in impatient.items())

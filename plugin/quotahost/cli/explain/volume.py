@@ -72,7 +72,7 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
             raise Unanswered(f"broker {state.node} has no volume {printable(name)}", f"it has: {known}{lost}")
         directories = [directory for directory, place in disks.places if place == volume]
         try:
-            measured, seen = measure(volume, state.node, directories, seconds)
+            measured, seen = measure(volume, directories, seconds)
         except OSError as error:
             raise Unanswered(f"volume {printable(volume)} can't be read", str(error)) from None
         show_volume(screen, f"{state.node or 'of unknown id'} (pid {state.pid})", look, measured)
@@ -162,21 +162,20 @@ def _budget_row(use: VolumeUse) -> Sequence[str]:
 
 
 def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> list[tuple[str, str]]:
-    volume = measured.volume
-    use = next((use for use in look.volumes if use.name == volume.name), VolumeUse(volume.name, 0, 0))
+    use = next((use for use in look.volumes if use.name == measured.name), VolumeUse(measured.name, 0, 0))
     limits = []
     for label, limit in (("soft", use.soft), ("hard", use.hard)):
         if limit is not None:
-            left = limit - volume.consumed
+            left = limit - measured.consumed
             distance = f"{show_bytes(left)} left" if left > 0 else f"breached by {show_bytes(-left)}"
             limits.append((label, f"{show_bytes(limit)}, {distance}"))
     of_volume = "" if use.factor is None else f"this volume's factor is {use.factor:.4g}; "
     cause = f" ({printable(look.cause)})" if look.cause and look.factor < 1 else ""
     return [
         ("broker", printable(broker)),
-        ("volume", f"{printable(volume.name)}, with {', '.join(map(printable, measured.directories))}"),
-        ("capacity", show_bytes(volume.capacity)),
-        ("consumed", f"{show_bytes(volume.consumed)} ({_share(volume.consumed, volume.capacity)})"),
+        ("volume", f"{printable(measured.name)}, with {', '.join(map(printable, measured.directories))}"),
+        ("capacity", show_bytes(measured.capacity)),
+        ("consumed", f"{show_bytes(measured.consumed)} ({_share(measured.consumed, measured.capacity)})"),
         *(limits or [("limits", "unknown: nothing on this broker tells them (static.storage.*, factor.source)")]),
         ("state", f"{of_volume}{look.state} with the factor {look.factor:.4g} is in force{cause}"),
         ("growth", _growth(measured, use.hard)),
@@ -188,7 +187,7 @@ def _growth(measured: MeasuredVolume, hard: float | None) -> str:
     text = f"{show_rate(measured.growth)} over {measured.seconds:.1f} s"
     if measured.growth <= 0:
         return text
-    ends = [("its hard limit", measured.until(hard)), ("full", measured.until(measured.volume.capacity))]
+    ends = [("its hard limit", measured.until(hard)), ("full", measured.until(measured.capacity))]
     # A limit that is reached needs no time.
     times = [(name, show_time(seconds)) for name, seconds in ends if seconds]
     known = [f"{name} {time if time.startswith('in ') else f'in {time}'}" for name, time in times]
@@ -196,7 +195,7 @@ def _growth(measured: MeasuredVolume, hard: float | None) -> str:
 
 
 def topic_rows(measured: MeasuredVolume) -> Iterable[Sequence[str]]:
-    consumed = measured.volume.consumed
+    consumed = measured.consumed
     for topic in measured.topics:
         yield printable(topic.name), show_bytes(topic.used), _share(topic.used, consumed), show_rate(topic.written)
     other = consumed - sum(topic.used for topic in measured.topics)

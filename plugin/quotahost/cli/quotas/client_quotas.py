@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
 from operator import attrgetter
+from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
 from kafka.errors import KafkaError
@@ -125,8 +126,12 @@ def _context(config: Mapping[str, str]) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=config.get("ssl.ca.location"), cadata=config.get("ssl.ca.pem"))
         if certificate := config.get("ssl.certificate.location"):
             context.load_cert_chain(certificate, config.get("ssl.key.location"), config.get("ssl.key.password"))
+        elif certificate := config.get("ssl.certificate.pem"):
+            with NamedTemporaryFile("w") as file:  # for this user alone; OpenSSL takes no text
+                print(certificate, config.get("ssl.key.pem", ""), sep="\n", file=file, flush=True)
+                context.load_cert_chain(file.name, password=config.get("ssl.key.password"))
     except (OSError, ValueError) as error:
-        raise DeclarationError(f"ssl.*.location: a file can't be used: {_reason(error)}; name PEM files") from None
+        raise DeclarationError(f"ssl.*: a certificate or key can't be used: {_reason(error)}; give PEM") from None
     if config.get("ssl.endpoint.identification.algorithm") == "none":
         context.check_hostname = False
     if config.get("enable.ssl.certificate.verification", "true").lower() == "false":
@@ -192,6 +197,10 @@ def not_enforced(connection: Connection, sections: Collection[str]) -> Iterator[
     """Each broker on which the quotas of these sections may not hold, as far as it can be seen."""
     for broker in connection.brokers():
         configs = _configs(connection, broker)
+        if configs is None:
+            remedy = "give the principal DescribeConfigs on the cluster"
+            yield f"broker {broker}: whether it enforces what is set here can't be seen; {remedy}"
+            continue
         callback = configs.get(f"{PREFIX}class")
         if callback and not callback.startswith("org.quotahost."):
             yield f"broker {broker}: {callback} decides about quotas; what is set here holds as far as it follows it"
@@ -211,12 +220,15 @@ def not_enforced(connection: Connection, sections: Collection[str]) -> Iterator[
                 yield f"broker {broker}: {kind} quotas are not enforced; add {supplier} to {_SUPPLIER}"
 
 
-def _configs(connection: Connection, broker: int) -> Mapping[str, str | None]:
-    """The properties of a broker; None for values that Kafka hides: all that it doesn't know, and passwords."""
+def _configs(connection: Connection, broker: int) -> Mapping[str, str | None] | None:
+    """The properties of a broker, None if this client may not see them.
+
+    The value is None where Kafka hides it: of all that it doesn't know, and of passwords.
+    """
     form = DescribeConfigsRequest.DescribeConfigsResource
     resource = form(resource_type=_BROKER, resource_name=str(broker), configuration_keys=None)
     (answer,) = connection.ask(DescribeConfigsRequest(resources=[resource]), broker).results
-    return {config.name: config.value for config in answer.configs or ()}
+    return None if answer.error_code else {config.name: config.value for config in answer.configs or ()}
 
 
 def _has_supplier(connection: Connection, broker: int, supplier: str) -> bool | None:

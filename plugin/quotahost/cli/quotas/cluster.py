@@ -131,12 +131,13 @@ class Cluster:
         refusals = client_quotas.alter(self._connection, _of_kafka(plan), validate_only=validate_only)
         entities: dict[bytes, Entity] = {}
         values: dict[bytes, bytes | None] = {}
-        for entity, rates in plan.wanted.items():
+        # What is removed comes first: brokers keep so many at most, and refuse what would be one more.
+        for entity, rates in sorted(plan.wanted.items(), key=lambda wanted: bool(wanted[1])):
             if entity.section == CLIENTS:
                 continue
             try:
                 key, value = _record(entity, rates)
-                if validate_only:  # as brokers will: they keep so many at most
+                if validate_only:  # as brokers will
                     self._latest.take(key, value)
                     self._budgets.take(key, value)
             except Refused as problem:

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 import yaml
 
 from quotahost.cli.quotas.plan import DeclarationError
+from quotahost.text import printable
 
 #: From a document's root to a value: keys of mappings and numbers in lists.
 Way: TypeAlias = tuple[str | int, ...]
@@ -37,7 +38,7 @@ class Document:
         near = way
         while near and near not in self.lines:
             near = near[:-1]
-        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in way).lstrip(".")
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{printable(part)}" for part in way).lstrip(".")
         where = f"{self.file}:{self.lines.get(near, 1)}"
         return f"{where}: {path}" if path else where
 
@@ -58,7 +59,7 @@ class Document:
             if not isinstance(key, yaml.ScalarEvent) or key.anchor is not None:
                 raise DeclarationError(f"{self.place(way)}: has a key that is no text; write NAME: VALUE")
             if key.value in content:
-                raise DeclarationError(f"{self.file}:{line}: {key.value} is there twice; remove one of both")
+                raise DeclarationError(f"{self.file}:{line}: {printable(key.value)} is there twice; remove one of both")
             content[key.value] = self.value(next(events), events, (*way, key.value))
             # Where the key stands, not its value, which may begin on a later line.
             self.lines[(*way, key.value)] = line

@@ -359,7 +359,7 @@ class _Reading:
             if not topics:
                 like = nearest(label, self._topics)
                 example = f"write topics here, or topic-labels: {{{printable(label)}: [orders.*]}}"
-                remedy = f"did you mean {like}?" if like else example
+                remedy = f"did you mean {printable(like)}?" if like else example
                 self._problem(document, (*way, "label"), printable(label), f"has no topics; {remedy}")
             elif len(topics) > MAX_PATTERNS:
                 remedy = "write beginnings of names with a * at the end, or several labels"
@@ -426,12 +426,15 @@ def read_properties(file: Path) -> Declared:
     ``.users``, ``.client-ids`` and ``.clients``. Raises DeclarationError if it has none, or a wrong one.
     """
     try:
-        properties = read_broker_file(file).properties
+        broker = read_broker_file(file)
     except QuotahostError as error:
         raise DeclarationError(str(error)) from None
     declared = Declared(sections={CLUSTER})
-    problems = []
-    for name, text in properties.items():
+    hidden = (
+        "has a value that only the broker's config provider knows; write it in place of ${...} in a copy of the file"
+    )
+    problems = [f"{file}: {name} {hidden}" for name in broker.unresolved if name.startswith(_OLD)]
+    for name, text in broker.properties.items():
         kind, _, names = name.removeprefix(_OLD).partition(".")
         if name.startswith(_OLD) and kind != "tell":
             try:

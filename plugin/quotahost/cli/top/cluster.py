@@ -122,7 +122,7 @@ class Cluster:
     def _opened(self, volume: VolumeOf) -> Panel:
         def told() -> list[str]:
             look = self._fresh().get(volume.broker)
-            of_volume = [one for one in look.opened if one.volume.name == volume.name] if look else []
+            of_volume = [one for one in look.opened if one.name == volume.name] if look else []
             return opened(volume.broker, look.look, of_volume[0]) if look and of_volume else []
 
         with self._lock, self._asking(Watch(self._name, MOST_SECONDS, volume=volume)):
@@ -151,14 +151,16 @@ class Cluster:
         began = time.monotonic()
         while True:
             self._renew()
-            for key, value in self._watching.read(_STEP):
+            for key, value in self._watching.read(_STEP).items():
+                if key.decode(errors="replace") not in self._alive:
+                    continue
                 try:
                     look = decode(key, value)
                 except Refused:
                     self._refused += 1  # of another version, or a stranger's
                 else:
                     # Without this watch it names no client: the last watcher has left, or the broker has just started.
-                    if look.broker in self._alive and look.watched:
+                    if look.watched:
                         self._known[look.broker] = time.monotonic(), look
             if enough() or time.monotonic() - began >= (_PATIENCE if self._known or self._refused else _LONGEST):
                 return

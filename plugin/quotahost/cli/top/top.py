@@ -43,8 +43,8 @@ def parser() -> ArgumentParser:
     add("--type", type=quota_type, metavar="TYPE", help=f"only this quota type: {', '.join(QuotaType)}")
     add("--filter", default="", metavar="TEXT", help="only rows with this text in user, client-id, or what binds")
     add("--held", action="store_true", help="only clients that are held back")
-    add("--interval", default="2s", help="time between two looks (2s)")
-    add("--most", type=_rows, default=MOST, help=f"rows of one look; those held back come first ({MOST})")
+    add("--interval", default="2s", help="time between two looks (2s); with --bootstrap 30s at most")
+    add("--most", type=_rows, help=f"rows of one look at one broker; those held back come first ({MOST})")
     add("--bootstrap", metavar="HOST:PORT", help="a broker of a cluster: show all of its brokers instead")
     add(
         "--client-config", "--command-config", type=Path, metavar="FILE",
@@ -71,14 +71,20 @@ def main(arguments: Sequence[str]) -> int:
     with ExitStack() as stack:
         watched: Watched
         if given.bootstrap is None:
-            watched = Attached(name_of(given.pid, given.broker_id), given.most)
-        elif (given.pid, given.broker_id) != (None, None):
-            made.error("--bootstrap is about all brokers: leave --pid and --broker-id out")
+            watched = Attached(name_of(given.pid, given.broker_id), given.most or MOST)
+        elif (given.pid, given.broker_id, given.most) != (None, None, None):
+            made.error("--bootstrap is about all brokers: leave --pid, --broker-id and --most out")
         else:
             # Only here: they need Kafka's client, which takes long to import.
             from quotahost.cli.property_files import read_client_config
             from quotahost.cli.top.cluster import Cluster
+            from quotahost.records.watch import MOST_SECONDS
 
+            # Between two looks the watch would end, and the next look would show what brokers had told before that.
+            if interval > MOST_SECONDS:
+                made.error(
+                    f"--interval: at most {MOST_SECONDS}s with --bootstrap: so long brokers tell one who watches"
+                )
             config = read_client_config(given.client_config) | {"bootstrap.servers": given.bootstrap}
             watched = stack.enter_context(Cluster(config, given.watch_topic, given.looks_topic))
         look = watched.look()

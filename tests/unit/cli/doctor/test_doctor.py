@@ -88,6 +88,10 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
         assert f"{PREFIX}plugin.mine.open-sesame" in result.output
         assert "***" in result.output
         assert "S3CR3T" not in result.output
+    broken = tmp_path / "broken.properties"
+    broken.write_text("ssl.key.password=abc\\uS3CR3T-3\n")
+    result = run("doctor", broken)
+    assert (result.exit_code, "it is no properties file" in result.output, "S3CR" in result.output) == (1, True, False)
 
 
 @pytest.mark.parametrize(
@@ -202,6 +206,10 @@ def test_libraries_that_give_up_early_are_named_and_brokers_that_do_not_answer(b
         (finding,) = check_client_software()
         assert finding.level is level
         assert level is Level.GOOD or finding.text.startswith("3 connections use sarama")
+    for odd in (7, [["ImpatientClients", "sarama"]], [["ImpatientClients", ["sarama"], "Connections", "many"]]):
+        broker.answers["gauges"] = odd
+        (finding,) = check_client_software()
+        assert (finding.level, "isn't of this version" in finding.text) == (Level.NOTE, True)
     del broker.answers["gauges"]
     first, *_ = check_client_software()
     assert (first.level, "broker 1" in first.text) == (Level.NOTE, True)

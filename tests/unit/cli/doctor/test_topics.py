@@ -223,7 +223,11 @@ def test_the_file_of_javas_client_is_read_as_well(user: str) -> None:
     assert made == {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": 'a "b" \\c'}
     pem = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem"}
     assert in_librdkafkas_names(pem) == {"ssl.ca.location": "/ca.pem"}
-    with pytest.raises(QuotahostError, match="reads PEM files only"):
+    texts = {"ssl.truststore.certificates": "CA", "ssl.keystore.certificate.chain": "CERT", "ssl.keystore.key": "KEY"}
+    types = {"ssl.truststore.type": "PEM", "ssl.keystore.type": "PEM"}
+    expected = {"ssl.ca.pem": "CA", "ssl.certificate.pem": "CERT", "ssl.key.pem": "KEY"}
+    assert in_librdkafkas_names(texts | types) == expected
+    with pytest.raises(QuotahostError, match="quotahost reads PEM files only"):
         in_librdkafkas_names({"ssl.keystore.location": "/secret.jks"})
 
 

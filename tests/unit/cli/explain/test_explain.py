@@ -46,6 +46,18 @@ Run = Callable[..., Result]
 ALICE = ("--client", "alice/app")
 
 
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (("--most", "20"), "--bootstrap is about all brokers: leave --pid, --broker-id and --most out"),
+        (("--interval", "31s"), "--interval: at most 30s with --bootstrap"),
+    ],
+)
+def test_what_a_cluster_can_not_do_is_refused(run: Run, option: tuple[str, str], told: str) -> None:
+    result = run("--bootstrap", "127.0.0.1:1", *option, name="top")
+    assert (result.exit_code, told in result.output) == (2, True)
+
+
 def test_the_answer_is_plain_text_and_only_a_newcomer_ends_with_3(broker: FakeAdminSocket, run: Run) -> None:
     state = dump.state(factor=0.5, limit_factor=0.7, cause="broker 2, volume ü\\")
     rows = (dump.row(limit=7e5, rate=7e5), dump.row(type="FETCH", user="<newcomers>", known=False))

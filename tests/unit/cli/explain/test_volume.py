@@ -14,7 +14,7 @@ from quotahost.cli.console import lines_of
 from quotahost.cli.explain import retention
 from quotahost.cli.explain.retention import Cut, Retention, cut
 from quotahost.cli.explain.volume import client_rows, cut_row, show_volume, topic_rows, volume_facts
-from quotahost.model import Client, QuotaType, State, Volume, VolumeUse
+from quotahost.model import Client, QuotaType, State, VolumeUse
 from quotahost.model.use import MeasuredVolume
 from tests.unit.cli.top.uses import look as look_at
 from tests.unit.cli.top.uses import use
@@ -43,9 +43,8 @@ def partition(directory: Path, topic: str, *ages: float, size: int = 4096) -> Pa
 
 
 def measured(**changes: object) -> MeasuredVolume:
-    volume = Volume("1", "/dev/sdb", 1000, 600)
-    given: dict[str, Any] = {"volume": volume, "directories": ["/data/1"], "seconds": 5.0, "growth": 10.0, "topics": []}
-    return MeasuredVolume(**(given | changes))
+    given: dict[str, Any] = {"directories": ["/data/1"], "seconds": 5.0, "growth": 10.0, "topics": []}
+    return MeasuredVolume("/dev/sdb", 1000, 600, **(given | changes))
 
 
 def test_a_directory_belongs_to_a_topic() -> None:

@@ -159,8 +159,11 @@ OF_A = "quotas:\n- user: a\n  "
         ("topic-labels:\n  a: [orders*eu]", "FILE:2: topic-labels.a[0]: orders*eu names no topics; write the name"),
         ("topic-labels:\n  a: orders", "FILE:2: topic-labels.a: orders Input should be a valid list"),
         ("topic-labels:\n  a: []", "FILE:2: topic-labels.a: List should have at least 1 item"),
-        ("topic-labels:\n  ' ': [orders]", "FILE:2: topic-labels. : ' ' is no label; write a text of 1 to 200"),
+        ("topic-labels:\n  ' ': [orders]", "FILE:2: topic-labels.' ': ' ' is no label; write a text of 1 to 200"),
         ("topic-labels: [orders]", "FILE:1: topic-labels: Input should be a valid dict"),
+        ('quotas: [{"a\\nFORGED": 1}]', r"FILE:1: quotas[0].'a\nFORGED': is an unknown key"),
+        ('{"a\\nFORGED": 1, "a\\nFORGED": 1}', r"FILE:1: 'a\nFORGED' is there twice"),
+        ('budgets: [{label: team, bytes: 1G}]\ntopic-labels: {"team\\n": [a]}', r"did you mean 'team\n'?"),
         (KAFKA_USERS.replace("{requestPercentage: 55}", "{requestPercent: 55}"),
          "FILE:15: items[0].spec.quotas.requestPercent: is an unknown key; did you mean requestPercentage?"),
         ("a0: &a0 [x, x, x]\na1: &a1 [*a0, *a0, *a0]", "FILE:1: a0: has an alias or anchor (* or &); write out what"),
@@ -242,8 +245,10 @@ def test_the_properties_of_earlier_versions_are_read(file: Path) -> None:
         (f"{OF_SHARES}.produce.clients=a/b:3M,a/b:4M", "'a/b' twice"),
         (f"{OF_SHARES}.produce.clients=a/b:x", "whose rate"),
         (f"{OF_SHARES}.request.users=a:1", "is no property that quotahost had"),
+        (f"{PROPERTIES}config.providers=file\n{OF_SHARES}.fetch.default=${{file:/f:k}}",
+         f"{OF_SHARES}.fetch.default has a value that only the broker's config provider knows; write it"),
     ],
-)
+)  # fmt: skip
 def test_wrong_properties_of_earlier_versions_are_told(file: Path, text: str, told: str) -> None:
     file.write_text(text)
     with pytest.raises(DeclarationError, match=re.escape(told)):

@@ -1,7 +1,5 @@
 """``quotahost top`` of a cluster: one look of what brokers write, whatever strangers write beside it, and its rows."""
 
-from collections.abc import Iterator
-
 import pytest
 from rich.console import Console
 
@@ -31,9 +29,9 @@ class Brokers:
     def ask(self, watch: Watch) -> None:
         self.asked.append(watch)
 
-    def read(self, seconds: float) -> Iterator[tuple[bytes, bytes]]:
+    def read(self, seconds: float) -> dict[bytes, bytes]:
         written, self.written = self.written, []
-        yield from written
+        return dict(written)
 
     def write(self, broker: str, *answers: Answered, watched: bool = True) -> None:
         uses = [use(f"user-{broker}")] if watched else []

@@ -22,7 +22,6 @@ from quotahost.broker.disks.file_stores import cluster_id, log_dirs
 from quotahost.broker.disks.topics import measure
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.publisher import RETRY, Publisher
-from quotahost.model import Volume
 from quotahost.model.use import MeasuredVolume
 from quotahost.records.codec import Refused
 from quotahost.records.look import MAX_ANSWERS, MAX_OPENED, MAX_USES, Answered, encode, of
@@ -210,10 +209,9 @@ class OpenedVolumes:
                     self._measured[name] = measured
 
     def _measure(self, name: str) -> MeasuredVolume:
-        node = str(self._context.node_id)
         disks = self._context.disks.latest()[1]
         directories = [directory for directory, volume in disks.places if volume == name] if disks else []
         try:
-            return measure(name, node, directories, BETWEEN, self._sleep)[0]
+            return measure(name, directories, BETWEEN, self._sleep)[0]
         except OSError as error:
-            return MeasuredVolume(Volume(node, name, 0, 0), directories, 0.0, 0.0, (), (str(error) or "it is gone",))
+            return MeasuredVolume(name, 0, 0, directories, 0.0, 0.0, (), (str(error) or "it is gone",))

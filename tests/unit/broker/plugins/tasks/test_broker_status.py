@@ -181,8 +181,8 @@ def test_what_fills_a_volume_is_told_once_it_is_measured(tmp_path: Path) -> None
     assert [*opened.of(["full"]), *opened.of(["full"])] == [], "it waits for no disk"
     goes_on.set()
     (found,) = measured(opened, "full")
-    assert (found.volume.name, found.directories) == ("full", [str(tmp_path)])
-    assert found.volume.capacity > found.volume.consumed > 0
+    assert (found.name, found.directories) == ("full", [str(tmp_path)])
+    assert found.capacity > found.consumed > 0
     assert [(each.name, each.written > 0) for each in found.topics] == [("orders", True)]
     assert opened.of(["full"])[0] is found, "as long as it is asked for"
     opened.of([])
@@ -215,11 +215,11 @@ def test_several_are_measured_one_after_the_other(tmp_path: Path) -> None:
     assert [*opened.of(["a", "b"]), *opened.of(["b", "a"])] == []
     assert [each.name for each in threading.enumerate()].count("quotahost-opened-volume") == 1
     goes_on.set()
-    assert [each.volume.name for each in measured(opened, "a", "b")] == ["a", "b"]
+    assert [each.name for each in measured(opened, "a", "b")] == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["gone", "unknown"])
 def test_of_a_volume_that_cannot_be_read_it_tells_why(tmp_path: Path, name: str) -> None:
     (found,) = measured(volumes(lambda _: None, gone=tmp_path / "none"), name)
-    assert (found.volume.name, found.topics) == (name, ())
+    assert (found.name, found.topics) == (name, ())
     assert found.unread

@@ -1,0 +1,102 @@
+"""What a running cluster is asked for and told about quotas, and how it is connected to."""
+
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace as Answer
+from typing import Any
+
+import pytest
+
+from harness.system.certificates import identity, key_as_pem
+from quotahost.cli.quotas import client_quotas
+from quotahost.cli.quotas import cluster as module
+from quotahost.cli.quotas.client_quotas import not_enforced
+from quotahost.cli.quotas.cluster import Cluster
+from quotahost.cli.quotas.plan import CLUSTER, Entity, compare
+from quotahost.model.budgets import Budget
+from quotahost.records import budgets
+
+
+class OneBroker:
+    """A connection to a cluster of one broker, which answers so when it is asked for its configuration."""
+
+    def __init__(self, error_code: int) -> None:
+        self._error_code = error_code
+
+    def brokers(self) -> list[int]:
+        return [1]
+
+    def ask(self, request: Any, node: int | None = None) -> Any:
+        return Answer(results=[Answer(error_code=self._error_code, configs=[])])
+
+
+@pytest.mark.parametrize(
+    ("error_code", "told"),
+    [
+        (0, "broker 1: cluster-wide quotas are not enforced; add cluster-quota to client.quota.callback.supplier"),
+        (31, "broker 1: whether it enforces what is set here can't be seen; give the principal DescribeConfigs on the"),
+    ],
+)
+def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(error_code: int, told: str) -> None:
+    (warning,) = not_enforced(OneBroker(error_code), [CLUSTER])  # type: ignore[arg-type]
+    assert warning.startswith(told)
+
+
+class Topic:
+    """The topic of a cluster that has the budget ``old``."""
+
+    name = "quotas"
+
+    def __init__(self) -> None:
+        self.written: list[tuple[bytes, bool]] = []
+
+    def read(self) -> list[tuple[bytes, bytes]]:
+        return [(budgets.key_of("old"), budgets.encode(Budget("old", ("old",), 1, False)))]
+
+    def write(self, records: Mapping[bytes, bytes | None]) -> dict[bytes, str]:
+        self.written += [(key, value is None) for key, value in records.items()]
+        return {}
+
+
+def test_what_is_removed_makes_room_for_what_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic()
+    monkeypatch.setattr(budgets, "MAX_BUDGETS", 1)
+    monkeypatch.setattr(module, "CompactedTopic", lambda *_: topic)
+    monkeypatch.setattr(client_quotas, "alter", lambda *_, **__: {})
+    monkeypatch.setattr(Cluster, "_lacking", lambda _: "")
+    cluster = Cluster(None, {}, "quotas")  # type: ignore[arg-type]
+    declared = {Entity(budget="new"): {"topics": "new", "bytes": 1, "of": "leaders"}}
+    plan = compare(declared, cluster.budgets(), prune=True)
+    for validate_only in (True, False):
+        assert cluster.change(plan, validate_only=validate_only) == {}
+    assert topic.written == [(budgets.key_of("old"), True), (budgets.key_of("new"), False)]
+
+
+def test_a_certificate_and_a_key_may_stand_in_the_clients_file(tmp_path: Path) -> None:
+    client = identity(tmp_path, "client")
+    certificate = client.certificate.read_text()
+    config = {"ssl.ca.pem": certificate, "ssl.certificate.pem": certificate, "ssl.key.pem": key_as_pem(client)}
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    (tmp_path / "key.pem").write_text(key_as_pem(client))
+    server.load_cert_chain(client.certificate, tmp_path / "key.pem")
+    server.load_verify_locations(client.certificate)
+    server.verify_mode = ssl.CERT_REQUIRED
+    ends = handshaken(client_quotas._context(config), server)
+    assert ends.getpeercert(True) == ssl.PEM_cert_to_DER_cert(certificate)
+
+
+def handshaken(client: ssl.SSLContext, server: ssl.SSLContext) -> ssl.SSLObject:
+    """The server's end of a connection in memory, after its handshake."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = (
+        client.wrap_bio(to_client, to_server, server_hostname="localhost"),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    )
+    for _ in range(3):
+        for end in ends:
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    return ends[1]
