@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import subprocess
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -124,7 +125,7 @@ def promtool(*arguments: object) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def fires(directory: Path, series: dict[str, float | str], minutes: int, alerts: dict[str, str], by: str) -> None:
+def fires(directory: Path, series: Mapping[str, float | str], minutes: int, alerts: dict[str, str], by: str) -> None:
     """Exactly these alerts fire after so many minutes in which each series had its value, or values in promtool's form.
 
     ``by`` is a label that tells alerts of one name apart, and ``alerts`` has its value for each.
@@ -147,14 +148,14 @@ def fires(directory: Path, series: dict[str, float | str], minutes: int, alerts:
 
 
 def test_one_of_two_brokers_that_falls_silent_fires_an_alert(tmp_path: Path) -> None:
-    series: dict[str, float | str] = {
+    series = {
         'quotahost_clients{instance="well"}': 1.0, 'quotahost_clients{instance="silent"}': "1x15 stale _x20",
     }  # fmt: skip
     fires(tmp_path, series, 20, {"QuotahostBrokerSilent": "silent"}, "instance")
 
 
 def test_a_broker_that_knows_too_little_fires_one_alert_by_whether_that_slows_producers(tmp_path: Path) -> None:
-    series: dict[str, float | str] = {
+    series = {
         'quotahost_unknown{instance="slowed"}': 1.0, 'quotahost_lack_of_data{instance="slowed"}': 1.0,
         'quotahost_unknown{instance="not-slowed"}': 1.0, 'quotahost_lack_of_data{instance="not-slowed"}': 0.0,
     }  # fmt: skip
