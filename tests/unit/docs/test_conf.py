@@ -148,7 +148,7 @@ def fires(directory: Path, series: Mapping[str, float | str], minutes: int, aler
 
 
 def test_one_of_two_brokers_that_falls_silent_fires_an_alert(tmp_path: Path) -> None:
-    series = {
+    series: dict[str, float | str] = {
         'quotahost_clients{instance="well"}': 1.0, 'quotahost_clients{instance="silent"}': "1x15 stale _x20",
     }  # fmt: skip
     fires(tmp_path, series, 20, {"QuotahostBrokerSilent": "silent"}, "instance")
