@@ -103,22 +103,17 @@ public final class QuotaTable {
             if (entry != null) holder = entry.holder(clientId);
         }
         Tags own;
-        boolean isFirst = true;
         if (holder != null) {
             own = holder.tags(type);
-            isFirst = holder.see(type, beat);
+            holder.see(beat);
         } else {
-            if (entry != null) entry.see(type, beat);
+            if (entry != null) entry.see(beat);
             if (entry == null || entry.needs(principal, clientId)) ask(entry, principal, clientId);
             own = scopeOf(type, entry, principal, clientId).own;
         }
         // The host knows names alone, but only a name of this type exempts (Exemptions).
         if (own == exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) own = scopes.newcomers.own;
         Rule rule = factorInForce.rule();
-        if (rule.affected() == null) {
-            if (isFirst) own.note(beat, rule);
-            return own;
-        }
         String group = own != exempt && rule.factors(type) ? marks.group(name, clientId, rule.affected()) : null;
         Tags tags = group == null ? own : own.scope.slowed(group);
         // A client that was marked before has another scope: it rises as if the mark began now. Not so after a pause: Kafka may
