@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
@@ -127,8 +128,8 @@ def _context(config: Mapping[str, str]) -> ssl.SSLContext:
         if certificate := config.get("ssl.certificate.location"):
             context.load_cert_chain(certificate, config.get("ssl.key.location"), config.get("ssl.key.password"))
         elif certificate := config.get("ssl.certificate.pem"):
-            with NamedTemporaryFile("w") as file:  # for this user alone; OpenSSL takes no text
-                print(certificate, config.get("ssl.key.pem", ""), sep="\n", file=file, flush=True)
+            with NamedTemporaryFile() as file:  # for this user alone; OpenSSL takes no text
+                Path(file.name).write_text(f"{certificate}\n{config.get('ssl.key.pem', '')}\n", encoding="utf-8")
                 context.load_cert_chain(file.name, password=config.get("ssl.key.password"))
     except (OSError, ValueError) as error:
         raise DeclarationError(f"ssl.*: a certificate or key can't be used: {_reason(error)}; give PEM") from None

@@ -93,7 +93,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
             int last = reset.get(at);
             int now = table.generation(at);
             if (now == last || !reset.compareAndSet(at, last, now)) return false; // one of the threads that see it
-            BrokerLog.OF_BROKER.limitsAreRead(at, table.factorInForce.steps());
+            BrokerLog.OF_BROKER.limitsAreRead(at, table.factorInForce.steps(at));
             return true;
         } catch (Throwable e) {
             return false;

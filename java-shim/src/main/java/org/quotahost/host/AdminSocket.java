@@ -142,9 +142,9 @@ final class AdminSocket implements AutoCloseable {
 
     private void look() {
         long now = System.nanoTime();
-        // Who asks nothing, or doesn't read the answer: closing ends a read or write of another thread.
+        // Who asks nothing, or doesn't read the answer: closing ends a read or write of another thread, if there is one.
         connections.forEach((channel, since) -> {
-            if (now - since > idleNanos) close(channel);
+            if (now - since > idleNanos && connections.remove(channel, since)) close(channel);
         });
         try {
             for (SocketChannel channel; (channel = server.accept()) != null;) {

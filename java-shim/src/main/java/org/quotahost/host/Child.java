@@ -41,6 +41,8 @@ final class Child extends Life {
     /** How many calls of a child that waits for its turn are kept. */
     private static final int MOST_HELD = 10_000;
     private static final int LONGEST_LINE = 4_096;
+    /** How often it is read what a child has printed, before the thread looks after the child again: more than a pipe holds. */
+    private static final int MOST_READS = 64;
     private static final int LINES_PER_MINUTE = 100;
     private static final long LAST_CALLS_MS = 1_000;
     private static final Map<Integer, String> SIGNALS = Map.of(4, "SIGILL", 6, "SIGABRT", 7, "SIGBUS", 8, "SIGFPE",
@@ -158,7 +160,7 @@ final class Child extends Life {
     /** Writes to the log what has come by standard error. It does not wait: a process that outlives this one may have it open. */
     private void log() {
         try {
-            for (int some = errors.available(); some > 0; some = errors.available()) {
+            for (int reads = 0, some; reads < MOST_READS && (some = errors.available()) > 0; reads++) {
                 for (byte next : errors.readNBytes(Math.min(some, LONGEST_LINE))) {
                     if (next == '\n' || line.size() == LONGEST_LINE) endLine();
                     if (next != '\n') line.write(next);
@@ -180,13 +182,14 @@ final class Child extends Life {
 
     /**
      * Meanwhile what it printed is logged. What it called last, such as for another factor, goes before all that the next one
-     * calls; but a process that it has started may have its output open for longer.
+     * calls; but a process that it has started may have its output open for longer. Of one that waits for its turn no such call
+     * is made.
      */
     @Override
     boolean ended(long waitMs) throws InterruptedException {
         boolean ended = process.waitFor(waitMs, TimeUnit.MILLISECONDS);
         log();
-        if (ended) reader.join(LAST_CALLS_MS);
+        if (ended && !waits()) reader.join(LAST_CALLS_MS);
         return ended;
     }
 

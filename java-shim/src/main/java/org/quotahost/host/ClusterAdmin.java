@@ -109,16 +109,21 @@ final class ClusterAdmin {
         return future.get(TIMEOUT_MS, TimeUnit.MILLISECONDS);
     }
 
-    private synchronized Admin admin() throws IOException {
-        if (closed) throw new IOException("this broker is stopping");
-        if (admin == null) {
-            if (config.get("bootstrap.servers") == null) {
-                throw new IOException("this node has no inter-broker listener, and no static.kafka.admin.bootstrap.servers");
-            }
-            reach(config.get("bootstrap.servers").toString());
-            admin = Admin.create(config);
+    private Admin admin() throws IOException {
+        Object addresses;
+        synchronized (this) {
+            if (admin != null) return admin;
+            addresses = config.get("bootstrap.servers");
         }
-        return admin;
+        if (addresses == null) {
+            throw new IOException("this node has no inter-broker listener, and no static.kafka.admin.bootstrap.servers");
+        }
+        reach(addresses.toString()); // it may take long: no change and no shutdown waits for it
+        synchronized (this) {
+            if (closed) throw new IOException("this broker is stopping");
+            if (admin == null) admin = Admin.create(config);
+            return admin;
+        }
     }
 
     /** Fails while none of the addresses is open yet, as at a start; Java's client would log a warning each second. */

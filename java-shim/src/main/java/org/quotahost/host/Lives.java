@@ -172,6 +172,7 @@ final class Lives {
                     boolean asksAgain = inChild && !serving.isReady();
                     serving = life(inForce, asksAgain ? environment(host.config()) : serving.environment);
                     problem = begin(serving);
+                    showOld();
                 }
                 if (closing()) close(serving);
             }
@@ -179,6 +180,14 @@ final class Lives {
             serving.end(e.toString());
             LOG.error("The Python host's thread ends; fallback.action comes into force after validity", e);
         }
+    }
+
+    /** A change that Python had taken may be why it ended, so the next life begins without it; one that still waits follows. */
+    private void showOld() {
+        if (serving.isFor(host.config()) || upgrades(host.config())) return;
+        host.gauges.set("Host", "", "ConfigRefused", 1);
+        LOG.error("The Python host begins with the properties that were in force, and not with the last change that Kafka has"
+                + " applied. If that does not follow, change a property again");
     }
 
     /** Begins a life. Answers why that can't be, or null. */
@@ -243,7 +252,10 @@ final class Lives {
         if (!storedIsApplied) generation = next.generation();
         if (!next.generation().equals(refused)) refused = null;
         boolean upgrades = upgrades(next);
-        if (upgrades && !inChild) LOG.warn(NO_CHILD);
+        if (upgrades && !inChild) {
+            LOG.warn(NO_CHILD);
+            refused = next.generation(); // a broker with a child may have stored it for all: other changes must go on here
+        }
         if (!upgrades || !inChild) reconfigure(next);
     }
 

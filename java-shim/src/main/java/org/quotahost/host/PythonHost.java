@@ -147,7 +147,7 @@ public final class PythonHost {
         gauges.table("Clients", "Uses", new ClientTable(() -> questions.ask("clients-table", List.of(), TABLE_MS))::read);
         lives.start(config);
         Watch.start(watch, lease, table, StandardGauges.news(gauges, topicQuotas));
-        topicSchedule.add("the reading of the topics' meters", TopicQuotas.IDLE_MS, topicQuotas::turn);
+        topicSchedule.every(TopicQuotas.NEAR_MS, "the reading of the topics' meters", topicQuotas::turn);
         socket.start();
     }
 

@@ -65,7 +65,10 @@ public final class Inbox {
     private volatile Set<List<String>> before = Set.of();
     private long recentSince = System.nanoTime();
 
-    /** Whom the host asked for again by itself; there are only as many as the table has places. Under the lock. */
+    /**
+     * Whom the host asked for again by itself, as many as the table has places at most; and up to MOST whom a host has taken that
+     * ended before it answered. Under the lock.
+     */
     private final Set<Batch.Lookup> again = new LinkedHashSet<>();
     private final List<Batch.Event> events = new ArrayList<>();
     /** What a host keeps in its memory: client quotas by entity, and the cluster; each as Kafka told it last. */
@@ -147,7 +150,8 @@ public final class Inbox {
 
     /** Has the host resolve somebody once more who is in the table; after those whom requests wait for. */
     public synchronized void askAgain(Batch.Lookup lookup) {
-        again.add(lookup);
+        if (lookup.posted() && again.size() >= MOST) overflow.increment(); // its next request posts it again
+        else again.add(lookup);
         eventArrived();
     }
 

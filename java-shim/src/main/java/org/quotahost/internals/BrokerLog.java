@@ -62,7 +62,7 @@ public final class BrokerLog {
     /**
      * This request thread is about to read all limits of a type again.
      *
-     * @param stepsNow how often the factor has changed limits so far
+     * @param stepsNow how often the factor has changed limits of the type so far
      */
     public void limitsAreRead(int type, int stepsNow) {
         boolean moved = steps.getAndSet(type, stepsNow) != stepsNow;

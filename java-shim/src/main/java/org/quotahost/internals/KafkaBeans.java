@@ -144,10 +144,22 @@ public final class KafkaBeans {
         return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
     }
 
-    /** The log directories that Kafka itself has taken out of service after an error; it has an MBean for each directory. */
+    private static volatile Set<ObjectName> logDirectories = Set.of();
+
+    /**
+     * The log directories that Kafka itself has taken out of service after an error; it has an MBean for each directory that it
+     * was started with, and to find these walks through those of all its logs.
+     */
     public static String[] offlineLogDirs() {
+        return offlineLogDirs(System.nanoTime());
+    }
+
+    static String[] offlineLogDirs(long now) {
         if (Internals.OFFLINE_LOG_DIRS.isTakenAway()) return new String[0];
-        Set<ObjectName> names = SERVER.queryNames(name("kafka.log:type=LogManager,name=LogDirectoryOffline,*"), null);
+        if (logDirectories.isEmpty() || now - LOADED < START_NANOS) {
+            logDirectories = SERVER.queryNames(name("kafka.log:type=LogManager,name=LogDirectoryOffline,*"), null);
+        }
+        Set<ObjectName> names = logDirectories;
         if (names.isEmpty()) missing(Internals.OFFLINE_LOG_DIRS, "no LogDirectoryOffline of kafka.log:type=LogManager");
         return names.stream().filter(name -> attribute(name, "Value") instanceof Number value && value.intValue() != 0)
                 .map(name -> name.getKeyProperty("logDirectory"))
@@ -179,16 +191,19 @@ public final class KafkaBeans {
     /**
      * What Kafka counts of its threads' idle time: System.nanoTime() now; for how many ns request handlers have waited, in
      * the mean, or -1; how many requests wait for one, or -1; by listener, for how many ns its network threads have waited,
-     * in the mean. To find these threads searches all MBeans: so only at first, and when one has gone, and after the
-     * start once a minute at most, as metrics.jmx.exclude may leave all of them out.
+     * in the mean. To find these threads searches all MBeans: so only once a minute, for a listener may come at any time, and
+     * at the start until there are some.
      */
-    public static synchronized Object[] load() {
+    public static Object[] load() {
+        return load(System.nanoTime());
+    }
+
+    static synchronized Object[] load(long now) {
         Object handlers = attribute(name(HANDLERS + "Broker" + IDLE), "Count");
         if (handlers == null) handlers = attribute(name(HANDLERS + IDLE), "Count");
         Object queued = attribute(name("kafka.network:type=RequestChannel,name=RequestQueueSize"), "Value");
-        long now = System.nanoTime();
         boolean gone = networkThreads.isEmpty() || !networkThreads.stream().allMatch(SERVER::isRegistered);
-        if (gone && (now - LOADED < START_NANOS || now - networkThreadsSought >= A_MINUTE)) {
+        if (gone && now - LOADED < START_NANOS || now - networkThreadsSought >= A_MINUTE) {
             networkThreadsSought = now;
             networkThreads = SERVER.queryNames(name("kafka.server:type=socket-server-metrics,listener=*,networkProcessor=*"), null);
         }

@@ -18,13 +18,13 @@ import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.util.BrokerConfigs;
 
 /**
- * The interpreter that python.executable names: its libpython, its version and its module path.
+ * The interpreter that python.executable names: its libpython and its module path.
  *
  * <p>It is asked by running probe.py with it in a process of its own, before anything of it is loaded into the
  * broker. An interpreter that cannot work stops the broker's start with a message that says what to install or to
  * change.
  */
-public record PythonEnvironment(String executable, String libpython, String version, List<String> path) {
+public record PythonEnvironment(String executable, String libpython, List<String> path) {
     /**
      * How long an interpreter may take to answer, and then Python to start and to read the settings. It is a property
      * of the JVM, not of the broker: Python has to start before any setting of quotahost is read.
@@ -64,7 +64,7 @@ public record PythonEnvironment(String executable, String libpython, String vers
         }
         String problem = problem(executable, facts, inChild);
         if (problem != null) throw wrong(executable, problem);
-        return new PythonEnvironment(facts.get("executable"), facts.get("libpython"), facts.get("version"), path);
+        return new PythonEnvironment(facts.get("executable"), facts.get("libpython"), path);
     }
 
     /** The versions that this jar was built with and needs: keys quotahost and jpype. */

@@ -35,8 +35,8 @@ public final class FactorInForce {
     private final AtomicIntegerArray generations = new AtomicIntegerArray(QuotaTable.TYPES);
     /** By quota type, the beat at which Kafka has to read its limits once more (settle). */
     private final int[] settleAt = new int[QuotaTable.TYPES];
-    /** How often the factor, or a client's way from slowed to own tags, has changed limits. */
-    private volatile int steps;
+    /** By quota type, how often the factor, or a client's way from slowed to own tags, has changed limits. */
+    private final AtomicIntegerArray steps = new AtomicIntegerArray(QuotaTable.TYPES);
     /** The factor that the host has set last, whether or not the fallback is in force. */
     volatile Factor hostFactor = OPEN;
     /** Whom it is for: who writes to these topics, or null for all clients. */
@@ -117,8 +117,8 @@ public final class FactorInForce {
         return generations.get(type);
     }
 
-    public int steps() {
-        return steps;
+    public int steps(int type) {
+        return steps.get(type);
     }
 
     /** The topics whose writers the factor is for; null while it is for all clients. */
@@ -199,9 +199,10 @@ public final class FactorInForce {
         int changed = 0;
         for (int type = 0; type < QuotaTable.TYPES; type++) {
             boolean moves = restless && rule.now() != next.now() && (rule.factors(type) || next.factors(type));
-            if (moves || !next.isSame(rule, type)) changed |= 1 << type;
+            if (!moves && next.isSame(rule, type)) continue;
+            changed |= 1 << type;
+            steps.incrementAndGet(type); // first, since request threads may see the new limits at once
         }
-        if (changed != 0) steps = steps + 1; // first, since request threads may see the new limits at once
         if (changed != 0 || next.affected() != rule.affected()) put(next, changed);
     }
 

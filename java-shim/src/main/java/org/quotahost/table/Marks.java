@@ -45,7 +45,7 @@ final class Marks {
     private volatile Mark everybody;
     /** The table's clock. */
     volatile int now;
-    /** The beat at which a mark began or ended last. */
+    /** The beat at which a mark began or ended last, or a marked client got slowed tags that nobody had. */
     volatile int changedAt = Integer.MIN_VALUE / 2;
 
     /** The topic that was asked for last, and the beat of that. */

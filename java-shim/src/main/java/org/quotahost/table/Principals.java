@@ -51,12 +51,12 @@ final class Principals {
         final Answer answer;
         /** A supplier failed: the last tags stay, or the newcomers' ones, and the host asks again. */
         final boolean failed;
-        /** The beat at which Kafka asked for it last, as far as it fits, and in the lowest bits for which types. */
-        private int seen;
+        /** The beat at which Kafka asked for it last. */
+        int seen;
         /** From where it wrote or read last, as far as an authorizer of quotahost's has seen it; null otherwise. */
         private InetAddress address;
 
-        TagHolder(String principal, String clientId, Scope[] scopes, Answer answer, boolean failed, int seenAt) {
+        TagHolder(String principal, String clientId, Scope[] scopes, Answer answer, boolean failed, int seen) {
             this.principal = principal;
             this.clientId = clientId;
             produce = scopes == null ? null : scopes[0].own;
@@ -65,7 +65,7 @@ final class Principals {
             mutation = scopes == null ? null : scopes[3].own;
             this.answer = answer;
             this.failed = failed;
-            seen = seenAt << QuotaTable.TYPES;
+            this.seen = seen;
         }
 
         final Tags tags(int type) {
@@ -77,16 +77,9 @@ final class Principals {
             };
         }
 
-        /**
-         * On a request thread: Kafka asks for a type. Answers whether it is the first time in this beat. Only what differs is
-         * written: a write moves the cache line away from the other threads.
-         */
-        final boolean see(int type, int beat) {
-            int last = seen;
-            boolean sameBeat = (last ^ beat << QuotaTable.TYPES) >>> QuotaTable.TYPES == 0;
-            if (sameBeat && (last & 1 << type) != 0) return false;
-            seen = (sameBeat ? last : beat << QuotaTable.TYPES) | 1 << type;
-            return true;
+        /** On a request thread: Kafka asks for it. It doesn't write each time: that moves the cache line away from the others. */
+        final void see(int beat) {
+            if (seen != beat) seen = beat;
         }
 
         /** On a request thread. An address is immutable, so a race loses one at most. */
@@ -105,14 +98,9 @@ final class Principals {
             return last == null ? "" : last.getHostAddress();
         }
 
-        /** As much of the beat at which Kafka asked for it last as is kept. */
-        final int seenAt() {
-            return seen >> QuotaTable.TYPES;
-        }
-
-        /** For how many beats Kafka has not asked for it; right for some 300 days. */
+        /** For how many beats Kafka has not asked for it. */
         final int idle(int now) {
-            return (now << QuotaTable.TYPES) - (seen & -1 << QuotaTable.TYPES) >> QuotaTable.TYPES;
+            return now - seen;
         }
     }
 
@@ -142,7 +130,7 @@ final class Principals {
         Entry(String name, Entry before, int now, Scope[] all, Scope newcomers, Scope[] former, int formerUntil,
                 Set<String> distinct, String sample, Answer answer, boolean failed) {
             super(name, null, isComplete(all) && distinct.isEmpty() && !isAnonymous(name) ? all : null, answer, failed,
-                    before == null ? now : before.seenAt());
+                    before == null ? now : before.seen);
             follows(before);
             user = before == null ? Sanitized.tag(name) : before.user;
             clients = before == null ? new ConcurrentHashMap<>(2) : before.clients;

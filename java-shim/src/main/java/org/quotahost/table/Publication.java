@@ -139,8 +139,8 @@ final class Publication {
             differs |= old == null || old.tags(type).scope != next[type];
         }
         Answer told = answer.failed() && old != null ? answer.withSuppliers(suppliers) : answer;
-        int seenAt = old == null ? now : old.seenAt();
-        TagHolder made = new TagHolder(entry.principal, clientId, next, told, answer.failed(), seenAt);
+        int seen = old == null ? now : old.seen;
+        TagHolder made = new TagHolder(entry.principal, clientId, next, told, answer.failed(), seen);
         made.follows(old);
         principals.put(entry, made);
         return differs;

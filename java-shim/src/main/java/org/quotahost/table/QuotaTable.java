@@ -63,7 +63,7 @@ public final class QuotaTable {
     private final Tags exempt = scopes.exempt.own;
     final Principals principals = new Principals();
     final Marks marks = new Marks(() -> principals.max);
-    private final StandIns standIns = new StandIns();
+    private final StandIns standIns = new StandIns(scopes);
     /** In beats since the start. */
     volatile int now;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
@@ -103,25 +103,22 @@ public final class QuotaTable {
             if (entry != null) holder = entry.holder(clientId);
         }
         Tags own;
-        boolean isFirst = true;
         if (holder != null) {
             own = holder.tags(type);
-            isFirst = holder.see(type, beat);
+            holder.see(beat);
         } else {
-            if (entry != null) entry.see(type, beat);
+            if (entry != null) entry.see(beat);
             if (entry == null || entry.needs(principal, clientId)) ask(entry, principal, clientId);
             own = scopeOf(type, entry, principal, clientId).own;
         }
         // The host knows names alone, but only a name of this type exempts (Exemptions).
         if (own == exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) own = scopes.newcomers.own;
         Rule rule = factorInForce.rule();
-        if (rule.affected() == null) {
-            if (isFirst) own.note(beat, rule);
-            return own;
-        }
         String group = own != exempt && rule.factors(type) ? marks.group(name, clientId, rule.affected()) : null;
         Tags tags = group == null ? own : own.scope.slowed(group);
-        tags.note(beat, rule);
+        // A client that was marked before has another scope: it rises as if the mark began now. Not so after a pause: Kafka may
+        // have the whole limit still, and a smaller one, when the client has sent by that, would mute it beyond max.mute.
+        if (tags.note(beat, rule) && group != null) marks.changedAt = beat;
         return tags;
     }
 

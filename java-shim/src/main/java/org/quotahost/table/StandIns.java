@@ -2,8 +2,6 @@ package org.quotahost.table;
 
 import static org.quotahost.table.QuotaTable.BEATS_PER_SECOND;
 
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.apache.kafka.server.quota.ClientQuotaType;
@@ -27,12 +25,15 @@ final class StandIns {
     /** A reading takes some microseconds; more than so many in one beat wait for the next one. */
     private static final int MOST_AT_ONCE = 10_000;
 
+    private final Scopes scopes;
     private final Queue<Scope> asked = new ConcurrentLinkedQueue<>();
-    /** Those that could not be measured; their turn comes again with each second in which they are in use. */
-    private final List<Scope> late = new ArrayList<>();
-    private final List<Scope> measured = new ArrayList<>();
-    /** The beat at which the factor fell; with none below 1, this one. */
+    /** Whether some factor is below 1, and the beat at which it fell; with none below 1, this one. */
+    private boolean began;
     private int beganAt;
+
+    StandIns(Scopes scopes) {
+        this.scopes = scopes;
+    }
 
     /** On a request thread: a limit is made for a scope without a quota. */
     void ask(Scope scope) {
@@ -45,21 +46,25 @@ final class StandIns {
     boolean measure(Rule rule, int now) {
         if (!rule.usesStandIns()) {
             beganAt = now;
-            for (Scope scope; (scope = asked.poll()) != null;) late.add(scope);
-            late.forEach(Scope::forgetStandIns);
-            measured.forEach(Scope::forgetStandIns);
-            late.clear();
-            measured.clear();
+            for (Scope scope; (scope = asked.poll()) != null;) scope.forgetStandIns();
+            if (began) scopes.forEach(Scope::forgetStandIns);
+            began = false;
             return false;
         }
-        if (now % BEATS_PER_SECOND == 0) late.removeIf(scope -> now - scope.seen() <= BEATS_PER_SECOND && asked.add(scope));
+        began = true;
+        if (now % BEATS_PER_SECOND == 0 && asked.isEmpty()) scopes.forEach(scope -> askAgain(scope, rule, now));
         boolean changed = false;
         Scope scope;
         for (int left = MOST_AT_ONCE; left > 0 && (scope = asked.poll()) != null; left--) {
             changed |= measure(scope, rule, now);
-            (isMissing(scope, rule, TYPES[0]) || isMissing(scope, rule, TYPES[1]) ? late : measured).add(scope);
         }
         return changed;
+    }
+
+    /** One that could not be measured has its turn again with each second in which it is in use. */
+    private void askAgain(Scope scope, Rule rule, int now) {
+        if (!scope.asksForStandIn || now - scope.seen() > BEATS_PER_SECOND) return;
+        if (isMissing(scope, rule, TYPES[0]) || isMissing(scope, rule, TYPES[1])) asked.add(scope);
     }
 
     private static boolean isMissing(Scope scope, Rule rule, int type) {

@@ -101,17 +101,19 @@ final class Tags extends AbstractMap<String, String> {
         return (long) since << 32 | seen & 0xFFFFFFFFL;
     }
 
-    /** On a request thread: a client has the tags in this beat. */
-    void note(int now, Rule rule) {
+    /** On a request thread: a client has the tags in this beat. Answers whether nobody had them before, or since they were left. */
+    boolean note(int now, Rule rule) {
         long before = times;
-        if ((int) before != now) renew(before, now, rule);
+        return (int) before != now && renew(before, now, rule);
     }
 
-    private void renew(long before, int now, Rule rule) {
+    private boolean renew(long before, int now, Rule rule) {
         int since = (int) (before >>> 32);
-        boolean wasLeft = left - (int) before >= 0;
-        if (wasLeft || now - (int) before >= rule.backBeats()) since = now - byUse(before, now, rule);
+        int seen = (int) before;
+        boolean begins = seen == NEVER || left - seen >= 0;
+        if (begins || now - seen >= rule.backBeats()) since = now - byUse(before, now, rule);
         TIMES.compareAndSet(this, before, pack(since, now)); // if not, another thread has noted the same
+        return begins;
     }
 
     /** The client that had these tags last has others from now on. */

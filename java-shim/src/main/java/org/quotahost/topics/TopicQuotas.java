@@ -31,12 +31,10 @@ import org.slf4j.LoggerFactory;
  */
 public final class TopicQuotas {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
-    /**
-     * Pauses between two readings: without topic quotas; with them; near the broker's threshold, since what comes in between
-     * two readings is let in.
-     */
-    public static final long IDLE_MS = 500;
-    private static final long FAR_MS = 100, NEAR_MS = 20;
+    /** The shortest pause between two readings: near the broker's threshold, since what comes in between two is let in. */
+    public static final long NEAR_MS = 20;
+    /** Other pauses: far from the threshold; after a reading that has failed. */
+    private static final long FAR_MS = 100, FAILED_MS = 500;
     /** With so many topics that a reading takes long, the pause is this many times as long: a tenth of a core at most. */
     private static final long PAUSE_PER_READING = 9;
     private static final long LIST_NANOS = 5_000_000_000L;
@@ -63,7 +61,8 @@ public final class TopicQuotas {
     private Map<String, Meters.Of> meters = Map.of();
     /** What the last reading went by. */
     private Thresholds applied;
-    private long listedAt;
+    /** When to read next, and when the topics were listed, by System.nanoTime. */
+    private long dueAt = System.nanoTime(), listedAt;
     private boolean suspended;
     private final LineLimit suspensions = new LineLimit(1);
     /** Hundreds of topics may be over at once; the gauge Over and explain name all of them. */
@@ -117,18 +116,19 @@ public final class TopicQuotas {
 
     // ---- the thread that reads the meters --------------------------------------------------------------------
 
-    /** Reads the meters and answers how long to wait for the next reading, in ms. */
-    public long turn() {
-        if (configured == null && applied == null) return IDLE_MS;
+    /** Reads the meters, once the pause since the last reading is over; called every NEAR_MS. */
+    public void turn() {
         long before = System.nanoTime();
+        if (before - dueAt < 0 || configured == null && applied == null) return;
+        dueAt = before + TimeUnit.MILLISECONDS.toNanos(FAILED_MS);
         try {
             read(before);
         } catch (Throwable e) {
             suspend("Kafka's meters can't be read (" + e + ")");
             throw e; // the schedule counts it, and goes on
         }
-        long tookMs = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - before);
-        return Math.max(totalRate > 0.9 * threshold() ? NEAR_MS : FAR_MS, PAUSE_PER_READING * tookMs);
+        long after = System.nanoTime(), pauseMs = totalRate > 0.9 * threshold() ? NEAR_MS : FAR_MS;
+        dueAt = after + Math.max(TimeUnit.MILLISECONDS.toNanos(pauseMs), PAUSE_PER_READING * (after - before));
     }
 
     /** Reads the meters, and hands the fence the topics that are over their thresholds now. */

@@ -1,10 +1,8 @@
 package org.quotahost.util;
 
 import java.util.concurrent.ScheduledThreadPoolExecutor;
-import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.function.LongSupplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -28,8 +26,7 @@ public final class Schedule {
             Thread made = new Thread(turns, name);
             made.setDaemon(true);
             return made;
-        }, new ThreadPoolExecutor.DiscardPolicy()); // a turn that ends after end() has no next one
-        thread.setExecuteExistingDelayedTasksAfterShutdownPolicy(false);
+        });
     }
 
     /** How often turns of all schedules have failed since the start of this JVM. */
@@ -37,44 +34,30 @@ public final class Schedule {
         return FAILURES.sum();
     }
 
-    /** Adds a turn that comes every so many ms; see add. */
-    public void every(long ms, String name, Runnable turn) {
-        add(name, ms, () -> {
-            turn.run();
-            return ms;
-        });
-    }
-
     /**
      * Adds a turn, which comes first after its pause; the first one starts the thread.
      *
+     * @param ms how long to wait before it comes first, and after each time
      * @param name what the log calls it
-     * @param pauseMs how long to wait before it comes first, and after it has failed
-     * @param turn answers how long to wait until it comes again, in ms
      */
-    public void add(String name, long pauseMs, LongSupplier turn) {
-        schedule(name, pauseMs, pauseMs, turn, new LineLimit(1));
-    }
-
-    private void schedule(String name, long inMs, long pauseMs, LongSupplier turn, LineLimit lines) {
-        thread.schedule(() -> {
-            long next = pauseMs;
+    public void every(long ms, String name, Runnable turn) {
+        LineLimit lines = new LineLimit(1);
+        thread.scheduleWithFixedDelay(() -> {
             try {
-                next = turn.getAsLong();
+                turn.run();
             } catch (Throwable e) {
-                failed(name, pauseMs, lines, e);
+                failed(name, lines, e);
             }
-            schedule(name, next, pauseMs, turn, lines);
-        }, inMs, TimeUnit.MILLISECONDS);
+        }, ms, ms, TimeUnit.MILLISECONDS);
     }
 
     /** Logging may fail for the same reason, such as a heap that is full; the next turn comes all the same. */
-    private static void failed(String name, long pauseMs, LineLimit lines, Throwable e) {
+    private static void failed(String name, LineLimit lines, Throwable e) {
         FAILURES.increment();
         try {
             long before = lines.pass();
             if (before == LineLimit.NO) return;
-            LOG.error("{} failed; it goes on in {} ms ({} failures since the last such line)", name, pauseMs, before, e);
+            LOG.error("{} failed; it goes on ({} failures since the last such line)", name, before, e);
         } catch (Throwable again) {
             FAILURES.increment();
         }

@@ -3,10 +3,12 @@ package org.quotahost.host;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -15,6 +17,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.util.BrokerConfigs;
@@ -37,7 +40,7 @@ class ChildTest {
             Files.writeString(file, "#!/bin/sh\n" + script + "\n");
             assertTrue(file.toFile().setExecutable(true));
         }
-        var environment = new PythonEnvironment(file.toString(), "", "3.11.2", List.of("/a"));
+        var environment = new PythonEnvironment(file.toString(), "", List.of("/a"));
         var config = new BrokerConfigs(properties, Map.of());
         Child child = new Child(host, config, CompletableFuture.completedFuture(environment), waits);
         child.begin();
@@ -57,7 +60,7 @@ class ChildTest {
         return octal.append("'").toString();
     }
 
-    private static String frame(long number, Object... call) {
+    static String frame(long number, Object... call) {
         byte[] message = PythonCalls.bytes(call);
         return frame(message.length, number, message);
     }
@@ -101,6 +104,14 @@ class ChildTest {
     @Test
     void whatItPrintsDoesNotStopIt() throws Exception {
         assertTrue(end(start("head -c 1000000 /dev/zero >&2; exit 5")).endsWith("exit code 5"));
+    }
+
+    @Test
+    void oneThatPrintsWithoutEndIsStillLookedAfter() throws Exception {
+        Child child = start("exec yes >&2");
+        assertTimeoutPreemptively(Duration.ofSeconds(20), () -> assertFalse(child.ended(500)));
+        child.kill("it hangs");
+        assertTrue(end(child).endsWith("ended by SIGKILL: it hangs"));
     }
 
     @Test
@@ -151,6 +162,25 @@ class ChildTest {
         var next = new HashMap<>(Map.of("client.quota.callback.python.generation", "2"));
         String message = assertThrows(ConfigException.class, () -> host.check(new BrokerConfigs(next, Map.of()))).getMessage();
         assertTrue(message.contains("python.process=child"), message);
+    }
+
+    /** A broker with a child has stored it for the whole cluster, say. */
+    @Test
+    @Timeout(30)
+    void withPythonInTheBrokerAGenerationThatIsStoredAllTheSameHindersNoOtherChange() throws Exception {
+        String generation = "client.quota.callback.python.generation";
+        assertThrows(ConfigException.class, () -> host.check(new BrokerConfigs(Map.of(generation, "2"), Map.of())));
+        host.apply(Map.of(generation, "2"));
+        var other = new BrokerConfigs(Map.of(generation, "2", "client.quota.callback.floor.bytes", "7"), Map.of());
+        var checked = CompletableFuture.runAsync(() -> host.check(other));
+        while (!checked.isDone()) {
+            for (var event : host.inbox.take(10).events()) {
+                if (event.kind().equals("validate")) host.questions.answer((String) event.fields().get(0), "");
+            }
+        }
+        checked.get();
+        var third = new BrokerConfigs(Map.of(generation, "3"), Map.of());
+        assertTrue(assertThrows(ConfigException.class, () -> host.check(third)).getMessage().contains("python.process=child"));
     }
 
     @Test

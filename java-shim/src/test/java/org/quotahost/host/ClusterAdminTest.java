@@ -2,13 +2,21 @@ package org.quotahost.host;
 
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTimeout;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.net.Socket;
+import java.net.SocketTimeoutException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 
 /** What a question to the cluster ends in where nobody answers; broker tests see the answers. */
@@ -32,6 +40,31 @@ class ClusterAdminTest {
                 () -> admin.configs("BROKER", new String[] {"1"}))) {
             String problem = assertThrows(IOException.class, question).getMessage();
             assertTrue(problem.contains("static.kafka.admin.bootstrap.servers"), problem);
+        }
+    }
+
+    @Test
+    @Timeout(20)
+    void aClusterThatDoesNotAnswerDelaysNoChangeAndNoShutdown() throws Exception {
+        InetAddress here = InetAddress.getLoopbackAddress();
+        List<Socket> waiting = new ArrayList<>();
+        try (ServerSocket full = new ServerSocket(0, 1, here)) {
+            String address = here.getHostAddress() + ":" + full.getLocalPort();
+            assertThrows(SocketTimeoutException.class, () -> {
+                while (true) {
+                    waiting.add(new Socket());
+                    waiting.get(waiting.size() - 1).connect(full.getLocalSocketAddress(), 200);
+                }
+            });
+            admin.configure(new String[] {"bootstrap.servers", String.join(",", Collections.nCopies(4, address))});
+            Thread asks = new Thread(() -> assertThrows(IOException.class, admin::brokers));
+            asks.start();
+            while (Stream.of(asks.getStackTrace()).noneMatch(frame -> frame.getMethodName().equals("reach"))) Thread.onSpinWait();
+
+            assertTimeout(Duration.ofSeconds(2), admin::close);
+            asks.join();
+        } finally {
+            for (Socket each : waiting) each.close();
         }
     }
 }

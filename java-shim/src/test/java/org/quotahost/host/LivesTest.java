@@ -1,17 +1,51 @@
 package org.quotahost.host;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.quotahost.util.BrokerConfigs;
 
-/** How soon a Python host that has ended is started again; broker tests see what an upgrade does. */
+/** How a Python host that has ended is started again; broker tests see what an upgrade does. */
 class LivesTest {
     @Test
     void thePauseGrowsFromTheThirdShortLifeInARowUpToABound() {
         assertEquals(List.of(500L, 500L, 1_000L, 2_000L, 4_000L, 8_000L, 16_000L, 30_000L, 30_000L),
                 IntStream.rangeClosed(1, 9).mapToObj(Lives::pause).toList());
         assertEquals(30_000, Lives.pause(Integer.MAX_VALUE));
+    }
+
+    /** The next one starts with the properties that were in force, since the new ones may be why it ended. */
+    @Test
+    @Timeout(60)
+    void aChangeThatPythonHadTakenWhenItEndedIsShownAsRefused(@TempDir Path folder) throws Exception {
+        Path python = folder.resolve("python");
+        String first = ChildTest.frame(0, "starting") + "; " + ChildTest.frame(0, "built") + "; "
+                + ChildTest.frame(0, "ready", List.of(), List.of()) + "; ";
+        Files.writeString(python, "#!/bin/sh\ncase \"$3\" in *host.bridge*) ;;"
+                + " *) echo version=3.11.2; echo quotahost=0; echo executable=$0; exit;; esac\n" + first
+                + "[ -e " + folder.resolve("second") + " ] && exec sleep 50; touch " + folder.resolve("second") + "\n"
+                + ChildTest.frame(1, "take", 50_000) + "; head -c 12 > /dev/null; exit 1\n");
+        assertTrue(python.toFile().setExecutable(true));
+        Map<String, String> properties = Map.of("client.quota.callback.python.executable", python.toString(),
+                "client.quota.callback.python.process", "child");
+        PythonHost host = new PythonHost(new BrokerConfigs(properties, Map.of("node.id", "1")));
+        host.gauges.set("Host", "", "ConfigRefused", 0);
+        host.lives.start(host.config());
+        Map<String, String> next = new HashMap<>(properties);
+        next.put("client.quota.callback.floor.bytes", "7");
+        host.apply(next);
+
+        while (host.gauges.names("Host", "ConfigRefused", 1).isEmpty()) Thread.sleep(10);
+        host.lives.end();
+        host.lives.awaitEnd(1);
     }
 }

@@ -36,6 +36,18 @@ class InboxTest {
         assertEquals(0, inbox.take(0).clients().size());
     }
 
+    /** A Python that ends again and again gives back what it has taken; a client's next request posts it again. */
+    @Test
+    void ofThePostsThatComeBackNoMoreAreKeptThanOfNewOnes() {
+        for (int i = 0; i < Inbox.MOST + 5_000; i++) inbox.askAgain(new Batch.Lookup("new-" + i, "c", 1));
+        inbox.askAgain(new Batch.Lookup("known", "c", 0));
+
+        assertEquals(5_000, inbox.overflow());
+        List<String> kept = Inboxes.drain(inbox);
+        assertEquals(Inbox.MOST + 1, kept.size());
+        assertEquals("known/c", kept.get(Inbox.MOST));
+    }
+
     @Test
     void clientsComeInTheOrderOfTheirFirstRequest() {
         for (String id : List.of("c", "a", "b", "a")) inbox.postClient("alice", id);

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.metrics.JmxReporter;
 import org.apache.kafka.common.metrics.KafkaMetricsContext;
 import org.apache.kafka.common.metrics.MetricConfig;
@@ -82,6 +83,33 @@ class KafkaBeansTest {
             kafka.show(form.formatted("1.61", 1), Map.of("connections", 3));
             kafka.show(form.formatted("1.60", 2), Map.of("connections", 3));
             assertEquals(6, KafkaBeans.countConnections().get("sarama"));
+        }
+    }
+
+    /** A combined node opens its controller's listener first, and any broker may get a listener while it runs. */
+    @Test
+    void theThreadsOfAListenerThatComesLaterAreFoundWithinAMinute() throws Exception {
+        String form = "kafka.server:type=socket-server-metrics,listener=%s,networkProcessor=%d";
+        long later = System.nanoTime() + TimeUnit.HOURS.toNanos(1);
+        try (Beans kafka = new Beans()) {
+            kafka.show(form.formatted("CONTROLLER", 0), Map.of("io-wait-time-ns-total", 7.0));
+            assertEquals(Map.of("CONTROLLER", 7.0), KafkaBeans.load(later)[3]);
+            kafka.show(form.formatted("PLAINTEXT", 1), Map.of("io-wait-time-ns-total", 9.0));
+            assertEquals(Map.of("CONTROLLER", 7.0, "PLAINTEXT", 9.0), KafkaBeans.load(later + TimeUnit.MINUTES.toNanos(1))[3]);
+        }
+    }
+
+    @Test
+    void aDirectoryThatFailsIsSeenAndOnceTheBrokerHasStartedNoFurtherOneIsLookedFor() throws Exception {
+        String form = "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=\"/data/%d\"";
+        long later = System.nanoTime() + TimeUnit.HOURS.toNanos(1);
+        Map<String, Integer> gauge = new HashMap<>(Map.of("Value", 0));
+        try (Beans kafka = new Beans()) {
+            kafka.show(form.formatted(1), gauge);
+            assertEquals(0, KafkaBeans.offlineLogDirs(later).length);
+            gauge.put("Value", 1);
+            kafka.show(form.formatted(2), Map.of("Value", 1));
+            assertEquals(List.of("/data/1"), List.of(KafkaBeans.offlineLogDirs(later)));
         }
     }
 }

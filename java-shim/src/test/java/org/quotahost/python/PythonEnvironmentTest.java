@@ -82,7 +82,7 @@ class PythonEnvironmentTest {
 
         PythonEnvironment environment = PythonEnvironment.of(script(folder, lines.toString()), false);
 
-        assertEquals(new PythonEnvironment("/opt/q/bin/python", "/usr/lib/libpython3.11.so.1.0", "3.11.2", List.of("/a=b", "/c d")),
+        assertEquals(new PythonEnvironment("/opt/q/bin/python", "/usr/lib/libpython3.11.so.1.0", List.of("/a=b", "/c d")),
                 environment);
     }
 

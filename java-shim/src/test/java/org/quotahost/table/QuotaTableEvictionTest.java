@@ -48,7 +48,7 @@ class QuotaTableEvictionTest {
         assertEquals(50.0, table.limit(PRODUCE, table.newcomers()));
     }
 
-    /** A broker may run for years: a beat is a fifth of a second, and 2 to the 28 of them are 621 days. */
+    /** A broker may run for years; a beat is a fifth of a second. */
     @Test
     void aClientThatGoesOnIsKnownForYears() {
         QuotaTable table = Tables.table();

@@ -42,6 +42,15 @@ class QuotaTableGenerationTest {
         assertFalse(resets(PRODUCE, () -> table.configure(100_000, 3_600, 10, new String[] {"PRODUCE"}, Tables.NEWCOMERS, Tables.ALL)));
     }
 
+    /** The log leaves out the lines about limits that have changed by a step (BrokerLog). */
+    @Test
+    void aStepOfTheFactorIsOneOfTheTypesThatItMultiplies() {
+        int[] before = {table.factorInForce.steps(PRODUCE), table.factorInForce.steps(FETCH)};
+        table.factor(0.5, "");
+        assertEquals(before[0] + 1, table.factorInForce.steps(PRODUCE));
+        assertEquals(before[1], table.factorInForce.steps(FETCH));
+    }
+
     @Test
     void anotherFloorShadowOrNewcomersRateIsAReasonForAReset() {
         table.factor(0, "");

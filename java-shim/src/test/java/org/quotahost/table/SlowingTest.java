@@ -245,6 +245,40 @@ class SlowingTest {
         assertEquals(1_000.0, limit("bob", "b"));
     }
 
+    private void goOn(String principal, String clientId, int seconds) {
+        for (int i = 0; i < seconds; i++) {
+            pass(1);
+            write(principal, clientId, "orders");
+            limit(principal, clientId);
+        }
+    }
+
+    @Test
+    void whoIsMarkedAndGetsAnotherScopeRisesToItsWholeLimit() {
+        slow(Scopes.CLIENT);
+        table.configureTap(10, 1_000, 30_000);
+        goOn("alice", "a", 14);
+        assertEquals(500.0, limit("alice", "a"));
+
+        Tables.publish(table, "alice", "a", Scopes.USER, 1_000);
+
+        assertEquals(50.0, limit("alice", "a"), 5);
+        goOn("alice", "a", 14);
+        assertEquals(500.0, limit("alice", "a"));
+    }
+
+    @Test
+    void aNewcomerWhoseSecondRequestComesLaterRisesToItsWholeLimit() {
+        affect(0.5, "orders");
+        table.configureTap(10, 1_000, 30_000);
+        goOn("stranger", "x", 1);
+        Tables.publish(table, "stranger", "x", Scopes.CLIENT, 1_000);
+        pass(8);
+
+        goOn("stranger", "x", 14);
+        assertEquals(500.0, limit("stranger", "x"));
+    }
+
     @Test
     void whoseOwnWindowsAreNotEmptyHasItsFullLimitAtOnce() {
         table.configureTap(10, 1_000, 30_000);

@@ -3,6 +3,7 @@ package org.quotahost.table;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
+import java.lang.ref.WeakReference;
 import javax.management.JMException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -103,6 +104,20 @@ class StandInsTest {
         table.factor(0.5, "");
 
         assertEquals(3_000.0, goOn(2));
+    }
+
+    @Test
+    void whoIsForgottenByTheTableIsKeptNowhere() throws JMException {
+        uses(4_000);
+        goOn(1);
+        table.factor(0.5, "");
+        goOn(2);
+        var scope = new WeakReference<>(table.scopes.find("alice", "app").scope);
+        for (int tick = 0; tick < 3 * QuotaTable.TICKS_PER_IDLE; tick++) Tables.tick(table);
+        stay(2);
+
+        for (int i = 0; i < 20 && scope.get() != null; i++) System.gc();
+        assertNull(scope.get());
     }
 
     @Test

@@ -34,7 +34,7 @@ class ScheduleTest {
         CountDownLatch failing = new CountDownLatch(100);
         CountDownLatch other = new CountDownLatch(100);
         return LogCapture.during(() -> {
-            schedule.add("the failing turn", 1, () -> {
+            schedule.every(1, "the failing turn", () -> {
                 turns.incrementAndGet();
                 failing.countDown();
                 throw ScheduleTest.<RuntimeException>unchecked(error);
@@ -61,27 +61,9 @@ class ScheduleTest {
         String log = log(kind.getConstructor(String.class).newInstance("gone"), turns);
 
         assertEquals(turns.get(), Schedule.failures() - before);
-        assertEquals(1, LogCapture.lines(log, "the failing turn failed; it goes on in 1 ms"), log);
+        assertEquals(1, LogCapture.lines(log, "the failing turn failed; it goes on"), log);
         assertTrue(log.contains(kind.getSimpleName() + ": gone"), log);
         assertFalse(log.contains("the other turn"), log);
-    }
-
-    @Test
-    void aTurnSaysWhenItComesAgain() {
-        AtomicInteger seldom = new AtomicInteger();
-        CountDownLatch often = new CountDownLatch(20);
-        schedule.add("a turn that comes once an hour", 1, () -> {
-            seldom.incrementAndGet();
-            return 3_600_000;
-        });
-        schedule.add("a turn that comes each millisecond", 1, () -> {
-            often.countDown();
-            return 1;
-        });
-
-        await(often);
-
-        assertEquals(1, seldom.get());
     }
 
     @Test
