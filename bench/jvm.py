@@ -14,6 +14,7 @@ from typing import Final
 
 from bench.markdown import machine_line, table
 from harness.java.jars import BUILD, broker_jars, maven_jar
+from harness.java.jdk import program
 from harness.plugin import JAR
 
 SOURCES: Final = Path(__file__).parent / "java"
@@ -30,7 +31,7 @@ def class_path() -> str:
     libraries = [f"{folder}/*" for folder in (broker_jars(), maven_jar(JMH))]
     path = ":".join([str(classes), str(JAR), *libraries, *strimzi_jars()])
     sources = [str(source) for source in SOURCES.rglob("*.java")]
-    subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", path, *sources], check=True)
+    subprocess.run([program("javac"), "-nowarn", "-d", str(classes), "-cp", path, *sources], check=True)
     return path
 
 
@@ -62,7 +63,7 @@ def _jmh(benchmark: str, parameter: str) -> list[tuple[str, str, float, float]]:
     """Runs a benchmark class: the call, its parameter, and ns and allocated bytes of an operation."""
     result = BUILD / "bench/jmh.json"
     options = ["-prof", "gc", "-rf", "json", "-rff", str(result)]
-    subprocess.run(["java", "-cp", class_path(), "org.openjdk.jmh.Main", benchmark, *options], check=True)
+    subprocess.run([program("java"), "-cp", class_path(), "org.openjdk.jmh.Main", benchmark, *options], check=True)
     return [
         (
             score["benchmark"].rpartition(".")[2],
@@ -104,5 +105,5 @@ def sweep() -> str:
 
 def _run(main: str, *arguments: str, heap: str = "1g") -> list[str]:
     """The lines that a program prints."""
-    command = ["java", f"-Xmx{heap}", "-cp", class_path(), main, *arguments]
+    command = [program("java"), f"-Xmx{heap}", "-cp", class_path(), main, *arguments]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()

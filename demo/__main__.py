@@ -16,6 +16,7 @@ from typing import Final
 from rich.console import Console
 
 from demo import disk, quotas, spark
+from harness.java.jdk import JavaError, program
 from harness.plugin import JAR, ROOT
 from harness.system.filesystem import own_file_system
 
@@ -71,9 +72,12 @@ def _broker(windows: int) -> bool:
 
 
 def _check(parts: Sequence[str]) -> None:
-    for program, remedy in {"java": "install a JDK 17 or newer", "mvn": "install Maven"}.items():
-        if shutil.which(program) is None:
-            sys.exit(f"{program} is not on the PATH: {remedy}")
+    try:
+        program("java")
+    except JavaError as problem:
+        sys.exit(str(problem))
+    if shutil.which("mvn") is None:
+        sys.exit("mvn is not on the PATH: install Maven")
     if not JAR.is_file():
         sys.exit(f"{JAR} is missing: run 'make build'")
     if "spark" in parts and (problem := spark.missing()):

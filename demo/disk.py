@@ -147,7 +147,7 @@ class Recording:
         if not slowed or slowed[0].at <= 0:
             return 0.0
         first, last = slowed[0], slowed[-1]
-        before = first.totals[ELSEWHERE] / first.at
+        before = max(1, first.totals[ELSEWHERE]) / first.at
         return (last.totals[ELSEWHERE] - first.totals[ELSEWHERE]) / max(0.1, last.at - first.at) / before
 
 

@@ -108,7 +108,7 @@ PHASES: Final = (
 
 def install_example() -> None:
     """Installs the example plugin, a package of its own, into this environment."""
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "-e", str(EXAMPLE)]
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "-e", str(EXAMPLE)]
     subprocess.run(pip, check=True)
 
 
