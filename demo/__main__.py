@@ -74,8 +74,8 @@ def _broker(windows: int) -> bool:
 def _check(parts: Sequence[str]) -> None:
     try:
         program("java")
-    except JavaError as problem:
-        sys.exit(str(problem))
+    except JavaError as missing:
+        sys.exit(str(missing))
     if shutil.which("mvn") is None:
         sys.exit("mvn is not on the PATH: install Maven")
     if not JAR.is_file():
