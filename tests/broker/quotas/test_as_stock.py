@@ -318,15 +318,17 @@ def test_kafka_topics_sh_does_not_try_again(nodes: dict[str, KafkaNode]) -> None
     """Another try after the throttle time would succeed, as for Kafka's client by default."""
     node = nodes["plugin"]
     mutate(node, "maker", "create", {"of-the-tool": 1})
-    with limited(node, "tool") as client:
-        client.mutate("create", {"big": 6}, validate_only=True)  # 5 tokens are owed, for 50 s
     to = ["--bootstrap-server", node.bootstrap, "--command-config", str(node.directory / "tool.properties"), "--topic"]
-    (node.directory / "tool.properties").write_text("client.id=tool\n")
-    for command in (
+    for number, command in enumerate((
         ["new-of-the-tool", "--create", "--partitions", "1"],
         ["of-the-tool", "--alter", "--partitions", "2"],
         ["of-the-tool", "--delete"],
-    ):
+    )):  # fmt: skip
+        # Of its own, since the tool may wait for the throttle time when it closes its client.
+        tool = f"tool-{number}"
+        (node.directory / "tool.properties").write_text(f"client.id={tool}\n")
+        with limited(node, tool) as client:
+            client.mutate("create", {"big": 4}, validate_only=True)  # 3 tokens are owed, for 30 s
         with pytest.raises(ToolFailed, match=re.escape(MESSAGE)):
             kafka_tool(node, "TopicCommand", *to, *command)
     assert partitions(node, ["of-the-tool", "new-of-the-tool"]) == {"of-the-tool": 1}
