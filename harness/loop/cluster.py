@@ -408,31 +408,36 @@ class MortalBroker(Broker):
     """A broker that may die, and whose host may hang.
 
     Attributes:
-        hung: whether the host hangs; ``answers_since`` since when it doesn't, in ms.
+        answers_since: since when the host doesn't hang, in ms.
     """
 
-    hung, answers_since = False, 0
+    answers_since = 0
+
+    @property
+    def hung(self) -> bool:
+        """Whether the host hangs."""
+        return self.hung_since is not None
 
     def start(self) -> None:
         """In service, with a new host that answers."""
-        self.hung, self.answers_since = False, self._events.now
+        self.answers_since = self._events.now
         super().start()
 
     def stop(self) -> None:
         """Dead: nobody writes here, and nothing is decided."""
-        self.up, self.hung, self._life = False, False, self._life + 1
+        self.up, self.hung_since, self._life = False, None, self._life + 1
         self.source.stop()
         self._move_flows()
 
     def hang(self, until: int) -> None:
         """A plugin hangs until then, and the host with it; one that starts meanwhile doesn't."""
         if self.up:
-            self.hung, life = True, self._life
+            self.hung_since, life = self._events.now, self._life
             self._events.at(until, lambda: self._answer(life))
 
     def _answer(self, life: int) -> None:
         if life == self._life:
-            self.hung, self.answers_since = False, self._events.now
+            self.hung_since, self.answers_since = None, self._events.now
             self._host(life)
 
     def _host(self, life: int) -> None:
