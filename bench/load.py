@@ -15,7 +15,7 @@ The best static quota is the one with the most bytes for its p99 (Kleinrock's po
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import cycle
@@ -59,10 +59,7 @@ class Greedy(Load):
         self._client = RawClient(node, client_id)
         self._batches = [record_batch(chance.randbytes(chance.choice(SIZES))) for _ in range(BATCHES)]
 
-    def _connect(self) -> Callable[[], None]:
-        return self._send
-
-    def _send(self) -> None:
+    def _run(self) -> None:
         with self._client:
             for batch in cycle(self._batches):
                 if self._stopping.is_set():
@@ -93,7 +90,7 @@ def measure(quota: float | None, load: int = 0) -> Figures:
     with running(quota, load) as node, ExitStack() as clients:
         greedy = [clients.enter_context(Greedy(node, name, seed)) for seed, name in enumerate(names)]
         time.sleep(WARM_UP)
-        small, began = OtherClient(node), time.monotonic()
+        small, began = OtherClient(node).start(), time.monotonic()
         time.sleep(WATCHED)
         return Figures(sum(client.meter.rate(began, began + WATCHED) for client in greedy), small.p99())
 

@@ -10,7 +10,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from harness.java.jdk import program
 from harness.kafka.admin import DEFAULT, create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.plugin import JAR, plugin_properties
+from harness.system.background import Background
 
 RATE: Final = 1_000_000  # bytes/s, of the first figure
 HIGH: Final = 10_000_000_000  # bytes/s, of the others: nothing is throttled, and all is measured
@@ -93,18 +93,17 @@ KINDS: Final[dict[str, Callable[[], Iterator[str]]]] = {
 }
 
 
-class OtherClient:
+class OtherClient(Background):
     """A client of its own user, which writes a hundred small records a second and notes how long each takes."""
 
     def __init__(self, broker: KafkaNode) -> None:
+        super().__init__()
         self.delays: list[float] = []
         config: dict[str, Any] = broker.client_config("alice", "steady") | {"linger.ms": 0}
-        self._producer, self._ends = Producer(config), threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
+        self._producer = Producer(config)
 
     def _run(self) -> None:
-        while not self._ends.wait(0.01):
+        while not self._stopping.wait(0.01):
             began = time.perf_counter()
             self._producer.produce("t", b"x" * 100, on_delivery=lambda *_, b=began: self._note(b))
             self._producer.poll(0)
@@ -114,8 +113,7 @@ class OtherClient:
 
     def p99(self) -> float:
         """Ends the client; milliseconds."""
-        self._ends.set()
-        self._thread.join()
+        self.stop()
         self._producer.flush(10)
         return 1e3 * statistics.quantiles(self.delays, n=100)[98]
 
@@ -129,7 +127,7 @@ def cost(quotahost: bool, scope: str, names: Callable[[], Iterator[str]]) -> tup
     before = after = p99 = math.nan
     with running(quotahost, HIGH, scope) as broker:
         introduce_clients(broker, (f"warm-{number % 10}" for number in range(20_000)), PRODUCE, body)
-        before, other = live_heap(broker), OtherClient(broker)
+        before, other = live_heap(broker), OtherClient(broker).start()
         try:
             introduce_clients(broker, in_time(names()), PRODUCE, body)
             p99 = other.p99()

@@ -85,19 +85,18 @@ def fill(bootstrap: str, brokers: int, each: int, full: int = 0) -> None:
     assert producer.flush(120) == 0
 
 
-class Driver:
+class Driver(PipelineProcess):
     """The pipeline with its metrics endpoint, and its CPU time."""
 
     def __init__(self, folder: Path, node: KafkaNode, **options: object) -> None:
         # As if mirrored from another cluster: of its own only registered brokers would count, and there is one.
         options = {"validity": "1h", "metrics_port": free_port(), "cluster": "bench", **options}
-        self.process = PipelineProcess(folder, node.bootstrap, **options)
-        self.metric = self.process.metric
+        super().__init__(folder, node.bootstrap, **options)
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
         """Suspends the driver's processes for the time of the block."""
-        group = os.getpgid(self.process.pid)
+        group = os.getpgid(self.pid)
         os.killpg(group, signal.SIGSTOP)
         try:
             yield
@@ -106,16 +105,7 @@ class Driver:
 
     def cpu(self) -> float:
         """CPU seconds of the driver, Python's and Java's, so far."""
-        pid = self.process.pid
-        return sum(map(cpu_seconds, [pid, *children(pid)]))
-
-
-@contextmanager
-def running(folder: Path, node: KafkaNode, **options: object) -> Iterator[Driver]:
-    """Runs a pipeline, from its begin to the end of the block."""
-    driver = Driver(folder, node, **options)
-    with driver.process:
-        yield driver
+        return sum(map(cpu_seconds, [self.pid, *children(self.pid)]))
 
 
 def backlog(folder: Path, node: KafkaNode) -> str:
@@ -126,7 +116,7 @@ def backlog(folder: Path, node: KafkaNode) -> str:
     create_topic(node, SNAPSHOTS)
     fill(node.bootstrap, BROKERS, BACKLOG // BROKERS)
     lines = []
-    with running(folder / "pipeline-backlog", node) as driver:
+    with Driver(folder / "pipeline-backlog", node) as driver:
         for round_number in range(1, ROUNDS + 1):
             until = round_number * BACKLOG
             lines.append(_time_backlog(driver, until))
@@ -154,7 +144,7 @@ def latency(folder: Path, node: KafkaNode, known: int, full: int = 0) -> str:
     """A row: seconds from a snapshot's time until a reader has a record that includes it."""
     create_topic(node, SNAPSHOTS)
     fill(node.bootstrap, known, HISTORY, full)
-    with running(folder / f"pipeline-{known}-{full}", node) as driver:
+    with Driver(folder / f"pipeline-{known}-{full}", node) as driver:
         eventually(lambda: driver.metric("rows_total", query="volumes") >= known, 300)
         latencies = sorted(list(_latencies(node, known, full))[WARM_UP:])
     p50, p90, p99 = (latencies[int(len(latencies) * share)] for share in (0.5, 0.9, 0.99))
@@ -196,7 +186,7 @@ def idle(folder: Path, node: KafkaNode, tick: str) -> str:
     if tick == "1s":
         create_topic(node, SNAPSHOTS)
         fill(node.bootstrap, 3, 1)
-    with running(folder / f"pipeline-tick-{tick}", node, tick=tick) as driver:
+    with Driver(folder / f"pipeline-tick-{tick}", node, tick=tick) as driver:
         eventually(lambda: driver.metric("rows_total", query="volumes") >= 3)
         early, late = _share(driver, 10), _share(driver, SETTLED - 10 - IDLE)
     return f"| {tick} | {early:.1%} of a core | {late:.1%} |"

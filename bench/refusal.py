@@ -99,7 +99,7 @@ def running(means: Means) -> Iterator[KafkaNode]:
 def cost(node: KafkaNode, connections: int, reconnects: bool) -> Cost:
     """Lets the client run for a while."""
     with flood(node, "flooded", connections, reconnects=reconnects):
-        other = OtherClient(node)
+        other = OtherClient(node).start()
         time.sleep(WARM_UP)
         other.delays.clear()  # its first records waited for the connection, and 1 % of the others are few
         began = time.monotonic()

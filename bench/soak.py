@@ -8,7 +8,6 @@ import itertools
 import math
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -27,6 +26,7 @@ from harness.clients.raw import RawClient, introduce_clients, record_batch
 from harness.kafka.admin import DEFAULT, alter_broker_config, create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.plugin import CALLBACK, FENCE, JAR, PREFIX, plugin_properties, prefixed
+from harness.system.background import Background
 from harness.system.ports import free_port
 from quotahost.model import Volume
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
@@ -107,7 +107,7 @@ def run(minutes: float) -> dict[str, list[Sample]]:
         with mine, stock:
             factors = set[float]()
             with ExitStack() as stack:
-                stack.enter_context(every(SCRAPE_S, partial(scrape, port, factors)))
+                stack.enter_context(Every(SCRAPE_S, partial(scrape, port, factors)))
                 for load in itertools.chain.from_iterable(map(loads, nodes.values())):
                     stack.enter_context(load)
                 stack.enter_context(disk(mine))
@@ -123,8 +123,8 @@ def loads(node: KafkaNode) -> list[AbstractContextManager[object]]:
     return [
         ProducerLoad(node.client_config(client_id="stays"), "t", record_size=1_000, rate=RATE),
         ConsumerLoad(node.client_config(client_id="reads") | {"enable.partition.eof": False}, "t"),
-        every(1.0, partial(visit, node)),
-        every(CHANGE_S, partial(change, node)),
+        Every(1.0, partial(visit, node)),
+        Every(CHANGE_S, partial(change, node)),
     ]
 
 
@@ -156,24 +156,18 @@ def main(minutes: float) -> str:
 # ---- the load, and the changes ----
 
 
-@contextmanager
-def every(seconds: float, act: Callable[[int], None]) -> Iterator[None]:
-    """Calls ``act`` every so many seconds on a thread of its own, for the time of the block, with a number from 0."""
-    stopping = threading.Event()
+class Every(Background):
+    """Calls ``act`` every so many seconds on a thread of its own, with a number from 0."""
 
-    def run() -> None:
+    def __init__(self, seconds: float, act: Callable[[int], None]) -> None:
+        super().__init__()
+        self._seconds, self._act = seconds, act
+
+    def _run(self) -> None:
         for number in itertools.count():
-            if stopping.wait(seconds):
+            if self._stopping.wait(self._seconds):
                 return
-            act(number)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stopping.set()
-        thread.join()
+            self._act(number)
 
 
 def visit(node: KafkaNode, number: int) -> None:
@@ -221,6 +215,6 @@ def disk(node: KafkaNode) -> Iterator[None]:
         producer.produce("__quotahost_cluster_volumes", key=record.cluster.encode(), value=encode(record))
         producer.poll(0)
 
-    with every(DISK_S, publish):
+    with Every(DISK_S, publish):
         yield
     producer.flush(10)

@@ -24,6 +24,7 @@ from harness.kafka.admin import DEFAULT, set_quota
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, PREFIX, plugin_properties, prefixed
+from harness.system.background import Background
 from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 
@@ -213,16 +214,15 @@ def factor(node: KafkaNode) -> float:
     return float(Jmx(node).get("quotahost:type=QuotaTable", "Factor"))
 
 
-class Ballast:
+class Ballast(Background):
     """A file that keeps a small volume's used bytes at a level, whatever Kafka writes and deletes beside it."""
 
     def __init__(self, file: Path, level: int) -> None:
         """``file`` lies on the volume and is made; ``level`` is in bytes used."""
+        super().__init__()
         self._file: Final = file
         self._level = level
         self._lock: Final = threading.Lock()
-        self._stopping: Final = threading.Event()
-        self._thread: Final = threading.Thread(target=self._keep, daemon=True)
 
     def to(self, level: float) -> None:
         """Takes the used bytes of the volume to this level; Kafka's own bytes can't be taken away."""
@@ -230,16 +230,12 @@ class Ballast:
             self._level = int(level)
             self._adjust()
 
-    def __enter__(self) -> Self:
+    def start(self) -> Self:
+        """Makes the file, and begins to keep the level."""
         self._file.touch()
-        self._thread.start()
-        return self
+        return super().start()
 
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self._thread.join()
-
-    def _keep(self) -> None:
+    def _run(self) -> None:
         while not self._stopping.wait(_APART):
             with self._lock:
                 self._adjust()

@@ -1,7 +1,6 @@
 """Measures how long it takes, once a full disk has space again, until the same producers have their rate back."""
 
 import statistics
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,6 +16,7 @@ from harness.clients.producer import ProducerLoad
 from harness.java.helper import Helper
 from harness.kafka.admin import create_topic, delete_topics, place_topics
 from harness.kafka.cluster import Cluster
+from harness.system.background import Background
 from harness.system.waiting import eventually
 
 HEADROOM: Final = 600_000_000  # bytes; the producers use up a tenth, the filler the rest
@@ -117,31 +117,33 @@ def filled(cluster: Cluster, topic: str) -> Iterator[Callable[[], float]]:
     yield empty_disk
 
 
+class Appended(Background):
+    """Its meter shows what is appended to a topic."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        super().__init__()
+        self._cluster, self._topic, self.meter = cluster, topic, Meter()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(Meter.RESOLUTION):
+            more = on_disk(self._cluster, self._topic) - self.meter.bytes
+            if more > 0:
+                self.meter.add(more)
+
+
 @contextmanager
 def _java_producer(cluster: Cluster, topic: str) -> Iterator[Meter]:
     """Runs Kafka's own producer; the meter shows what is appended."""
-    stopping, meter = threading.Event(), Meter()
     config = {"bootstrap.servers": cluster.bootstrap, "client.id": "java", "acks": "all"}
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, Appended(cluster, topic) as appended:
         helper = Helper(cluster.brokers[0].version)
         count = int((2 * STEADY + 60 + STOPPED + GIVE_UP) * 1000 / PERIOD)
         done: Future[Any] = pool.submit(helper.ask, "produce", topic, count, PERIOD, config, timeout=600)
-        watcher = threading.Thread(target=_watch, args=(cluster, topic, meter, stopping), daemon=True)
-        watcher.start()
         try:
-            yield meter
+            yield appended.meter
         finally:
-            stopping.set()
-            watcher.join()
             helper.end()
             done.exception(10)
-
-
-def _watch(cluster: Cluster, topic: str, meter: Meter, stopping: threading.Event) -> None:
-    while not stopping.wait(Meter.RESOLUTION):
-        more = on_disk(cluster, topic) - meter.bytes
-        if more > 0:
-            meter.add(more)
 
 
 def _seconds(found: list[float | None]) -> str:

@@ -4,8 +4,7 @@ It puts FETCH load on a broker, for tests of consumer quotas. ``harness.clients.
 measures its rate.
 """
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
@@ -32,7 +31,7 @@ class ConsumerLoad(Load):
         super().__init__(topic)
         self._config: Final = config
 
-    def _connect(self) -> Callable[[], None]:
+    def _run(self) -> None:
         own = {
             "group.id": "harness",
             "enable.auto.commit": False,
@@ -43,9 +42,7 @@ class ConsumerLoad(Load):
             "queued.max.messages.kbytes": 1024,
             "log_level": 4,
         }
-        return partial(self._run, Consumer({**own, "throttle_cb": self._on_throttle, **self._config}))
-
-    def _run(self, client: Consumer) -> None:
+        client = Consumer({**own, "throttle_cb": self._on_throttle, **self._config})
         try:
             partitions = client.list_topics(self.topic, timeout=30).topics[self.topic].partitions
             client.assign([TopicPartition(self.topic, number, OFFSET_BEGINNING) for number in partitions])

@@ -5,8 +5,7 @@ measures its rate.
 """
 
 import time
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -49,11 +48,9 @@ class ProducerLoad(Load):
         self.stop()
         return self._undelivered
 
-    def _connect(self) -> Callable[[], None]:
+    def _run(self) -> None:
         own = {"batch.size": 64 * 1024, "linger.ms": 5, "queue.buffering.max.kbytes": 1024, "log_level": 4}
-        return partial(self._run, Producer({**own, "throttle_cb": self._on_throttle, **self._config}))
-
-    def _run(self, client: Producer) -> None:
+        client = Producer({**own, "throttle_cb": self._on_throttle, **self._config})
         while not self._stopping.is_set():
             if self._is_ahead():
                 client.poll(0.005)

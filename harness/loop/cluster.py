@@ -29,7 +29,7 @@ from quotahost.cli.lab.world import World
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.volumes import ByteLimits, byte_limits
-from quotahost.records.cluster_volumes import ClusterRecord, Filling
+from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
 from quotahost.records.snapshot import Snapshot
 from quotahost.settings.broker import Settings
 from quotahost.testing.broker import FakeBroker
@@ -211,29 +211,40 @@ class Pipeline:
         self._events.after(self._plan.tick, partial(self._tick, life))
 
     def _record(self) -> ClusterRecord:
-        now, registered = self._events.now, self._topic.registered
+        now = self._events.now
         stale = {broker for broker, (_, written) in self._newest.items() if now - written > self._validity}
-        fresh = self._newest.keys() - stale
-        missing = tuple(sorted(registered.keys() - self._newest.keys()))
-        volumes, silent = (
-            [volume for broker in brokers for volume in self._newest[broker][0].volumes] for brokers in (fresh, stale)
-        )
-        return ClusterRecord(
-            CLUSTER,
-            self._run,
-            self._sequence,
-            EPOCH + timedelta(milliseconds=now),
-            max(snapshot.captured_at for snapshot, _ in self._newest.values()),
-            reporting=sum(not registered.get(broker, True) for broker in fresh),
-            stale=len(stale),
-            missing=len(missing),
-            stale_brokers=tuple(sorted(stale)),
-            missing_brokers=missing,
-            volume_count=len(volumes),
-            fullest=_fullest(volumes),
-            silent=_fullest(silent),
-            affected=_affected(volumes + silent),
-        )
+        snapshots = {broker: snapshot for broker, (snapshot, _) in self._newest.items()}
+        at = EPOCH + timedelta(milliseconds=now)
+        return record_of(CLUSTER, self._run, self._sequence, at, snapshots, stale, self._topic.registered)
+
+
+def record_of(
+    cluster: str, run: int, sequence: int, at: datetime, snapshots: Mapping[str, Snapshot], stale: set[str],
+    registered: Mapping[str, bool],
+) -> ClusterRecord:  # fmt: skip
+    """The record of the newest snapshots; ``registered`` says of each broker whether it is fenced."""
+    fresh = snapshots.keys() - stale
+    missing = tuple(sorted(registered.keys() - snapshots.keys()))
+    volumes, silent = ([volume for each in brokers for volume in snapshots[each].volumes] for brokers in (fresh, stale))
+    offline = tuple(OfflineDir(broker, name) for broker in sorted(fresh) for name in snapshots[broker].offline)
+    return ClusterRecord(
+        cluster,
+        run,
+        sequence,
+        at,
+        max(snapshot.captured_at for snapshot in snapshots.values()),
+        reporting=sum(not registered.get(broker, True) for broker in fresh),
+        stale=len(stale),
+        missing=len(missing),
+        stale_brokers=tuple(sorted(stale)),
+        missing_brokers=missing,
+        offline=len(offline),
+        offline_dirs=offline,
+        volume_count=len(volumes),
+        fullest=_fullest(volumes),
+        silent=_fullest(silent),
+        affected=_affected(volumes + silent),
+    )
 
 
 def _fullest(volumes: list[Volume]) -> tuple[Filling, ...]:
@@ -408,31 +419,36 @@ class MortalBroker(Broker):
     """A broker that may die, and whose host may hang.
 
     Attributes:
-        hung: whether the host hangs; ``answers_since`` since when it doesn't, in ms.
+        answers_since: since when the host doesn't hang, in ms.
     """
 
-    hung, answers_since = False, 0
+    answers_since = 0
+
+    @property
+    def hung(self) -> bool:
+        """Whether the host hangs."""
+        return self.hung_since is not None
 
     def start(self) -> None:
         """In service, with a new host that answers."""
-        self.hung, self.answers_since = False, self._events.now
+        self.answers_since = self._events.now
         super().start()
 
     def stop(self) -> None:
         """Dead: nobody writes here, and nothing is decided."""
-        self.up, self.hung, self._life = False, False, self._life + 1
+        self.up, self.hung_since, self._life = False, None, self._life + 1
         self.source.stop()
         self._move_flows()
 
     def hang(self, until: int) -> None:
         """A plugin hangs until then, and the host with it; one that starts meanwhile doesn't."""
         if self.up:
-            self.hung, life = True, self._life
+            self.hung_since, life = self._events.now, self._life
             self._events.at(until, lambda: self._answer(life))
 
     def _answer(self, life: int) -> None:
         if life == self._life:
-            self.hung, self.answers_since = False, self._events.now
+            self.hung_since, self.answers_since = None, self._events.now
             self._host(life)
 
     def _host(self, life: int) -> None:

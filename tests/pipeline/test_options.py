@@ -7,6 +7,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import MagicMock
+from urllib.request import urlopen
 
 import pytest
 from py4j.protocol import Py4JError
@@ -138,8 +139,20 @@ def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
     assert given == expected
     assert words[:2] == ["--master", "spark://h:7077"]
     (log4j,) = (word.rpartition("=")[2] for word in " ".join(words).split() if word.startswith("-Dlog4j2"))
-    assert "rootLogger.level = ${env:QUOTAHOST_SPARK_LOG:-warn}" in Path(log4j).read_text(), "Spark is quiet"
+    with urlopen(log4j) as file:
+        assert b"rootLogger.level = ${env:QUOTAHOST_SPARK_LOG:-warn}" in file.read(), "Spark is quiet"
     assert all(Path(jar).is_file() for jar in words[words.index("--jars") + 1].split(","))
+
+
+def test_a_package_in_a_folder_with_a_space_gives_the_jvm_one_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = spark_session.path("spark")
+    (tmp_path / "my dir").mkdir()
+    (tmp_path / "my dir/spark").symlink_to(package)
+    monkeypatch.setattr(spark_session, "path", lambda name: tmp_path / "my dir" / name)
+    (options,) = spark_session.quiet().values()
+    assert all(word.startswith("-") for word in options.split())
 
 
 def test_a_package_without_the_connector_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

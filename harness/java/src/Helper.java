@@ -44,7 +44,7 @@ public final class Helper {
 
     public static void main(String[] args) throws IOException {
         PrintStream answers = System.out;
-        System.setOut(Captured.OUT);  // before Scala's Console keeps the original one
+        System.setOut(KafkaTools.OUT);  // before Scala's Console keeps the original one
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
             answers.println(Json.MAPPER.writeValueAsString(answer(Json.MAPPER.readTree(line))));

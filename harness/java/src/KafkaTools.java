@@ -1,12 +1,14 @@
 package harness;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.net.URL;
 import java.net.URLClassLoader;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -31,6 +33,11 @@ final class KafkaTools {
     }
 
     private static final Map<String, ClassLoader> LOADERS = new HashMap<>();  // by directory of jars
+
+    private static final ByteArrayOutputStream PRINTED = new ByteArrayOutputStream();
+
+    /** Keeps what a tool prints to System.out, so that it can be returned to the caller. */
+    static final PrintStream OUT = new PrintStream(PRINTED, true, StandardCharsets.UTF_8);
 
     private KafkaTools() { }
 
@@ -76,8 +83,8 @@ final class KafkaTools {
 
     private static Object exitCodeAndOutput(Runnable tool) {
         PrintStream err = System.err;
-        Captured.take();
-        System.setErr(Captured.OUT);
+        printed();
+        System.setErr(OUT);
         onExit(true);
         int code = 0;
         try {
@@ -88,7 +95,15 @@ final class KafkaTools {
             onExit(false);
             System.setErr(err);
         }
-        return List.of(code, Captured.take());
+        return List.of(code, printed());
+    }
+
+    /** All that was printed since the last call. */
+    private static String printed() {
+        OUT.flush();
+        String text = PRINTED.toString(StandardCharsets.UTF_8);
+        PRINTED.reset();
+        return text;
     }
 
     /** Whether Kafka's tools throw Exited instead of ending the JVM. Kafka 4.4 has Exit at another place. */

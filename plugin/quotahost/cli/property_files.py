@@ -19,6 +19,8 @@ from quotahost.settings.declaration import PREFIX
 CLASS: Final = "org.quotahost.PythonQuotaCallback"
 #: The second also shows quotahost's numbers among Kafka's own metrics (4.1 and newer).
 CLASSES: Final = (CLASS, "org.quotahost.MonitoredPythonQuotaCallback")
+AUTHORIZER: Final = "authorizer.class.name"
+FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence")
 _REFERENCE: Final = re.compile(r"\$\{[^}:]+:[^}]*\}")  # ${provider:path:key}, KIP-297
 _JAAS: Final = "sasl.jaas.config"
 #: By what librdkafka logs in without a JAAS configuration.

@@ -67,7 +67,8 @@ def local(master: str, kafka: bool = True) -> dict[str, str]:
 def quiet() -> dict[str, str]:
     """The options of the driver's JVM, by which Spark's own log begins at WARN; else it starts with some 200 lines."""
     options = "spark.driver.extraJavaOptions"
-    return {options: f"{defaults()[options]} -Dlog4j2.configurationFile={path(LOG4J)}"}
+    # As a URI: Spark would take a path with a space for two options.
+    return {options: f"{defaults()[options]} -Dlog4j2.configurationFile={path(LOG4J).as_uri()}"}
 
 
 def defaults() -> dict[str, str]:

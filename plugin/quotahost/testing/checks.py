@@ -10,8 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from quotahost.api import DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier, Role
 from quotahost.broker.discovery import PluginError
@@ -21,6 +22,7 @@ from quotahost.settings.declaration import SettingsError
 from quotahost.testing.host import ContractBroken, Entry, FakeHost, PluginT, Properties
 from quotahost.testing.samples import CLIENT_QUOTAS, CLIENTS, VOLUMES
 
+T = TypeVar("T")
 _FROM_MEMORY: Final = 0.01  # seconds; 20,000 clients may be new at once, and are asked for one after the other
 _NEVER_NAMED: Final = "a client-id that no property names"
 _TRIES: Final = 5  # one slow answer may be the machine's fault; so many are the plugin's
@@ -163,7 +165,7 @@ def _changed(host: FakeHost[Any], properties: Properties | None, other: Properti
 
 def _check_reading(host: FakeHost[QuotaFactorSource]) -> None:
     # `object`: the Protocol promises a type, but a plugin under test may answer anything.
-    answer: object = host.call("read()", host.plugin.read)
+    answer: object = _from_memory(host, "read()", host.plugin.read)
     try:
         as_answer(answer, "")
     except TypeError as error:
@@ -182,26 +184,49 @@ def _check_reading(host: FakeHost[QuotaFactorSource]) -> None:
 
 
 def _check_factors(host: FakeHost[QuotaPolicy], volumes: Sequence[Volume]) -> None:
-    last: dict[tuple[str, str, int], tuple[float, Volume]] = {}
+    last: dict[Volume, tuple[float, Volume]] = {}
     # The pipeline lists only the fullest of volumes of one kind, since every policy falls as a volume fills
     # (docs/adr/0009): by a policy that rises again the brokers would miss the smallest factor.
     host.factor_in_force(1.0)
     for volume in sorted(volumes, key=lambda v: v.consumed):
         factor = _factor(host, volume)
-        lowest, emptier = last.get((volume.broker, volume.name, volume.capacity), (1.0, volume))
+        # Volumes of one name that differ in capacity or limits of their own are different ones.
+        same = replace(volume, consumed=0, topics=None)
+        lowest, emptier = last.get(same, (1.0, volume))
         if factor > lowest:
             larger = f"quota_factor() is {factor} for {volume}"
             raise ContractBroken(6, f"{larger}, but {lowest} for the emptier {emptier}")
         _check_limits(host, volume, factor)
-        last[volume.broker, volume.name, volume.capacity] = (factor, volume)
+        last[same] = (factor, volume)
 
 
 def _factor(host: FakeHost[QuotaPolicy], volume: Volume) -> float:
-    answer = host.call(f"quota_factor() for {volume}", lambda: host.plugin.quota_factor(volume))
+    answer = _from_memory(host, f"quota_factor() for {volume}", partial(host.plugin.quota_factor, volume))
     try:
         return Factor(answer).value
     except ValueError as error:
         raise ContractBroken(6, f"quota_factor() for {volume} answered {answer!r}: {error}") from None
+
+
+def _from_memory(host: FakeHost[Any], what: str, question: Callable[[], T]) -> T:
+    """The last answer to a question that is asked again only if it was slow. Raises ContractBroken if all were."""
+
+    def quickest() -> tuple[T, float]:
+        # It ends well before call() gives up, so that a slow plugin is reported as slow and not as one that hangs.
+        best, end = float("inf"), time.monotonic() + host.patience / 2
+        for _ in range(_TRIES):
+            begin = time.perf_counter()
+            answer = question()
+            best = min(best, time.perf_counter() - begin)
+            if best <= _FROM_MEMORY or time.monotonic() > end:
+                break
+        return answer, best
+
+    answer, seconds = host.call(what, quickest)
+    if seconds > _FROM_MEMORY:
+        slow = f"{what} took {seconds * 1000:.0f} ms at best"
+        raise ContractBroken(3, f"{slow}: it must answer from memory, and wait for nothing")
+    return answer
 
 
 def _check_threads(before: set[threading.Thread], patience: float) -> None:
@@ -258,7 +283,7 @@ class _Answers:
     def _check_alike(self, principal: str, distinct: Callable[[str], object]) -> None:
         """The client-ids that the supplier doesn't name have the same quotas, those that nobody has seen, too."""
         what = f"distinct_client_ids({principal!r:.40})"
-        named = self._host.call(what, lambda: distinct(principal))
+        named = _from_memory(self._host, what, partial(distinct, principal))
         if named is None:
             return
         if isinstance(named, str) or not isinstance(named, Collection) or not all(isinstance(n, str) for n in named):
@@ -280,25 +305,10 @@ class _Answers:
 
     def _answer(self, client: Client, quota_type: QuotaType) -> Quota | None:
         what = f"quota() for {_named(client)}, {quota_type},"
-        answer, seconds = self._host.call(what, lambda: self._quickest(client, quota_type))
+        answer: object = _from_memory(self._host, what, partial(self._host.plugin.quota, client, quota_type))
         if answer is not None and not isinstance(answer, Quota):
             raise ContractBroken(6, f"{what} answered {answer!r}: a supplier answers a Quota or None")
-        if seconds > _FROM_MEMORY:
-            slow = f"{what} took {seconds * 1000:.0f} ms at best"
-            raise ContractBroken(3, f"{slow}: it must answer from memory, and wait for nothing")
         return answer
-
-    def _quickest(self, client: Client, quota_type: QuotaType) -> tuple[Any, float]:
-        """The last answer, and the seconds of the quickest; it asks again only if one was slow."""
-        # It ends well before call() gives up, so that a slow supplier is reported as slow and not as one that hangs.
-        best, end = float("inf"), time.monotonic() + self._host.patience / 2
-        for _ in range(_TRIES):
-            begin = time.perf_counter()
-            answer = self._host.plugin.quota(client, quota_type)
-            best = min(best, time.perf_counter() - begin)
-            if best <= _FROM_MEMORY or time.monotonic() > end:
-                break
-        return answer, best
 
 
 def _covered(client: Client, announced: Sequence[tuple[str | None, str | None]]) -> bool:
@@ -332,6 +342,7 @@ def _check_limits(host: FakeHost[QuotaPolicy], volume: Volume, factor: float) ->
     if all(limits) and levels and levels.contradict:
         raise ContractBroken(12, f"{volume} reaches its hard limit, {limits[1]}, before its soft one, {limits[0]}")
     _check_breaches(breaches[0], breaches[1], factor, volume)
+    _check_hard(limits[1], factor, volume)
 
 
 def _ask(host: FakeHost[QuotaPolicy], name: str, volume: Volume) -> Any:
@@ -351,3 +362,11 @@ def _check_breaches(soft: bool, hard: bool, factor: float, volume: Volume) -> No
         raise ContractBroken(12, f"{volume} breaches its hard limit, but its factor is {factor} and not 0")
     if not soft and factor != 1:
         raise ContractBroken(12, f"{volume} doesn't breach its soft limit, but its factor is {factor} and not 1")
+
+
+def _check_hard(hard: Limit | None, factor: float, volume: Volume) -> None:
+    """From a hard limit on that the policy tells the factor is 0, and not before; near it a policy may round."""
+    level = volume.capacity if hard is None else hard.consumed_at(volume.capacity)
+    away = volume.consumed - level
+    if level < volume.capacity and abs(away) > max(1, volume.capacity / 1000) and (factor == 0) != (away > 0):
+        raise ContractBroken(12, f"the hard limit of {volume} is {hard}, but its factor is {factor}")

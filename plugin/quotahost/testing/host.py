@@ -286,4 +286,7 @@ def _imported(role: Role, entry: Entry[Any]) -> Callable[[Context[Any]], Any]:
     if isinstance(entry, str):
         imported: Callable[[Context[Any]], Any] = discovery.load(role, entry)
         return imported
-    return entry.load() if isinstance(entry, EntryPoint) else entry
+    if isinstance(entry, EntryPoint):
+        with discovery.failing(role, entry.name, f"{entry.value} fails to import"):
+            return entry.load()  # type: ignore[no-any-return]
+    return entry

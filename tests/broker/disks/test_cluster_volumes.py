@@ -13,8 +13,8 @@ from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.cluster import Cluster
 from harness.plugin import PREFIX
+from harness.system.background import Background
 from harness.system.waiting import eventually
-from tests.broker.support.background import Background
 from tests.broker.support.commands import explain_client
 from tests.broker.support.node import cluster_with_fence, restart_stopped
 from tests.broker.support.numbers import appended, attempt, settled_ends
@@ -63,7 +63,7 @@ class HighestFactor(Background):
         self.factor, self.samples = 0.0, 0
 
     def _run(self) -> None:
-        while not self._stop.is_set():
+        while not self._stopping.is_set():
             factors = [gauge(node, "QuotaTable", "Factor") for node in self._nodes]
             self.factor, self.samples = max(self.factor, *factors), self.samples + 1
 

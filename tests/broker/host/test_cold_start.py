@@ -14,8 +14,8 @@ from harness.kafka.admin import create_topic, creates
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR
+from harness.system.background import Background
 from harness.system.waiting import eventually
-from tests.broker.support.background import Background
 from tests.broker.support.node import callback_node, callback_properties
 from tests.broker.support.numbers import attempt, end_offset
 from tests.broker.support.seen import OPEN, PAUSE, gauge, state, transitions
@@ -34,7 +34,7 @@ class FirstRequests(Background):
 
     def _run(self) -> None:
         tries = 0
-        while not self._stop.is_set():
+        while not self._stopping.is_set():
             topic, tries = f"first-{tries}", tries + 1
             if creates(self._config, topic, 3, 1, self.refusals):
                 self.created += 1

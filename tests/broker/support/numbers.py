@@ -10,8 +10,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Pro
 
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.system.background import Background
 from harness.system.waiting import eventually
-from tests.broker.support.background import Background
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class NumberedProducer(Background):
 
     def _run(self) -> None:
         for number in itertools.count():
-            if self._stop.is_set():
+            if self._stopping.is_set():
                 break
             self._producer.produce(self._topic, str(number), partition=0, on_delivery=self._on_delivery)
             self.sent = number + 1

@@ -13,13 +13,14 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from harness.kafka.cluster import Cluster
+from harness.loop.cluster import record_of
+from harness.system.background import Background
 from quotahost.records import shares as share_records
 from quotahost.records import usage as usage_records
-from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir, encode
+from quotahost.records.cluster_volumes import ClusterRecord, encode
 from quotahost.records.shares import Shares
 from quotahost.records.snapshot import Snapshot, decode
 from quotahost.records.usage import Usage
-from tests.broker.support.background import Background
 from tests.broker.support.volumes import SNAPSHOTS
 from tests.reference.max_min import shares
 
@@ -52,7 +53,7 @@ class FakePipeline(Background):
         consumer = Consumer(self._cluster.client_config(client_id="pipeline") | own)
         producer = Producer(self._cluster.client_config(client_id=CLIENT_ID))
         consumer.assign([TopicPartition(SNAPSHOTS, 0, OFFSET_BEGINNING)])
-        while not self._stop.is_set():
+        while not self._stopping.is_set():
             for message in consumer.consume(BATCH, 0.1):
                 if message.error() is None:
                     snapshot = decode(message.key(), message.value() or b"")
@@ -61,33 +62,18 @@ class FakePipeline(Background):
                 record = self._record()
                 producer.produce(TOPIC, key=record.cluster.encode(), value=encode(record))
             producer.poll(0)
-            self._stop.wait(PERIOD)
+            self._stopping.wait(PERIOD)
         producer.flush(10)
         consumer.close()
 
     def _record(self) -> ClusterRecord:
         now = time.monotonic()
-        stale = tuple(broker for broker, (at, _) in self._newest.items() if now - at > self._validity)
-        fresh = [snapshot for broker, (_, snapshot) in self._newest.items() if broker not in stale]
-        volumes = [volume for snapshot in fresh for volume in snapshot.volumes]
-        offline = tuple(OfflineDir(snapshot.broker, name) for snapshot in fresh for name in snapshot.offline)
+        stale = {broker for broker, (at, _) in self._newest.items() if now - at > self._validity}
+        snapshots = {broker: snapshot for broker, (_, snapshot) in self._newest.items()}
         self.sequence += 1
-        (cluster,) = {snapshot.cluster for _, snapshot in self._newest.values()}
-        return ClusterRecord(
-            cluster,
-            self._run_id,
-            self.sequence,
-            datetime.now(UTC),
-            max(snapshot.captured_at for _, snapshot in self._newest.values()),
-            reporting=len(fresh),
-            stale=len(stale),
-            stale_brokers=stale,
-            offline=len(offline),
-            offline_dirs=offline,
-            volume_count=len(volumes),
-            fullest=tuple(map(Filling, volumes)),
-            silent=tuple(Filling(volume) for broker in stale for volume in self._newest[broker][1].volumes),
-        )
+        (cluster,) = {snapshot.cluster for snapshot in snapshots.values()}
+        in_service = dict.fromkeys(snapshots, False)
+        return record_of(cluster, self._run_id, self.sequence, datetime.now(UTC), snapshots, stale, in_service)
 
 
 class FakeShares(Background):
@@ -105,7 +91,7 @@ class FakeShares(Background):
         consumer = Consumer({**self._config, "group.id": "pipeline", "enable.auto.commit": False})
         consumer.assign([TopicPartition(USAGE, 0, OFFSET_BEGINNING)])
         producer = Producer({**self._config, "linger.ms": 0})
-        while not self._stop.is_set():
+        while not self._stopping.is_set():
             for message in consumer.consume(500, 0.5):
                 if message.error() is None:
                     usage = usage_records.decode(message.key(), message.value() or b"")

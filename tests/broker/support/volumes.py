@@ -19,11 +19,11 @@ import pytest
 from harness.java.jmx import Jmx
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, STATES
+from harness.system.background import Background
 from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 from quotahost.model import Volume
 from quotahost.records import snapshot as snapshot_records
-from tests.broker.support.background import Background
 from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import records
 from tests.skips import COULD_NOT_RUN
@@ -98,7 +98,7 @@ class VolumeWatch(Background):
         return max(sample.used[volume] for sample in self.samples)
 
     def _run(self) -> None:
-        while not self._stop.wait(0.1):
+        while not self._stopping.wait(0.1):
             self.samples.append(self._sample())
 
     def _sample(self) -> Sample:

@@ -227,6 +227,7 @@ def test_names_with_html_in_them_are_shown_as_they_are(history: Path, tmp_path: 
     [
         (["--from", "yesterday"], "for --from: 'yesterday' is no time; write it like 2026-11-21"),
         (["--to", "2026-13-01"], "for --to: '2026-13-01' is no time; write it like 2026-11-21"),
+        (["--to", "9999-12-31"], "for --to: '9999-12-31' is no time"),
         (["--from", "2026-11-21", "--to", "2026-11-20"], "--to is not after --from"),
         (["--recent", "7"], "has no unit"),
         (["--worst", "0"], "Invalid value for '--worst'"),

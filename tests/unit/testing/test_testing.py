@@ -135,6 +135,16 @@ def test_a_policy_whose_limits_fit_its_factors_passes_and_is_asked_for_the_volum
     assert SPECIAL in judged
 
 
+def test_volumes_of_one_name_that_differ_in_limits_of_their_own_are_judged_apart() -> None:
+    strict, mild = (Limit(LimitType.CONSUMED_BYTES, level) for level in (300, 900))
+    volumes = [Volume("1", "/own", 1000, 400, hard=strict), Volume("1", "/own", 1000, 500, hard=mild)]
+
+    def factor(self: Any, volume: Volume) -> float:
+        return float(volume.hard is None or volume.consumed < volume.hard.level)
+
+    check_policy(plugin(quota_factor=factor), volumes=volumes)
+
+
 # ---- what breaks it ----
 
 
@@ -182,6 +192,8 @@ SUPPLIERS: list[tuple[Any, str, int]] = [
         (lambda p, c, t: Quota(1e3, Scope.group(c.client_id)), "a group scope, and only that, needs a non-empty", 5),
         (lambda p, c, t: Quota(float(c.client_id)) if ":" in c.client_id else None, "raised ValueError", 5),
         (lambda p, c, t: 0 if c == CAROL else None, "principal 'carol', client-id 'batch', PRODUCE", 6))),
+    (plugin(quota=giving(None), distinct_client_ids=lambda *_: time.sleep(0.02)), "must answer from memory", 3),
+    (EntryPoint("gone", "no_such_package:Gone", "quotahost.suppliers"), "fails to import: ModuleNotFound", 1),
     *((plugin(quota=giving(None), **{method: raising(LookupError("gone"))}),
        rf"{method}\(\) raised LookupError: gone", 5)
       for method in ("client_quota_changed", "cluster_changed", "tick", "reconfigure")),
@@ -194,6 +206,7 @@ SOURCES: list[tuple[Any, str, int]] = [
     (plugin(read=lambda self: Factor(1.5)), "raised ValueError", 5),
     (plugin(read=lambda self: ClusterVolumes(("data",))), "raised ValueError", 5),  # type: ignore[arg-type]
     (plugin(read=lambda self: ClusterVolumes((), (1,))), "raised ValueError", 5),  # type: ignore[arg-type]
+    (plugin(read=lambda self: time.sleep(0.02)), r"read\(\) took .* must answer from memory", 3),
     (plugin(read=raising(ConnectionError("refused"))), "raised ConnectionError", 5),
     *((plugin(read=giving(0.5), quota_types=types), "a collection of QuotaType", 14)
       for types in ("PRODUCE", ("produce",))),
@@ -204,6 +217,7 @@ POLICIES: list[tuple[Any, str, int]] = [
     *((plugin(quota_factor=factor), words, number) for factor, words, number in (
         (lambda self, v: 1 - v.consumed / v.capacity, "must be a number from 0.0 to 1.0", 6),  # overfull: below 0
         (giving(None), "must be a number", 6),
+        (lambda self, v: time.sleep(0.02), "must answer from memory", 3),
         (lambda self, v: v.consumed / max(v.capacity, v.consumed), "for the emptier", 6),
         (raising(ZeroDivisionError()), "raised ZeroDivisionError", 5))),
     *((with_limits(**instead), words, number) for instead, words, number in (
@@ -212,6 +226,9 @@ POLICIES: list[tuple[Any, str, int]] = [
         (dict.fromkeys(BOTH_BREACHES, giving(False)), "doesn't breach", 12),
         (dict.fromkeys(BOTH_BREACHES, giving(True)), "not 0", 12),
         ({"soft_limit": giving(HARD), "hard_limit": giving(SOFT)}, "before its soft one", 12),
+        ({"hard_limit": giving(Limit(LimitType.MIN_FREE_PERCENTAGE, 1))}, "but its factor is 0", 12),
+        ({"soft_limit": giving(None), "hard_limit": giving(Limit(LimitType.MIN_FREE_PERCENTAGE, 26))},
+         "but its factor is 1", 12),
         ({"soft_limit": giving(0.8)}, "a Limit or None", 6),
         ({"breaches_hard_limit": giving(1)}, "True or False", 6),
         ({"hard_limit": raising(ZeroDivisionError())}, "raised ZeroDivisionError", 5),

@@ -9,7 +9,7 @@ from typing import Final
 from quotahost.broker.disks.file_stores import log_dirs, read_disks
 from quotahost.broker.host.plugins import judges_alone
 from quotahost.cli.console import Finding, note, weak
-from quotahost.cli.property_files import BrokerFile
+from quotahost.cli.property_files import AUTHORIZER, FENCES, BrokerFile
 from quotahost.model import LimitType, State
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings
@@ -19,8 +19,6 @@ from quotahost.settings.storage import match
 from quotahost.text import printable
 from quotahost.units.show import show_duration, show_number
 
-FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence")
-AUTHORIZER: Final = "authorizer.class.name"
 STANDARD: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 OPEN: Final = "allow.everyone.if.no.acl.found"
 LOCAL_ALONE: Final = (

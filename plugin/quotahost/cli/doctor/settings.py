@@ -18,9 +18,9 @@ from pydantic import BaseModel
 
 from quotahost.broker.discovery import PluginError, configured, load, plugin_settings, settings_model
 from quotahost.cli.console import Finding, Level, Section, good, note, weak, wrong
-from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, check_protection
+from quotahost.cli.doctor.protection import check_protection
 from quotahost.cli.doctor.topics import check_rights
-from quotahost.cli.property_files import CLASS, CLASSES, BrokerFile
+from quotahost.cli.property_files import AUTHORIZER, CLASS, CLASSES, FENCES, BrokerFile
 from quotahost.kafka.listeners import Listeners, login_name
 from quotahost.settings.broker import Settings, describe, read_properties
 from quotahost.settings.declaration import PREFIX, SettingsError

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from quotahost.cli.console import Finding, good, note, weak, wrong
-from quotahost.cli.doctor.protection import AUTHORIZER, FENCES, LOCAL_ALONE, OPEN, SEE_ALL, STANDARD
-from quotahost.cli.property_files import BrokerFile
+from quotahost.cli.doctor.protection import LOCAL_ALONE, OPEN, SEE_ALL, STANDARD
+from quotahost.cli.property_files import AUTHORIZER, FENCES, BrokerFile
 from quotahost.kafka.admin import Shape
 from quotahost.kafka.rights import CHANGES, NoAnswer, Rights, ask
 from quotahost.records.topics import (

@@ -10,10 +10,13 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from quotahost.cli.console import parsed
+from quotahost.cli.property_files import BrokerFile
 from quotahost.errors import QuotahostError
 from quotahost.units.parse import parse_count
 
 _PAGES: Final = (".html", ".htm")
+_PLOTS: Final = (".png", ".svg")
+_SECONDS: Final = "quota.window.size.seconds"
 _CLUSTER: Final = "Only of this cluster; may be repeated."
 _SINCE: Final = "From 2026-11-21, or 2026-11-21T09:30, in UTC."
 _UNTIL: Final = "To that time; a day is included whole."
@@ -37,6 +40,19 @@ def check_page(out: Path) -> None:
         raise typer.BadParameter(f"{out} must be a FILE.html in a folder that exists", param_hint="--out")
 
 
+def check_plot(command: str, plot: Path) -> None:
+    """See that it can be drawn. Raises QuotahostError without matplotlib, typer.BadParameter for another format."""
+    check_packages(f"{command} --plot", "matplotlib")
+    if plot.suffix.lower() not in _PLOTS:
+        raise typer.BadParameter(f"{plot} is no FILE.png or FILE.svg", param_hint="--plot")
+
+
+def windows_of(file: BrokerFile) -> tuple[int, int]:
+    """A broker's number of windows, and the length of one in ms. Raises typer.BadParameter if one is wrong."""
+    number = parsed("quota.window.num", file.get("quota.window.num") or "11", parse_windows)
+    return number, 1000 * parsed(_SECONDS, file.get(_SECONDS) or "1", parse_count)
+
+
 def parse_windows(text: str) -> int:
     """``quota.window.num``. Raises ValueError if it is no number from 1 to 100."""
     windows = parse_count(text)
@@ -51,17 +67,20 @@ def parse_range(since: str | None, until: str | None) -> tuple[datetime | None, 
     A time without a zone is UTC, and a day is included whole. Raises typer.BadParameter if it is no time or no range.
     """
     start = None if since is None else parsed("--from", since, _parse_time)
-    end = None if until is None else parsed("--to", until, _parse_time)
-    if end is not None and len(until or "") <= len("2026-11-21"):  # no time of day
-        end += timedelta(days=1)
+    end = None if until is None else parsed("--to", until, _parse_end)
     if start is not None and end is not None and end <= start:
         raise typer.BadParameter("--to is not after --from")
     return start, end
 
 
-def _parse_time(text: str) -> datetime:
+def _parse_end(text: str) -> datetime:
+    whole_day = len(text) <= len("2026-11-21")  # no time of day
+    return _parse_time(text, timedelta(days=1) if whole_day else timedelta())
+
+
+def _parse_time(text: str, more: timedelta = timedelta()) -> datetime:
     try:
-        at = datetime.fromisoformat(text)
+        at = datetime.fromisoformat(text) + more
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError("is no time; write it like 2026-11-21 or 2026-11-21T09:30") from None

@@ -126,6 +126,7 @@ class Broker:
         index: its place in the scene; its id in Kafka is one more.
         disks: those of all brokers.
         alive: whether the broker of an index is.
+        hung_since: since when the host hangs; None while it doesn't.
         up: whether it is in service; ``up_since`` since when. So with ``closed``, the fence.
         factor, cause: what the host has set last; ``fallback`` the factor in force instead, while the lease is over.
         tap: the way of the produce limits of all clients.
@@ -150,7 +151,7 @@ class Broker:
         self._lease = ms(settings.validity) - LEASE
         self._instead = float(State(settings.fallback_action) is State.OPEN)
         self.fallback: float | None = None
-        self._renewed = 0
+        self.hung_since: int | None = None
         self._memory = PauseMemory([])
 
     def start(self) -> None:
@@ -158,7 +159,7 @@ class Broker:
         events, scene = self._events, self.scene
         self.up, self.up_since = True, events.now
         self.factor, self.cause, self.closed, self.closed_since = 1.0, "", False, events.now
-        self.fallback, self._renewed = None, events.now
+        self.fallback, self.hung_since = None, None
         mute = ms(self.settings.max_mute)
         self.tap, self.slowed = (Tap(scene.windows, scene.window_ms, mute) for _ in range(2))
         self.slowing = Slowing(scene.windows, scene.window_ms)
@@ -270,14 +271,14 @@ class Broker:
 
     def _host(self, life: int) -> None:
         if life == self._life:
-            self._renewed = self._events.now
             self._loop.step(self._plugins, self.settings)
             self._events.after(self._interval + self._rnd.randrange(1, TAKE), lambda: self._host(life))
             self.tell("looked")
 
     def _watch(self, life: int) -> None:
         if life == self._life:
-            silent = self._events.now - self._renewed >= self._lease
+            # A host that doesn't hang renews the lease every TAKE, however rarely it reads the factor sources.
+            silent = self.hung_since is not None and self._events.now - self.hung_since >= self._lease
             if silent is (self.fallback is None):
                 self.fallback = self._instead if silent else None
                 self._follow()

@@ -9,18 +9,17 @@ from typing import Annotated, Any, Final
 import typer
 from rich.text import Text
 
-from quotahost.cli.console import begin, console, parsed, say, table, writing
-from quotahost.cli.lab.asking import Clusters, Since, Until, check_packages, check_page, parse_range, parse_windows
+from quotahost.cli.console import begin, console, say, table, writing
+from quotahost.cli.lab.asking import Clusters, Since, Until, check_packages, check_page, parse_range, windows_of
 from quotahost.cli.lab.curves import Question, in_utc
 from quotahost.cli.lab.play import Plan, Replay, ReplayedClient, ReplayedFactor, ReplayedVolume, StateTimes, Table, play
 from quotahost.cli.property_files import read_broker_file
 from quotahost.settings.broker import Settings
-from quotahost.settings.declaration import PREFIX
+from quotahost.settings.storage import StorageSettings
 from quotahost.text import printable
 from quotahost.units.show import UNKNOWN, show_at, show_bytes, show_span
 
 _MOST: Final = 20  # rows of a table
-_LIMITS: Final = f"{PREFIX}static.storage."
 _FACTORS: Final = ("factor of", "settings", "OPEN", "THROTTLE", "PAUSE", "PAUSEs", "lowest factor", "first PAUSE")
 _VOLUMES: Final = ("volume", "slowed", "paused", "lowest factor", "first PAUSE", "fullest", "")
 _CLIENTS: Final = ("user", "client-id", "brokers", "rate", "slowed", "paused")
@@ -69,13 +68,11 @@ def replay(
 def plan_of(properties: Path, then: Path | None) -> Plan:
     """The settings of both files. Raises QuotahostError if one can't be read, or its settings are wrong."""
     file = read_broker_file(properties)
-    before = file if then is None else read_broker_file(then)
-    without = {name: text for name, text in before.properties.items() if not name.startswith(_LIMITS)}
-    number, seconds = (
-        parsed(name, file.get(name) or usual, parse_windows)
-        for name, usual in (("quota.window.num", "11"), ("quota.window.size.seconds", "1"))
-    )
-    return Plan(Settings.from_properties(file.properties), Settings.from_properties(without), (number, seconds * 1000))
+    new = Settings.from_properties(file.properties)
+    before = new if then is None else Settings.from_properties(read_broker_file(then).properties)
+    # Only now, since defaults depend on whether there are limits.
+    static = before.static.model_copy(update={"storage": StorageSettings()})
+    return Plan(new, before.model_copy(update={"static": static}), windows_of(file))
 
 
 def _show(played: Replay) -> None:

@@ -15,11 +15,11 @@ from typing import Annotated, Final, TypeAlias, cast
 import typer
 
 from quotahost.cli.console import console, parsed, say, table, writing
-from quotahost.cli.lab.asking import check_packages, parse_windows
+from quotahost.cli.lab.asking import check_plot, parse_windows, windows_of
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
 from quotahost.cli.lab.world import Recording, World, pauses, record
-from quotahost.cli.property_files import read_broker_file
+from quotahost.cli.property_files import AUTHORIZER, FENCES, BrokerFile, read_broker_file
 from quotahost.errors import QuotahostError
 from quotahost.model import State, Volume
 from quotahost.model.limits import exact
@@ -33,7 +33,7 @@ _FASTEST: Final = 10  # times its quota: what an eager client would send if nobo
 _DEMAND: Final = re.compile(r"(?:(\d+)x)?(eager|(paced|bursty):([^/]+))")
 _MOST: Final = 200  # clients in one demand
 _WORK: Final = 3_000_000  # requests: more take minutes
-
+_NO_FILE: Final = BrokerFile(Path(), {}, ())
 
 Demand: TypeAlias = tuple[Kind, float | None]  # bytes/s; an eager client has none, and wants all it can get
 
@@ -52,7 +52,7 @@ def disk(
     batch: Annotated[str, typer.Option(help="Bytes of one request.")] = "64K",
     capacity: Annotated[str, typer.Option(help="Of the volume.")] = "100G",
     used: Annotated[str | None, typer.Option(help="At the start; otherwise as full as the soft limit.")] = None,
-    drain: Annotated[str | None, typer.Option(help="What retention deletes a second, in the mean.")] = None,
+    drain: Annotated[str, typer.Option(help="What retention deletes a second, in the mean.")] = "0",
     every: Annotated[str, typer.Option(help="From one deletion to the next.")] = "10s",
     windows: Annotated[str | None, typer.Option(help="quota.window.num; the file's, else Kafka's 11.")] = None,
     time: Annotated[str, typer.Option(help="How long, simulated.")] = "10m",
@@ -60,29 +60,30 @@ def disk(
 ) -> None:
     """Show where a disk comes to rest with these limits, and what that is like for its clients.
 
-    What is on the command line takes the place of what is in the file. With --budget show how who writes to its topics
+    What is on the command line takes the place of what is in the file; without a file the broker has the fence. What
+    the file has in shadow is played as if it were enforced. With --budget show how who writes to its topics
     is slowed as it fills, and when turned back.
     """
     if plot is not None:
-        check_packages("simulate disk --plot", "matplotlib")
-        if plot.suffix not in (".png", ".svg"):
-            raise typer.BadParameter(f"{plot} is no FILE.png or FILE.svg", param_hint="--plot")
+        check_plot("simulate disk", plot)
     if budget is not None and limits:
         raise typer.BadParameter("a budget has no other limits", param_hint="--budget")
     given = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
-    merged, windows_in_file = properties_of(properties, given)
+    file = _NO_FILE if properties is None else read_broker_file(properties)
+    merged, (count, window_ms) = properties_of(file, given), windows_of(file)
     demands = chain.from_iterable(parsed("--demand", text, parse_demand) for text in demand or ["eager"])
     clients = _clients(demands, parsed("--quota", quota, parse_quantity), _size("--batch", batch))
     size, lasts = _size("--budget", budget) if budget else _size("--capacity", capacity), parsed("--time", time, _time)
-    drained = 0.0 if drain is None else parsed("--drain", drain, parse_quantity)
-    count = parsed("--windows", windows or windows_in_file or "11", parse_windows)
+    drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_quantity)
+    count = count if windows is None else parsed("--windows", windows, parse_windows)
 
     limited, soft = _budgeted(merged, size) if budget else _limited(merged, size)
     lump = max(1, ms(parsed("--every", every, parse_duration)))
     first = soft if used is None else _size("--used", used)
     volume = DiskPlan(size, first, drain=drained, lump=lump, is_budget=budget is not None)
     _check_work(clients, lasts)
-    played = record(World(Scene(0, ms(lasts), limited, clients, (volume,), count)))
+    has_fence = properties is None or file.get(AUTHORIZER) in FENCES
+    played = record(World(Scene(0, ms(lasts), limited, clients, (volume,), count, window_ms, has_fence)))
     _show(played, budget is not None)
     if plot is not None:
         from quotahost.cli.lab.drawing import draw_run
@@ -101,7 +102,7 @@ def parse_limits(text: str) -> dict[str, str]:
     for part in text.split(","):
         side, _, level = (word.strip() for word in part.partition("="))
         if side not in ("soft", "hard") or not level or any(f".{side}" in name for name in names):
-            raise ValueError("are no limits; write soft=AMOUNT,hard=AMOUNT, such as soft=70G,hard=90G or soft=20%")
+            raise ValueError("are no limits; write them as soft=70G,hard=90G or soft=20%,hard=5%")
         names[f"static.storage.{side}{'.min-free-percent' if level.endswith('%') else ''}"] = level
     return names
 
@@ -115,22 +116,19 @@ def parse_demand(text: str) -> list[Demand]:
     return [(cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None)] * count
 
 
-def properties_of(file: Path | None, given: dict[str, str]) -> tuple[dict[str, str], str | None]:
-    """A broker's properties under our prefix, without it, with ``given`` in their place; and its quota.window.num.
+def properties_of(file: BrokerFile, given: dict[str, str]) -> dict[str, str]:
+    """A broker's properties under our prefix, without it, with ``given`` in their place.
 
-    Raises QuotahostError if the file can't be read.
+    Of the policy and the factor sources that the scene replaces, the properties of their own go, too.
     """
-    if file is None:
-        return given, None
-    broker = read_broker_file(file)
-    limits = any(name.startswith("static.storage.") for name in given)
-    from_file = {
-        name.removeprefix(PREFIX): text
-        for name, text in broker.properties.items()
-        # Limits are of several forms that exclude each other: those on the command line take the place of all.
-        if name.startswith(PREFIX) and not (limits and name.startswith(f"{PREFIX}static.storage."))
-    }
-    return {**from_file, **given}, broker.get("quota.window.num") or None
+    own = {name.removeprefix(PREFIX): text for name, text in file.properties.items() if name.startswith(PREFIX)}
+    replaced = {*map(str.strip, own.get("factor.source", "").split(",")), own.get("policy", "").strip()}
+    policy = given.get("policy", own.get("policy", "")).strip()
+    without = tuple(f"plugin.{name}." for name in replaced - {"", policy})
+    # Limits are of several forms that exclude each other: those on the command line take the place of all.
+    if any(name.startswith("static.storage.") for name in given):
+        without += ("static.storage.",)
+    return {name: text for name, text in own.items() if not name.startswith(without)} | given | {"shadow": ""}
 
 
 def _budgeted(properties: dict[str, str], most: int) -> tuple[tuple[tuple[str, str], ...], int]:

@@ -15,7 +15,7 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from quotahost.cli.console import console, parsed, table, writing
-from quotahost.cli.lab.asking import check_packages
+from quotahost.cli.lab.asking import check_plot
 from quotahost.throttling import (
     RevisionDiffRate,
     SampledRate,
@@ -65,7 +65,7 @@ def quota(
         typer.Option(help="controller_mutations_burst of KIP-599's version 15: gives samples, burst / rate."),
     ] = None,
     window: Annotated[str, typer.Option(help="quota.window.size.seconds, as a duration.")] = "1s",
-    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw it too; needs matplotlib.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png|svg", help="Draw it too; needs matplotlib.")] = None,
 ) -> None:
     """Show how each request fares under each form; times are those of arrival, whatever was throttled before.
 
@@ -75,7 +75,7 @@ def quota(
     Kafka has neither, and both can let more than their rate through in the long run.
     """
     if plot is not None:
-        check_packages("simulate quota --plot", "matplotlib")
+        check_plot("simulate quota", plot)
     window_ms = int(parsed("--window", window, parse_duration).total_seconds() * 1000)
     patterns = [parsed("AMOUNT@SECONDS", text, parse_requests) for text in requests]
     arriving = sorted(chain.from_iterable(patterns), key=lambda request: request.ms)

@@ -39,6 +39,17 @@ def test_each_factor_and_each_volume_has_a_figure_and_a_row_and_nothing_is_fetch
     assert "#1f6feb" not in text.partition("</style>")[2], "colours are those of the page"
 
 
+def test_the_figures_are_of_the_brokers_that_would_be_held_back_longest() -> None:
+    readings = {
+        Name("c", str(broker), "/d"): [Bucket(60.0 * i, used, used, used, 1000, None, None) for i in range(3)]
+        for broker, used in [*((broker, 10) for broker in range(1, 30)), (9, 990)]
+    }
+    own = settings(factor__source="local", static__storage__soft="800", static__storage__hard="900")
+    shown = re.findall(r"<h2>(.*?)</h2>", page(play(runs.report(readings), runs.plan(own))))
+    assert shown[0] == "Factor of broker 9"
+    assert sum(each.startswith("Factor of ") for each in shown) == 20
+
+
 def test_hostile_names_command_nothing_and_are_never_markup() -> None:
     name = Name(HOSTILE, HOSTILE, HOSTILE)
     buckets = [Bucket(3600.0 * hour, hour, hour, hour, 100, 50, 90) for hour in range(3)]

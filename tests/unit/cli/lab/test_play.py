@@ -6,6 +6,7 @@ It estimates how a volume would have filled, and who would have been held back.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from statistics import fmean
 
 import pytest
@@ -18,9 +19,10 @@ from quotahost.cli.lab.curves import Bucket, ClientUse, Name, Use
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.pages import replay_page
 from quotahost.cli.lab.play import FactorPoint, Growth, ReplayedFactor, play, replayed_client
-from quotahost.cli.lab.replay import tables_of
+from quotahost.cli.lab.replay import plan_of, tables_of
 from quotahost.model import Limit, LimitType
 from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
 from tests.fakes.plugin_context import settings
 from tests.unit.cli.lab import runs
 from tests.unit.cli.lab.runs import MB, plan, report
@@ -51,6 +53,17 @@ def test_the_settings_of_then_give_the_factors_of_then(policy: str) -> None:
     ]
     assert len(away) > 900
     assert max(away) <= TOLERANCE
+
+
+def test_limits_alone_make_brokers_judge_their_own_disks_then_as_with_these_settings(tmp_path: Path) -> None:
+    lines = ["static.storage.soft=500", "static.storage.hard=900"]
+    file = tmp_path / "server.properties"
+    file.write_text("\n".join([*(f"{PREFIX}{each}" for each in lines), "quota.window.size.seconds=120"]))
+    used = [Bucket(60.0 * i, each, each, each, 1000, 500, 900) for i, each in enumerate(range(0, 1000, 100))]
+    found = play(report({NAME: used}), plan_of(file, None))
+    assert found.factors[0].then == found.factors[0].new
+    assert found.factors[0].then.pauses == 1
+    assert plan_of(file, None).windows == (11, 120_000)
 
 
 def test_a_volume_has_the_limits_of_its_override() -> None:

@@ -15,6 +15,7 @@ from quotahost.cli.lab.simulate_quota import Request, parse_requests, run
 from quotahost.cli.main import app
 
 DISK = ("disk", "--limits", "soft=20G,hard=21G")
+FENCE = "authorizer.class.name=org.quotahost.QuotaFence"
 EAGER = ("--demand", "3xeager", "--drain", "5M", "--every", "30s")
 HEAVY = (*EAGER, "--windows", "2")
 
@@ -42,7 +43,7 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         (["disk", "--limits", "soft=5"], 1, "no hard limit below --capacity"),
         (["disk", "--limits", "soft=200G,hard=210G"], 1, "no hard limit below --capacity"),
         (["disk", "--limits", "soft=90G,hard=80G"], 1, "is reached before the soft limit"),
-        (["disk", "--limits", "80G"], 2, "are no limits"),
+        (["disk", "--limits", "80G"], 2, "soft=20%,hard=5%"),
         (["disk", "--limits", "soft=1G,soft=2G"], 2, "are no limits"),
         ([*DISK, "--budget", "1G"], 2, "has no other limits"),
         ([*DISK, "--demand", "fast"], 2, "write eager, paced:5M or bursty:5M"),
@@ -52,6 +53,7 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         ([*DISK, "--windows", "101"], 2, "too many; take 100 at most"),
         ([*DISK, "--batch", "none"], 2, "must be a size"),
         ([*DISK, "--plot", "a.gif"], 2, "is no FILE.png"),
+        (["quota", "--rate", 5, "--plot", "a.gif", "5@0"], 2, "is no FILE.png"),
         ([*DISK, "--demand", "200xeager", "--time", "2h"], 1, "would take too long"),
         (["disk", "--properties", "/nope/server.properties"], 1, "can't be read"),
         (["quota", "--rate", 5, "x@0"], 2, "is not a number"),
@@ -125,19 +127,44 @@ def test_fewer_windows_make_shorter_silences() -> None:
 def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_their_place(tmp_path: Path) -> None:
     file, prefix = tmp_path / "server.properties", "client.quota.callback."
     lines = [f"{prefix}static.storage.soft=20G", f"{prefix}static.storage.hard=21G", f"{prefix}policy=setpoint"]
+    # Of the policy, the factor source and the shadow, which are not played, nothing stays.
+    lines += [f"{prefix}plugin.setpoint.memory=20m", f"{prefix}factor.source=log-dirs", f"{prefix}shadow=all"]
+    lines += [f"{prefix}plugin.log-dirs.interval=5s", FENCE]
     file.write_text("\n".join([*lines, "quota.window.num=2", "log.dirs=/data"]))
     given = simulated("disk", "--properties", file, *EAGER, "--time", "60s")
     assert given.stdout == simulated(*DISK, *HEAVY, "--policy", "setpoint", "--time", "60s").stdout
     by_limits = simulated("disk", "--properties", file, *EAGER, "--policy", "limits", "--time", "60s")
     assert by_limits.stdout == simulated(*DISK, *HEAVY, "--policy", "limits", "--time", "60s").stdout != given.stdout
-    other = simulated("disk", "--properties", file, "--limits", "soft=20%,hard=10%", "--time", "10s")
+    other = simulated("disk", "--properties", file, "--limits", "soft=20%,hard=10%", "--time", "10s", "--drain", 0)
     assert outcome(other)["limits"] == "80.0 GB soft, 90.0 GB hard"
+
+
+def test_a_broker_without_the_fence_takes_more_beyond_hard_and_longer_windows_make_longer_silences(
+    tmp_path: Path,
+) -> None:
+    def found(*lines: str, options: tuple[str, ...]) -> dict[str, str]:
+        file = tmp_path / "server.properties"
+        file.write_text("\n".join(lines))
+        return outcome(simulated(*DISK, "--properties", file, *options))
+
+    filling = ("--used", "20.9G", "--time", "60s", "--demand", "3xeager")
+    fenced, bare = found(FENCE, options=filling), found(options=filling)
+    assert fenced == outcome(simulated(*DISK, *filling))
+    assert float(bare["beyond hard"].split()[0]) > 2 * float(fenced["beyond hard"].split()[0])
+    short, long = (
+        found(FENCE, f"quota.window.size.seconds={seconds}", options=(*EAGER, "--time", "2m")) for seconds in (1, 3)
+    )
+    assert float(short["longest silence"].split()[0]) < float(long["longest silence"].split()[0])
+    # A host that rarely reads the factor is no silent one: no fallback holds clients of an empty disk.
+    rarely = [f"client.quota.callback.{each}" for each in ("factor.interval=20s", "validity=5s", "volumes.period=1s")]
+    empty = found(FENCE, *rarely, options=("--used", "1G", "--time", "1m"))
+    assert float(empty["longest silence"].split()[0]) < 2
 
 
 def test_writers_to_a_budget_are_slowed_from_its_soft_share_on_and_turned_back_at_its_end(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     own = {"budget.soft.share": "0.5", "budgets": "on", "factor.source": "snapshots"}
-    file.write_text("".join(f"client.quota.callback.{name}={value}\n" for name, value in own.items()))
+    file.write_text("".join(f"client.quota.callback.{name}={value}\n" for name, value in own.items()) + FENCE)
     options = ("--quota", "1M", "--windows", "2", "--time", "5m")
     found = outcome(simulated("disk", "--budget", "100M", "--used", "40M", "--properties", file, *options))
     assert found["limits"] == "50.0 MB soft, 100 MB hard"
