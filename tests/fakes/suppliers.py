@@ -35,4 +35,5 @@ def resolved(
     """The answers for these clients."""
     exemptions = Exemptions(Settings.from_properties({}), {})
     named: list[tuple[str, Any]] = list(suppliers.items())
-    return Resolver(named, exemptions, (guard or Guard(FakeShim())).report, combine, in_shadow).answers(clients)
+    report = (guard or Guard(FakeShim())).report
+    return Resolver(named, exemptions, report, lambda _: None, combine, in_shadow).answers(clients)

@@ -158,11 +158,7 @@ class Watching:
         self._consumer = _consumer(options, group_id=_WATCHER)
         self._failure: KafkaError | None = None
         self._partitions(watch_topic, "Write")
-        # From the end: what stands there was for others. The broker is asked for the end now, before anybody answers.
-        ends = [
-            TopicPartition(looks_topic, n, self._end(looks_topic, n)) for n in self._partitions(looks_topic, "Read")
-        ]
-        self._consumer.assign(ends)
+        self._from_the_end()
 
     def brokers(self) -> frozenset[str]:
         """The ids of the brokers that are alive. Raises NotWatched if no broker answers."""
@@ -197,11 +193,17 @@ class Watching:
                 if error is None and value is not None:
                     newest[message.key() or b""] = value
             if time.monotonic() - began >= _LONGEST_READ:
+                self._from_the_end()  # what still waits is older by the time it would be read
                 break
         return newest
 
     def close(self) -> None:
         self._consumer.close()
+
+    def _from_the_end(self) -> None:
+        """Read what comes from now on: the broker is asked for the end now, before anybody answers."""
+        numbers = self._partitions(self._looks, "Read")
+        self._consumer.assign([TopicPartition(self._looks, n, self._end(self._looks, n)) for n in numbers])
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         self._failure = error

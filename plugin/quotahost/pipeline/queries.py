@@ -131,9 +131,10 @@ class Queries:
     def record(self, part: str, directory: str) -> StreamingQuery:
         """From snapshots or usage records to a part of the history as Parquet, in ``directory`` or beside it."""
         self._pool("history")
-        many = _TIMES_AS_MANY
         of_usage = part in history.OF_USAGE
-        records = self._usage_records(_TASK_THAT_CAN_WAIT, many) if of_usage else self._snapshots(many)
+        records = (
+            self._usage_records(_TASK_THAT_CAN_WAIT, _TIMES_AS_MANY) if of_usage else self._snapshots(_TIMES_AS_MANY)
+        )
         return history.append(records, part, directory)
 
     def _snapshots(self, times: int = 1) -> DataFrame:

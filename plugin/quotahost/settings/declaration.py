@@ -56,7 +56,7 @@ class Problem:
     def among(self, names: Collection[str]) -> set[str]:
         """Those of these names that it is about; one that is there itself is meant alone, also if it ends in ``*``."""
         if self.property in names or not self.property.endswith("*"):
-            return {self.property}
+            return {self.property} & set(names)
         return {name for name in names if name.startswith(self.property.removesuffix("*"))}
 
     def __str__(self) -> str:

@@ -149,9 +149,9 @@ def fires(directory: Path, series: Mapping[str, float | str], minutes: int, aler
 
 def test_one_of_two_brokers_that_falls_silent_fires_an_alert(tmp_path: Path) -> None:
     series: dict[str, float | str] = {
-        'quotahost_clients{instance="well"}': 1.0, 'quotahost_clients{instance="silent"}': "1x15 stale _x20",
+        'quotahost_clients{instance="well"}': 1.0, 'quotahost_clients{instance="silent"}': "1x15 stale _x40",
     }  # fmt: skip
-    fires(tmp_path, series, 20, {"QuotahostBrokerSilent": "silent"}, "instance")
+    fires(tmp_path, series, 50, {"QuotahostBrokerSilent": "silent"}, "instance")
 
 
 def test_a_broker_that_knows_too_little_fires_one_alert_by_whether_that_slows_producers(tmp_path: Path) -> None:

@@ -374,20 +374,21 @@ class PauseMemory:
     def write(self) -> None:
         if self._before is not None or self._now == self._written:
             return
-        pause, failed = self._now, False
+        pause = self._now
         text = _Stored(cause=pause.factor.cause, affected=pause.affected).model_dump_json() if pause else ""
+        kept, gone = pause is None, True
         for file in self._files:
             try:
-                if text:
-                    file.write_text(text)
-                    text = ""  # one of them is enough
-                else:
+                if kept:  # one file is enough
                     file.unlink(missing_ok=True)
+                else:
+                    file.write_text(text)
+                    kept = True
             except OSError as error:
                 # On a full disk of this broker's own it isn't needed: the next start looks at that disk first.
                 log.debug("the PAUSE can't be remembered, or forgotten: %s", error)
-                failed = True
-        if not text and (pause or not failed):  # else it is tried again after the next look
+                gone = False
+        if kept and (pause or gone):  # else it is tried again after the next look
             self._written = pause
 
 

@@ -60,20 +60,21 @@ class NewClients:
         self._changed: set[Whom] = set()
         self._retry_at: float | None = None
         self._failed = False  # whether a supplier has failed for somebody since the last retry
-        #: The principals for whom one in shadow has; EVERYONE stands for those that are too many to ask again apart.
+        #: The principals of whom Java doesn't know that one has: in shadow, or in distinct_client_ids(). EVERYONE
+        #: stands for those that are too many to ask again apart.
         self._untried: set[Whom] = set()
 
     def configure(self, suppliers: Sequence[tuple[str, QuotaSupplier]], exempt: Exemptions, settings: Settings) -> None:
         self._suppliers = suppliers
         combine, in_shadow = settings.supplier_combine, settings.shadow.suppliers
         self._untried.clear()
-        self._resolver = Resolver(suppliers, exempt, self._report, combine, in_shadow, self._retry_shadow)
+        self._resolver = Resolver(suppliers, exempt, self._report, self._retry, combine, in_shadow)
 
     def _report(self, name: str, what: str, consequence: str, error: BaseException) -> None:
         self._failed = True
         self._guard.report(name, what, consequence, error)
 
-    def _retry_shadow(self, principal: str) -> None:
+    def _retry(self, principal: str) -> None:
         self._untried.add((principal, None) if len(self._untried) < MOST_APART else EVERYONE)
 
     def answers_changed(self, principal: str | None = None, client_id: str | None = None) -> None:
@@ -115,7 +116,7 @@ class NewClients:
         self._failed = False
         self._retry_at = self._clock() + RETRY
         self._shim.ask_again_the_failed()
-        # Java doesn't know for whom one in shadow failed. While it fails for many, some of them are enough to ask for.
+        # While one fails for many, some of them are enough to ask for.
         untried, self._untried = self._untried - {EVERYONE}, self._untried & {EVERYONE}
         for whom in untried:
             self._shim.ask_again(*whom)
@@ -126,17 +127,18 @@ class Resolver:
 
     def __init__(
         self, suppliers: Sequence[tuple[str, QuotaSupplier]], exemptions: Exemptions, report: Report,
-        combine: str = "first", in_shadow: Collection[str] = (), untried: Callable[[str], None] = lambda _: None,
+        untried: Callable[[str], None], combine: str = "first", in_shadow: Collection[str] = (),
     ) -> None:  # fmt: skip
         """Suppliers by name, in the order in which they are asked; ``combine`` as in ``supplier.combine``.
 
-        ``report`` hears of failures, ``untried`` of the principals for whom a supplier in shadow failed.
+        ``report`` hears of failures, ``untried`` of the principals for whom a supplier failed in shadow, or in
+        distinct_client_ids().
         """
         self._untried = untried
         numbered = [(at, name, plugin) for at, (name, plugin) in enumerate(suppliers)]
-        self._chain = Chain([one for one in numbered if one[1] not in in_shadow], report, combine)
+        self._chain = Chain([one for one in numbered if one[1] not in in_shadow], report, untried, combine)
         self._shadows = frozenset(at for at, name, _ in numbered if name in in_shadow)
-        self._trial = Chain(numbered, report, combine, in_shadow=True) if self._shadows else None
+        self._trial = Chain(numbered, report, untried, combine, in_shadow=True) if self._shadows else None
         # Answers give their source as an index into these, because a supplier may have the name of a Reason.
         self._names = (*(name for name, _ in suppliers), *Reason)
         of_types = len(QUOTA_TYPES)
@@ -195,8 +197,9 @@ class Chain:
     """
 
     def __init__(
-        self, suppliers: Sequence[tuple[int, str, Any]], report: Report, combine: str, *, in_shadow: bool = False
-    ) -> None:
+        self, suppliers: Sequence[tuple[int, str, Any]], report: Report, untried: Callable[[str], None], combine: str,
+        *, in_shadow: bool = False,
+    ) -> None:  # fmt: skip
         """Each supplier with its number, to which sources refer, and its name.
 
         ``in_shadow``: nothing of the answers is enforced, and sources are suppliers alone.
@@ -206,7 +209,7 @@ class Chain:
         self._distincts = [(name, getattr(plugin, "distinct_client_ids", None)) for _, name, plugin in suppliers]
         self._names = {at: name for at, name, _ in suppliers}
         self._asked = {at: place for place, at in enumerate(self._names, 1)}
-        self._report, self._in_shadow = report, in_shadow
+        self._report, self._untried, self._in_shadow = report, untried, in_shadow
 
     def resolve(self, client: Client, table: AnswerTable) -> tuple[tuple[Answer, ...], Distinct]:
         """The answers by quota type, and which client-ids of the principal may have others."""
@@ -273,6 +276,7 @@ class Chain:
                 named = table.frozen(ids)
             except BaseException as error:  # see plugins.Guard
                 self._report(name, "distinct_client_ids()", "each client-id may have another quota", error)
+                self._untried(principal)
                 return None
             # The same set for each principal stays one object, which is hashed once.
             union = union | named if union and named else union or named

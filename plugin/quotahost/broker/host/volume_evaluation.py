@@ -120,8 +120,9 @@ class VolumeEvaluation:
     def _slowed(self, budgets: Factors) -> tuple[SlowedBudget, ...]:
         slowed, left_out = slowed_budgets(budgets)
         if left_out:
-            text = "more than %s topics of budgets are slowed on this broker; nobody is for those of %s"
-            self._left_out.report(text, f"{MAX_AFFECTED:,}", ", ".join(map(printable, left_out[:_MOST_NAMED])))
+            text = "budgets slow at most %s topics on a broker: %d budgets slow nobody here, such as %s"
+            names = ", ".join(map(printable, left_out[:_MOST_NAMED]))
+            self._left_out.report(text, f"{MAX_AFFECTED:,}", len(left_out), names)
         else:
             self._left_out.healed()
         return slowed
@@ -202,7 +203,7 @@ def slowed_budgets(judged: Factors) -> tuple[tuple[SlowedBudget, ...], list[str]
     slowed: list[SlowedBudget] = []
     left_out: list[str] = []
     left = MAX_AFFECTED
-    # The smallest factor first, so that one that fits and stops its writers takes the place of those that slow them.
+    # The smallest factor first: those that stop their writers get their place before those that slow them.
     for volume, value in sorted(judged, key=lambda one: (one[1], one[0].name)):
         if value >= 1 or not volume.topics:
             continue

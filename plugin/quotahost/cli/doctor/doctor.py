@@ -174,15 +174,17 @@ def check_client_software() -> Iterator[Finding]:
     asked = 0
     brokers = running([])
     for broker in brokers:
+        own = Counter[str]()
         try:
             with BrokerSocket(broker) as connection, connection.understood():
                 for kind, software, _, count in connection.ask("gauges"):
                     if kind == "ImpatientClients" and software in _IMPATIENT:
-                        connections[software] += int(float(count))
+                        own[software] += int(float(count))
         except Unanswered as problem:
             yield note(f"broker {broker.node} (pid {broker.pid}) doesn't tell the software of its clients: {problem}")
             continue
         asked += 1
+        connections += own
     remedy = "the settings of docs/clients.md, and a drill (docs/operate.md), which shows who gives up"
     impatient = +connections
     yield from (weak(f"{count} connections {_IMPATIENT[software]}", remedy) for software, count in impatient.items())

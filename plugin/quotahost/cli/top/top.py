@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
             # Between two looks the watch would end, and the next look would show what brokers had told before that.
             if interval > MOST_SECONDS:
                 made.error(
-                    f"--interval: at most {MOST_SECONDS}s with --bootstrap: so long brokers tell one who watches"
+                    f"--interval: at most {MOST_SECONDS}s with --bootstrap, since brokers stop telling after that"
                 )
             config = read_client_config(given.client_config) | {"bootstrap.servers": given.bootstrap}
             watched = stack.enter_context(Cluster(config, given.watch_topic, given.looks_topic))

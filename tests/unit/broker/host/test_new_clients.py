@@ -142,15 +142,25 @@ def rounds(shim: FakeShim, seconds: float = 60) -> None:
     serve(shim, clock)
 
 
-def test_a_failure_of_distinct_client_ids_is_logged_again_once_it_has_not_failed_for_a_while(
+def test_a_principal_is_asked_about_until_distinct_client_ids_works_and_a_later_failure_is_logged_again(
     mine: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    mine.Supplier.distinct_client_ids = fails
+    calls = 0
+
+    def distinct(self: Any, principal: str) -> frozenset[str]:
+        nonlocal calls
+        calls += 1
+        if principal == "bob" or calls <= 3:
+            fails()
+        return frozenset()
+
+    mine.Supplier.distinct_client_ids = distinct
     shim = FakeShim({"supplier": "mine"})
     for name in ("alice", "bob"):
         shim.arrive((name, "app"))
         shim.idle(90)
     rounds(shim)
+    assert (shim.distinct[ALICE], shim.distinct[Client("bob", "app")]) == (frozenset(), EACH)
     text = "plugin mine failed in distinct_client_ids()"
     assert [text in each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == [True, True]
 

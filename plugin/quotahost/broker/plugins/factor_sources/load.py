@@ -56,7 +56,7 @@ class Law:
         self._free = 0  # those of them, but for the first, at whose ends nobody was held back
 
     def mute(self, max_mute_ms: int) -> None:
-        """``max.mute`` has changed, by which the tap in the broker goes from now on, too."""
+        """``max.mute``, by which the tap in the broker goes from now on, too."""
         self._tap.configure(self._windows.number, self._windows.size * _MS, max_mute_ms)
 
     def step(self, pressure: float, seconds: float, now_ms: int, held: Callable[[], bool]) -> float:
@@ -124,16 +124,13 @@ class LoadSource:
 
     def reconfigure(self, section: Section) -> None:
         self._section, self._interval_ns = section, int(section.interval.total_seconds() * _NS)
-        self._max_mute_ms = self._mute_ms()
-        self._law = Law(quota_windows(self._context.broker.properties()), self._max_mute_ms, section.least)
+        self._law = Law(quota_windows(self._context.broker.properties()), self._max_mute_ms(), section.least)
         self._last: Load | None = None
         self._factor = Factor(1.0)
 
     def read(self) -> Factor:
         """The factor by the last interval that is over. Raises, and begins anew, if Kafka's counters can't be read."""
-        if self._max_mute_ms != (now := self._mute_ms()):
-            self._max_mute_ms = now
-            self._law.mute(now)
+        self._law.mute(self._max_mute_ms())
         try:
             load = self._context.broker.load()
             self._began_ns = load.at_ns if self._began_ns < 0 else self._began_ns
@@ -150,7 +147,7 @@ class LoadSource:
     def close(self) -> None:
         self._context.metrics.forget("Load", "")
 
-    def _mute_ms(self) -> int:
+    def _max_mute_ms(self) -> int:
         return int(self._context.settings.max_mute.total_seconds() * _MS)
 
     def _judge(self, before: Load, now: Load) -> Factor:

@@ -396,7 +396,7 @@ class Prometheus:
         if last is None:
             return None
         asked_at, volumes = last
-        # An answer is an interval old before the next one is due, and one may fail.
+        # An answer is an interval old before the next one is asked for.
         longest = max(self._context.settings.validity, 2 * self._section.interval).total_seconds()
         if self._clock() - asked_at <= longest:
             return volumes
@@ -442,5 +442,5 @@ class Prometheus:
         self._reason = reason
         # A query that was under way when the source was closed concerns nobody any more.
         if self._loop is not None and not self._loop.closing:
-            text = "prometheus %s gives no answer; the last holds for validity: %s"
+            text = "prometheus %s gives no answer; the last holds for a while: %s"
             self._silence.report(text, self._host, reason)

@@ -70,7 +70,7 @@ class Cordon:
         self, context: Context[Section], clock: Clock = time.monotonic, broker: BrokerConfig | None = None
     ) -> None:
         """``broker`` has this broker's dynamic properties; None for those that the context's broker leads to."""
-        self._context, self._clock, self._broker, self._is_given = context, clock, broker, broker is not None
+        self._context, self._clock, self._given, self._broker = context, clock, broker, broker
         self.period: timedelta = context.settings.volumes_period
         self._disks = context.disks
         self._section: Cordon.Section = context.section
@@ -129,8 +129,7 @@ class Cordon:
             if self._clock() >= self._settled_at:
                 self._compare(now, full, free, added)
         except Unreachable as why:
-            if not self._is_given:  # its credentials, or this broker's address, may be others by now
-                self._broker = None
+            self._broker = self._given  # credentials, or this broker's address, may be others by now
             if self._clock() - self._started > self._context.settings.startup_grace.total_seconds():
                 self._tell.report("%s can't be read or changed: %s", CORDONED, why)
 

@@ -92,9 +92,7 @@ def test_a_failure_is_logged_once_until_it_heals(
     plugin = source()
     plugin.read()
     asks_more(server, 6)
-    failed = (
-        "prometheus 127.0.0.1 gives no answer; the last holds for validity: the server says bad_data: unknown query"
-    )
+    failed = "prometheus 127.0.0.1 gives no answer; the last holds for a while: the server says bad_data: unknown query"
     assert lines(caplog) == [failed]
     server.serve(SIZE, FREE)
     answered(plugin)

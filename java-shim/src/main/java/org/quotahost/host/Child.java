@@ -41,7 +41,7 @@ final class Child extends Life {
     /** How many calls of a child that waits for its turn are kept. */
     private static final int MOST_HELD = 10_000;
     private static final int LONGEST_LINE = 4_096;
-    /** How often it is read what a child has printed, before the thread looks after the child again: more than a pipe holds. */
+    /** After so many reads of what a child has printed the thread looks after the child again: together more than a pipe holds. */
     private static final int MOST_READS = 64;
     private static final int LINES_PER_MINUTE = 100;
     private static final long LAST_CALLS_MS = 1_000;

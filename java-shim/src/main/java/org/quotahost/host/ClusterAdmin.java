@@ -110,20 +110,24 @@ final class ClusterAdmin {
     }
 
     private Admin admin() throws IOException {
-        Object addresses;
+        Map<String, Object> given;
         synchronized (this) {
+            if (closed) throw new IOException("this broker is stopping");
             if (admin != null) return admin;
-            addresses = config.get("bootstrap.servers");
+            given = config;
         }
+        Object addresses = given.get("bootstrap.servers");
         if (addresses == null) {
             throw new IOException("this node has no inter-broker listener, and no static.kafka.admin.bootstrap.servers");
         }
-        reach(addresses.toString()); // it may take long: no change and no shutdown waits for it
+        // Both may take long, to find addresses: no change and no shutdown waits for them.
+        reach(addresses.toString());
+        Admin made = Admin.create(given);
         synchronized (this) {
-            if (closed) throw new IOException("this broker is stopping");
-            if (admin == null) admin = Admin.create(config);
-            return admin;
+            if (!closed && admin == null && config == given) return admin = made;
         }
+        made.close(Duration.ZERO);
+        return admin();
     }
 
     /** Fails while none of the addresses is open yet, as at a start; Java's client would log a warning each second. */

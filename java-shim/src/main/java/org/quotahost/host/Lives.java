@@ -186,8 +186,8 @@ final class Lives {
     private void showOld() {
         if (serving.isFor(host.config()) || upgrades(host.config())) return;
         host.gauges.set("Host", "", "ConfigRefused", 1);
-        LOG.error("The Python host begins with the properties that were in force, and not with the last change that Kafka has"
-                + " applied. If that does not follow, change a property again");
+        LOG.error("The Python host starts with the properties from before the last change. If the gauge ConfigRefused"
+                + " stays 1, change any live property once more");
     }
 
     /** Begins a life. Answers why that can't be, or null. */

@@ -116,8 +116,8 @@ public final class QuotaTable {
         Rule rule = factorInForce.rule();
         String group = own != exempt && rule.factors(type) ? marks.group(name, clientId, rule.affected()) : null;
         Tags tags = group == null ? own : own.scope.slowed(group);
-        // A client that was marked before has another scope: it rises as if the mark began now. Not so after a pause: Kafka may
-        // have the whole limit still, and a smaller one, when the client has sent by that, would mute it beyond max.mute.
+        // A client that was marked before has another scope: it rises as if the mark began now. After a mere pause nothing begins:
+        // Kafka may still have the whole limit. If the client sends by that and gets a smaller one, it is muted beyond max.mute.
         if (tags.note(beat, rule) && group != null) marks.changedAt = beat;
         return tags;
     }

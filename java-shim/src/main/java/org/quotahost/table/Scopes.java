@@ -9,7 +9,7 @@ import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Sanitized;
 
 /**
- * All scopes, by the two values of their tags. Any thread finds them; all else is called under the table's lock.
+ * All scopes, by the two values of their tags. Any thread finds them, and the watch walks through them; all else is called under the table's lock.
  *
  * <p>Sanitizing replaces '<' and ' ', so no real user gets a tag with these.
  */

@@ -52,12 +52,12 @@ final class StandIns {
             return false;
         }
         began = true;
-        if (now % BEATS_PER_SECOND == 0 && asked.isEmpty()) scopes.forEach(scope -> askAgain(scope, rule, now));
         boolean changed = false;
         Scope scope;
         for (int left = MOST_AT_ONCE; left > 0 && (scope = asked.poll()) != null; left--) {
             changed |= measure(scope, rule, now);
         }
+        if (now % BEATS_PER_SECOND == 0 && asked.isEmpty()) scopes.forEach(each -> askAgain(each, rule, now));
         return changed;
     }
 
