@@ -36,9 +36,8 @@ def main() -> int:
     """Runs all benches but the soak, or those that the command line names; returns 1 if one of them failed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     usual = [name for name in RUNS if name != _BY_NAME_ONLY]
-    parser.add_argument(
-        "which", nargs="*", choices=[*RUNS, []]
-    )  # argparse checks the empty list, too, when none is named
+    # argparse checks the empty list, too, when none is named.
+    parser.add_argument("which", nargs="*", choices=[*RUNS, []])
     parser.add_argument("--pairs", type=int, default=3, help="number of pairs of the benches broker and child")
     parser.add_argument("--clients", type=int, default=1_000_000, help="number of clients of the bench flood")
     parser.add_argument("--runs", type=int, help="number of runs for each plugin of tap, recovery and latency")

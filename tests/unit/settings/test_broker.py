@@ -103,28 +103,29 @@ def test_one_prefix_names_all_topics_of_quotahost() -> None:
     assert {"__quotahost_snapshots", "__quotahost_usage"} < set(read().record_topics)
 
 
-@pytest.mark.parametrize("reader", [{"factor_source": "snapshots"}, {"tasks": "publish-volumes"}])
-def test_a_period_of_snapshots_above_half_of_validity_is_refused(reader: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("period", "reader", "consequence"),
+    [
+        ("snapshots", {"factor_source": "snapshots"}, "a cluster at rest would take its own brokers for silent"),
+        ("snapshots", {"tasks": "publish-volumes"}, "a cluster at rest would take its own brokers for silent"),
+        ("volumes", {"factor_source": "local"}, "a broker would take its own disks for unknown"),
+        ("volumes", {"factor_source": "snapshots"}, "a broker would take its own disks for unknown"),
+    ],
+)
+def test_a_period_above_half_of_validity_is_refused(period: str, reader: dict[str, str], consequence: str) -> None:
+    name = f"{period}_period"
     with pytest.raises(SettingsError) as caught:
-        read(**reader, snapshots_period="31s", validity="1m")
+        read(**reader, **{name: "31s"}, validity="1m")
     assert str(caught.value) == (
-        f"{PREFIX}snapshots.period: 31 s is more than half of validity (60 s), so that a cluster at rest would take "
-        f"its own brokers for silent; set at most 30 s, or {PREFIX}validity to at least 62 s"
+        f"{PREFIX}{period}.period: 31 s is more than half of validity (60 s), so that {consequence}; set at most 30 s, "
+        f"or {PREFIX}validity to at least 62 s"
     )
-    assert read(**reader, snapshots_period="30s", validity="1m").snapshots_period == timedelta(seconds=30)
-    assert read(factor_source="local", validity="1s").snapshots_period == timedelta(seconds=5), "of no concern there"
+    assert getattr(read(**reader, **{name: "30s"}, validity="1m"), name) == timedelta(seconds=30)
 
 
-@pytest.mark.parametrize("reader", [{"factor_source": "local"}, {"factor_source": "snapshots"}])
-def test_a_period_of_looks_above_half_of_validity_is_refused(reader: dict[str, str]) -> None:
-    with pytest.raises(SettingsError) as caught:
-        read(**reader, volumes_period="31s", validity="1m")
-    assert str(caught.value) == (
-        f"{PREFIX}volumes.period: 31 s is more than half of validity (60 s), so that a broker would take its own disks "
-        f"for unknown; set at most 30 s, or {PREFIX}validity to at least 62 s"
-    )
-    assert read(**reader, volumes_period="30s", validity="1m").volumes_period == timedelta(seconds=30)
-    assert read(volumes_period="2m").volumes_period == timedelta(minutes=2), "of no concern there"
+def test_a_period_is_of_no_concern_where_nobody_waits_for_what_it_brings() -> None:
+    assert read(factor_source="local", validity="1s").snapshots_period == timedelta(seconds=5)
+    assert read(volumes_period="2m").volumes_period == timedelta(minutes=2)
 
 
 @pytest.mark.parametrize("name", [*REMOVED])

@@ -134,7 +134,6 @@ class Resolver:
         ``report`` hears of failures, ``untried`` of the principals for whom a supplier failed in shadow, or in
         distinct_client_ids().
         """
-        self._untried = untried
         numbered = [(at, name, plugin) for at, (name, plugin) in enumerate(suppliers)]
         self._chain = Chain([one for one in numbered if one[1] not in in_shadow], report, untried, combine)
         self._shadows = frozenset(at for at, name, _ in numbered if name in in_shadow)
@@ -173,8 +172,6 @@ class Resolver:
         if self._trial is None or any(code == NEWCOMER for code, _, _ in answers):
             return table.row(answers, distinct), distinct
         tried, others = self._trial.resolve(client, table)
-        if any(code == NEWCOMER for code, _, _ in tried):
-            self._untried(client.principal)
         would = tuple([one if one[0] != NEWCOMER and one[2] in self._shadows else None for one in tried])
         # Where a supplier in shadow doesn't know its distinct client-ids, those in force must not be asked more often.
         known = distinct if distinct is None or others is None else distinct | others
@@ -234,7 +231,7 @@ class Chain:
                             break
                         given.append((answer, quota))
                 except BaseException as error:  # see plugins.Guard
-                    answer = self._failed(name, at, error)
+                    answer = self._failed(client.principal, name, at, error)
                     given.clear()
                     break
             if given:
@@ -254,11 +251,13 @@ class Chain:
             return answer
         return table.answer(quota, table.source("\t".join([self._names[answer[2]], *others])))
 
-    def _failed(self, name: str, at: int, error: BaseException) -> Answer:
+    def _failed(self, principal: str, name: str, at: int, error: BaseException) -> Answer:
         # The next supplier is not asked, because nobody knows what this one would have answered.
         shadow = "nobody knows what it would give; it is in shadow or behind one that is"
         consequence = shadow if self._in_shadow else "its clients keep their last quota or stay newcomers"
         self._report(name, "quota()", consequence, error)
+        if self._in_shadow:
+            self._untried(principal)
         return NEWCOMER, UNLIMITED, at
 
     def _distinct(self, principal: str, asked: int, table: AnswerTable) -> Distinct:
