@@ -34,5 +34,6 @@ SELECT broker, cluster, seen, coalesce(pos, 0) = 0 AS first, if(coalesce(pos, 0)
   -- A volume mostly keeps its place in the list, so the search by name is needed only where volumes came or went.
   CASE WHEN passed > 0 THEN double(v.consumed - if(get(names, pos) = v.volumeName, get(before, pos),
     get(before, CAST(coalesce(nullif(array_position(names, v.volumeName), 0) - 1, -1) AS INT)))) / passed END AS fillRate,
-  current_timestamp() AS now
+  -- In a lambda, which Spark doesn't compile: a time in the Java that it writes would have that compiled anew for each batch.
+  get(transform(array(0), x -> current_timestamp()), 0) AS now
 FROM spread
