@@ -193,7 +193,7 @@ class World:
         self.batch, self.fails, self.other_leads = 0, False, False
         monkeypatch.setattr(pipeline, "kafka_sink", lambda writer, *_: Sink(self, writer))
         leader: Any = SimpleNamespace(run=7, stands_by=lambda: self.other_leads)
-        self.clock = KafkaClock(lambda: MS)
+        self.clock = KafkaClock(lambda: MS, lambda: 0)
         self.publisher = pipeline.SharesPublisher(
             "shares", {}, timedelta(minutes=1), leader, self.clock,
             partitions=lambda: self.partitions, monotonic=lambda: self.seconds,

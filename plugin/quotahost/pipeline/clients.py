@@ -46,12 +46,6 @@ _PRODUCER: Final = {
 _CLOSE_WITHIN: Final = 2  # seconds
 
 
-def short(problem: Exception) -> str:
-    """An exception in one line of bounded length; one of Java's comes with whole stacks."""
-    text = str(getattr(problem, "java_exception", problem))
-    return f"{type(problem).__name__}: {next(iter(text.splitlines()), '')[:300]}"
-
-
 def _items(java: Any) -> Iterator[Any]:
     """A Java collection's items. Py4J's own iterator ends by a Java exception, which PySpark examines at length."""
     return iter(java.toArray())
@@ -147,7 +141,9 @@ class JvmKafka:
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
         with self._asked() as admin:
-            there = [name for name in _items(admin.listTopics().names().get()) if name in names]
+            # Py4J would ask for each topic of the cluster by itself.
+            listed = admin.listTopics().names().get()
+            there = [name for name in names if listed.contains(name)]
             described = admin.describeTopics(there).allTopicNames().get()
             return {name: Topic(described.get(name).partitions().size(), self._policy(admin, name)) for name in there}
 

@@ -16,12 +16,12 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from quotahost.background import LoggedOnce
-from quotahost.pipeline.clients import JvmKafka, TopicError, Topics, short
+from quotahost.pipeline.clients import JvmKafka, TopicError, Topics
 from quotahost.pipeline.clock import TICK, WITNESSES, KafkaClock, Ticks
 from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.history import OF_SNAPSHOTS, OF_USAGE
 from quotahost.pipeline.leadership import Leadership
-from quotahost.pipeline.monitoring import DEAD_LETTERS, Progress
+from quotahost.pipeline.monitoring import DEAD_LETTERS, Progress, short
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.publisher import Publisher, Sending
 from quotahost.pipeline.queries import Queries
@@ -58,7 +58,7 @@ class Job:
         self._topics.ensure()
         # The ticks' thread and the batches share the producer, which Kafka lets several threads use.
         self._producer = self._kafka.producer()
-        clock = KafkaClock()
+        clock = self._clock = KafkaClock()
         # Before the first batch: by a clock that is wrong, it would make all brokers stale.
         for _ in range(WITNESSES):
             clock.correct(self._producer.send(options.tick_topic, TICK, b""))
@@ -103,9 +103,13 @@ class Job:
 
     def run(self, stop: threading.Event) -> None:
         """Keep the queries running until ``stop`` is set, then close everything."""
-        asked = time.monotonic()
+        asked, ahead = time.monotonic(), self._clock.ahead
         try:
             while not stop.is_set():
+                # Queries have been given it; and where the clock was put back, Spark's triggers wait for as long.
+                if ahead != self._clock.ahead:
+                    ahead = self._clock.ahead
+                    self._supervisor.begin_again()
                 self._supervisor.look()
                 if time.monotonic() - asked > _ASK_EVERY:
                     asked = time.monotonic()

@@ -24,9 +24,8 @@ from urllib.parse import unquote, urlsplit
 from py4j.protocol import Py4JError
 
 from quotahost.errors import QuotahostError
-from quotahost.pipeline.clients import short
 from quotahost.pipeline.job import Job
-from quotahost.pipeline.monitoring import Progress
+from quotahost.pipeline.monitoring import Progress, short
 from quotahost.pipeline.options import Options, OptionsError, as_text, option, options
 from quotahost.pipeline.session import (
     DEFAULTS,

@@ -26,13 +26,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.errors import QuotahostError
 from quotahost.pipeline import history, shares
-from quotahost.pipeline.clients import short
-from quotahost.pipeline.clock import KafkaClock
+from quotahost.pipeline.clock import TOLERANCE_MS, KafkaClock
 from quotahost.pipeline.cluster import cut_strangers, state
 from quotahost.pipeline.frames import kafka_sink, large_of_stranger, spark_options, sql
-from quotahost.pipeline.monitoring import DEAD_LETTERS
+from quotahost.pipeline.monitoring import DEAD_LETTERS, short
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.snapshots import parse
+from quotahost.records.fields import MS
 
 _FETCH: Final = {  # for a million small records in a hurry
     # At the end of the log a fetch that waits holds up the fetch of the next batch until it returns empty.
@@ -54,7 +54,6 @@ SHARES_EVERY: Final = timedelta(milliseconds=500)
 #: Bytes of a refused record's value and of its key that its dead letter keeps.
 MAX_VALUE: Final = 64 * 1024
 MAX_KEY: Final = 1024
-_MS: Final = timedelta(milliseconds=1)
 
 #: What is done with a batch: its rows, and its number.
 Batch = Callable[[DataFrame, int], None]
@@ -146,8 +145,8 @@ class Queries:
 
     def _not_expired(self, time: str) -> str:
         """Whether a record is not of a broker long gone."""
-        # By the clock's correction as it is when the query starts; a wrong clock is corrected before.
-        expiry = self._options.expiry // _MS - self._clock.ahead
+        # By the clock's correction as it is when the query starts; with another one the job starts it again.
+        expiry = self._options.expiry // MS - self._clock.ahead
         return f"unix_millis({time}) >= unix_millis(current_timestamp()) - {expiry}"
 
     def _task(self) -> int:
@@ -162,7 +161,12 @@ class Queries:
         # A compacted topic keeps the newest record of each broker, so a record that is gone before it was read is no
         # loss.
         source = source.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", times * self._options.batch)
-        return source.option("maxRecordsPerPartition", task).load()
+        raw = source.option("maxRecordsPerPartition", task).load()
+        # A record dated by a leader whose clock was ahead would hide all that comes before that time.
+        latest = f"timestamp_millis(unix_millis(current_timestamp()) + {self._clock.ahead + TOLERANCE_MS})"
+        return raw.selectExpr(
+            "key", "value", "topic", "partition", "offset", f"least(timestamp, {latest}) AS timestamp"
+        )
 
     def _start_complete(
         self, name: str, rows: DataFrame, publish: Batch, least: timedelta = timedelta()
@@ -180,7 +184,7 @@ class Queries:
     def _start(self, name: str, writer: Any, least: timedelta) -> StreamingQuery:
         self._pool(name)
         # Spark's default trigger begins a batch with each record that comes; a batch costs the same whatever is in it.
-        every = f"{round(max(least, self._options.interval) / _MS)} milliseconds"
+        every = f"{round(max(least, self._options.interval) / MS)} milliseconds"
         writer = writer.queryName(name).option("checkpointLocation", place(self._options.checkpoint, name))
         query: StreamingQuery = writer.trigger(processingTime=every).start()
         return query

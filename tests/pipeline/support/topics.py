@@ -34,8 +34,9 @@ class Snapshots:
     def remove(self, broker: str) -> None:
         self.write(broker, None)
 
-    def write(self, key: str, value: bytes | None, topic: str = SNAPSHOTS) -> None:
-        self._producer.produce(topic, key=key, value=value)
+    def write(self, key: str, value: bytes | None, topic: str = SNAPSHOTS, dated: float = 0) -> None:
+        """Where the topic keeps the writers' time, it is ``dated`` so many seconds after now."""
+        self._producer.produce(topic, key=key, value=value, timestamp=int((time.time() + dated) * 1000))
         self._producer.poll(0)
 
     def flush(self) -> None:
