@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from quotahost import metrics
-from quotahost.broker.host import protocol
+from quotahost.broker.host.protocol import CALLS
+from quotahost.metrics import CATALOGUE, CLIENTS
 from quotahost.records.topics import GROUPS, TOPICS, Party
 from quotahost.settings import broker, strimzi
 from tools import conformance, records
@@ -45,12 +45,30 @@ def _names_of_strimzi() -> str:
     return _table(("Strimzi's property", "its default", "read as", "here"), *rows)
 
 
+def _metrics() -> str:
+    rows: list[tuple[str, ...]] = []
+    for m in CATALOGUE:
+        named = f",name={m.label.upper()}" if m.label and m.type != CLIENTS else ""
+        column = "Uses`, column `" if m.type == CLIENTS else ""
+        name = f"`quotahost_{m.prometheus}{m.kind.value}`" + (f" by `{m.label}`" if m.label else "")
+        rows.append((f"`{m.type}{named}`, `{column}{m.attribute}`", name, m.help, m.shown_by or "every broker"))
+    return _table(("JMX (`quotahost:type=...`)", "Prometheus", "meaning", "shown by"), *rows)
+
+
+def _calls() -> str:
+    rows: list[tuple[str, ...]] = []
+    for name, call in CALLS.items():
+        types = (f"`{types}`" if types else "" for types in (call.arguments, call.answer))
+        rows.append((f"`{name}`", *types, "yes" if call.waits else "no", f"{call.most:,}", call.doc))
+    return _table(("call", "arguments", "answer", "the caller waits", "bytes at most", "what it does"), *rows)
+
+
 #: By document: the name of its section, and the function that makes the table in it.
 TABLES: Final[dict[Path, tuple[str, Callable[[], str]]]] = {
     DOCS / "reference/properties.md": ("properties", broker.properties_table),
-    DOCS / "reference/metrics.md": ("metrics", metrics.table),
+    DOCS / "reference/metrics.md": ("metrics", _metrics),
     DOCS / "reference/records.md": ("records", records.reference),
-    DOCS / "reference/host-protocol.md": ("protocol", protocol.table),
+    DOCS / "reference/host-protocol.md": ("protocol", _calls),
     DOCS / "strimzi.md": ("strimzi", _names_of_strimzi),
     DOCS / "security.md": ("topics", _rights),
     DOCS / "conformance.md": ("conformance", conformance.table),
