@@ -162,11 +162,11 @@ class Queries:
         # loss.
         source = source.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", times * self._options.batch)
         raw = source.option("maxRecordsPerPartition", task).load()
-        # A record dated by a leader whose clock was ahead would hide all that comes before that time.
+        # What a leader whose clock was ahead has dated would hide all that comes before that time. Not by least(): it
+        # is never null here, and Spark would refuse the states of earlier versions.
         latest = f"timestamp_millis(unix_millis(current_timestamp()) + {self._clock.ahead + TOLERANCE_MS})"
-        return raw.selectExpr(
-            "key", "value", "topic", "partition", "offset", f"least(timestamp, {latest}) AS timestamp"
-        )
+        dated = f"if(timestamp > {latest}, {latest}, timestamp) AS timestamp"
+        return raw.selectExpr("key", "value", "topic", "partition", "offset", dated)
 
     def _start_complete(
         self, name: str, rows: DataFrame, publish: Batch, least: timedelta = timedelta()
