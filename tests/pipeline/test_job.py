@@ -48,12 +48,14 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 
 class Running:
-    def __init__(self, spark: SparkSession, node: KafkaNode, directory: Path, validity: str = "15s") -> None:
+    def __init__(
+        self, spark: SparkSession, node: KafkaNode, directory: Path, validity: str = "15s", prefix: str = "__quotahost_"
+    ) -> None:
         self.node, self.bootstrap, self.progress = node, node.bootstrap, Progress()
         self.directory = directory
         options = Options(
             bootstrap=node.bootstrap, checkpoint=str(directory / "checkpoint"), tick="1s", validity=validity,
-            history=str(directory / "history"),
+            history=str(directory / "history"), topics_prefix=prefix,
         )  # fmt: skip
         self._stop = threading.Event()
         self._job = Job(spark, options, self.progress)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from quotahost.background import LoggedOnce, Periodic
-from quotahost.pipeline.monitoring import short
+from quotahost.text import short
 
 log = logging.getLogger("quotahost.pipeline")
 

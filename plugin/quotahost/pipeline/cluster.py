@@ -47,12 +47,14 @@ class Rules:
         expiry: how long a stale broker is listed. What its volumes were is told on, after all others.
         registered: ids of the brokers that the cluster lists, those in service; those without a snapshot are missing.
             Empty while the cluster has not answered.
+        topics: those that are read, as the state may have rows of others; empty for all.
     """
 
     cluster: str
     validity: timedelta = timedelta(minutes=1)
     expiry: timedelta = timedelta(days=1)
     registered: Collection[str] = ()
+    topics: Collection[str] = ()
 
 
 # ---- state -----------------------------------------------------------------------------------------
@@ -72,7 +74,7 @@ def state(good: DataFrame, window: timedelta) -> DataFrame:
         broker, cluster (as in the snapshot), seen, ``first`` (true in one row of each broker), offline (log
         directories, in that row), volumeName, capacity, consumed, topics (null: all), softType, softLevel, hardType,
         hardLevel (the volume's own limit, else its broker's), ``budgets`` (JSON, in the first row), ``fillRate``
-        (bytes/s, null while unknown), and ``now``, the time of the batch.
+        (bytes/s, null while unknown), topic, and ``now``, the time of the batch.
     """
     return good.sparkSession.sql(sql("state", window=window // MS, max_name=MAX_NAME), good=good)
 
@@ -113,6 +115,7 @@ def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
         "validity": rules.validity // MS,
         "expiry": rules.expiry // MS,
         "registered": json.dumps(sorted(rules.registered)),
+        "topics": json.dumps(sorted(rules.topics)),
     }
     # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
     # A text with parameters takes 50 ms; the same query built from Column objects took 150 ms of Py4J.

@@ -21,13 +21,14 @@ from quotahost.pipeline.clock import TICK, WITNESSES, KafkaClock, Ticks
 from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.history import OF_SNAPSHOTS, OF_USAGE
 from quotahost.pipeline.leadership import Leadership
-from quotahost.pipeline.monitoring import DEAD_LETTERS, Progress, short
+from quotahost.pipeline.monitoring import DEAD_LETTERS, Progress
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.publisher import Publisher, Sending
 from quotahost.pipeline.queries import Queries
 from quotahost.pipeline.shares import SharesPublisher
 from quotahost.pipeline.supervisor import Supervisor, set_checkpoint_aside
 from quotahost.records.cluster_volumes import ClusterRecord, encode
+from quotahost.text import short
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -73,7 +74,7 @@ class Job:
         self._leadership.follow(self._consumer)
         self._ticks = Ticks(tick, lambda key, value: self._producer.send(options.tick_topic, key, value))
         self._supervisor = Supervisor(progress, partial(set_checkpoint_aside, spark, options.checkpoint))
-        rules = Rules(cluster, options.validity, options.expiry)
+        rules = Rules(cluster, options.validity, options.expiry, topics=tuple(clusters))
         self._publisher = Publisher(
             rules, self._leadership, clock, progress, self._ticks, self._send, self._supervisor.caught_up
         )

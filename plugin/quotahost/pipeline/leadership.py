@@ -17,10 +17,10 @@ from typing import Final
 from quotahost.background import LineLimit, LoggedOnce, Periodic
 from quotahost.pipeline.clients import JvmConsumer
 from quotahost.pipeline.clock import wall_ms
-from quotahost.pipeline.monitoring import short
 from quotahost.records.cluster_volumes import decode
 from quotahost.records.codec import Refused
 from quotahost.records.fields import MAX_AHEAD_MS
+from quotahost.text import short
 
 log = logging.getLogger("quotahost.pipeline")
 

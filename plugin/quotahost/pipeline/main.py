@@ -25,7 +25,7 @@ from py4j.protocol import Py4JError
 
 from quotahost.errors import QuotahostError
 from quotahost.pipeline.job import Job
-from quotahost.pipeline.monitoring import Progress, short
+from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options, OptionsError, as_text, option, options
 from quotahost.pipeline.session import (
     DEFAULTS,
@@ -39,7 +39,7 @@ from quotahost.pipeline.session import (
     session,
 )
 from quotahost.records.topics import TOPICS
-from quotahost.text import EscapingFormatter
+from quotahost.text import EscapingFormatter, short
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -75,16 +75,21 @@ def run(chosen: Options) -> None:
         locks = wait_for(directories.values(), progress, stop)
     if locks is None:
         return
-    with locks, session("quotahost", chosen.master, checkpoint_files(chosen.checkpoint)) as spark:
-        # Under spark-submit the master need not be the option's.
-        master, default = str(spark.sparkContext.master), str(hadoop(spark).get("fs.defaultFS"))
-        for name, directory in directories.items():
-            if problem := refusal(name, directory, master, default):
-                raise PlaceError(problem)
-        remedy = "look at the address, at --kafka-config, and at the rights of docs/security.md"
-        with _in_words(f"--bootstrap {chosen.bootstrap} doesn't answer, or refuses this client", remedy):
-            job = Job(spark, chosen, progress)
-        job.run(stop)
+    try:
+        with locks, session("quotahost", chosen.master, checkpoint_files(chosen.checkpoint)) as spark:
+            # Under spark-submit the master need not be the option's.
+            master, default = str(spark.sparkContext.master), str(hadoop(spark).get("fs.defaultFS"))
+            for name, directory in directories.items():
+                if problem := refusal(name, directory, master, default):
+                    raise PlaceError(problem)
+            remedy = "look at the address, at --kafka-config, and at the rights of docs/security.md"
+            with _in_words(f"--bootstrap {chosen.bootstrap} doesn't answer, or refuses this client", remedy):
+                job = Job(spark, chosen, progress)
+            job.run(stop)
+    except (OSError, Py4JError):
+        # A signal to a whole group, as systemd sends it, has ended Spark's JVM before it could be asked to end.
+        if not stop.is_set():
+            raise
 
 
 @contextmanager

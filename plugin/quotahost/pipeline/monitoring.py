@@ -26,12 +26,6 @@ _LARGE: Final = 10_000  # records that are not read yet; from so many on the log
 _EVERY: Final = 10.0  # seconds between two lines of a cluster while the number of its brokers stays
 
 
-def short(problem: Exception) -> str:
-    """An exception in one line of bounded length; one of Java's comes with whole stacks."""
-    text = str(getattr(problem, "java_exception", problem))
-    return f"{type(problem).__name__}: {next(iter(text.splitlines()), '')[:300]}"
-
-
 class Progress:
     """Counts batches and rows by query, and shows what was published by cluster."""
 

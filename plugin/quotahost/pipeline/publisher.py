@@ -18,9 +18,10 @@ from quotahost.pipeline.clock import KafkaClock, Ticks, Written
 from quotahost.pipeline.cluster import Last, Rules, record, rollup, true_until
 from quotahost.pipeline.frames import bring_forward
 from quotahost.pipeline.leadership import Leadership
-from quotahost.pipeline.monitoring import Progress, short
+from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.plan_cache import PlanCache
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
+from quotahost.text import short
 
 log = logging.getLogger("quotahost.pipeline")
 

@@ -29,10 +29,11 @@ from quotahost.pipeline import history, shares
 from quotahost.pipeline.clock import TOLERANCE_MS, KafkaClock
 from quotahost.pipeline.cluster import cut_strangers, state
 from quotahost.pipeline.frames import kafka_sink, large_of_stranger, spark_options, sql
-from quotahost.pipeline.monitoring import DEAD_LETTERS, short
+from quotahost.pipeline.monitoring import DEAD_LETTERS
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.snapshots import parse
 from quotahost.records.fields import MS
+from quotahost.text import short
 
 _FETCH: Final = {  # for a million small records in a hurry
     # At the end of the log a fetch that waits holds up the fetch of the next batch until it returns empty.
@@ -116,7 +117,12 @@ class Queries:
             # Shares are only for brokers that the cluster has listed.
             good = good.where(~large_of_stranger(self._options.usage_topic, "brokerId", self.listed))
         newest = self._spark.sql(sql("usage"), good=good)
-        return self._start_complete("shares", newest, publish, SHARES_EVERY)
+
+        def of_topic(frame: DataFrame, number: int) -> None:
+            # Here, as the state may have rows of a topic that isn't read any more.
+            publish(frame.where(F.col("topic") == self._options.usage_topic), number)
+
+        return self._start_complete("shares", newest, of_topic, SHARES_EVERY)
 
     def dead_letters(self) -> StreamingQuery:
         """From snapshots and usage records to the dead letters of those that are refused."""

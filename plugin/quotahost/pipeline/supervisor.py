@@ -20,9 +20,10 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.pipeline.monitoring import Offsets, Progress, idle, lost, offsets, read_all, short
+from quotahost.pipeline.monitoring import Offsets, Progress, idle, lost, offsets, read_all
 from quotahost.pipeline.queries import place
 from quotahost.pipeline.session import hadoop, jvm
+from quotahost.text import short
 
 log = logging.getLogger("quotahost.pipeline")
 
