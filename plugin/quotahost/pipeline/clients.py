@@ -25,7 +25,7 @@ from quotahost.pipeline.clock import Written, wall_ms
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.session import jvm
 from quotahost.records.shares import partitions_for
-from quotahost.records.topics import COMPACTED
+from quotahost.records.topics import COMPACTED, WRITABLE
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -202,14 +202,14 @@ class JvmKafka:
 #: Configuration of a topic of which nobody needs the past.
 # Ten minutes in ms. Kafka deletes closed segments only, so a segment is closed as early. Its timestamps are Kafka's, by
 # which the pipeline learns Kafka's time before it publishes anything.
-SHORT_LIVED: Final = {
+SHORT_LIVED: Final = WRITABLE | {
     "cleanup.policy": "delete",
     "retention.ms": "600000",
     "segment.ms": "600000",
     "message.timestamp.type": "LogAppendTime",
 }
 #: Of the dead letters: a week, and no more than 1 GiB whatever is written to the topics they come from.
-DEAD_LETTERS: Final = {
+DEAD_LETTERS: Final = WRITABLE | {
     "cleanup.policy": "delete",
     "retention.ms": "604800000",
     "retention.bytes": "1073741824",

@@ -11,7 +11,9 @@ from typing import Final, Literal
 
 #: Begin of all names unless ``topics.prefix`` sets another one.
 PREFIX: Final = "__quotahost_"
-COMPACTED: Final = {
+#: If two of three replicas are down, a record that one broker keeps is better than none, whatever the brokers' default.
+WRITABLE: Final = {"min.insync.replicas": "1"}
+COMPACTED: Final = WRITABLE | {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.1",
     "segment.ms": "3600000",  # only closed segments are compacted
