@@ -48,16 +48,10 @@ _LOOK: Final = 1.0  # seconds between two looks for a directory that another pip
 _LOCK: Final = "_quotahost.lock"
 
 
-class PlaceError(QuotahostError):
-    """A directory doesn't suit the master; the message names option, directory, master and what would be right."""
-
-    exit_code = 2
-
-
 def run(chosen: Options) -> None:
     """Run until SIGTERM or SIGINT.
 
-    Raises ConnectorError if the jars of Spark's Kafka connector are missing; PlaceError if a directory lies where the
+    Raises ConnectorError if the jars of Spark's Kafka connector are missing; OptionsError if a directory lies where the
     executors can't reach it; TopicError if a topic can't be used as it is; QuotahostError if the port for the metrics
     is taken, a directory can't be written to, or the cluster doesn't answer.
     """
@@ -81,7 +75,7 @@ def run(chosen: Options) -> None:
             master, default = str(spark.sparkContext.master), str(hadoop(spark).get("fs.defaultFS"))
             for name, directory in directories.items():
                 if problem := refusal(name, directory, master, default):
-                    raise PlaceError(problem)
+                    raise OptionsError(problem)
             remedy = "look at the address, at --kafka-config, and at the rights of docs/security.md"
             with _in_words(f"--bootstrap {chosen.bootstrap} doesn't answer, or refuses this client", remedy):
                 job = Job(spark, chosen, progress)
