@@ -5,27 +5,72 @@ With ``--check`` it changes nothing and exits with 1 if a table is out of date, 
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from quotahost import metrics
-from quotahost.broker.host import protocol
-from quotahost.records import topics
-from quotahost.settings import broker
-from quotahost.settings import strimzi as names
+from quotahost.broker.host.protocol import CALLS
+from quotahost.metrics import CATALOGUE, CLIENTS
+from quotahost.records.topics import GROUPS, TOPICS, Party
+from quotahost.settings import broker, strimzi
 from tools import conformance, records
 
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 
+
+def _table(*rows: Sequence[str]) -> str:
+    """A table of Markdown; the first row is its head."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+
+
+def _rights() -> str:
+    """Topics, groups and other resources with the rights to them."""
+    return _table(
+        ("resource", "what it carries", "brokers' plugins", "pipeline", "`quotahost top`", "quotahost quotas",
+         "anybody else who may write"),
+        *((f"`{t.name}`", t.carries, *(", ".join(t.operations(party)) for party in Party), t.danger) for t in TOPICS),
+        (f"groups `{GROUPS}*`", "nothing: no group is joined, no offset is committed", "Describe", "", "Describe",
+         "Describe", "nothing: nobody reads them"),
+        ("transactional ids", "none: no client of quotahost has transactions", *[""] * 5),
+        ("the cluster", "the ids of its brokers, which Kafka shows to every client", *[""] * 5),
+    )  # fmt: skip
+
+
+def _names_of_strimzi() -> str:
+    rows: list[tuple[str, ...]] = []
+    for theirs in strimzi.PROPERTIES:
+        ours = f"`{theirs.ours}`" if theirs.is_own and theirs.ours else theirs.ours
+        rows.append((f"`{theirs.name}`", f"`{theirs.default}`" if theirs.default else "", ours, theirs.doc))
+    return _table(("Strimzi's property", "its default", "read as", "here"), *rows)
+
+
+def _metrics() -> str:
+    rows: list[tuple[str, ...]] = []
+    for m in CATALOGUE:
+        named = f",name={m.label.upper()}" if m.label and m.type != CLIENTS else ""
+        column = "Uses`, column `" if m.type == CLIENTS else ""
+        name = f"`quotahost_{m.prometheus}{m.kind.value}`" + (f" by `{m.label}`" if m.label else "")
+        rows.append((f"`{m.type}{named}`, `{column}{m.attribute}`", name, m.help, m.shown_by or "every broker"))
+    return _table(("JMX (`quotahost:type=...`)", "Prometheus", "meaning", "shown by"), *rows)
+
+
+def _calls() -> str:
+    rows: list[tuple[str, ...]] = []
+    for name, call in CALLS.items():
+        types = (f"`{types}`" if types else "" for types in (call.arguments, call.answer))
+        rows.append((f"`{name}`", *types, "yes" if call.waits else "no", f"{call.most:,}", call.doc))
+    return _table(("call", "arguments", "answer", "the caller waits", "bytes at most", "what it does"), *rows)
+
+
 #: By document: the name of its section, and the function that makes the table in it.
 TABLES: Final[dict[Path, tuple[str, Callable[[], str]]]] = {
     DOCS / "reference/properties.md": ("properties", broker.properties_table),
-    DOCS / "reference/metrics.md": ("metrics", metrics.table),
+    DOCS / "reference/metrics.md": ("metrics", _metrics),
     DOCS / "reference/records.md": ("records", records.reference),
-    DOCS / "reference/host-protocol.md": ("protocol", protocol.table),
-    DOCS / "strimzi.md": ("strimzi", names.table),
-    DOCS / "security.md": ("topics", topics.table),
+    DOCS / "reference/host-protocol.md": ("protocol", _calls),
+    DOCS / "strimzi.md": ("strimzi", _names_of_strimzi),
+    DOCS / "security.md": ("topics", _rights),
     DOCS / "conformance.md": ("conformance", conformance.table),
     DOCS / "reference/differences.md": ("differences", conformance.differences),
 }

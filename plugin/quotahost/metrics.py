@@ -295,15 +295,3 @@ CATALOGUE: Final = (
     )),
 )
 # fmt: on
-
-
-def table() -> str:
-    """The catalogue as a Markdown table."""
-    lines = ["| JMX (`quotahost:type=...`) | Prometheus | meaning | shown by |", "|---|---|---|---|"]
-    for m in CATALOGUE:
-        named = f",name={m.label.upper()}" if m.label and m.type != CLIENTS else ""
-        column = "Uses`, column `" if m.type == CLIENTS else ""
-        bean = f"`{m.type}{named}`, `{column}{m.attribute}`"
-        name = f"`quotahost_{m.prometheus}{m.kind.value}`" + (f" by `{m.label}`" if m.label else "")
-        lines.append(f"| {bean} | {name} | {m.help} | {m.shown_by or 'every broker'} |")
-    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Text for people: the nearest name to a misspelt one, a name that is safe in a log, a text without its secrets."""
+"""Text for people: the nearest name to a misspelt one, a name or an error that is safe in a log, without secrets."""
 
 import difflib
 import logging
@@ -31,6 +31,20 @@ class EscapingFormatter(logging.Formatter):
         """The line, or lines, of a record."""
         # Names that could forge a line are escaped by printable() where they are put into a message.
         return escaped(super().format(record), keep="\n\t")
+
+
+def short(problem: Exception) -> str:
+    """An exception in one line of bounded length, with what has caused it; Py4J shows whole stacks of one of Java's."""
+    cause = java = getattr(problem, "java_exception", None)
+    while cause is not None and cause.getCause() is not None:
+        cause = cause.getCause()
+    first, last = (_line(str(each)) for each in (java or problem, cause or problem))
+    return f"{type(problem).__name__}: {first}" + ("" if last in first else f", because of {last}")
+
+
+def _line(text: str) -> str:
+    # Kafka quotes what it has taken for a name in a wrong sasl.jaas.config: maybe a part of a password.
+    return "sasl.jaas.config can't be read" if "JAAS config" in text else next(iter(text.splitlines()), "")[:300]
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:

@@ -9,6 +9,16 @@ from quotahost.pipeline.clock import WITNESSES, KafkaClock, Written
 NOW = 1_800_000_000_000  # ms
 
 
+class Machine:
+    """A machine's clock, which a test sets, and the time that passes; in ms."""
+
+    def __init__(self) -> None:
+        self.passed = self.set = 0
+
+    def clock(self) -> KafkaClock:
+        return KafkaClock(lambda: NOW + self.passed + self.set, lambda: self.passed)
+
+
 def written(ahead: int, took: int = 10) -> Written:
     """A record that Kafka, so many ms ahead, wrote just before it answered, ``took`` ms after it was sent."""
     return Written(NOW - took, NOW + ahead, NOW)
@@ -16,7 +26,7 @@ def written(ahead: int, took: int = 10) -> Written:
 
 @pytest.mark.proves("faults.clock")
 def test_a_wrong_clock_is_corrected_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    clock = KafkaClock(lambda: NOW)
+    clock = Machine().clock()
     with caplog.at_level(logging.WARNING):
         for _ in range(3 * WITNESSES):
             clock.correct(written(-600_000))
@@ -27,7 +37,7 @@ def test_a_wrong_clock_is_corrected_and_logged_once(caplog: pytest.LogCaptureFix
 
 
 def test_one_timestamp_far_off_moves_no_clock() -> None:
-    clock = KafkaClock(lambda: NOW)
+    clock = Machine().clock()
     for _ in range(10):
         clock.correct(written(0))
         clock.correct(written(-(10**12)))  # in 1970
@@ -40,7 +50,7 @@ def test_one_timestamp_far_off_moves_no_clock() -> None:
 
 
 def test_an_answer_that_took_long_shifts_no_clock() -> None:
-    clock = KafkaClock(lambda: NOW)
+    clock = Machine().clock()
     for _ in range(WITNESSES):
         clock.correct(Written(NOW - 30_000, NOW - 30_000, NOW))  # written at once, confirmed half a minute later
         clock.correct(Written(NOW - 30_000, NOW, NOW))  # or written late
@@ -48,8 +58,36 @@ def test_an_answer_that_took_long_shifts_no_clock() -> None:
 
 
 def test_a_clock_that_was_set_right_is_taken_again() -> None:
-    clock = KafkaClock(lambda: NOW)
+    clock = Machine().clock()
     for ahead in (-600_000, 0):
         for _ in range(WITNESSES):
             clock.correct(written(ahead))
     assert clock.now() == NOW
+
+
+@pytest.mark.proves("faults.clock")
+@pytest.mark.parametrize("set_by", [-3_600_000, 3_600_000])
+def test_a_clock_that_is_set_while_it_runs_changes_no_time(set_by: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Otherwise the next record would say that all brokers are stale, and all of them would pause."""
+    machine = Machine()
+    clock = machine.clock()
+    machine.passed, machine.set = 1000, set_by
+    assert (clock.now(), clock.ahead) == (NOW + 1000, -set_by)
+    now = NOW + 1000 + set_by
+    for _ in range(WITNESSES):
+        clock.correct(Written(now, NOW + 1000, now))
+    assert (clock.now(), clock.ahead) == (NOW + 1000, -set_by)
+    assert f"this machine's clock is {set_by / 1000:.0f} s off Kafka's" in caplog.text
+    machine.set = 0
+    assert (clock.now(), clock.ahead) == (NOW + 1000, 0)
+
+
+def test_after_a_machine_has_slept_it_goes_by_kafkas_time_again() -> None:
+    """Its clock is right at once, and its time has stood still."""
+    machine = Machine()
+    clock = machine.clock()
+    machine.set = 3_600_000
+    assert clock.now() == NOW
+    for _ in range(WITNESSES):
+        clock.correct(Written(NOW + 3_600_000, NOW + 3_600_000, NOW + 3_600_000))
+    assert (clock.now(), clock.ahead) == (NOW + 3_600_000, 0)

@@ -3,13 +3,14 @@
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from pyspark.sql import SparkSession
 
-from harness.kafka.admin import delete_topics
+from harness.kafka.admin import alter_config, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
 from quotahost.model import QuotaType
@@ -20,7 +21,7 @@ from quotahost.records import shares
 from quotahost.records.cluster_volumes import ClusterRecord, encode
 from quotahost.records.topics import SHARES
 from quotahost.records.usage import ClientKey, Used
-from tests.pipeline.support.records import limit, volume
+from tests.pipeline.support.records import limit, snapshot, volume
 from tests.pipeline.support.topics import (
     CLUSTER_VOLUMES,
     SNAPSHOTS,
@@ -47,12 +48,14 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 
 class Running:
-    def __init__(self, spark: SparkSession, node: KafkaNode, directory: Path, validity: str = "15s") -> None:
+    def __init__(
+        self, spark: SparkSession, node: KafkaNode, directory: Path, validity: str = "15s", prefix: str = "__quotahost_"
+    ) -> None:
         self.node, self.bootstrap, self.progress = node, node.bootstrap, Progress()
         self.directory = directory
         options = Options(
             bootstrap=node.bootstrap, checkpoint=str(directory / "checkpoint"), tick="1s", validity=validity,
-            history=str(directory / "history"),
+            history=str(directory / "history"), topics_prefix=prefix,
         )  # fmt: skip
         self._stop = threading.Event()
         self._job = Job(spark, options, self.progress)
@@ -182,6 +185,25 @@ def test_whoever_may_write_to_the_topics_stops_no_pipeline_and_speaks_for_no_oth
 
     eventually(lambda: letters().count("cluster") == 20, PATIENCE)
     assert letters()[-2:] == ["schema", "key"]
+
+
+@pytest.mark.proves("faults.clock")
+def test_a_snapshot_that_a_leader_dates_ahead_hides_none_of_those_that_come_later(running: Running) -> None:
+    """The clock of its leader is half an hour ahead for a moment; here the topic keeps the writers' time instead."""
+    brokers = Snapshots(running.bootstrap)
+
+    def reports(capacity: int, dated: float) -> ClusterRecord | None:
+        value = snapshot("1", datetime.now(UTC), [volume("/a", capacity, 1)], ageMs=0)
+        brokers.write("1", value, dated=dated)
+        brokers.flush()
+        return _with(running, reporting=1, capacity=capacity)
+
+    alter_config(running.node, "TOPIC", SNAPSHOTS, {"message.timestamp.type": "CreateTime"})
+    try:
+        eventually(lambda: reports(44, 1800), PATIENCE, poll=PERIOD)
+        eventually(lambda: reports(45, 0), PATIENCE, poll=PERIOD)
+    finally:
+        alter_config(running.node, "TOPIC", SNAPSHOTS, {"message.timestamp.type": "LogAppendTime"})
 
 
 def test_usage_becomes_shares_batch_after_batch(running: Running) -> None:

@@ -118,3 +118,8 @@ def test_it_goes_on_with_a_higher_run_when_the_other_is_silent(world: World) -> 
     world.clock.now += 0.1
     assert not world.leadership.stands_by()
     assert world.leadership.run > ahead
+
+
+def test_a_stranger_who_claims_many_runs_fills_no_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.reads(*(claims(NOW - 500 + n % 2) for n in range(1000)))
+    assert 1 <= len(caplog.records) <= 10

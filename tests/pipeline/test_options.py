@@ -10,15 +10,18 @@ from unittest.mock import MagicMock
 from urllib.request import urlopen
 
 import pytest
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.sql import SparkSession
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from quotahost.cli.main import app
 from quotahost.pipeline import main as pipeline
 from quotahost.pipeline import session as spark_session
+from quotahost.pipeline.clients import JvmKafka
 from quotahost.pipeline.main import submit_line
 from quotahost.pipeline.options import Options, OptionsError, as_text, options
+from quotahost.text import short
 
 SECRET = "hunter2-very-secret"
 
@@ -217,6 +220,27 @@ def test_a_cluster_that_does_not_answer_is_named(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("--bootstrap a:1 doesn't answer, or refuses this client: Py4JError: TimeoutException: Timed")
     assert line.endswith("look at the address, at --kafka-config, and at the rights of docs/security.md")
+
+
+@pytest.mark.parametrize(
+    ("client", "named"),
+    [
+        ({"security.protocol": "SSL", "ssl.truststore.location": "/absent.jks"}, "/absent.jks"),
+        ({"sasl.jaas.config": f'Module required username="a" password={SECRET} {SECRET};'}, "sasl.jaas.config"),
+        ({"sasl.jaas.config": ""}, "sasl.jaas.config"),
+        ({"request.timeout.ms": "soon"}, "request.timeout.ms"),
+    ],
+)
+def test_what_is_wrong_with_the_clients_configuration_is_named_without_its_secrets(
+    spark: SparkSession, client: dict[str, str], named: str
+) -> None:
+    sasl = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
+    with pytest.raises(Py4JJavaError) as raised:
+        JvmKafka(spark, sasl | client).producer()
+    line = short(raised.value)
+    assert named in line
+    assert SECRET not in line
+    assert "\n" not in line
 
 
 def test_the_command_reports_wrong_options_and_ends_with_2() -> None:

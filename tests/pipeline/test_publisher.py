@@ -35,8 +35,8 @@ class Sent:
     def __init__(self, caught_up: bool = True, failing: str = "", when: str = "") -> None:
         self.records: list[ClusterRecord] = []
         self._failing, self._when = failing, when
-        self.clock = KafkaClock(lambda: NOW_MS + self.later)
         self.later = 0  # ms
+        self.clock = KafkaClock(lambda: NOW_MS + self.later, lambda: self.later)
         self.progress = Progress()
         self.ticks = Mock(spec=Ticks)
         leadership = Leadership(30, {"home"})

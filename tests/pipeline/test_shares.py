@@ -15,7 +15,7 @@ from pyspark.sql import Row, SparkSession
 
 from quotahost.model import QuotaType
 from quotahost.pipeline import shares as pipeline
-from quotahost.pipeline.clock import KafkaClock
+from quotahost.pipeline.clock import WITNESSES, KafkaClock, Written
 from quotahost.records import shares as share_records
 from quotahost.records import usage as usage_records
 from quotahost.records.codec import Refused
@@ -193,7 +193,7 @@ class World:
         self.batch, self.fails, self.other_leads = 0, False, False
         monkeypatch.setattr(pipeline, "kafka_sink", lambda writer, *_: Sink(self, writer))
         leader: Any = SimpleNamespace(run=7, stands_by=lambda: self.other_leads)
-        self.clock = KafkaClock(lambda: MS)
+        self.clock = KafkaClock(lambda: MS, lambda: 0)
         self.publisher = pipeline.SharesPublisher(
             "shares", {}, timedelta(minutes=1), leader, self.clock,
             partitions=lambda: self.partitions, monotonic=lambda: self.seconds,
@@ -269,7 +269,8 @@ def test_what_was_not_written_and_after_more_partitions_and_after_a_standby_all_
 
 
 def test_the_shares_go_by_kafkas_clock(world: World) -> None:
-    world.clock.ahead = 3_600_000
+    for _ in range(WITNESSES):
+        world.clock.correct(Written(MS, MS + 3_600_000, MS))
     world.publish(usage("1", ("alice", 1e6, None)), usage("2"))
     assert world.written["1"].clients == (), "the usage is an hour old"
     assert world.written["1"].computed_at == NOW + timedelta(hours=1)

@@ -58,6 +58,7 @@ def test_absent_topics_are_made_with_three_replicas_and_dead_letters_leave() -> 
     assert {replicas for replicas, _ in made.values()} == {3}
     configs = {name: config for name, (_, config) in made.items()}
     assert configs["snapshots"] == configs["volumes"] == COMPACTED
+    assert {config["min.insync.replicas"] for config in configs.values()} == {"1"}, "else two brokers down stop all"
     assert configs["refused"]["cleanup.policy"] == "delete"
     assert int(configs["refused"]["retention.ms"]) == 7 * 24 * 3600 * 1000
     assert int(configs["refused"]["retention.bytes"]) == 2**30

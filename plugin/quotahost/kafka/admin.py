@@ -28,8 +28,6 @@ log = logging.getLogger("quotahost.kafka")
 
 _WAIT: Final = 5.0  # seconds
 _REPLICAS: Final = 3
-# If two of three replicas are down, a snapshot that one broker keeps is better than none.
-_CONFIG: Final = COMPACTED | {"min.insync.replicas": "1"}
 
 
 class Gathering(QuotahostError):
@@ -56,7 +54,7 @@ def ensure_compacted(config: Mapping[str, Any], topic: str, brokers: int, patien
         raise Gathering(f"{topic} is not created yet: more brokers may register soon")
     replicas = min(_REPLICAS, brokers if patient else len(metadata.brokers)) or 1
     try:
-        new = NewTopic(topic, 1, replicas, config=_CONFIG)
+        new = NewTopic(topic, 1, replicas, config=COMPACTED)
         admin.create_topics([new], request_timeout=_WAIT)[topic].result(_WAIT)
     except TimeoutError:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None

@@ -10,11 +10,11 @@ import math
 import threading
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from quotahost.background import Clock
 from quotahost.records.cluster_volumes import ClusterRecord
-from quotahost.records.fields import age, delay_ms
+from quotahost.records.fields import MAX_AHEAD_MS, age, delay_ms
 from quotahost.records.shares import Shares
 
 R = TypeVar("R")
@@ -68,10 +68,6 @@ class ArrivalClock:
         return age(self.now(), arrival.arrived_at, arrival.delay)
 
 
-# A run is a time of launch. A record that claims a later one is forged, and would stay the newest whatever is
-# published. Kafka refuses a record's timestamp likewise (message.timestamp.after.max.ms). The pipeline allows as much.
-_AHEAD_MS: Final = 3_600_000
-
 #: What the pipeline publishes again and again; ``run`` is when it was launched, ``sequence`` counts the run's records.
 P = TypeVar("P", ClusterRecord, Shares)
 
@@ -95,7 +91,7 @@ class LatestRecord(Generic[P]):
         It returns "", or why the record is refused: ``late``; ``other-pipeline`` if a pipeline of a newer run publishes
         at the same time; ``ahead`` if it claims a run of the future.
         """
-        if record.run > self._wall() * 1000 + _AHEAD_MS:
+        if record.run > self._wall() * 1000 + MAX_AHEAD_MS:
             return "ahead"
         with self._lock:
             kept = self._kept

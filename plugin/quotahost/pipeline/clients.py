@@ -25,7 +25,7 @@ from quotahost.pipeline.clock import Written, wall_ms
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.session import jvm
 from quotahost.records.shares import partitions_for
-from quotahost.records.topics import COMPACTED
+from quotahost.records.topics import COMPACTED, WRITABLE
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -44,12 +44,6 @@ _PRODUCER: Final = {
     "request.timeout.ms": _TIMEOUT_MS // 2,
 }
 _CLOSE_WITHIN: Final = 2  # seconds
-
-
-def short(problem: Exception) -> str:
-    """An exception in one line of bounded length; one of Java's comes with whole stacks."""
-    text = str(getattr(problem, "java_exception", problem))
-    return f"{type(problem).__name__}: {next(iter(text.splitlines()), '')[:300]}"
 
 
 def _items(java: Any) -> Iterator[Any]:
@@ -147,7 +141,9 @@ class JvmKafka:
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
         with self._asked() as admin:
-            there = [name for name in _items(admin.listTopics().names().get()) if name in names]
+            # Py4J would ask for each topic of the cluster by itself.
+            listed = admin.listTopics().names().get()
+            there = [name for name in names if listed.contains(name)]
             described = admin.describeTopics(there).allTopicNames().get()
             return {name: Topic(described.get(name).partitions().size(), self._policy(admin, name)) for name in there}
 
@@ -206,14 +202,14 @@ class JvmKafka:
 #: Configuration of a topic of which nobody needs the past.
 # Ten minutes in ms. Kafka deletes closed segments only, so a segment is closed as early. Its timestamps are Kafka's, by
 # which the pipeline learns Kafka's time before it publishes anything.
-SHORT_LIVED: Final = {
+SHORT_LIVED: Final = WRITABLE | {
     "cleanup.policy": "delete",
     "retention.ms": "600000",
     "segment.ms": "600000",
     "message.timestamp.type": "LogAppendTime",
 }
 #: Of the dead letters: a week, and no more than 1 GiB whatever is written to the topics they come from.
-DEAD_LETTERS: Final = {
+DEAD_LETTERS: Final = WRITABLE | {
     "cleanup.policy": "delete",
     "retention.ms": "604800000",
     "retention.bytes": "1073741824",

@@ -2,7 +2,7 @@
 
 Brokers' records carry Kafka's times. If the clock of the driver's machine is wrong, all brokers would look stale, or
 none ever would. One clock serves the volumes, the shares and the leadership; it is corrected with the timestamps that
-Kafka gives to what the pipeline writes.
+Kafka gives to what the pipeline writes. If the machine's clock is set while the pipeline runs, it goes on as before.
 
 Spark makes no batch without input. A broker that died together with all others would then never become stale. So while
 no snapshot comes, ticks come: records of a topic of their own. A batch costs a good part of a second of a core, so
@@ -11,15 +11,18 @@ where it would make nothing new the publisher publishes without one.
 
 import logging
 import statistics
+import threading
 import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from quotahost.background import LoggedOnce, Periodic
+from quotahost.text import short
 
 log = logging.getLogger("quotahost.pipeline")
 
-_TOLERANCE_MS: Final = 2000  # within it the clocks agree; each new correction costs the roll-up a new plan
+#: Within it the clocks agree: each new correction costs a new plan, and the queries begin again.
+TOLERANCE_MS: Final = 2000
 _WARNING_MS: Final = 10_000
 #: So many records in a row must agree that the clock is off. One timestamp may be wrong: that of a partition's leader
 #: whose clock is off and that leads for a moment.
@@ -40,39 +43,55 @@ def wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class KafkaClock:
-    """This machine's wall clock, corrected by the timestamps that Kafka gives to written records. Any thread may ask.
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
 
-    Attributes:
-        ahead: ms by which Kafka's clock is ahead of this machine's; 0 while they agree.
+
+class KafkaClock:
+    """This machine's wall clock, corrected by the timestamps that Kafka gives to written records.
+
+    Any thread may ask.
     """
 
-    def __init__(self, wall: Callable[[], int] = wall_ms) -> None:
-        """``wall`` returns ms since the epoch."""
-        self._wall = wall
-        self.ahead = 0
+    def __init__(self, wall: Callable[[], int] = wall_ms, monotonic: Callable[[], int] = _monotonic_ms) -> None:
+        """``wall`` returns ms since the epoch, ``monotonic`` ms that nobody can set."""
+        self._wall, self._monotonic = wall, monotonic
+        self._lock = threading.Lock()
+        self._ahead, self._apart = 0, wall() - monotonic()
         self._witnesses: list[int] = []
         self._wrong = LoggedOnce(log)
 
+    @property
+    def ahead(self) -> int:
+        """By how many ms Kafka's clock is ahead of this machine's; 0 while they agree."""
+        with self._lock:
+            apart = self._wall() - self._monotonic()
+            # The machine's clock was set, and time is the same: the next batch must not find all brokers stale.
+            if abs(apart - self._apart) > TOLERANCE_MS:
+                self._ahead -= apart - self._apart
+                self._apart = apart
+            return self._ahead
+
     def now(self) -> int:
-        return self._wall() + self.ahead
+        return self.ahead + self._wall()
 
     def correct(self, record: Written) -> None:
         """Take the times of a record that Kafka has just written. One thread at a time may call."""
         # Kafka wrote it at some time between the two: a slow answer doesn't shift the clock.
         least, most = record.written - record.confirmed, record.written - record.sent
-        if least - _TOLERANCE_MS <= self.ahead <= most + _TOLERANCE_MS:
+        if least - TOLERANCE_MS <= self.ahead <= most + TOLERANCE_MS:
             self._witnesses.clear()
-            return
-        self._witnesses.append((least + most) // 2)
-        if len(self._witnesses) < WITNESSES:
-            return
-        ahead = int(statistics.median(self._witnesses))
-        self._witnesses.clear()
-        self.ahead = ahead if abs(ahead) > _TOLERANCE_MS else 0
-        if abs(ahead) > _WARNING_MS:
+        else:
+            self._witnesses.append((least + most) // 2)
+            if len(self._witnesses) < WITNESSES:
+                return
+            ahead = int(statistics.median(self._witnesses))
+            self._witnesses.clear()
+            with self._lock:
+                self._ahead = ahead if abs(ahead) > TOLERANCE_MS else 0
+        if abs(self._ahead) > _WARNING_MS:
             self._wrong.report(
-                "this machine's clock is %.0f s off Kafka's; the pipeline goes by Kafka's", -ahead / 1000
+                "this machine's clock is %.0f s off Kafka's; the pipeline goes by Kafka's", -self._ahead / 1000
             )
         else:
             self._wrong.healed()
@@ -116,4 +135,4 @@ class Ticks:
                 self._send(TICK, b"")
             self._fault.healed()
         except Exception as problem:  # of Java's clients, of any kind; the next tick may succeed
-            self._fault.report("no tick can be written: %s", problem)
+            self._fault.report("no tick can be written: %s", short(problem))

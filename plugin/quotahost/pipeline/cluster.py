@@ -24,10 +24,10 @@ from pyspark.sql import functions as F
 
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.volumes import MAX_TOPICS, byte_limits
-from quotahost.pipeline.frames import factor, large_of_stranger, reached_at, sql
+from quotahost.pipeline.frames import BATCH_TIME, factor, large_of_stranger, reached_at, sql
 from quotahost.records.budgets import MAX_BUDGETS
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
-from quotahost.records.fields import MAX_LONG, topic_set
+from quotahost.records.fields import MAX_LONG, MS, topic_set
 from quotahost.records.snapshot import budgets as read_budgets
 
 #: Characters of a name in a cluster's record; names are cut there, because the record would become too large. JSON
@@ -35,7 +35,6 @@ from quotahost.records.snapshot import budgets as read_budgets
 MAX_NAME: Final = 128
 #: Of so many volumes of one kind, and of so many kinds, the topics are joined; where more tell theirs, it is all.
 MAX_TELLERS: Final = 256
-_MS: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +47,14 @@ class Rules:
         expiry: how long a stale broker is listed. What its volumes were is told on, after all others.
         registered: ids of the brokers that the cluster lists, those in service; those without a snapshot are missing.
             Empty while the cluster has not answered.
+        topics: those that are read, as the state may have rows of others; empty for all.
     """
 
     cluster: str
     validity: timedelta = timedelta(minutes=1)
     expiry: timedelta = timedelta(days=1)
     registered: Collection[str] = ()
+    topics: Collection[str] = ()
 
 
 # ---- state -----------------------------------------------------------------------------------------
@@ -73,9 +74,9 @@ def state(good: DataFrame, window: timedelta) -> DataFrame:
         broker, cluster (as in the snapshot), seen, ``first`` (true in one row of each broker), offline (log
         directories, in that row), volumeName, capacity, consumed, topics (null: all), softType, softLevel, hardType,
         hardLevel (the volume's own limit, else its broker's), ``budgets`` (JSON, in the first row), ``fillRate``
-        (bytes/s, null while unknown), and ``now``, the time of the batch.
+        (bytes/s, null while unknown), topic, and ``now``, the time of the batch.
     """
-    return good.sparkSession.sql(sql("state", window=window // _MS, max_name=MAX_NAME), good=good)
+    return good.sparkSession.sql(sql("state", window=window // MS, max_name=MAX_NAME, now=BATCH_TIME), good=good)
 
 
 def cut_strangers(good: DataFrame, topic: str, listed: Collection[str]) -> DataFrame:
@@ -111,9 +112,10 @@ def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
     arguments = {
         "cluster": rules.cluster,
         "ahead": ahead,
-        "validity": rules.validity // _MS,
-        "expiry": rules.expiry // _MS,
+        "validity": rules.validity // MS,
+        "expiry": rules.expiry // MS,
         "registered": json.dumps(sorted(rules.registered)),
+        "topics": json.dumps(sorted(rules.topics)),
     }
     # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
     # A text with parameters takes 50 ms; the same query built from Column objects took 150 ms of Py4J.

@@ -15,11 +15,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from quotahost.pipeline.session import path
-from quotahost.records.fields import MAX_DELAY_MS
+from quotahost.records.fields import MAX_DELAY_MS, MS
 
 #: Bytes of a record of a broker that the cluster doesn't list, up to which the state takes it as it is.
 MAX_OF_STRANGER: Final = 16 * 1024
-_MS: Final = timedelta(milliseconds=1)
+#: The time of a batch, in SQL. Spark compiles no lambda; a time in the Java that it writes would have that compiled anew for
+#: each batch.
+BATCH_TIME: Final = "get(transform(array(0), x -> current_timestamp()), 0)"
 _Writer = TypeVar("_Writer", DataFrameWriter, DataStreamWriter)
 
 
@@ -45,7 +47,7 @@ def seen_at(stated_ms: str, captured_at: str, written_at: str, validity: timedel
     All are SQL: the delay that the record states, a BIGINT, null or the text ``NULL`` if it states none; the record's
     own time, null for a tombstone, which has no delay; and Kafka's timestamp of the record.
     """
-    most = min(validity // _MS // 2, MAX_DELAY_MS)
+    most = min(validity // MS // 2, MAX_DELAY_MS)
     by_clocks = f"least(greatest(unix_millis({written_at}) - unix_millis({captured_at}), 0L), {most}L)"
     stated = f"least(greatest(CAST({stated_ms} AS BIGINT), 0L), {MAX_DELAY_MS}L)"
     # The CASE, because least and greatest leave nulls out instead of returning null.

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from quotahost.background import LoggedOnce
-from quotahost.pipeline.clients import JvmKafka, TopicError, Topics, short
+from quotahost.pipeline.clients import JvmKafka, TopicError, Topics
 from quotahost.pipeline.clock import TICK, WITNESSES, KafkaClock, Ticks
 from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.history import OF_SNAPSHOTS, OF_USAGE
@@ -28,6 +28,7 @@ from quotahost.pipeline.queries import Queries
 from quotahost.pipeline.shares import SharesPublisher
 from quotahost.pipeline.supervisor import Supervisor, set_checkpoint_aside
 from quotahost.records.cluster_volumes import ClusterRecord, encode
+from quotahost.text import short
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -58,7 +59,7 @@ class Job:
         self._topics.ensure()
         # The ticks' thread and the batches share the producer, which Kafka lets several threads use.
         self._producer = self._kafka.producer()
-        clock = KafkaClock()
+        clock = self._clock = KafkaClock()
         # Before the first batch: by a clock that is wrong, it would make all brokers stale.
         for _ in range(WITNESSES):
             clock.correct(self._producer.send(options.tick_topic, TICK, b""))
@@ -73,7 +74,7 @@ class Job:
         self._leadership.follow(self._consumer)
         self._ticks = Ticks(tick, lambda key, value: self._producer.send(options.tick_topic, key, value))
         self._supervisor = Supervisor(progress, partial(set_checkpoint_aside, spark, options.checkpoint))
-        rules = Rules(cluster, options.validity, options.expiry)
+        rules = Rules(cluster, options.validity, options.expiry, topics=tuple(clusters))
         self._publisher = Publisher(
             rules, self._leadership, clock, progress, self._ticks, self._send, self._supervisor.caught_up
         )
@@ -103,9 +104,13 @@ class Job:
 
     def run(self, stop: threading.Event) -> None:
         """Keep the queries running until ``stop`` is set, then close everything."""
-        asked = time.monotonic()
+        asked, ahead = time.monotonic(), self._clock.ahead
         try:
             while not stop.is_set():
+                # Queries have been given it; and where the clock was put back, Spark's triggers wait for as long.
+                if ahead != self._clock.ahead:
+                    ahead = self._clock.ahead
+                    self._supervisor.begin_again()
                 self._supervisor.look()
                 if time.monotonic() - asked > _ASK_EVERY:
                     asked = time.monotonic()

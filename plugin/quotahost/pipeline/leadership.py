@@ -14,19 +14,20 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final
 
-from quotahost.background import LoggedOnce, Periodic
+from quotahost.background import LineLimit, LoggedOnce, Periodic
 from quotahost.pipeline.clients import JvmConsumer
 from quotahost.pipeline.clock import wall_ms
 from quotahost.records.cluster_volumes import decode
 from quotahost.records.codec import Refused
+from quotahost.records.fields import MAX_AHEAD_MS
+from quotahost.text import short
 
 log = logging.getLogger("quotahost.pipeline")
 
 _POLL: Final = 0.25  # seconds that a poll waits at the start; as long is the pause between two later ones
 _WAIT: Final = 2.0  # seconds that a later poll waits; it returns with the first record
 _CLOSE_WITHIN: Final = 5.0  # seconds
-# A run is a time of launch. Brokers allow as much (quotahost.kafka.latest_record).
-_AHEAD_MS: Final = 3_600_000
+_LINES: Final = 5  # of the log in a minute: whoever may write to the topic can claim as many runs as they like
 
 
 class Leadership:
@@ -54,6 +55,7 @@ class Leadership:
         self._own: set[int] = set()  # earlier runs of this pipeline
         self._other_arrived_at = 0.0
         self._logged: int | None = None  # the run that the log names already
+        self._lines = LineLimit(_LINES, clock)
         self._fault = LoggedOnce(log)
         self._follower: Periodic | None = None
 
@@ -84,7 +86,7 @@ class Leadership:
             higher = run > self.run
             if higher:
                 self._highest, self._other_arrived_at = max(self._highest, run), self._clock()
-            if run != self._logged:
+            if run != self._logged and self._lines.passes():
                 self._logged = run
                 log.warning(
                     "another pipeline publishes the same, run %d, this one is run %d: %s; stop one of them",
@@ -109,7 +111,7 @@ class Leadership:
                 self.note(self._run_of(key, value))
             self._fault.healed()
         except Exception as problem:  # of Java's clients, of any kind; the next poll may succeed
-            self._fault.report("other pipelines can't be watched for: %s", problem)
+            self._fault.report("other pipelines can't be watched for: %s", short(problem))
 
     def _run_of(self, key: bytes, value: bytes | None) -> int:
         """The run of a cluster record; 0 of any other record, and of one that no pipeline can have written."""
@@ -120,7 +122,7 @@ class Leadership:
         except Refused as refused:
             reason: str = refused.reason
         else:
-            ahead = record.run > self._now_ms() + _AHEAD_MS
+            ahead = record.run > self._now_ms() + MAX_AHEAD_MS
             reason = "cluster" if record.cluster not in self._clusters else "ahead" if ahead else ""
             if not reason:
                 return record.run

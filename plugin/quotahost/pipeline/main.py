@@ -24,7 +24,6 @@ from urllib.parse import unquote, urlsplit
 from py4j.protocol import Py4JError
 
 from quotahost.errors import QuotahostError
-from quotahost.pipeline.clients import short
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options, OptionsError, as_text, option, options
@@ -40,7 +39,7 @@ from quotahost.pipeline.session import (
     session,
 )
 from quotahost.records.topics import TOPICS
-from quotahost.text import EscapingFormatter
+from quotahost.text import EscapingFormatter, short
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -49,16 +48,10 @@ _LOOK: Final = 1.0  # seconds between two looks for a directory that another pip
 _LOCK: Final = "_quotahost.lock"
 
 
-class PlaceError(QuotahostError):
-    """A directory doesn't suit the master; the message names option, directory, master and what would be right."""
-
-    exit_code = 2
-
-
 def run(chosen: Options) -> None:
     """Run until SIGTERM or SIGINT.
 
-    Raises ConnectorError if the jars of Spark's Kafka connector are missing; PlaceError if a directory lies where the
+    Raises ConnectorError if the jars of Spark's Kafka connector are missing; OptionsError if a directory lies where the
     executors can't reach it; TopicError if a topic can't be used as it is; QuotahostError if the port for the metrics
     is taken, a directory can't be written to, or the cluster doesn't answer.
     """
@@ -76,16 +69,21 @@ def run(chosen: Options) -> None:
         locks = wait_for(directories.values(), progress, stop)
     if locks is None:
         return
-    with locks, session("quotahost", chosen.master, checkpoint_files(chosen.checkpoint)) as spark:
-        # Under spark-submit the master need not be the option's.
-        master, default = str(spark.sparkContext.master), str(hadoop(spark).get("fs.defaultFS"))
-        for name, directory in directories.items():
-            if problem := refusal(name, directory, master, default):
-                raise PlaceError(problem)
-        remedy = "look at the address, at --kafka-config, and at the rights of docs/security.md"
-        with _in_words(f"--bootstrap {chosen.bootstrap} doesn't answer, or refuses this client", remedy):
-            job = Job(spark, chosen, progress)
-        job.run(stop)
+    try:
+        with locks, session("quotahost", chosen.master, checkpoint_files(chosen.checkpoint)) as spark:
+            # Under spark-submit the master need not be the option's.
+            master, default = str(spark.sparkContext.master), str(hadoop(spark).get("fs.defaultFS"))
+            for name, directory in directories.items():
+                if problem := refusal(name, directory, master, default):
+                    raise OptionsError(problem)
+            remedy = "look at the address, at --kafka-config, and at the rights of docs/security.md"
+            with _in_words(f"--bootstrap {chosen.bootstrap} doesn't answer, or refuses this client", remedy):
+                job = Job(spark, chosen, progress)
+            job.run(stop)
+    except (OSError, Py4JError):
+        # A signal to a whole group, as systemd sends it, has ended Spark's JVM before it could be asked to end.
+        if not stop.is_set():
+            raise
 
 
 @contextmanager

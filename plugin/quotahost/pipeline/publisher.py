@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame, Row
 
 from quotahost.background import LoggedOnce
-from quotahost.pipeline.clients import short
 from quotahost.pipeline.clock import KafkaClock, Ticks, Written
 from quotahost.pipeline.cluster import Last, Rules, record, rollup, true_until
 from quotahost.pipeline.frames import bring_forward
@@ -22,6 +21,7 @@ from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.plan_cache import PlanCache
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
+from quotahost.text import short
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -165,11 +165,13 @@ class Publisher:
     def _late(self, record: ClusterRecord) -> bool:
         """Whether a batch took too long, or began before a restart: its record shows the past, and the next is due.
 
+        Below 0 is the age of one that began before the machine's clock was put back; its brokers would all look stale.
+
         Brokers count a record as fresh for ``validity`` after it came. One that is older than half of it would let
         them act on what was true for up to one and a half; without it their standby source answers.
         """
         age, validity = self._clock.now() / 1000 - record.computed_at.timestamp(), self._rules.validity.total_seconds()
-        if age <= validity / 2:
+        if abs(age) <= validity / 2:
             self._lateness.healed()
             return False
         self._progress.unpublished.labels(record.cluster, "late").inc()

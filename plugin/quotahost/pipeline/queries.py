@@ -26,13 +26,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.errors import QuotahostError
 from quotahost.pipeline import history, shares
-from quotahost.pipeline.clients import short
-from quotahost.pipeline.clock import KafkaClock
+from quotahost.pipeline.clock import TOLERANCE_MS, KafkaClock
 from quotahost.pipeline.cluster import cut_strangers, state
-from quotahost.pipeline.frames import kafka_sink, large_of_stranger, spark_options, sql
+from quotahost.pipeline.frames import BATCH_TIME, kafka_sink, large_of_stranger, spark_options, sql
 from quotahost.pipeline.monitoring import DEAD_LETTERS
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.snapshots import parse
+from quotahost.records.fields import MS
+from quotahost.text import short
 
 _FETCH: Final = {  # for a million small records in a hurry
     # At the end of the log a fetch that waits holds up the fetch of the next batch until it returns empty.
@@ -54,7 +55,6 @@ SHARES_EVERY: Final = timedelta(milliseconds=500)
 #: Bytes of a refused record's value and of its key that its dead letter keeps.
 MAX_VALUE: Final = 64 * 1024
 MAX_KEY: Final = 1024
-_MS: Final = timedelta(milliseconds=1)
 
 #: What is done with a batch: its rows, and its number.
 Batch = Callable[[DataFrame, int], None]
@@ -117,7 +117,12 @@ class Queries:
             # Shares are only for brokers that the cluster has listed.
             good = good.where(~large_of_stranger(self._options.usage_topic, "brokerId", self.listed))
         newest = self._spark.sql(sql("usage"), good=good)
-        return self._start_complete("shares", newest, publish, SHARES_EVERY)
+
+        def of_topic(frame: DataFrame, number: int) -> None:
+            # Here, as the state may have rows of a topic that isn't read any more.
+            publish(frame.where(F.col("topic") == self._options.usage_topic), number)
+
+        return self._start_complete("shares", newest, of_topic, SHARES_EVERY)
 
     def dead_letters(self) -> StreamingQuery:
         """From snapshots and usage records to the dead letters of those that are refused."""
@@ -146,9 +151,9 @@ class Queries:
 
     def _not_expired(self, time: str) -> str:
         """Whether a record is not of a broker long gone."""
-        # By the clock's correction as it is when the query starts; a wrong clock is corrected before.
-        expiry = self._options.expiry // _MS - self._clock.ahead
-        return f"unix_millis({time}) >= unix_millis(current_timestamp()) - {expiry}"
+        # By the clock's correction as it is when the query starts; with another one the job starts it again.
+        expiry = self._options.expiry // MS - self._clock.ahead
+        return f"unix_millis({time}) >= unix_millis({BATCH_TIME}) - {expiry}"
 
     def _task(self) -> int:
         """Records of one task of a query that goes first."""
@@ -162,7 +167,12 @@ class Queries:
         # A compacted topic keeps the newest record of each broker, so a record that is gone before it was read is no
         # loss.
         source = source.option("failOnDataLoss", "false").option("maxOffsetsPerTrigger", times * self._options.batch)
-        return source.option("maxRecordsPerPartition", task).load()
+        raw = source.option("maxRecordsPerPartition", task).load()
+        # What a leader whose clock was ahead has dated would hide all that comes before that time. Not by least(): it
+        # is never null here, and Spark would refuse the states of earlier versions.
+        latest = f"timestamp_millis(unix_millis({BATCH_TIME}) + {self._clock.ahead + TOLERANCE_MS})"
+        dated = f"if(timestamp > {latest}, {latest}, timestamp) AS timestamp"
+        return raw.selectExpr("key", "value", "topic", "partition", "offset", dated)
 
     def _start_complete(
         self, name: str, rows: DataFrame, publish: Batch, least: timedelta = timedelta()
@@ -180,7 +190,7 @@ class Queries:
     def _start(self, name: str, writer: Any, least: timedelta) -> StreamingQuery:
         self._pool(name)
         # Spark's default trigger begins a batch with each record that comes; a batch costs the same whatever is in it.
-        every = f"{round(max(least, self._options.interval) / _MS)} milliseconds"
+        every = f"{round(max(least, self._options.interval) / MS)} milliseconds"
         writer = writer.queryName(name).option("checkpointLocation", place(self._options.checkpoint, name))
         query: StreamingQuery = writer.trigger(processingTime=every).start()
         return query

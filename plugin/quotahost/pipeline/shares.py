@@ -22,7 +22,7 @@ from quotahost.pipeline.frames import bring_forward, kafka_sink, seen_at, sql
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.snapshots import OPTIONS, is_json, long_number, more_braces
 from quotahost.records.codec import VERSION
-from quotahost.records.fields import DATE_TIME, MAX_NAME, time_json
+from quotahost.records.fields import DATE_TIME, MAX_NAME, MS, time_json
 from quotahost.records.usage import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
 
 #: The share of an equal part that every broker keeps, so that a client can begin anywhere.
@@ -45,7 +45,6 @@ _USAGE: Final = (
     f"version DOUBLE, clusterId STRING, brokerId STRING, usageAt STRING, clients {_CLIENTS}, _corrupt STRING"
 )
 _NEWS: Final = "SELECT key, partition, value FROM {found} WHERE array_contains(from_json(:news, 'ARRAY<STRING>'), key)"
-_MS: Final = timedelta(milliseconds=1)
 
 
 def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=1)) -> DataFrame:
@@ -94,7 +93,7 @@ def shares(
         record says, apart from when it was computed.
     """
     args: dict[str, Any] = {
-        "now": now_ms, "validity": validity // _MS, "expiry": expiry // _MS,
+        "now": now_ms, "validity": validity // MS, "expiry": expiry // MS,
         "known": json.dumps(None if known is None else sorted(known)), "partitions": partitions,
         "run": run, "sequence": sequence, "computedAt": time_json(datetime.fromtimestamp(now_ms / 1000, UTC)),
         "floor": FLOOR, "shaved": SHAVED, "steps": STEPS, "version": VERSION,

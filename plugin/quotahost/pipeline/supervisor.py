@@ -23,6 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from quotahost.pipeline.monitoring import Offsets, Progress, idle, lost, offsets, read_all
 from quotahost.pipeline.queries import place
 from quotahost.pipeline.session import hadoop, jvm
+from quotahost.text import short
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -94,8 +95,8 @@ class Supervisor:
         return self._queries[name].crowded
 
     def begin_again(self, *names: str) -> None:
-        """Stop these queries; the next look starts them from their checkpoints, as they are described by then."""
-        for name in names:
+        """Stop these queries, or all; the next look starts them from their checkpoints, as they are described then."""
+        for name in names or self._queries:
             self._queries[name].stop()
 
     def kafka_answers(self) -> None:
@@ -128,8 +129,9 @@ class Supervisor:
             query.stop()
 
     def _last_of_volumes(self) -> Any:
-        volumes = self._queries.get(self.FIRST)
-        return None if volumes is None or volumes.running is None else volumes.running.lastProgress
+        # Read once: the threads of the batches and of the ticks ask, while this one's stops the query.
+        running = self._queries[self.FIRST].running if self._queries else None
+        return running.lastProgress if running else None
 
     def _keep(self, name: str, query: _Query) -> None:
         if query.running is not None:
@@ -203,7 +205,7 @@ class Supervisor:
         try:
             aside = self._set_aside(name)
         except Exception as problem:  # of Hadoop's file systems, of any kind
-            log.error("the checkpoint of query %s can't be set aside: %s", name, problem)
+            log.error("the checkpoint of query %s can't be set aside: %s", name, short(problem))
             return
         query.forget_failures()
         # The batches of a new checkpoint are numbered from 0.

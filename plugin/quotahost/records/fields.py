@@ -185,8 +185,11 @@ class SizesJson(TypedDict):
 
 #: No delay is longer, in ms: what a stranger writes into a record must not leave the range of any clock.
 MAX_DELAY_MS: Final = 86_400_000
+#: A run is a time of launch, in ms. One that is later than so many ms from now is forged: it would stay the newest
+#: whatever is published. Kafka refuses a record's timestamp likewise (message.timestamp.after.max.ms).
+MAX_AHEAD_MS: Final = 3_600_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MS: Final = timedelta(milliseconds=1)
+MS: Final = timedelta(milliseconds=1)
 
 
 def delay_ms(stated_ms: int | None, captured_at: datetime, written_ms: int | None, validity_ms: int) -> int:
@@ -200,7 +203,7 @@ def delay_ms(stated_ms: int | None, captured_at: datetime, written_ms: int | Non
         return min(max(0, stated_ms), MAX_DELAY_MS)
     if written_ms is None:
         return 0
-    return min(max(0, written_ms - (captured_at - _EPOCH) // _MS), validity_ms // 2, MAX_DELAY_MS)
+    return min(max(0, written_ms - (captured_at - _EPOCH) // MS), validity_ms // 2, MAX_DELAY_MS)
 
 
 def age(now: float, written_at: float, delay: float) -> float:

@@ -11,7 +11,9 @@ from typing import Final, Literal
 
 #: Begin of all names unless ``topics.prefix`` sets another one.
 PREFIX: Final = "__quotahost_"
-COMPACTED: Final = {
+#: If two of three replicas are down, a record that one broker keeps is better than none, whatever the brokers' default.
+WRITABLE: Final = {"min.insync.replicas": "1"}
+COMPACTED: Final = WRITABLE | {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.1",
     "segment.ms": "3600000",  # only closed segments are compacted
@@ -143,18 +145,3 @@ SPARED: Final = (*KAFKAS_OWN, *(topic.name for topic in TOPICS))
 #: The plugins' consumers give a group's name, because librdkafka demands one, and ask for its coordinator; they never
 #: join it and commit nothing. The pipeline's consumers have no group at the brokers.
 GROUPS: Final = "quotahost-"
-
-
-def table() -> str:
-    """Topics, groups and other resources with the rights to them, as a Markdown table."""
-    head = ("resource", "what it carries", "brokers' plugins", "pipeline", "`quotahost top`", "quotahost quotas")
-    groups = ("Describe", "", "Describe", "Describe", "nothing: nobody reads them")
-    rows: list[tuple[str, ...]] = [
-        (*head, "anybody else who may write"),
-        *((f"`{t.name}`", t.carries, *(", ".join(t.operations(party)) for party in Party), t.danger) for t in TOPICS),
-        (f"groups `{GROUPS}*`", "nothing: no group is joined, no offset is committed", *groups),
-        ("transactional ids", "none: no client of quotahost has transactions", *[""] * 5),
-        ("the cluster", "the ids of its brokers, which Kafka shows to every client", *[""] * 5),
-    ]
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])

@@ -130,15 +130,6 @@ def live_names() -> list[str]:
     return [PREFIX + theirs.name for theirs in PROPERTIES if theirs.is_own and theirs.ours]
 
 
-def table() -> str:
-    lines = ["| Strimzi's property | its default | read as | here |", "|---|---|---|---|"]
-    for theirs in PROPERTIES:
-        ours = f"`{theirs.ours}`" if theirs.is_own and theirs.ours else theirs.ours
-        default = f"`{theirs.default}`" if theirs.default else ""
-        lines.append(f"| `{theirs.name}` | {default} | {ours} | {theirs.doc} |")
-    return "\n".join(lines) + "\n"
-
-
 # ---- the translation of one file ----
 
 

@@ -124,6 +124,7 @@ def test_the_same_command_twice_stands_by_until_the_first_ends(node: KafkaNode, 
             first.kill()
             story.told(1)
             assert len({each.run for each in published(node.bootstrap)}) == 2
+            assert second.stop(group=True) == 0, "its JVM, which had the signal as well, was gone"
         finally:
             second.kill()
 

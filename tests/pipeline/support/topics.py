@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from quotahost.records import usage
 from quotahost.records.cluster_volumes import ClusterRecord, decode
-from quotahost.records.topics import USAGE
+from quotahost.records.topics import PREFIX, USAGE
 from quotahost.records.usage import Usage, Used
 from tests.pipeline.support.records import snapshot
 
@@ -21,7 +21,8 @@ REFUSED: Final = "__quotahost_refused"
 class Snapshots:
     """Publishes as brokers do."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, prefix: str = PREFIX) -> None:
+        self._prefix = prefix
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
 
     def publish(self, broker: str, volumes: Sequence[dict[str, Any]], **more: Any) -> None:
@@ -34,8 +35,10 @@ class Snapshots:
     def remove(self, broker: str) -> None:
         self.write(broker, None)
 
-    def write(self, key: str, value: bytes | None, topic: str = SNAPSHOTS) -> None:
-        self._producer.produce(topic, key=key, value=value)
+    def write(self, key: str, value: bytes | None, topic: str = SNAPSHOTS, dated: float = 0) -> None:
+        """Where the topic keeps the writers' time, it is ``dated`` so many seconds after now."""
+        topic = self._prefix + topic.removeprefix(PREFIX)
+        self._producer.produce(topic, key=key, value=value, timestamp=int((time.time() + dated) * 1000))
         self._producer.poll(0)
 
     def flush(self) -> None:
@@ -65,9 +68,9 @@ def read_all(bootstrap: str, topic: str, timeout: float = 120) -> list[Message]:
     raise TimeoutError(f"the end of {topic} was not reached")
 
 
-def published(bootstrap: str) -> list[ClusterRecord]:
+def published(bootstrap: str, topic: str = CLUSTER_VOLUMES) -> list[ClusterRecord]:
     """All records of clusters, in the order of the topic."""
-    found = read_all(bootstrap, CLUSTER_VOLUMES)
+    found = read_all(bootstrap, topic)
     return [decode(message.key(), message.value() or b"") for message in found]
 
 

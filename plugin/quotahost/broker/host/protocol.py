@@ -7,7 +7,7 @@ process of its own (``bridge``). Java never calls Python: such a call would need
 contention and leaks in some versions.
 
 The jar contains this declaration (``resource``), so that Java knows version, bounds and names from here, and
-``docs/reference/host-protocol.md`` shows it (``table``). VERSION grows with every change that an older end would not
+``docs/reference/host-protocol.md`` shows it. VERSION grows with every change that an older end would not
 understand: a Python with another version is refused at its first call.
 """
 
@@ -414,13 +414,3 @@ def resource() -> str:
     """The declaration as Java reads it, a properties file: all calls by name, and those that nobody waits for."""
     told = (name for name, call in CALLS.items() if not call.waits)
     return f"version={VERSION}\nmost={_MANY}\ncalls={' '.join(CALLS)}\ntold={' '.join(told)}\n"
-
-
-def table() -> str:
-    """All calls as a Markdown table."""
-    heads = ("call", "arguments", "answer", "the caller waits", "bytes at most", "what it does")
-    rows = [heads, ("---",) * len(heads)]
-    for name, call in CALLS.items():
-        types = (f"`{types}`" if types else "" for types in (call.arguments, call.answer))
-        rows.append((f"`{name}`", *types, "yes" if call.waits else "no", f"{call.most:,}", call.doc))
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -1,6 +1,8 @@
 -- The volumes of all brokers -> one row for each cluster, in one pass: Spark would compute a second use of them again.
 WITH timed AS (
-  SELECT *, coalesce(nullif(cluster, ''), :cluster) AS clusterId, unix_millis(now) + :ahead AS at FROM {state}),
+  SELECT *, coalesce(nullif(cluster, ''), :cluster) AS clusterId, unix_millis(now) + :ahead AS at
+  -- What came by a topic that isn't read any more would list each broker once more, as one that is stale.
+  FROM {state} WHERE :topics = '[]' OR array_contains(from_json(:topics, 'ARRAY<STRING>'), topic)),
 listed AS (  -- as columns: Spark doesn't compile what an aggregate computes from its input itself
   SELECT clusterId AS cluster, broker, seen, offline, budgets,
     -- A broker that is expired is neither counted nor named: only what it had last is told.

@@ -17,10 +17,10 @@ brokers AS (  -- broker first: Spark sorts by the first bytes of the first colum
     max_by(past, first) FILTER (WHERE NOT removed AND pmod(first.period, 2) = 1) AS odd
   FROM placed GROUP BY broker, topic),
 aged AS (
-  SELECT broker, newest.seen AS seen, newest.s AS s, gone, if(odd IS NULL OR even.seen < odd.seen, even, odd) AS past
+  SELECT topic, broker, newest.seen AS seen, newest.s AS s, gone, if(odd IS NULL OR even.seen < odd.seen, even, odd) AS past
   FROM brokers WHERE NOT newest.removed),
 spread AS (  -- a broker that comes back after a tombstone begins a new history
-  SELECT left(broker, {max_name}) AS broker, seen, s.cluster AS cluster, if(size(s.offline) > 0, s.offline, NULL) AS offline, s.budgets AS budgets,
+  SELECT topic, left(broker, {max_name}) AS broker, seen, s.cluster AS cluster, if(size(s.offline) > 0, s.offline, NULL) AS offline, s.budgets AS budgets,
     s.soft.type AS softType, s.soft.level AS softLevel, s.hard.type AS hardType, s.hard.level AS hardLevel,
     past.names AS names, past.consumed AS before,
     if(gone IS NULL OR gone < past.seen, double(unix_micros(seen) - unix_micros(past.seen)) / 1000000D, NULL) AS passed,
@@ -34,6 +34,5 @@ SELECT broker, cluster, seen, coalesce(pos, 0) = 0 AS first, if(coalesce(pos, 0)
   -- A volume mostly keeps its place in the list, so the search by name is needed only where volumes came or went.
   CASE WHEN passed > 0 THEN double(v.consumed - if(get(names, pos) = v.volumeName, get(before, pos),
     get(before, CAST(coalesce(nullif(array_position(names, v.volumeName), 0) - 1, -1) AS INT)))) / passed END AS fillRate,
-  -- In a lambda, which Spark doesn't compile: a time in the Java that it writes would have that compiled anew for each batch.
-  get(transform(array(0), x -> current_timestamp()), 0) AS now
+  topic, {now} AS now
 FROM spread

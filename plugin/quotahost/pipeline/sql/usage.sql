@@ -1,5 +1,5 @@
 -- The good usage records -> the newest of each broker, tombstones included.
-SELECT u.clusterId AS clusterId, brokerId, u.ts AS ts, u.removed AS removed, u.clients AS clients
+SELECT topic, u.clusterId AS clusterId, brokerId, u.ts AS ts, u.removed AS removed, u.clients AS clients
 FROM (
   SELECT topic, brokerId, max_by(struct(clusterId, ts, removed, clients), struct(timestamp, offset)) AS u
   FROM {good} GROUP BY topic, brokerId)
