@@ -141,8 +141,9 @@ class FactorLoop:
             # fence a factor of 0 is a floor for each new client, which delays it for minutes. A host before this one
             # may have ended the PAUSE, and the file may not tell that yet.
             remembered = self._memory.recall()
-            holds = not self._shim.restarted() or self._known.factor.value == 0
-            decided = remembered if remembered and holds and self._shim.fence() else self._known
+            if remembered and self._shim.restarted() and self._known.factor.value > 0:
+                remembered = None
+            decided = remembered if remembered and self._shim.fence() else self._known
             if known_now.factor.value < 1:
                 decided = smaller(known_now, decided)
         else:
