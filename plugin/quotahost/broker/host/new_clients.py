@@ -39,6 +39,7 @@ Whom: TypeAlias = tuple[str | None, str | None]  # principal and client-id, None
 EVERYONE: Final[Whom] = (None, None)
 #: ``Guard.report``.
 Report: TypeAlias = Callable[[str, str, str, BaseException], None]
+_LONGEST: Final = 1024  # characters of a name that is asked about (contract, sentence 11)
 # Announcements: for more than these, one walk through all clients costs less than a walk for each.
 MOST_APART: Final = 100
 
@@ -85,8 +86,10 @@ class NewClients:
         for name in (principal, client_id):
             if name is not None and not isinstance(name, str):
                 raise TypeError(f"answers_changed takes names (str) or None, not {name!r}")
-        with self._lock:
-            self._changed.add((principal, client_id))
+        # Java keeps nobody with a longer name.
+        if max(len(principal or ""), len(client_id or "")) <= _LONGEST:
+            with self._lock:
+                self._changed.add((principal, client_id))
 
     def resolve(self, batch: Batch) -> None:
         if not batch.clients:
