@@ -122,17 +122,23 @@ class Exporter(Collector):
         assert task  # a coroutine runs in one
         self._open[task] = None
         if len(self._open) > CONNECTIONS:
-            next(iter(self._open)).cancel()
+            # It leaves at once: several connections of one turn of the loop must not all close the same one.
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            oldest.cancel()
         try:
-            # A client that goes away or sends no request gets no answer.
-            with suppress(OSError, TimeoutError, EOFError, asyncio.LimitOverrunError, HTTPException, ValueError):
+            # A client that goes away or sends no request gets no answer. Nor does the oldest: asyncio of Python 3.11
+            # would log that its task was cancelled.
+            with suppress(
+                OSError, EOFError, asyncio.CancelledError, asyncio.LimitOverrunError, HTTPException, ValueError
+            ):
                 head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), DEADLINE)
                 writer.write(_page(self._app, head))
                 writer.close()
                 # Apart from the request's, since making a page takes time that is not the client's.
                 await asyncio.wait_for(writer.wait_closed(), DEADLINE)
         finally:
-            del self._open[task]
+            self._open.pop(task, None)
             # What a slow reader has not taken is thrown away.
             writer.transport.abort()
 

@@ -138,8 +138,11 @@ class FactorLoop:
                 self._show(lacking=False, unknown=True)
                 return smaller(known_now, self._known)
             # What holds until anything is known: the PAUSE in which the broker stopped, else the last factor. Without a
-            # fence a factor of 0 is a floor for each new client, which delays it for minutes.
+            # fence a factor of 0 is a floor for each new client, which delays it for minutes. A host before this one
+            # may have ended the PAUSE, and the file may not tell that yet.
             remembered = self._memory.recall()
+            if remembered and self._shim.restarted() and self._known.factor.value > 0:
+                remembered = None
             decided = remembered if remembered and self._shim.fence() else self._known
             if known_now.factor.value < 1:
                 decided = smaller(known_now, decided)

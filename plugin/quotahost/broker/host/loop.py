@@ -108,6 +108,7 @@ class Host:
         changes.apply(given)
         self._refuse_fault_handler("a plugin")
         changes.strict = False
+        gc.unfreeze()  # what a host before this one in this process froze, and has left behind
         gc.collect()  # else freeze() would keep what the imports left behind, too
         gc.freeze()  # imported modules stay: no full collection needs to look at them again
         self._factor.step(self._plugins, self._settings)

@@ -39,6 +39,7 @@ Whom: TypeAlias = tuple[str | None, str | None]  # principal and client-id, None
 EVERYONE: Final[Whom] = (None, None)
 #: ``Guard.report``.
 Report: TypeAlias = Callable[[str, str, str, BaseException], None]
+_LONGEST: Final = 1024  # characters of a name that is asked about (contract, sentence 11)
 # Announcements: for more than these, one walk through all clients costs less than a walk for each.
 MOST_APART: Final = 100
 
@@ -48,6 +49,8 @@ Distinct: TypeAlias = frozenset[str] | None  # client-ids whose answers may diff
 
 UNLIMITED: Final = math.nan  # the same object each time, so that equal rows are found
 NOBODY: Final[frozenset[str]] = frozenset()
+#: Characters of distinct client-ids in a batch: one call to Java takes 64 MB, and a character may have 4 bytes.
+MOST_DISTINCT: Final = 12_000_000
 NO_ANSWER: Final = (ScopeKind.CLIENT.value, UNLIMITED, -1)  # no supplier has an opinion
 
 
@@ -83,8 +86,10 @@ class NewClients:
         for name in (principal, client_id):
             if name is not None and not isinstance(name, str):
                 raise TypeError(f"answers_changed takes names (str) or None, not {name!r}")
-        with self._lock:
-            self._changed.add((principal, client_id))
+        # Java keeps nobody with a longer name.
+        if max(len(principal or ""), len(client_id or "")) <= _LONGEST:
+            with self._lock:
+                self._changed.add((principal, client_id))
 
     def resolve(self, batch: Batch) -> None:
         if not batch.clients:
@@ -299,6 +304,7 @@ class AnswerTable:
         self._groups: dict[str, int] = {}
         self._combined: dict[str, int] = {}
         self._distinct: dict[frozenset[str], int] = {}
+        self._room = MOST_DISTINCT
         self._quotas: dict[tuple[int, int], tuple[Quota, Answer]] = {}  # by the quota's id() and the source
         self._ids: dict[int, tuple[Collection[str], frozenset[str]]] = {}  # by the collection's id()
 
@@ -307,9 +313,7 @@ class AnswerTable:
         last_answers, last_distinct, last_would, row = self._last
         if distinct is last_distinct and answers == last_answers and would == last_would:
             return row
-        known_ids = EACH if distinct is None else distinct
-        if not isinstance(known_ids, int):
-            known_ids = self._distinct.setdefault(known_ids, len(self._distinct))
+        known_ids = EACH if distinct is None else distinct if isinstance(distinct, int) else self._numbered(distinct)
         key = (answers, known_ids, would)
         if key not in self._rows:
             self._rows[key] = len(self._rows)
@@ -322,6 +326,16 @@ class AnswerTable:
         row = self._rows[key]
         self._last = answers, distinct, would, row
         return row
+
+    def _numbered(self, ids: frozenset[str]) -> int:
+        """The number of a set of distinct client-ids; EACH, which is true of any principal, if there is no room."""
+        if ids not in self._distinct:
+            size = sum(len(name) + 2 for name in ids)  # with the bytes of each one's length
+            if size > self._room:
+                return EACH
+            self._room -= size
+            self._distinct[ids] = len(self._distinct)
+        return self._distinct[ids]
 
     def finished(self) -> Answers:
         self.answers.groups = list(self._groups)

@@ -49,7 +49,9 @@ class World:
     def __init__(
         self, fence: bool = False, before: Factor | None = None, memory: PauseMemory | None = None, **given: str
     ) -> None:
-        self.clock, self.shim = Clock(), FakeShim(has_fence=fence, last_factor=before or Factor(1.0))
+        """``before`` is the factor that a host before this one has left; None at a broker's start."""
+        self.clock = Clock()
+        self.shim = FakeShim(has_fence=fence, last_factor=before or Factor(1.0), second_life=before is not None)
         self.memory = memory or PauseMemory([])
         self.loop = FactorLoop(self.shim, Guard(self.shim), self.clock, self.memory)
         self.settings = settings(factor__source="mine", **TIMES | given)

@@ -96,6 +96,46 @@ def test_300_half_sent_requests_and_a_slow_reader_cost_no_threads_and_others_are
         assert threading.active_count() <= before + 10
 
 
+class Gated(list[Gauge]):
+    """Numbers that hold up the port's thread while it makes a page of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def __iter__(self) -> Iterator[Gauge]:
+        self.begun.set()
+        self.go_on.wait(30)
+        return super().__iter__()
+
+
+def is_open(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1, socket.MSG_DONTWAIT) != b""
+    except BlockingIOError:
+        return True
+    except ConnectionResetError:
+        return False
+
+
+def test_of_many_connections_at_once_the_newest_stay_and_none_is_a_line_of_the_log(
+    endpoint: Endpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    endpoint.shown = gated = Gated()
+    with ExitStack() as stack:
+
+        def is_held_up() -> bool:
+            stack.enter_context(endpoint.connect(HALF_SENT + b"\r\n\r\n"))
+            return gated.begun.wait(0.1)
+
+        eventually(is_held_up)
+        # All of them wait to be accepted together.
+        half_sent = [stack.enter_context(endpoint.connect(HALF_SENT)) for _ in range(3 * exporter.CONNECTIONS)]
+        gated.go_on.set()
+        eventually(lambda: not any(map(is_open, half_sent[: -exporter.CONNECTIONS])))
+    assert caplog.records == []
+
+
 def test_a_request_that_takes_too_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporter, "DEADLINE", 0.2)
     endpoint = Endpoint()

@@ -146,6 +146,18 @@ def test_without_a_fence_no_pause_is_remembered_since_it_would_mute_new_clients_
     assert World(memory=remembers(tmp_path, Scoped(Factor(0.0, "the disk")))).step(None) == 1.0
 
 
+@pytest.mark.parametrize(("in_force", "begins"), [(1.0, 1.0), (0.5, 0.5), (0.0, 0.0)])
+def test_a_pause_that_a_host_before_this_one_has_ended_does_not_come_back(
+    tmp_path: Path, in_force: float, begins: float
+) -> None:
+    pause = Scoped(Factor(0.0, "the disk"), Affected({"t": "the disk"}, frozenset({"t"})))
+    # The disk's thread writes the file after its next look, and a new host reads it before the last one has ended.
+    memory = remembers(tmp_path, pause)
+    world = World(True, Factor(in_force, "the host before"), memory, factor__scope="topics")
+    assert world.step(None) == begins
+    assert world.shim.affected[-1:] == ([] if in_force else [pause.affected])
+
+
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"cause": 1}', '{"cause": "x", "affected": {"places": {}, "held": ["t"]}}']
 )

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answers, Batch
-from quotahost.broker.host.new_clients import MOST_APART, measured
+from quotahost.broker.host.new_clients import MOST_APART, NewClients, measured
 from quotahost.broker.host.plugins import Guard
+from quotahost.broker.host.protocol import Shim
 from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope, ScopeKind
@@ -65,6 +66,36 @@ def tried(
 
 def fails(*_: object) -> NoReturn:
     raise RuntimeError("no")
+
+
+class Java:
+    """A transport that takes every call."""
+
+    def ask(self, message: bytes) -> bytes:
+        return b"[null, 0]"
+
+    tell = ask
+
+    def detach(self) -> None: ...
+
+
+def test_sets_of_client_ids_that_are_too_many_for_one_call_give_way_to_a_question_for_each() -> None:
+    # Of each user: 1,000 client-ids that others have, too, and one of its own. Together they have 75 MB.
+    common = frozenset(f"{n:0250}" for n in range(1000))
+    apart = Supplier(lambda *_: Quota(1.0), lambda principal: common | {principal})
+    clients = [Client(f"u{n}", "app") for n in range(300)]
+    answers = resolved({"mine": apart}, clients)
+    Shim(Java()).publish(Batch(clients), answers)
+    distinct = [answers.distinct[row] for row in answers.rows]
+    assert (answers.distinct_ids[distinct[0]], distinct[-1]) == (common | {"u0"}, EACH)
+
+
+def test_an_announced_name_of_any_length_ends_no_host() -> None:
+    shim = Shim(Java())
+    clients = NewClients(shim, Guard(shim), Clock())
+    clients.answers_changed("u" * 32_767, "c" * 32_767)  # the longest that Kafka's quotas may have
+    clients.answers_changed("u" * 2_000_000)
+    clients.ask_again()
 
 
 @given(st.lists(QUOTAS, max_size=4), COMBINE)

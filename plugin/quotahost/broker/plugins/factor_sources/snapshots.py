@@ -179,7 +179,8 @@ class Snapshots:
     def caught_up(self) -> None:
         if not self._topic_read:
             self._context.log.info("the snapshots of the cluster are read")
-        self._topic_read = True
+        # Whenever the topic is read again, the good records before each broker's newest one come late.
+        self._topic_read, self._counts_old = True, False
 
     # ---- the host thread ----
 

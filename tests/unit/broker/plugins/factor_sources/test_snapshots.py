@@ -158,6 +158,16 @@ def test_a_standby_that_is_built_again_counts_no_record_that_another_has_counted
     again.close()
 
 
+def test_a_topic_that_is_read_again_counts_no_record_once_more(world: World) -> None:
+    old = [(b"1", b"{"), *((b"2", encode(Snapshot("2", world.at(-ago), ()))) for ago in (3, 2, 1))]
+    world.source._roster.register({"1": False, "2": False})
+    for _ in range(2):
+        for key, value in old:
+            world.record(key, value, live=False)
+        world.source.caught_up()
+    assert {key[1]: n for key, n in world.broker.shown.items() if key[0] == "Refused"} == {"json": 1}
+
+
 # ---- budgets of storage, as volumes ----
 
 ORDERS, ALL = Budget("orders", ("orders.*",), 100), Budget("all", ("*",), 100, replicas=True)
