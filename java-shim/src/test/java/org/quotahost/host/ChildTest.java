@@ -136,6 +136,27 @@ class ChildTest {
         end(child);
     }
 
+    /** Such as one that an administrator has asked for and not applied. */
+    @Test
+    @Timeout(60)
+    void oneThatGetsNoTurnLeavesNoThreadBehindAndChangesNothing() throws Exception {
+        Child child = start(frame(1, "built") + "; head -c 13 > /dev/null; " + frame(0, "gauge", "Late", "", "Value", 1.0)
+                + "; sleep 50", true);
+        child.built.get(20, TimeUnit.SECONDS);
+        assertTrue(isAwaited());
+
+        child.discard("another change");
+
+        end(child);
+        while (isAwaited()) Thread.sleep(10);
+        assertTrue(host.gauges.all().stream().noneMatch(each -> each.type().equals("Late")));
+    }
+
+    private static boolean isAwaited() {
+        return Thread.getAllStackTraces().values().stream().flatMap(Stream::of)
+                .anyMatch(frame -> frame.getMethodName().equals("awaitTurn"));
+    }
+
     @Test
     void thousandProcessesLeaveNoThreadAndNoOpenFileBehind() throws Exception {
         for (int i = 0; i < 20; i++) end(start("echo broken >&2; exit 1"));
