@@ -102,6 +102,15 @@ class ChildTest {
     }
 
     @Test
+    void aListOfListsWithoutEndIsNoFrameEither() throws Exception {
+        var deep = java.nio.ByteBuffer.allocate(12 + 1_000_000).putInt(1_000_000).putLong(1);
+        while (deep.hasRemaining()) deep.put((byte) 'L').putInt(1);
+        Files.write(folder.resolve("deep"), deep.array());
+        String why = end(start("cat " + folder.resolve("deep") + "; sleep 30"));
+        assertTrue(why.contains("SIGKILL") && why.contains("cannot be read"), why);
+    }
+
+    @Test
     void whatItPrintsDoesNotStopIt() throws Exception {
         assertTrue(end(start("head -c 1000000 /dev/zero >&2; exit 5")).endsWith("exit code 5"));
     }
