@@ -36,7 +36,7 @@ class MuteTest {
 
     @BeforeEach
     void close() {
-        Fence.state(true, true, null);
+        Fence.state(true, true, false, null);
         InternalsFixture.handles(request);
     }
 
@@ -125,7 +125,7 @@ class MuteTest {
 
     @Test
     void inShadowNobodyIsMuted() {
-        Fence.shadow(true);
+        Fence.state(true, true, true, null);
         fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, alice, "app"), FenceFixture.write("t"));
         assertNotEquals(MUTED, look(ClientQuotaType.REQUEST));
     }

@@ -115,7 +115,7 @@ class QuotaFenceAclsTest {
             @ForAll("bindings") List<AclBinding> acls) throws Exception {
         try (AclOracle oracle = new AclOracle(Map.of())) {
             oracle.load(acls, List.of());
-            Fence.state(true, true, null);
+            Fence.state(true, true, false, null);
             for (String user : USERS) {
                 var request = FenceFixture.from(ApiKeys.PRODUCE, user, "app");
                 List<AuthorizationResult> kafkas = oracle.kafkas.authorize(request, FenceFixture.write(NAMES));

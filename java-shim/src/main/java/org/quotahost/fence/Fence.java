@@ -58,9 +58,8 @@ public final class Fence {
     public static final LongAdder creationsRefused = new LongAdder(), creationsShadowed = new LongAdder();
 
     private static final AtomicInteger installed = new AtomicInteger();
-    private static volatile Rules rules = new Rules(false, false, null, null);
+    private static volatile Rules rules = new Rules(false, false, false, null, null);
     private static volatile Addresses addresses;
-    private static volatile boolean shadow;
     private static volatile double allowance;
     private static volatile boolean diskFull, creationAllowed;
     /** Whose creation was refused last, for the log; null once it was logged. */
@@ -103,10 +102,11 @@ public final class Fence {
      *
      * @param paused the state is PAUSE; a controller knows it, too, where no fence is installed
      * @param closed the produce requests of all clients but the exempt are turned back, or only those to held topics
+     * @param shadow nothing is turned back for that or refused, it is only counted
      * @param affected the topics whose writers are marked, and which of them are held; null if a closed fence holds all
      * @param topics otherwise the requests to these topics; null for none
      */
-    private record Rules(boolean paused, boolean closed, Affected affected, Topics topics) {}
+    private record Rules(boolean paused, boolean closed, boolean shadow, Affected affected, Topics topics) {}
 
     // ---- request threads -------------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ public final class Fence {
         if (!writes) return null;
         // Super users keep their quotas, those of topics, too.
         if (now.closed && held != null && !Exemptions.isSuperUser(context.principal())) {
-            if (!shadow) {
+            if (!now.shadow) {
                 rejections.increment();
                 TurnedBack.note(context, actions, results, "", allowance, rejectedBytes);
                 return held;
@@ -170,7 +170,7 @@ public final class Fence {
         if (!refusesCreations() || !creates(context.requestType(), actions, results)) return null;
         if (Exemptions.exempt(context.principal(), context.clientId())) return null;
         if (Exemptions.isSuperUser(context.principal()) || isHarmless(Requests.toCreate(context))) return null;
-        if (shadow) {
+        if (rules.shadow) {
             creationsShadowed.increment();
             return null;
         }
@@ -205,13 +205,14 @@ public final class Fence {
     /**
      * A PAUSE begins or ends, or requests to held topics are turned back from now on or no longer.
      *
+     * @param shadow the factor is in shadow
      * @param affected whose writers are marked, and which of them are held; null for all clients
      */
-    public static synchronized void state(boolean paused, boolean turnsBack, Affected affected) {
+    public static synchronized void state(boolean paused, boolean turnsBack, boolean shadow, Affected affected) {
         boolean closed = turnsBack && installed();
         Rules now = rules;
-        if (now.paused != paused || now.closed != closed || now.affected != affected) {
-            rules = new Rules(paused, closed, affected, now.topics);
+        if (now.paused != paused || now.closed != closed || now.shadow != shadow || now.affected != affected) {
+            rules = new Rules(paused, closed, shadow, affected, now.topics);
         }
         // A state that was left out is logged as soon as a line may be written: the table says it again and again.
         if (closed == loggedClosed || lines.pass() == LineLimit.NO) return;
@@ -229,12 +230,7 @@ public final class Fence {
 
     /** Replaces the topics whose requests are turned back; null for none. */
     public static synchronized void turnBack(Topics topics) {
-        rules = new Rules(rules.paused, rules.closed, rules.affected, topics);
-    }
-
-    /** While the factor is in shadow nothing is turned back or refused, it is only counted. */
-    public static void shadow(boolean on) {
-        shadow = on;
+        rules = new Rules(rules.paused, rules.closed, rules.shadow, rules.affected, topics);
     }
 
     /** How many bytes/s a principal may send on while the fence is closed, before its connections are muted. */
@@ -286,7 +282,7 @@ public final class Fence {
     }
 
     public static boolean inShadow() {
-        return shadow;
+        return rules.shadow;
     }
 
     /** Whether a controller refuses to create topics and partitions now. */

@@ -105,7 +105,7 @@ final class Child extends Life {
             }
         } catch (EOFException e) {
             kill("its last frame was cut");
-        } catch (IOException | RuntimeException | OutOfMemoryError e) {
+        } catch (IOException | RuntimeException | Error e) { // also a full heap or stack, by what it sent
             kill("what it sent cannot be read: " + Calls.problem(e));
         }
     }

@@ -126,7 +126,7 @@ final class ClusterAdmin {
         synchronized (this) {
             if (!closed && admin == null && config == given) return admin = made;
         }
-        made.close(Duration.ZERO);
+        made.close(Duration.ofMillis(1));
         return admin();
     }
 
@@ -151,9 +151,9 @@ final class ClusterAdmin {
         end();
     }
 
-    /** Closes the client without a wait: the broker that it talks to may have stopped already. */
+    /** Ends the client, whose thread may hang in a look-up of names, say. By a time of 0 Kafka's client would wait for it. */
     private void end() {
-        if (admin != null) admin.close(Duration.ZERO);
+        if (admin != null) admin.close(Duration.ofMillis(1));
         admin = null;
     }
 }

@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CountDownLatch;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
@@ -28,7 +27,8 @@ abstract class Life {
     final CompletableFuture<Void> starting = new CompletableFuture<>();
     final CompletableFuture<Void> built = new CompletableFuture<>();
     final CompletableFuture<Void> ready = new CompletableFuture<>();
-    private final CountDownLatch turn;
+    /** Whose place it takes has ended; with an exception if it gets no turn. */
+    private final CompletableFuture<Void> turn = new CompletableFuture<>();
     /** When it began, or had its turn. */
     volatile long since = System.nanoTime();
     /** Whether begin() has started Python; the host thread's. */
@@ -46,7 +46,7 @@ abstract class Life {
         this.config = config;
         this.environment = environment;
         calls = new Calls(host, this);
-        turn = new CountDownLatch(waits ? 1 : 0);
+        if (!waits) turn.complete(null);
     }
 
     // ---- what differs between the two forms; on the host thread, but for kill ---------------------------------
@@ -104,7 +104,7 @@ abstract class Life {
     }
 
     boolean waits() {
-        return turn.getCount() > 0;
+        return !turn.isDone() || turn.isCompletedExceptionally();
     }
 
     boolean isBuilt() {
@@ -116,15 +116,15 @@ abstract class Life {
     }
 
     /** Its plugins are built; it waits for its turn. */
-    void awaitTurn() throws InterruptedException {
+    void awaitTurn() {
         built.complete(null);
-        turn.await();
+        turn.join();
     }
 
     /** The one before it has ended. */
     void takeTurn() {
         since = System.nanoTime();
-        turn.countDown();
+        turn.complete(null);
     }
 
     /** It cannot use its configuration, and ends: whoever waits for its start hears why. */
@@ -136,7 +136,7 @@ abstract class Life {
     /** It has ended, because of this problem if it has told none itself. Answers which. */
     String end(String problem) {
         String why = refusal != null ? refusal : problem;
-        for (CompletableFuture<?> step : List.of(starting, built, ready)) step.completeExceptionally(new ConfigException(why));
+        for (CompletableFuture<?> step : List.of(starting, built, ready, turn)) step.completeExceptionally(new ConfigException(why));
         return why;
     }
 

@@ -2,7 +2,6 @@ package org.quotahost.host;
 
 import static org.quotahost.python.PythonEnvironment.START_SECONDS;
 
-import java.io.IOException;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -190,16 +189,16 @@ final class Lives {
                 + " stays 1, change any live property once more");
     }
 
-    /** Begins a life. Answers why that can't be, or null. */
+    /** Begins a life. Answers why that can't be, or null; where no thread can be made, say, a later one may begin. */
     private static String begin(Life life) {
         try {
             life.begin();
             life.begun = true;
             return null;
-        } catch (ConfigException | IOException e) {
-            return e.getMessage();
-        } catch (CompletionException e) {
-            return e.getCause().getMessage();
+        } catch (Throwable e) {
+            Throwable why = e instanceof CompletionException ? e.getCause() : e;
+            life.kill("it could not begin");
+            return why instanceof ConfigException ? why.getMessage() : why.toString();
         }
     }
 

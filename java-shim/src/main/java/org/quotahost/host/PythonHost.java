@@ -45,7 +45,6 @@ public final class PythonHost {
     /** As Kafka has it now; Lives knows which of its properties are in force. */
     private volatile BrokerConfigs config;
     private volatile Set<String> reconfigurable = Set.of();
-    private volatile boolean reconfigured;
     /** How many callbacks use it; under the lock of this class. */
     private int references;
 
@@ -59,7 +58,10 @@ public final class PythonHost {
 
     // ---- the callbacks ---------------------------------------------------------------------------------------
 
-    /** The running host. If there is none it starts one, or throws ConfigException and leaves nothing behind. */
+    /**
+     * The running host. If there is none it starts one, or throws ConfigException and leaves nothing behind. A node's two roles
+     * have the same properties at their start, and what Kafka has applied since is newer.
+     */
     public static synchronized PythonHost acquire(BrokerConfigs config) {
         if (current == null) {
             PythonHost host = new PythonHost(config);
@@ -71,9 +73,6 @@ public final class PythonHost {
                 host.close();
                 throw e;
             }
-        } else if (!current.reconfigured && !current.config.equals(config)) {
-            // One of the node's two roles may know of a change first. What Kafka applied since the start is newer.
-            current.take(config);
         }
         current.references++;
         return current;
@@ -104,18 +103,14 @@ public final class PythonHost {
      */
     public void apply(Map<String, ?> configs) {
         try {
-            take(BrokerConfigs.of(configs));
+            BrokerConfigs next = BrokerConfigs.of(configs);
+            synchronized (lives) { // the host thread compares it with what serves
+                lives.apply(next);
+                config = next;
+            }
         } catch (Throwable e) {
             gauges.set("Host", "", "ConfigRefused", 1);
             LOG.error("The new properties cannot be read, and the old ones stay", e);
-        }
-    }
-
-    private void take(BrokerConfigs next) {
-        reconfigured = true;
-        synchronized (lives) { // the host thread compares it with what serves
-            lives.apply(next);
-            config = next;
         }
     }
 

@@ -361,8 +361,7 @@ public final class QuotaTable {
         boolean slowed = factorInForce.slows();
         Marks.Affected before = factorInForce.affected();
         Rule next = factorInForce.next(clock.getAsLong(), now);
-        Fence.shadow(factorInForce.inShadow());
-        Fence.state(factorInForce.paused(), factorInForce.turnsBack(), factorInForce.affected());
+        Fence.state(factorInForce.paused(), factorInForce.turnsBack(), factorInForce.inShadow(), factorInForce.affected());
         if (slowed && !factorInForce.slows()) marks.sweep(any -> false, this::markEnded);
         else if (before != factorInForce.affected()) endMarks();
         // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.

@@ -77,6 +77,12 @@ final class Scope {
         return made;
     }
 
+    /** Forgets the slowed tags that nobody had since a beat: budgets come and go. */
+    void forgetSlowed(int before) {
+        Map<String, Tags> kept = new HashMap<>(slowed);
+        if (kept.values().removeIf(tags -> tags.seen() - before < 0)) slowed = kept;
+    }
+
     /** The slowed tags of a group of this rule that somebody had last; the own ones if it slows no group that is known here. */
     Tags slowedLast(Rule rule) {
         if (rule.slowed().containsKey(SlowedTopics.VOLUMES)) slowed(SlowedTopics.VOLUMES);

@@ -102,10 +102,11 @@ final class Scopes {
         return (hash ^ hash >>> 17) & QUICK - 1;
     }
 
-    /** Forgets the scopes in which nobody was since a beat, but for those that somebody still has. */
+    /** Forgets the scopes in which nobody was since a beat, but for those that somebody still has; and slowed tags. */
     void sweep(int before, Set<Scope> had) {
         for (var ofUser : byUser.values()) {
             ofUser.values().removeIf(scope -> {
+                scope.forgetSlowed(before);
                 boolean stays = isPermanent(scope) || had.contains(scope) || scope.wasHad() && scope.seen() - before >= 0;
                 if (!stays) quick.compareAndSet(place(scope.own.user, scope.own.clientId), scope.own, null);
                 return !stays;

@@ -45,7 +45,7 @@ class CreationTest {
 
     @BeforeEach
     void paused() {
-        Fence.state(true, true, null);
+        Fence.state(true, true, false, null);
         Fence.diskFull(true);
     }
 
@@ -68,7 +68,7 @@ class CreationTest {
         refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         refusal(ApiKeys.CREATE_TOPICS, "alice", TOPIC);
         refusal(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
-        Fence.state(false, false, null);
+        Fence.state(false, false, false, null);
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         passes(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
     }
@@ -138,9 +138,9 @@ class CreationTest {
     void inShadowItIsOnlyCountedAndWithAllowNotEvenThat() {
         long refused = Fence.creationsRefused.sum(), shadowed = Fence.creationsShadowed.sum();
         refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
-        Fence.shadow(true);
+        Fence.state(true, true, true, null);
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
-        Fence.shadow(false);
+        Fence.state(true, true, false, null);
         Fence.allowCreation(true);
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         assertEquals(refused + 1, Fence.creationsRefused.sum());

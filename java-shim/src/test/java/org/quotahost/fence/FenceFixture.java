@@ -96,7 +96,7 @@ public final class FenceFixture {
         TurnedBack.clients.clear();
         for (QuotaFence fence : MADE) Utils.closeQuietly(fence, "fence");
         MADE.clear();
-        Fence.state(false, false, null);
+        Fence.state(false, false, false, null);
         Fence.addresses(null);
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE);
         Fence.diskFull(false);
@@ -104,7 +104,6 @@ public final class FenceFixture {
         Fence.logRefusals();
         Fence.refusalLines = new LineLimit(1);
         Fence.turnBack(null);
-        Fence.shadow(false);
         Exemptions.set(new String[0], new String[0], "");
         Exemptions.spare(new String[0]);
         Exemptions.superUsers(Map.of());

@@ -35,7 +35,7 @@ class FenceTest {
 
     @BeforeEach
     void closed() {
-        Fence.state(true, true, null);
+        Fence.state(true, true, false, null);
     }
 
     @AfterEach
@@ -144,7 +144,7 @@ class FenceTest {
         Fence.turnBack((context, actions, results) -> over);
         try (QuotaFence secured = FenceFixture.fence("none", Map.of("process.roles", "broker", "super.users", "User:root"))) {
             assertSame(over, assertThrows(IllegalStateException.class, () -> produce("root", "x")));
-            Fence.state(false, false, null);
+            Fence.state(false, false, false, null);
             assertSame(over, assertThrows(IllegalStateException.class, () -> produce("root", "x")));
         }
     }
@@ -172,25 +172,25 @@ class FenceTest {
         assertThrows(FenceFixture.PAUSED, () -> produceTo("t", "__remote_log_metadata"));
         Exemptions.spare(new String[0]);
         assertThrows(FenceFixture.PAUSED, () -> produceTo("__remote_log_metadata"));
-        Fence.state(false, false, null);
+        Fence.state(false, false, false, null);
         assertEquals(both, produceTo("__remote_log_metadata", "t"));
     }
 
     @Test
     void aFenceThatFluttersWritesABoundedNumberOfLinesAndThenTheLastState() {
-        assertEquals("", LogCapture.during(() -> Fence.state(true, true, null)), "it is closed");
-        assertEquals(1, LogCapture.lines(LogCapture.during(() -> Fence.state(false, false, null)), "The fence is open"));
-        assertEquals("", LogCapture.during(() -> Fence.state(false, false, null)));
-        Fence.state(true, true, null);
+        assertEquals("", LogCapture.during(() -> Fence.state(true, true, false, null)), "it is closed");
+        assertEquals(1, LogCapture.lines(LogCapture.during(() -> Fence.state(false, false, false, null)), "The fence is open"));
+        assertEquals("", LogCapture.during(() -> Fence.state(false, false, false, null)));
+        Fence.state(true, true, false, null);
         long[] now = {0};
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE, () -> now[0]);
         assertEquals(Fence.LINES_PER_MINUTE, LogCapture.during(() -> {
             for (int i = 0; i < 10_000; i++) Fence.state(i % 2 == 1, i % 2 == 1, null);
         }).lines().count());
         now[0] += 60_000_000_000L;
-        Fence.state(false, false, null);
-        assertEquals(1, LogCapture.lines(LogCapture.during(() -> Fence.state(true, true, null)), "The fence is closed"));
-        assertEquals(0, LogCapture.during(() -> Fence.state(true, true, null)).lines().count());
+        Fence.state(false, false, false, null);
+        assertEquals(1, LogCapture.lines(LogCapture.during(() -> Fence.state(true, true, false, null)), "The fence is closed"));
+        assertEquals(0, LogCapture.during(() -> Fence.state(true, true, false, null)).lines().count());
     }
 
     @Test

@@ -102,6 +102,15 @@ class ChildTest {
     }
 
     @Test
+    void aListOfListsWithoutEndIsNoFrameEither() throws Exception {
+        var deep = java.nio.ByteBuffer.allocate(12 + 1_000_000).putInt(1_000_000).putLong(1);
+        while (deep.hasRemaining()) deep.put((byte) 'L').putInt(1);
+        Files.write(folder.resolve("deep"), deep.array());
+        String why = end(start("cat " + folder.resolve("deep") + "; sleep 30"));
+        assertTrue(why.contains("SIGKILL") && why.contains("cannot be read"), why);
+    }
+
+    @Test
     void whatItPrintsDoesNotStopIt() throws Exception {
         assertTrue(end(start("head -c 1000000 /dev/zero >&2; exit 5")).endsWith("exit code 5"));
     }
@@ -134,6 +143,27 @@ class ChildTest {
         child.takeTurn();
         assertTrue(host.gauges.all().stream().anyMatch(each -> each.type().equals("Turn")));
         end(child);
+    }
+
+    /** Such as one that an administrator has asked for and not applied. */
+    @Test
+    @Timeout(60)
+    void oneThatGetsNoTurnLeavesNoThreadBehindAndChangesNothing() throws Exception {
+        Child child = start(frame(1, "built") + "; head -c 13 > /dev/null; " + frame(0, "gauge", "Late", "", "Value", 1.0)
+                + "; sleep 50", true);
+        child.built.get(20, TimeUnit.SECONDS);
+        assertTrue(isAwaited());
+
+        child.discard("another change");
+
+        end(child);
+        while (isAwaited()) Thread.sleep(10);
+        assertTrue(host.gauges.all().stream().noneMatch(each -> each.type().equals("Late")));
+    }
+
+    private static boolean isAwaited() {
+        return Thread.getAllStackTraces().values().stream().flatMap(Stream::of)
+                .anyMatch(frame -> frame.getMethodName().equals("awaitTurn"));
     }
 
     @Test

@@ -3,6 +3,7 @@ package org.quotahost.host;
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTimeout;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -14,7 +15,10 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.stream.Stream;
+import javax.net.ssl.SSLEngine;
+import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
@@ -65,6 +69,41 @@ class ClusterAdminTest {
             asks.join();
         } finally {
             for (Socket each : waiting) each.close();
+        }
+    }
+
+    /** As while it resolves a name, or logs in by Kerberos; here its TLS is being set up. */
+    @Test
+    @Timeout(20)
+    void aClientWhoseThreadHangsDelaysNoChangeAndNoShutdown() throws Exception {
+        try (ServerSocket open = new ServerSocket(0, 9, InetAddress.getLoopbackAddress())) {
+            admin.configure(new String[] {"bootstrap.servers", "127.0.0.1:" + open.getLocalPort(), "security.protocol", "SSL",
+                "ssl.engine.factory.class", Hanging.class.getName()});
+            Thread asks = new Thread(() -> assertThrows(Exception.class, admin::brokers));
+            asks.setDaemon(true);
+            asks.start();
+            Hanging.begun.await();
+
+            assertTimeoutPreemptively(Duration.ofSeconds(2), () -> admin.configure(new String[0]));
+            assertTimeoutPreemptively(Duration.ofSeconds(2), admin::close);
+        } finally {
+            Hanging.end.countDown();
+        }
+    }
+
+    /** Kafka's client calls it on its own thread. */
+    public static final class Hanging extends DefaultSslEngineFactory {
+        private static final CountDownLatch begun = new CountDownLatch(1), end = new CountDownLatch(1);
+
+        @Override
+        public SSLEngine createClientSslEngine(String host, int port, String algorithm) {
+            begun.countDown();
+            try {
+                end.await();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+            throw new IllegalStateException("the test is over");
         }
     }
 }

@@ -16,6 +16,10 @@ import org.quotahost.util.BrokerConfigs;
 
 /** How a Python host that has ended is started again; broker tests see what an upgrade does. */
 class LivesTest {
+    /** A shell's words that start as Python does. */
+    private static final String START = ChildTest.frame(0, "starting") + "; " + ChildTest.frame(0, "built") + "; "
+            + ChildTest.frame(0, "ready", List.of(), List.of()) + "\n";
+
     @Test
     void thePauseGrowsFromTheThirdShortLifeInARowUpToABound() {
         assertEquals(List.of(500L, 500L, 1_000L, 2_000L, 4_000L, 8_000L, 16_000L, 30_000L, 30_000L),
@@ -23,15 +27,35 @@ class LivesTest {
         assertEquals(30_000, Lives.pause(Integer.MAX_VALUE));
     }
 
+    /** Such as a machine that can make no further thread: whatever hinders one life, the next one may begin. */
+    @Test
+    @Timeout(60)
+    void aLifeThatCannotBeginIsFollowedByAnother(@TempDir Path folder) throws Exception {
+        Path python = folder.resolve("python"), probes = folder.resolve("probes"), lives = folder.resolve("lives");
+        Files.writeString(probes, "");
+        Files.writeString(lives, "");
+        // The second answer to the probe lacks the executable, which nothing foresees.
+        Files.writeString(python, "#!/bin/sh\ncase \"$3\" in *host.bridge*) ;; *) echo >> " + probes
+                + "; echo version=3.11.2; echo quotahost=0; [ $(wc -l < " + probes + ") = 2 ] || echo executable=$0; exit;; esac\n"
+                + "echo >> " + lives + "\n[ $(wc -l < " + lives + ") = 2 ] && exit 1\n" + START
+                + "[ $(wc -l < " + lives + ") = 1 ] && exit 1\nexec sleep 50\n");
+        assertTrue(python.toFile().setExecutable(true));
+        PythonHost host = new PythonHost(new BrokerConfigs(Map.of("client.quota.callback.python.executable", python.toString(),
+                "client.quota.callback.python.process", "child"), Map.of("node.id", "1")));
+        host.lives.start(host.config());
+
+        while (Files.readString(lives).length() < 3) Thread.sleep(10);
+        host.lives.end();
+        host.lives.awaitEnd(1);
+    }
+
     /** The next one starts with the properties that were in force, since the new ones may be why it ended. */
     @Test
     @Timeout(60)
     void aChangeThatPythonHadTakenWhenItEndedIsShownAsRefused(@TempDir Path folder) throws Exception {
         Path python = folder.resolve("python");
-        String first = ChildTest.frame(0, "starting") + "; " + ChildTest.frame(0, "built") + "; "
-                + ChildTest.frame(0, "ready", List.of(), List.of()) + "; ";
         Files.writeString(python, "#!/bin/sh\ncase \"$3\" in *host.bridge*) ;;"
-                + " *) echo version=3.11.2; echo quotahost=0; echo executable=$0; exit;; esac\n" + first
+                + " *) echo version=3.11.2; echo quotahost=0; echo executable=$0; exit;; esac\n" + START
                 + "[ -e " + folder.resolve("second") + " ] && exec sleep 50; touch " + folder.resolve("second") + "\n"
                 + ChildTest.frame(1, "take", 50_000) + "; head -c 12 > /dev/null; exit 1\n");
         assertTrue(python.toFile().setExecutable(true));

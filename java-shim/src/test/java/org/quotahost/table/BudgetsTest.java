@@ -2,11 +2,13 @@ package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.quotahost.table.Tables.PRODUCE;
 
+import java.lang.ref.WeakReference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -92,6 +94,23 @@ class BudgetsTest {
             write("bob", "logs");
             pass(1);
         }
+    }
+
+    /** Budgets come and go, and a client may write to the topics of each. */
+    @Test
+    void whatAClientHadForAnEarlierBudgetIsForgottenWhileItGoesOn() {
+        budgets(1, 0.5, 1, false);
+        write("alice", "orders.eu");
+        var earlier = new WeakReference<>(tags("alice"));
+        assertEquals("<budget orders.* alice>", tags("alice").get("user"));
+        table.factor(1, "", List.of());
+        for (int tick = 0; tick < 3 * QuotaTable.TICKS_PER_IDLE; tick++) {
+            Tables.tick(table);
+            tags("alice");
+        }
+
+        for (int i = 0; i < 20 && earlier.get() != null; i++) System.gc();
+        assertNull(earlier.get());
     }
 
     @Test

@@ -253,9 +253,9 @@ class TopicQuotasTest {
     @Test
     void aPauseGoesBeforeTopicQuotasAndLeavesThemBehind() {
         greedyIsOver();
-        Fence.state(true, true, null);
+        Fence.state(true, true, false, null);
         assertFalse(passes("other"));
-        Fence.state(false, false, null);
+        Fence.state(false, false, false, null);
         assertTrue(passes("other"));
         assertFalse(passes("greedy"));
     }
