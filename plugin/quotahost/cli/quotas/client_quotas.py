@@ -27,6 +27,7 @@ from kafka.protocol.admin import (
 )
 
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, Change, DeclarationError, Entity, Quotas, Refusals
+from quotahost.kafka.client import NoAnswer, reach
 from quotahost.model import DEFAULT
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.sections import TOLD
@@ -91,11 +92,21 @@ def connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[Connection]
             who, remedy = "a client without credentials", "another listener, or --client-config FILE"
             if config:
                 who, remedy = "with these credentials", "look at address, protocol and credentials"
-            raise DeclarationError(f"{bootstrap} doesn't answer {who}: {_reason(error)}; {remedy}") from None
+            why = _why({**config, "bootstrap.servers": bootstrap}) or _reason(error)
+            raise DeclarationError(f"{bootstrap} doesn't answer {who}: {why}; {remedy}") from None
         yield Connection(manager)
         manager.close()
     finally:
         network.stop(_WAIT_MS)
+
+
+def _why(config: Mapping[str, str]) -> str:
+    """Why nobody answers, of which kafka-python tells nothing; "" if librdkafka has no reason, either."""
+    try:
+        reach(config, _WAIT_MS / 1000)
+    except NoAnswer as told:
+        return str(told)
+    return ""
 
 
 def _reason(error: Exception) -> str:
