@@ -4,8 +4,10 @@ An operator who asks why a client is slow, while a broker suffers, doesn't wait 
 longer to import than the broker to answer. So ``explain`` and ``top`` have argparse's parsers.
 """
 
+import os
 import sys
 from collections.abc import Sequence
+from errno import ENOSPC, EPIPE
 from importlib import import_module
 from typing import Final
 
@@ -19,7 +21,24 @@ QUICK: Final = {
 
 
 def main() -> None:
-    arguments = sys.argv[1:]
+    """Run the command of the arguments. Output that can't be written ends it with 1, and without a traceback."""
+    try:
+        try:
+            _main(sys.argv[1:])
+        finally:
+            if sys.stdout is not None:  # it may be closed
+                sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in (EPIPE, ENOSPC):
+            raise
+        if error.errno == ENOSPC:  # who has read enough is told nothing
+            print(f"the output can't be written: {error.strerror}", file=sys.stderr)
+        # Python flushes once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _main(arguments: Sequence[str]) -> None:
     if arguments[:1] and arguments[0] in QUICK:
         sys.exit(run(arguments))
     from quotahost.cli.main import app

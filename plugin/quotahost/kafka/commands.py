@@ -17,7 +17,7 @@ from confluent_kafka import (
 
 from quotahost.errors import QuotahostError
 from quotahost.kafka.admin import ensure_compacted
-from quotahost.kafka.client import partitions, reach
+from quotahost.kafka.client import NoAnswer, partitions, reach
 from quotahost.records.watch import KEY, Watch, encode
 
 _WAIT: Final = 10.0  # seconds for each answer
@@ -150,10 +150,14 @@ class Watching:
     """A connection to a cluster whose brokers are watched. One thread reads; any may ask."""
 
     def __init__(self, config: Mapping[str, str], watch_topic: str, looks_topic: str) -> None:
-        """Raises NoAnswer as ``reach``; NotWatched if a topic is absent, or this client may not use it."""
+        """Raises NotWatched if no broker answers, a topic is absent, or this client may not use it."""
         self._topic, self._looks = watch_topic, looks_topic
         options = _options(config, config.get("client.id", _WATCHER))
-        self._admin = reach(options, _WAIT)
+        try:
+            self._admin = reach(options, _WAIT)
+        except NoAnswer as problem:
+            where = options["bootstrap.servers"]
+            raise NotWatched(f"{where} doesn't answer: {problem}", "another listener, or --client-config FILE") from None
         self._producer = Producer(options | {"acks": 1, "linger.ms": 0, "message.timeout.ms": int(_WAIT * 1000)})
         self._consumer = _consumer(options, group_id=_WATCHER)
         self._failure: KafkaError | None = None

@@ -73,6 +73,8 @@ def doctor(
 
     Ends with 1 if something is wrong, with 0 if all is well or merely weak.
     """
+    if against is None and (client_config or party):
+        raise typer.BadParameter("--against is missing: --client-config and --as are about a running cluster")
     broker = None if properties is None else read_broker_file(properties)
     # python3 is the default of python.executable.
     configured = broker.get(EXECUTABLE) or "python3" if broker else sys.executable

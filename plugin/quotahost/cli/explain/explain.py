@@ -1,8 +1,9 @@
 """``quotahost explain``: the command. It asks a running broker about a client or a volume, and prints the answer."""
 
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Any, Final, TypeVar
 
 from rich.console import Console
 from rich.text import Text
@@ -16,6 +17,7 @@ from quotahost.model import Client, QuotaType
 from quotahost.units.parse import parse_duration
 
 NEWCOMER: Final = 3  # the exit code
+E = TypeVar("E", bound=StrEnum)
 
 
 def parser() -> ArgumentParser:
@@ -31,7 +33,7 @@ def parser() -> ArgumentParser:
     add("--user", help="the principal name, if given apart")
     add("--client-id", help="the client-id, if given apart; it may be empty")
     add_broker(made)
-    add("--type", type=quota_type, metavar="TYPE", help=f"only this quota type: {', '.join(QuotaType)}")
+    add("--type", type=one_of(QuotaType), metavar="TYPE", help=f"only this quota type: {', '.join(QuotaType)}")
     add(
         "--volume", nargs="?", const="", metavar="NAME",
         help="instead of a client: what fills this volume; without a name, which there are",
@@ -45,11 +47,16 @@ def add_broker(made: ArgumentParser) -> None:
     made.add_argument("--broker-id", type=int, metavar="ID", help="its node.id")
 
 
-def quota_type(text: str) -> QuotaType:
-    try:
-        return QuotaType(text.upper())
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is none of {', '.join(QuotaType)}") from None
+def one_of(names: type[E]) -> Callable[[str], E]:
+    """The parser of an option that is one of these names, in whatever case."""
+
+    def parsed(text: str) -> E:
+        try:
+            return {name.casefold(): name for name in names}[text.casefold()]
+        except KeyError:
+            raise ArgumentTypeError(f"{text!r} is none of {', '.join(names)}") from None
+
+    return parsed
 
 
 def seconds(made: ArgumentParser, text: str) -> float:

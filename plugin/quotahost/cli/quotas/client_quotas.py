@@ -27,6 +27,7 @@ from kafka.protocol.admin import (
 )
 
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, Change, DeclarationError, Entity, Quotas, Refusals
+from quotahost.kafka.client import NoAnswer, reach
 from quotahost.model import DEFAULT
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.sections import TOLD
@@ -37,6 +38,7 @@ _MAX_ANSWER: Final = 512 * 1024 * 1024  # bytes; 100,000 entities are about 10 M
 _PLAIN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _AT_ONCE: Final = 500  # entities in a request; the controller takes 10,000 records at once
 _NO_RIGHT: Final = 31  # Errors.CLUSTER_AUTHORIZATION_FAILED
+_GIVE: Final = "give the principal"
 _BROKER: Final = 4  # ConfigResource.Type.BROKER; the empty name stands for the default of all brokers
 _SET: Final = 0  # AlterConfigOp.OpType
 _SUPPLIER: Final = f"{PREFIX}supplier"
@@ -90,11 +92,21 @@ def connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[Connection]
             who, remedy = "a client without credentials", "another listener, or --client-config FILE"
             if config:
                 who, remedy = "with these credentials", "look at address, protocol and credentials"
-            raise DeclarationError(f"{bootstrap} doesn't answer {who}: {_reason(error)}; {remedy}") from None
+            why = _why({**config, "bootstrap.servers": bootstrap}) or _reason(error)
+            raise DeclarationError(f"{bootstrap} doesn't answer {who}: {why}; {remedy}") from None
         yield Connection(manager)
         manager.close()
     finally:
         network.stop(_WAIT_MS)
+
+
+def _why(config: Mapping[str, str]) -> str:
+    """Why nobody answers, of which kafka-python tells nothing; "" if librdkafka has no reason, either."""
+    try:
+        reach(config, _WAIT_MS / 1000)
+    except NoAnswer as told:
+        return str(told)
+    return ""
 
 
 def _reason(error: Exception) -> str:
@@ -147,7 +159,7 @@ def describe(connection: Connection) -> Quotas:
     """All client quotas of the cluster. Raises DeclarationError if it doesn't tell (DescribeConfigs on the cluster)."""
     answer = connection.ask(DescribeClientQuotasRequest(components=[], strict=False))
     if answer.error_code == _NO_RIGHT:
-        raise DeclarationError("may not read client quotas; give the principal DescribeConfigs on the cluster")
+        raise DeclarationError(f"this client may not read client quotas; {_GIVE} DescribeConfigs on the cluster")
     if answer.error_code:
         raise DeclarationError(f"the cluster refuses to tell its client quotas: {answer.error_message}; try again")
     return {_entity(entry.entity): {rate.key: rate.value for rate in entry.values} for entry in answer.entries or ()}
@@ -156,9 +168,9 @@ def describe(connection: Connection) -> Quotas:
 def alter(connection: Connection, changes: Iterable[Change], *, validate_only: bool = False) -> Refusals:
     """Make changes, or have them validated only, and return what Kafka refuses; all of an entity's are made, or none.
 
-    Where it only validates, the lack of the right to change quotas is no refusal. Raises DeclarationError without an
-    answer: what was asked before may have been done.
+    Raises DeclarationError without an answer: what was asked before may have been done.
     """
+    no_right = f"this client may not change client quotas; {_GIVE} AlterConfigs on the cluster"
     refusals: Refusals = {}
     # A plan has the changes of an entity one after the other.
     entries = [_entry(entity, of_entity) for entity, of_entity in groupby(changes, key=attrgetter("entity"))]
@@ -166,9 +178,11 @@ def alter(connection: Connection, changes: Iterable[Change], *, validate_only: b
         some = entries[first : first + _AT_ONCE]
         answer = connection.ask(AlterClientQuotasRequest(entries=some, validate_only=validate_only))
         refusals |= {
-            _entity(entry.entity): entry.error_message or f"error {entry.error_code}"
+            _entity(entry.entity): no_right
+            if entry.error_code == _NO_RIGHT
+            else entry.error_message or f"error {entry.error_code}"
             for entry in answer.entries
-            if entry.error_code and not (validate_only and entry.error_code == _NO_RIGHT)
+            if entry.error_code
         }
     return refusals
 
@@ -199,8 +213,8 @@ def not_enforced(connection: Connection, sections: Collection[str]) -> Iterator[
     for broker in connection.brokers():
         configs = _configs(connection, broker)
         if configs is None:
-            remedy = "give the principal DescribeConfigs on the cluster"
-            yield f"broker {broker}: whether it enforces what is set here can't be seen; {remedy}"
+            unseen = "whether it enforces what is set here can't be seen"
+            yield f"broker {broker}: {unseen}; {_GIVE} DescribeConfigs on the cluster"
             continue
         callback = configs.get(f"{PREFIX}class")
         if callback and not callback.startswith("org.quotahost."):

@@ -137,7 +137,6 @@ def export(
     for words in (*cluster.warnings, *missing):
         say(words, to_stderr=True)
     if output is None:
-        # In YAML's double quotes, in which strange names stand, the escapes of a terminal mean the same characters.
         say(in_yaml(present), end="")
     else:
         with writing(output):
@@ -224,7 +223,7 @@ def _compared(cluster: "Cluster", declared: "Declared", prune: bool) -> Plan:
         screen.print(Text(one_line(words), style="yellow"), soft_wrap=True)
     _show_changes(screen, planned.changes)
     if kept := planned.not_managed:
-        screen.print(Text("\nNot managed (no file names them; they stay, --prune removes them):", style="bold"))
+        screen.print(Text("\nNot managed (no file names them; they stay, apply --prune removes them):", style="bold"))
         rows = [(str(quota.entity), quota.key, _rate(quota.key, quota.before)) for quota in kept[:_MOST_KEPT]]
         screen.print(table(("for", "quota", "rate"), rows))
         if len(kept) > _MOST_KEPT:

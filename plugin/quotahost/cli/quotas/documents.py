@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import yaml
 
 from quotahost.cli.quotas.plan import DeclarationError
-from quotahost.text import printable
+from quotahost.text import escaped, printable
 
 #: From a document's root to a value: keys of mappings and numbers in lists.
 Way: TypeAlias = tuple[str | int, ...]
@@ -101,8 +101,8 @@ def documents(file: Path) -> Iterator[Document]:
 
 
 def dumped(content: Any) -> str:
-    text: str = yaml.dump(content, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=1_000_000)
-    return text
+    """The YAML of plain values. Strange names stand in double quotes, in which our escapes mean the same characters."""
+    return escaped(yaml.dump(content, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=1_000_000), keep="\n")
 
 
 class _Dumper(_DUMPER):  # type: ignore[valid-type,misc]  # one of two classes

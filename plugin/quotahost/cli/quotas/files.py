@@ -442,7 +442,7 @@ def read_properties(file: Path) -> Declared:
                     entity = Entity(user, client_id, in_cluster=True)
                     declared.quotas.setdefault(entity, {})[kind] = math.inf if rate is None else rate
             except ValueError as error:
-                problems.append(f"{file}: {name} {error}")
+                problems.append(f"{file}: {name}={printable(text)} {error}")
     if problems:
         raise DeclarationError("\n".join(problems))
     if not declared.quotas:

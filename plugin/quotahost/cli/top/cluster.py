@@ -56,7 +56,7 @@ class Cluster:
     def __init__(self, config: Mapping[str, str], watch: str = WATCH.name, looks: str = LOOKS.name) -> None:
         """Connect by librdkafka's configuration; ``watch`` and ``looks`` are the names of the two topics.
 
-        Raises NoAnswer if no broker answers, NotWatched if the brokers can't be asked.
+        Raises NotWatched if the brokers can't be asked.
         """
         self._watching = Watching(config, watch, looks)
         # Whoever looks into the topic sees who watches; the end tells two apart that watch from one place.

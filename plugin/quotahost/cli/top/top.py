@@ -19,7 +19,7 @@ from typing import Final
 from quotahost.broker.host.broker_status import parse
 from quotahost.cli.console import console, lines_of, say
 from quotahost.cli.explain.broker_socket import connect, name_of
-from quotahost.cli.explain.explain import add_broker, explain_client, quota_type, seconds
+from quotahost.cli.explain.explain import add_broker, explain_client, one_of, seconds
 from quotahost.cli.top.live import Panel, Question, Watched, watch
 from quotahost.cli.top.rows import Choice, Order, require_one_client, values, whole
 from quotahost.model import Look, QuotaType
@@ -39,9 +39,9 @@ def parser() -> ArgumentParser:
     )
     add = made.add_argument
     add_broker(made)
-    add("--sort", type=Order, default=Order.RATE, metavar="ORDER", help=f"what comes first: {', '.join(Order)} (rate)")
-    add("--type", type=quota_type, metavar="TYPE", help=f"only this quota type: {', '.join(QuotaType)}")
-    add("--filter", default="", metavar="TEXT", help="only rows with this text in user, client-id, or what binds")
+    add("--sort", type=one_of(Order), default=Order.RATE, metavar="ORDER", help=f"what comes first: {', '.join(Order)} (rate)")
+    add("--type", type=one_of(QuotaType), metavar="TYPE", help=f"only this quota type: {', '.join(QuotaType)}")
+    add("--filter", default="", metavar="TEXT", help="only rows with this text in user, client-id, address or what binds")
     add("--held", action="store_true", help="only clients that are held back")
     add("--interval", default="2s", help="time between two looks (2s); with --bootstrap 30s at most")
     add("--most", type=_rows, help=f"rows of one look at one broker; those held back come first ({MOST})")
@@ -58,9 +58,9 @@ def parser() -> ArgumentParser:
 
 
 def _rows(text: str) -> int:
-    if (rows := int(text)) < 1:
-        raise ArgumentTypeError("at least 1")
-    return rows
+    if text.isdecimal() and (rows := int(text)) > 0:
+        return rows
+    raise ArgumentTypeError(f"{text!r} is no number from 1 on")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -71,6 +71,8 @@ def main(arguments: Sequence[str]) -> int:
     with ExitStack() as stack:
         watched: Watched
         if given.bootstrap is None:
+            if given.client_config is not None:
+                made.error("--client-config is about a cluster: name it by --bootstrap")
             watched = Attached(name_of(given.pid, given.broker_id), given.most or MOST)
         elif (given.pid, given.broker_id, given.most) != (None, None, None):
             made.error("--bootstrap is about all brokers: leave --pid, --broker-id and --most out")

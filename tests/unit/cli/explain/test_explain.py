@@ -51,11 +51,20 @@ ALICE = ("--client", "alice/app")
     [
         (("--most", "20"), "--bootstrap is about all brokers: leave --pid, --broker-id and --most out"),
         (("--interval", "31s"), "--interval: at most 30s with --bootstrap"),
+        (("--sort", "size"), "--sort: 'size' is none of rate, share, delay, name"),
+        (("--type", "read"), "--type: 'read' is none of PRODUCE, FETCH, REQUEST, CONTROLLER_MUTATION"),
+        (("--most", "all"), "--most: 'all' is no number from 1 on"),
+        (("--once",), "127.0.0.1:1 doesn't answer: nobody listens there\n  -> another"),
     ],
 )
-def test_what_a_cluster_can_not_do_is_refused(run: Run, option: tuple[str, str], told: str) -> None:
+def test_what_a_cluster_can_not_do_is_refused(run: Run, option: tuple[str, ...], told: str) -> None:
     result = run("--bootstrap", "127.0.0.1:1", *option, name="top")
     assert (result.exit_code, told in result.output) == (2, True)
+
+
+def test_how_to_connect_is_refused_where_top_asks_no_cluster(run: Run) -> None:
+    result = run("--client-config", "FILE", "--once", name="top")
+    assert (result.exit_code, "--client-config is about a cluster: name it by --bootstrap" in result.output) == (2, True)
 
 
 def test_the_answer_is_plain_text_and_only_a_newcomer_ends_with_3(broker: FakeAdminSocket, run: Run) -> None:
@@ -230,6 +239,26 @@ def test_options_that_are_wrong_end_with_2(run: Run) -> None:
     for options in (["--client", "alice"], ["--type", "x"], ["--volume", "/d", "--client", "a/b"], ["--interval", "x"]):
         assert run(*options, *([] if "--client" in options else ["--volume"])).exit_code == 2
     assert run("--most", "0", name="top").exit_code == 2
+
+
+@pytest.mark.parametrize("command", [["properties"], ["top", "--json", "--pid"]])
+@pytest.mark.parametrize(("reader", "told"), [("gone", ""), ("full", "No space left on device")])
+def test_output_that_nobody_takes_ends_the_command_without_a_traceback(
+    command: list[str], reader: str, told: str, broker: FakeAdminSocket, tmp_path: Path
+) -> None:
+    broker.answers["uses"] = dump.uses(*(dump.row(user=f"user-{number}") for number in range(500)))
+    own = str(os.getpid())
+    command = [sys.executable, "-m", "quotahost.cli", *command, *[own] * (command[-1] == "--pid")]
+    if reader == "full":
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    else:
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+        os.close(write)
+    assert (done.returncode, done.stderr.count("\n")) == (1, len(told) > 0)
+    assert told in done.stderr
 
 
 def test_explain_and_top_start_without_what_takes_long_to_import() -> None:

@@ -1,5 +1,6 @@
 """What a running cluster is asked for and told about quotas, and how it is connected to."""
 
+import re
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,8 +13,8 @@ from harness.system.certificates import identity, key_as_pem
 from quotahost.cli.quotas import client_quotas
 from quotahost.cli.quotas import cluster as module
 from quotahost.cli.quotas.client_quotas import not_enforced
-from quotahost.cli.quotas.cluster import Cluster
-from quotahost.cli.quotas.plan import CLUSTER, Entity, compare
+from quotahost.cli.quotas.cluster import Cluster, cluster_at
+from quotahost.cli.quotas.plan import CLUSTER, Change, DeclarationError, Entity, compare
 from quotahost.model.budgets import Budget
 from quotahost.records import budgets
 
@@ -31,6 +32,14 @@ class OneBroker:
         return Answer(results=[Answer(error_code=self._error_code, configs=[])])
 
 
+def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> None:
+    alice = [Change(Entity("alice"), "producer_byte_rate", None, 1e6)]
+    for validate_only in (True, False):
+        refused = client_quotas.alter(NoRight(), alice, validate_only=validate_only)  # type: ignore[arg-type]
+        told = "this client may not change client quotas; give the principal AlterConfigs on the cluster"
+        assert refused == {Entity("alice"): told}
+
+
 @pytest.mark.parametrize(
     ("error_code", "told"),
     [
@@ -41,6 +50,27 @@ class OneBroker:
 def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(error_code: int, told: str) -> None:
     (warning,) = not_enforced(OneBroker(error_code), [CLUSTER])  # type: ignore[arg-type]
     assert warning.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("127.0.0.1:1", "127.0.0.1:1 doesn't answer a client without credentials: nobody listens there; another"),
+        ("no.such.host.invalid:9092", "its name can't be resolved"),
+    ],
+)
+def test_why_nobody_answers_is_told(monkeypatch: pytest.MonkeyPatch, address: str, told: str) -> None:
+    monkeypatch.setattr(client_quotas, "_WAIT_MS", 500)
+    with pytest.raises(DeclarationError, match=re.escape(told)), cluster_at(address, None, "quotas"):
+        pass
+
+
+class NoRight:
+    """A connection by which nothing may be changed; it answers as Kafka 4.3.1."""
+
+    def ask(self, request: Any) -> Any:
+        user = Answer(entity_type="user", entity_name="alice")
+        return Answer(entries=[Answer(error_code=31, error_message="Cluster authorization failed.", entity=[user])])
 
 
 class Topic:

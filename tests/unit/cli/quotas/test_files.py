@@ -244,6 +244,7 @@ def test_the_properties_of_earlier_versions_are_read(file: Path) -> None:
         (f"{OF_SHARES}.produce.clients=a/b/c:3M", "USER/CLIENT-ID:RATE"),
         (f"{OF_SHARES}.produce.clients=a/b:3M,a/b:4M", "'a/b' twice"),
         (f"{OF_SHARES}.produce.clients=a/b:x", "whose rate"),
+        (f"{OF_SHARES}.produce.default=10X", f"{OF_SHARES}.produce.default=10X has the unknown unit 'X'"),
         (f"{OF_SHARES}.request.users=a:1", "is no property that quotahost had"),
         (f"{PROPERTIES}config.providers=file\n{OF_SHARES}.fetch.default=${{file:/f:k}}",
          f"{OF_SHARES}.fetch.default has a value that only the broker's config provider knows; write it"),
