@@ -79,7 +79,7 @@ CATALOGUE: Final = (
         ("Changes", "changes", COUNTER, "Clients whose new answers differed from the ones before."),
         ("Factor", "factor", GAUGE, "The factor in force, 0..1."),
         ("LimitFactor", "limit_factor", GAUGE,
-         "What the limits are multiplied by: on its way down to the factor (max.mute), or held by the fence."),
+         "What the limits are multiplied by now: on its way to the factor, down or up, or held by the fence."),
         ("State", "state", GAUGE, "0 OPEN, 1 THROTTLE, 2 PAUSE."),
         ("AffectedTopics", "affected_topics", GAUGE,
          "Topics whose writers alone the factor is for (factor.scope=topics); 0 while it is for all clients."),

@@ -37,8 +37,9 @@ it and names the number of the sentence that the plugin breaks:
     task's thread), and calls nothing after it. The broker's shutdown grants all plugins 4 s together. A plugin ends
     the threads that it started.
  8. Live changes. When ``plugin.NAME.*`` changes while the broker runs, the host validates the new properties, replaces
-    ``context.section``, and then calls ``reconfigure(section)`` on the host thread. If the plugin has no such method,
-    the host builds it anew and closes the old one. It does so before an administrator hears that the change holds:
+    ``context.section``, and then calls ``reconfigure(section)`` on the host thread; if that raises, the plugin goes on
+    as it is, with the new ``context.section``. If the plugin has no such method, the host builds it anew and closes the
+    old one. It does so before an administrator hears that the change holds:
     if the change is not applied then, the host closes the new one, which it has called nothing else of, on the host
     thread. When other properties change, the host replaces
     ``context.settings``. After either change it asks the suppliers again for all clients that it knows.

@@ -68,9 +68,16 @@ def configured(settings: Settings) -> list[tuple[Role, str]]:
 def load(role: Role, name: str) -> Any:
     """Import this entry point and no other. Raises PluginError if it is not there once, or fails to import."""
     entry = _entry_point(role, name)
-    origin = _origin(entry)
-    with failing(role, name, f"{origin} fails to import"):
-        return entry.load()
+    with failing(role, name, f"{_origin(entry)} fails to import"):
+        return _imported(entry)
+
+
+def _imported(entry: EntryPoint) -> Any:
+    """What the entry point names. Raises TypeError if it can't be called, whatever its import raises, too."""
+    found = entry.load()
+    if callable(found):
+        return found
+    raise TypeError(f"it can't be called; name a class or function in the entry point: {entry.module}:CLASS")
 
 
 def _entry_point(role: Role, name: str) -> EntryPoint:
@@ -80,7 +87,9 @@ def _entry_point(role: Role, name: str) -> EntryPoint:
         raise PluginError(role, name, f"there is none; {_hint(role, name, sorted(known.names))}")
     if len(matching) > 1:
         origins = " and ".join(map(_origin, matching))
-        raise PluginError(role, name, f"offered more than once, by {origins}; uninstall all but one")
+        raise PluginError(
+            role, name, f"offered more than once, by {origins}; uninstall all but one, or give yours another name"
+        )
     return matching[0]
 
 
@@ -197,7 +206,7 @@ def _found(role: Role, entry: EntryPoint) -> Found:
     error = ""
     try:
         _entry_point(role, entry.name)  # fails if two distributions offer the name
-        settings_model(entry.load())
+        settings_model(_imported(entry))
     except PluginError as failure:
         error = failure.failed
     except BaseException as failure:  # a plugin's sys.exit ends no survey

@@ -65,6 +65,7 @@ def main(
 
 
 def properties() -> None:
+    """Print every property with its default, its unit and what it means, as a table in Markdown."""
     # The table ends with its own line break: the output is put into documents as it is.
     say(properties_table(), end="")
 

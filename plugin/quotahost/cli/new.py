@@ -37,7 +37,8 @@ A {role} of quotahost.
 
 Test it without a broker: `python -m pytest`.
 
-Install it for the broker's Python: `PYTHON_OF_THE_BROKER -m pip install .`, then see it: `quotahost plugins`.
+Install it for the broker's Python: `PYTHON_OF_THE_BROKER -m pip install .`, then see it by the `quotahost` that lies \
+beside that Python: `quotahost plugins`.
 
 Name it in `server.properties`, beside its own properties. `quotahost doctor server.properties` says whether a broker \
 would start with them. A list, such as tasks, takes the place of the default and of what the broker has: keep what it \
@@ -80,6 +81,8 @@ def new(
     if any(entry == plugin.name for plugin in survey()[role.role]):
         raise QuotahostError(f"there is a {role.role} {entry} already; choose another name")
     folder = directory / name
+    if folder.exists():
+        raise QuotahostError(f"{folder} is there already; choose another name, or another place by --directory")
     with writing(folder):
         # Only a folder that is made here is written to, so nothing is ever overwritten.
         folder.mkdir(parents=True)

@@ -205,20 +205,20 @@ class TopicSettings(Frozen):
     """What a broker and its topics are expected to take in, by "Broker side quota (V1)"."""
 
     total: BytesLimit = declare(_TOTAL)
-    """What this broker is expected to take in. While it takes in more, producers are rejected for topics above their
-    thresholds. Needs the fence. `unlimited`: no topic quotas."""
+    """What this broker is expected to take in. While it takes in more, requests to topics above their thresholds are
+    turned back. Needs the fence. `unlimited`: no topic quotas."""
     thresholds: Thresholds = declare("topics.bytes.in.per.sec.threshold", default="")
     """What single topics are expected to take in: `important:50M,other:5M`, together at most the total. All other
     topics share the rest equally."""
     reject_error: Annotated[Literal["NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION"], ONE_OF] = (
         declare("topics.reject.error", default="NOT_ENOUGH_REPLICAS")
     )
-    """The error for a rejected producer. NOT_ENOUGH_REPLICAS: it tries again. POLICY_VIOLATION: it drops the records,
-    as "Broker side quota (V1)" wants. THROTTLING_QUOTA_EXCEEDED: Kafka's own producer tries again, librdkafka
-    drops."""
+    """The error for a request that is turned back. NOT_ENOUGH_REPLICAS: the producer tries again. POLICY_VIOLATION: it
+    drops the records, as "Broker side quota (V1)" wants. THROTTLING_QUOTA_EXCEEDED: Kafka's own producer tries again,
+    librdkafka drops."""
     spared: Topics = declare("topics.spared", default=",".join(topics.SPARED))
-    """Topics without a threshold, for which no producer is ever rejected: by default Kafka's own and quotahost's. Write
-    whole names. quotahost's own are spared in any case."""
+    """Topics without a threshold, to which no request is ever turned back: by default Kafka's own and quotahost's.
+    Write whole names. quotahost's own are spared in any case."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

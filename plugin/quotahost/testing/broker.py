@@ -84,10 +84,10 @@ class FakeBroker:
     # ---- quotahost.api.Metrics ----
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        self.shown[type, name, attribute] = value
+        self.shown[type, name, attribute] = float(value)  # what is no number fails here, as in a broker
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        self.shown[type, name, attribute] = self.shown.get((type, name, attribute), 0.0) + by
+        self.shown[type, name, attribute] = self.shown.get((type, name, attribute), 0.0) + float(by)
 
     def forget(self, type: str, name: str) -> None:
         # A list, since the loop removes keys of what it walks through.

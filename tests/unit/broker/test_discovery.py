@@ -188,7 +188,7 @@ TASK = """
         (Role.SUPPLIER, "class plugin:\n    def __init__(self, context): 1 / 0", f"{BUILD}ZeroDivisionError"),
         (Role.SUPPLIER, "def plugin(context):\n    import sys; sys.exit('bye')", f"{BUILD}SystemExit: bye"),
         (Role.SUPPLIER, "def plugin(): pass", f"{BUILD}TypeError"),
-        (Role.SUPPLIER, "plugin = 7", f"{BUILD}TypeError"),
+        (Role.SUPPLIER, "plugin = 7", f"{IMPORT}TypeError: it can't be called; name a class or function in"),
         (Role.SUPPLIER, "def plugin(context): return object()", "object has no method quota; implement QuotaSupplier"),
         (Role.SUPPLIER, "class plugin:\n    quota = 5\n    def __init__(self, context): pass", "has no method quota"),
         (Role.SUPPLIER, "class plugin:\n    Section = dict", "its attribute Section is <class 'dict'>; make it a subc"),
@@ -222,10 +222,12 @@ def test_a_function_may_declare_properties_too() -> None:
 def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> None:
     good(site)
     supplier(site, "exits", "raise SystemExit(1)", distribution="exits")
+    distribute(site, "whole", {Role.SUPPLIER.group: {"module": "whole_module"}}, {"whole_module": ""})
     supplier(site, "twice", "plugin = print", distribution="one")
     supplier(site, "twice", "plugin = print", distribution="two")
     found = {(plugin.name, plugin.distribution): plugin for plugin in survey()[Role.SUPPLIER]}
     assert (found["good", "acme"].version, found["good", "acme"].error) == ("1.0", "")
     assert found["exits", "exits"].error == "SystemExit: 1"
     assert "offered more than once" in found["twice", "one"].error
+    assert found["module", "whole"].error.endswith("name a class or function in the entry point: whole_module:CLASS")
     assert set(survey()) == set(Role)

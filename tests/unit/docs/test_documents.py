@@ -135,6 +135,25 @@ def test_files_and_modules_that_they_name_are_there() -> None:
         assert [path for path in modules if not any((root / path).exists() for root in roots)] == [], name_of(document)
 
 
+def test_files_and_modules_that_comments_name_are_there() -> None:
+    """Of Python's half in Java's and the other way round, where no tool renames them together."""
+    java, python = ROOT / "java-shim/src/main/java", ROOT / "plugin/quotahost"
+    sources = [*java.rglob("*.java"), *python.rglob("*.py")]
+    others = (path for folder in (java.parent, ROOT / "tests", ROOT / "tools") for path in folder.rglob("*.py"))
+    there = {path.name for path in (*sources, *others)}
+    for path in sources:
+        text = path.read_text("utf-8")
+        named = re.findall(r"(?<![\w.])([A-Z]\w+\.java|[a-z_]+\.py)\b", text)
+        assert [name for name in named if name not in there] == [], name_of(path)
+        for module in re.findall(r"(?:\(|``)quotahost\.([a-z_]+\.[a-z_.]+)(?:\)|``)", text):
+            place = python / module.replace(".", "/")
+            assert place.is_dir() or place.with_suffix(".py").exists(), f"{name_of(path)} names {module}"
+
+
+def test_every_command_says_what_it_does() -> None:
+    assert [name for name, command in {**COMMANDS, **NAMED}.items() if not command.help] == []
+
+
 def test_commands_and_options_that_they_name_are_there() -> None:
     for document, span in EACH_SPAN:
         words = span.split() or [""]

@@ -239,7 +239,10 @@ TASKS: list[tuple[Any, str, int]] = [
     (task(giving(None), period=timedelta()), "its period is ", 1),
     (task(giving(None), period=5), "its period is 5", 1),
     (task(hanging), r"run\(\) did not return within 1 s", 4),
-]
+    *((task(lambda self, show=show: getattr(self.metrics, show)("Sample", "", "Number", "many"),
+            __init__=lambda self, context: setattr(self, "metrics", context.metrics)),
+       r"run\(\) raised ValueError: could not convert", 5) for show in ("gauge", "count")),
+]  # fmt: skip
 
 
 @pytest.mark.proves("proposal-035.policy", "proposal-035.policy-limits")

@@ -2,7 +2,7 @@
 
 1. The broker says what it knows (:func:`ask_volumes`): its log directories, its volumes' limits, who writes.
 2. Two looks at the log directories, some seconds apart, say what takes room and grows
-   (``quotahost.broker.disks.measured``). They are made in this process, as the broker's user, so a slow disk holds up
+   (``quotahost.broker.disks.topics``). They are made in this process, as the broker's user, so a slow disk holds up
    no thread of the broker.
 3. The broker says how long the largest topics are kept, and ``retention`` works out what less of it would free.
 

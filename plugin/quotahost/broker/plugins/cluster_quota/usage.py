@@ -28,7 +28,7 @@ _NEAR: Final = 0.9  # of its limit: from here on the limit is what holds the cli
 _MORE: Final = 1.25  # times its rate is the demand of a client that nothing holds back: room to grow in
 _SILENCE: Final = 1.0  # seconds
 #: Request threads note the beat of a clock that the watch moves every 0.2 s, so that they read no time themselves.
-_BEAT: Final = 0.25  # seconds; Usage.java knows no more exactly when a client last asked
+_BEAT: Final = 0.25  # seconds; nobody knows more exactly when a client last asked
 _HELD: Final = 1.5  # seconds for which a new delay shows that the client is held back
 
 

@@ -27,8 +27,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What Python may call, in one of its lives. Python declares the calls (quotahost.broker.host.protocol), and the jar has the
- * declaration as a resource; what each of them does is told there, or in shim.py.
+ * What Python may call, in one of its lives. Python declares the calls, and says what each of them does
+ * (quotahost.broker.host.protocol); the jar has the declaration as a resource.
  *
  * <p>A call is a list of its name and its arguments (Wire), its answer a list of a problem, or null, and a value (Json). Nothing
  * here throws: JPype makes a Python class of each kind of Java exception on the thread that meets it first, and if the JVM is

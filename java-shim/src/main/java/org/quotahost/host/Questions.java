@@ -74,7 +74,8 @@ final class Questions {
     void check(BrokerConfigs config) {
         String problem = ask("validate", List.of(config.properties()), CHECK_MS);
         if (problem == null) {
-            problem = "the Python host did not check the change within " + CHECK_MS + " ms; the old properties stay. Try again";
+            problem = "the Python host did not check the change within " + CHECK_MS + " ms; the old properties stay. Try again;"
+                    + " if that goes on, a plugin hangs (runbook \"The host fell back\")";
         }
         if (!problem.isEmpty()) throw new ConfigException(problem);
     }

@@ -17,7 +17,7 @@ import javax.management.openmbean.TabularType;
  * Who uses what as JMX shows it: one table of at most metrics.clients rows, whatever the names are and however often
  * they change. An MBean for each client would come and go.
  *
- * <p>The Python host makes the rows (client_table.py). The thread that reads the table asks for them, after PERIOD at
+ * <p>The Python host makes the rows (broker_status.py). The thread that reads the table asks for them, after PERIOD at
  * the earliest, and so that asking takes a fiftieth of the time at most. While the host doesn't answer the table is
  * empty: old rates would pass for new ones.
  */

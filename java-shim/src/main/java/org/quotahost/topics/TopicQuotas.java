@@ -92,7 +92,7 @@ public final class TopicQuotas {
      * How many bytes/s this broker expects to take in ("Broker side quota (V1)", low level design, 1): of all topics
      * together, of each topic with a threshold of its own, and of each other topic an equal share of the rest.
      *
-     * @param own by topic; Python checks that their sum is at most the total (quotahost.settings.topics)
+     * @param own by topic; Python checks that their sum is at most the total (quotahost.settings.properties)
      */
     record Thresholds(double total, Map<String, Double> own, Set<String> spared, Set<String> shadow,
             RuntimeException answer) {

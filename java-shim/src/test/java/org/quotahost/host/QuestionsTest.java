@@ -96,5 +96,6 @@ class QuestionsTest {
         String message = assertThrows(ConfigException.class, () -> questions.check(config("2M"))).getMessage();
 
         assertTrue(message.contains("did not check the change"), message);
+        assertTrue(message.contains("a plugin hangs"), message);
     }
 }
