@@ -208,7 +208,7 @@ class Snapshots:
             self._context.metrics.forget("Brokers", "")
 
     def _of_budgets(self) -> list[Used] | None:
-        """What this broker's replicas take of the budgets, and what the other brokers told last; None before they are read."""
+        """What this broker's replicas take of the budgets, and what others told last; None before that is read."""
         if self._waits_for():
             return None
         # What a silent broker had counts on, whatever becomes of its volumes: its replicas are still there.
