@@ -195,15 +195,10 @@ class FakeShim(Shim):
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
         self.of_types.append(dict(factors))
 
-    def set_factor(
-        self,
-        value: float,
-        cause: str,
-        affected: Affected | None = None,
-        full: bool = False,
-        budgets: Sequence[SlowedBudget] = (),
-    ) -> None:
+    def set_budgets(self, budgets: Sequence[SlowedBudget]) -> None:
         self.budgets.append(tuple(budgets))
+
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
         self.affected.append(affected)
         self.full = full
         if value != self.last_factor.value:

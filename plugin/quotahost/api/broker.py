@@ -135,8 +135,9 @@ class DiskState:
 class BudgetLook(Protocol):
     """The budgets of storage that are looked for on this broker, and what was found; for quotahost's own plugins."""
 
-    wanted: Mapping[str, Budget]  # those of the cluster by name; the factor source sets them
-    parts: Mapping[str, Part]  # by name what was found last
+    #: Those of the cluster by name; the factor source sets them. None: they are not known (yet), and nobody looks.
+    wanted: Mapping[str, Budget] | None
+    parts: Mapping[str, Part] | None  # by name what was found last; None before the first look
 
 
 class Disks(Protocol):

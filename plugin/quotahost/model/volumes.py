@@ -95,12 +95,16 @@ class ClusterVolumes:
     #: What a source that has just started still waits for, "" for nothing; no failure until ``startup.grace`` is over.
     waiting: str = ""
     #: The budgets of storage, each as the volume that stands for it (``quotahost.model.budgets``); only quotahost's own
-    #: sources tell them.
-    budgets: tuple[Volume, ...] = ()
+    #: sources tell them. None: they are not known yet.
+    budgets: tuple[Volume, ...] | None = ()
 
     def __post_init__(self) -> None:
         # Here, in the plugin's own call, and not where the host reads them: what is wrong is the plugin's failure.
-        listed = ("volumes", Volume, self.volumes), ("unknown", str, self.unknown), ("budgets", Volume, self.budgets)
+        listed = (
+            ("volumes", Volume, self.volumes),
+            ("unknown", str, self.unknown),
+            ("budgets", Volume, self.budgets or ()),
+        )
         for what, kind, values in listed:
             # By the set of types: a source may make such an object of 20,000 volumes.
             if not isinstance(values, tuple) or not all(issubclass(t, kind) for t in {*map(type, values)}):

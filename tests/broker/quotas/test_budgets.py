@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +14,9 @@ import pytest
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.jmx import Jmx
-from harness.kafka.admin import create_topic, delete_topics
+from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE
+from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.model.budgets import Budget
@@ -35,6 +37,7 @@ SETTINGS: Final = {
     "static.produce": "1M",
     "budgets": "on",
     "budget.soft.share": "0.2",
+    "python.process": "child",
 }
 BUDGET: Final = "orders"
 FULL_RATE: Final = pytest.approx(QUOTA, rel=0.15)
@@ -67,6 +70,12 @@ def factor(node: KafkaNode) -> float:
 
 def explained(node: KafkaNode) -> str:
     return explain_client(node, "alice", "there")[1]
+
+
+def end_child(node: KafkaNode) -> None:
+    """Kills the Python that serves, the only process that the broker has started."""
+    (child,) = "".join(file.read_text() for file in Path(f"/proc/{node.pid}/task").glob("*/children")).split()
+    os.kill(int(child), signal.SIGKILL)
 
 
 def is_shown(node: KafkaNode) -> bool:
@@ -113,6 +122,51 @@ def test_its_writers_alone_are_slowed_stopped_and_let_go_on_when_topics_are_dele
     file.write_text("budgets: []\nprune: true\n")
     assert "remove" in quotahost("quotas", "apply", "--yes", file, *client).output
     eventually(lambda: not is_shown(node))
+
+
+def test_a_python_that_is_killed_or_upgraded_lets_nobody_write_to_what_is_used_up(
+    node: KafkaNode, client: list[str], tmp_path: Path
+) -> None:
+    create_topic(node, "orders.asia")
+    fill_topic(node.client_config("bob"), "orders.asia", 100_000)
+    apply(client, tmp_path / "budgets.yaml", "1K")
+    eventually(lambda: attempt(node.client_config("alice", "new"), "orders.asia") == "NOT_ENOUGH_REPLICAS")
+    stopped_at = end_offset(node, "orders.asia")
+    generation = {PREFIX + "python.generation": "next"}
+    with ProducerLoad(
+        node.client_config("alice", "there") | {"retry.backoff.ms": 5, "retry.backoff.max.ms": 5}, "orders.asia"
+    ):
+        for size, end in enumerate((end_child, lambda node: alter_broker_config(node, generation)), start=2):
+            end(node)
+            apply(client, tmp_path / "budgets.yaml", f"{size}K")
+            eventually(lambda size=size: gauge(node, f"Budget,name={BUDGET}", "Bytes") == size * 1000)
+            eventually(lambda: factor(node) == 0)
+    assert end_offset(node, "orders.asia") == stopped_at
+
+
+@pytest.mark.long
+def test_what_a_broker_has_counts_on_while_it_starts_again(tmp_path: Path) -> None:
+    size, settings = 3_000_000, {"factor.source": "snapshots", "fence.authorizer": "none", "budgets": "on"}
+    with cluster_with_fence(tmp_path, settings) as cluster:
+        create_topic(cluster.brokers[0], "orders", partitions=3, replicas=3)
+        fill_topic(cluster.client_config(), "orders", size)
+        quotas = CompactedTopic(cluster.client_config(), QUOTAS, "quotahost-quotas")
+        assert quotas.write({key_of(BUDGET): encode(Budget(BUDGET, (BUDGET,), 9 * size, replicas=True))}) == {}
+        first, last = cluster.brokers[0], cluster.brokers[2]
+        told: list[float] = []
+
+        def used() -> float:
+            told.append(gauge(first, f"Budget,name={BUDGET}", "Used"))
+            return told[-1]
+
+        eventually(lambda: is_shown(first) and used() >= 3 * size)
+        told.clear()
+        last.stop()
+        last.launch()
+        eventually(
+            lambda: used() and is_shown(last) and gauge(last, f"Budget,name={BUDGET}", "Used") >= 3 * size, poll=0.05
+        )
+        assert min(told) >= 3 * size
 
 
 @pytest.mark.long

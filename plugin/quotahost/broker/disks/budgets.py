@@ -58,9 +58,9 @@ class BudgetSizes:
 
     def __init__(self, replicas: Replicas, directories: Sequence[str], clock: Clock = time.monotonic) -> None:
         self._replicas, self._directories, self._clock = replicas, directories, clock
-        self.wanted: Mapping[str, Budget] = {}
-        self.parts: Mapping[str, Part] = {}  # of budgets with a replica here
-        self._seen: Mapping[str, Budget] = {}
+        self.wanted: Mapping[str, Budget] | None = None
+        self.parts: Mapping[str, Part] | None = None  # of budgets with a replica here
+        self._seen: Mapping[str, Budget] | None = None
         self._read = _Reading(-math.inf, [], array("q"), b"")
         self._kept: list[_Reading] = []  # for the growth: they are up to 5 and 10 minutes old
         self._due = -math.inf
@@ -69,9 +69,9 @@ class BudgetSizes:
         self._fault = LoggedOnce(log)
 
     def look(self, offline: frozenset[str] = frozenset()) -> None:
-        """Find the sizes, if there are budgets and it is time; at once if the budgets have changed."""
+        """Find the sizes, if the budgets are known and it is time; at once if they have changed."""
         wanted, began = self.wanted, self._clock()
-        if began < self._due and wanted is self._seen:
+        if wanted is None or (began < self._due and wanted is self._seen):
             return
         self._seen = wanted
         try:
@@ -93,7 +93,7 @@ class BudgetSizes:
         Each with the bytes that count, and the bytes/s by which these replicas have grown in the last minutes; None
         where that isn't known, as of a topic that is new.
         """
-        budget, read, kept = self.wanted.get(name), self._read, self._kept
+        budget, read, kept = (self.wanted or {}).get(name), self._read, self._kept
         if budget is None or not kept:
             return []
         known, sizes = Topics([budget]), Counter[str]()

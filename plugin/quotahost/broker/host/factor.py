@@ -66,7 +66,6 @@ class FactorLoop:
     def __init__(self, shim: Shim, guard: Guard, clock: Clock, memory: "PauseMemory") -> None:
         self._shim, self._guard, self._clock, self._memory = shim, guard, clock, memory
         self._volumes = VolumeEvaluation(guard, clock, VolumeLimits(shim, guard))
-        self._budgets: tuple[SlowedBudget, ...] = ()  # as they were known last
         self._in_force = FactorInForce(shim, clock)
         self._typed = TypedSources(shim, guard, clock)
         self._due = self._started = clock()
@@ -89,7 +88,6 @@ class FactorLoop:
         source = plugins.factor_source()
         if source is None:
             self._volumes.hide()
-            self._budgets = ()
             # A source that is configured later starts then, and is waited for from then on.
             self._started, self._known_at, self._known = now, None, Scoped(OPEN)
             self._show(lacking=False, unknown=False)
@@ -97,6 +95,9 @@ class FactorLoop:
             self._in_force.replace(Scoped(OPEN))
         else:
             self._put(self._decide(*self._read(source, plugins.policy(), settings), now, settings), settings)
+        if (budgets := self._volumes.slowed_budgets) is not None:
+            # Without the fence nobody sees who writes where. Asked each time: a broker makes it after its callback.
+            self._in_force.replace_budgets(budgets if self._shim.fence() else ())
 
     def _read(self, source: tuple[str, QuotaFactorSource], policy: Policy | None, settings: Settings) -> Reading:
         name, plugin = source
@@ -107,14 +108,12 @@ class FactorLoop:
         patience = grace if self._known_at is None else validity
         if isinstance(answer, Factor):
             self._volumes.hide()
-            self._budgets = ()
             return Scoped(Factor(answer.value, _line(answer.cause)), full=answer.value == 0), "", 0
         if not isinstance(answer, ClusterVolumes):
             return Scoped(OPEN), f"factor source {name} doesn't know", patience
         # In shadow no factor has any effect.
         in_force = 1.0 if settings.shadow.factor else self._in_force.value
         scoped, failed = self._volumes.evaluate(answer, policy, settings.pause_resume_free_share, in_force)
-        self._budgets = scoped.budgets
         if answer.unknown:
             # No patience: a source names as unknown only what it has waited for itself (validity, startup.grace).
             more = " ..." if len(answer.unknown) > _MOST_UNKNOWN else ""
@@ -125,7 +124,7 @@ class FactorLoop:
 
     def _decide(self, known_now: Scoped, unknown: str, patience: float, now: float, settings: Settings) -> Scoped:
         if known_now.full or not unknown:
-            self._memory.keep(replace(known_now, budgets=()) if known_now.full else None)
+            self._memory.keep(known_now if known_now.full else None)
         if not unknown:
             self._known_at, self._known = now, known_now
             self._show(lacking=False, unknown=False)
@@ -156,14 +155,11 @@ class FactorLoop:
 
     def _put(self, new: Scoped, settings: Settings) -> None:
         """Put a factor into the table, for the writers of its topics if it may be for them alone, else for all."""
-        if new is self._found and settings.factor_scope == "topics" and not self._budgets:
+        if new is self._found and settings.factor_scope == "topics":
             return  # it is in the table with its topics, and would be for all if it were put there again
         self._found = None
-        fence = self._shim.fence()
-        # Without the fence nobody sees who writes where. Asked each time: a broker makes it after its callback.
-        new = replace(new, budgets=self._budgets if fence else ())
         factor, affected = new.factor, new.affected
-        if factor.value >= 1 or affected is None or settings.factor_scope != "topics" or not fence:
+        if factor.value >= 1 or affected is None or settings.factor_scope != "topics" or not self._shim.fence():
             self._in_force.replace(replace(new, affected=None))
             return
         count = len(affected.places)
@@ -283,6 +279,7 @@ class FactorInForce:
         self._factor = shim.factor()
         self._shown = Shown(shim, "Cause", self._cause())
         self._last: Scoped | None = None  # handed on by this host
+        self._budgets: tuple[SlowedBudget, ...] | None = None  # the same; until then those of a host before it hold
         self._limit = LineLimit(_LINES, clock)
         self._logged = self._factor.state
         self._transitions = 0  # since the last line
@@ -298,24 +295,27 @@ class FactorInForce:
         Else at most its cause, the topics whose writers it is for, and whether a volume is known to be full.
         """
         transition = new.factor.state is not self._factor.state
-        before = {budget.name: budget.factor for budget in self._last.budgets} if self._last else {}
-        new = replace(
-            new,
-            # Another volume may be the cause now, which explain and the metrics have to show.
-            factor=Factor(_stepped(self._factor.value, new.factor.value), new.factor.cause),
-            budgets=tuple(replace(b, factor=_stepped(before.get(b.name, b.factor), b.factor)) for b in new.budgets),
-        )
+        # Another volume may be the cause now, which explain and the metrics have to show.
+        new = replace(new, factor=Factor(_stepped(self._factor.value, new.factor.value), new.factor.cause))
         # The first one always: nobody else would take back what is in the table from before.
         if new == self._last:
             self._log_state()
             return
         self._factor, self._last = new.factor, new
-        self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full, new.budgets)
+        self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full)
         self._shown.show(self._cause())
         if transition:
             self._shim.count("Factor", "", "Transitions", 1)
             self._transitions += 1
         self._log_state()
+
+    def replace_budgets(self, new: tuple[SlowedBudget, ...]) -> None:
+        """The same for the budgets with factors below 1."""
+        before = {budget.name: budget.factor for budget in self._budgets or ()}
+        new = tuple(replace(b, factor=_stepped(before.get(b.name, b.factor), b.factor)) for b in new)
+        if new != self._budgets:
+            self._budgets = new
+            self._shim.set_budgets(new)
 
     def _log_state(self) -> None:
         """Log the state if it is another, a few times a minute at most; it is called until the last one is logged."""

@@ -331,36 +331,26 @@ class Shim:
         return Factor(*self._call("factor"))
 
     @_declare(
-        "value: double, cause: text, "
-        "groups: [[name: text, factor: double, error: text, topics: [text], places: [text], held: [text]]], full: bool",
+        "value: double, cause: text, by_topics: bool, topics: [text], places: [text], held: [text], full: bool",
         most=_MANY,
     )
-    def set_factor(
-        self, value: float, cause: str, affected: Affected | None = None, full: bool = False,
-        budgets: Sequence[SlowedBudget] = (),
-    ) -> None:  # fmt: skip
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
         """The factor from 0 to 1 that applies from now on, its cause in words for an operator, and whom it is for.
 
         ``affected``: only clients that write to these topics; None: all clients. ``full``: a volume is known to be at
-        its hard limit, so topics and partitions may be refused, too. ``budgets``: their factors are for those who write
-        to their topics, beside the other one. In Java the topics with one factor are a group: the volumes' has the name
-        "", and is absent where their factor is for all clients.
+        its hard limit, so topics and partitions may be refused, too.
         """
-        groups = [SlowedBudget("", float(value), frozenset(affected.places))] if affected is not None else []
-        groups += budgets
-        # The largest factor first: of a topic of several groups the smallest one is left.
-        by_factor = sorted(groups, key=lambda group: -group.factor)
-        topics: dict[str, list[str]] = {group.name: [] for group in groups}
-        for topic, name in {topic: group.name for group in by_factor for topic in group.topics}.items():
-            topics[name].append(topic)
-        places, held = (affected.places, affected.held) if affected is not None else ({}, frozenset())
-        whom = []
-        for group in groups:
-            own = topics[group.name]
-            held_ones = [topic for topic in own if (group.factor <= 0 if group.name else topic in held)]
-            at = [group.place or places[topic] for topic in own]
-            whom.append([group.name, float(group.factor), group.error, own, at, held_ones])
-        self._call("set_factor", float(value), cause, whom, full)
+        whom = affected or Affected({}, frozenset())
+        topics, places = list(whom.places), list(whom.places.values())
+        self._call("set_factor", float(value), cause, affected is not None, topics, places, list(whom.held), full)
+
+    @_declare("budgets: [[name: text, factor: double, place: text, error: text, topics: [text]]]", most=_MANY)
+    def set_budgets(self, budgets: Sequence[SlowedBudget]) -> None:
+        """The budgets whose factors are below 1 from now on, for those who write to their topics, beside the factor.
+
+        Of a topic with several factors the smallest holds.
+        """
+        self._call("set_budgets", [[b.name, float(b.factor), b.place, b.error, list(b.topics)] for b in budgets])
 
     @_declare("factors: doubles, causes: [text]", most=_TEXT)
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:

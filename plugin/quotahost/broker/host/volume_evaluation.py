@@ -47,14 +47,12 @@ Factors: TypeAlias = list[tuple[Volume, float]]
 class Scoped:
     """A factor and whom it is for: the writers of these topics, or all clients where ``affected`` is None.
 
-    ``full`` says that the factor is 0 by what is known, and not only because something is unknown. ``budgets`` are
-    those with factors below 1 of their own.
+    ``full`` says that the factor is 0 by what is known, and not only because something is unknown.
     """
 
     factor: Factor
     affected: Affected | None = None
     full: bool = False
-    budgets: tuple[SlowedBudget, ...] = ()
 
 
 class VolumeEvaluation:
@@ -64,6 +62,8 @@ class VolumeEvaluation:
         self._guard, self._limits = guard, limits
         self._pauses, self._pauses_of_budgets = Pauses(guard, clock), Pauses(guard, clock)
         self._last: tuple[ClusterVolumes, Scoped] | None = None
+        #: The budgets with factors below 1; None: they are not known, as in the first moments.
+        self.slowed_budgets: tuple[SlowedBudget, ...] | None = None
         self._left_out = LoggedOnce(log, clock=clock)
 
     def forget(self) -> None:
@@ -72,6 +72,7 @@ class VolumeEvaluation:
 
     def hide(self) -> None:
         self._last = None
+        self.slowed_budgets = ()
         self._limits.show(None, [])
         self._limits.show_budgets([])
 
@@ -99,15 +100,15 @@ class VolumeEvaluation:
         factor, failure, own, lowered = evaluated(plugin, answer.volumes, self._limits.broker, hold)
         self._limits.show(policy, own)
         # There may be 1,000 budgets, and this broker's disk changes with each look.
-        if last and answer.budgets == last[0].budgets:
-            slowed = last[1].budgets
-        else:
+        if answer.budgets is None:
+            self.slowed_budgets = None
+        elif last is None or answer.budgets != last[0].budgets:
             self._pauses_of_budgets.begin()
             hold = partial(self._pauses_of_budgets.held, policy, share)
             _, of_budgets, budgets, _ = evaluated(plugin, answer.budgets, None, hold)
-            failure, slowed = failure or of_budgets, self._slowed(budgets)
+            failure, self.slowed_budgets = failure or of_budgets, self._slowed(budgets)
             self._limits.show_budgets(budgets)
-        scoped = Scoped(factor, affected(lowered), factor.value == 0, slowed)
+        scoped = Scoped(factor, affected(lowered), factor.value == 0)
         if failure is None:
             # evaluated() calls the policy without the guard, so the guard has to hear of the success here.
             self._guard.heal(name, "quota_factor()")

@@ -40,6 +40,7 @@ class SmallShim:
     def __init__(self, fence: bool = True, put: Put = lambda value, cause, affected: None) -> None:
         """``put`` takes each new factor, its cause, and the topics that it is for."""
         self._fence, self._put = fence, put
+        self._of_volumes: tuple[float, str, Affected | None] = 1.0, "", None
         self.failed = ""  # the plugin that failed last
 
     def broker(self) -> dict[str, str]:
@@ -52,15 +53,17 @@ class SmallShim:
     def factor(self) -> Factor:
         return Factor(1.0)  # a new broker begins open
 
-    def set_factor(
-        self, value: float, cause: str, affected: Affected | None = None, full: bool = False,
-        budgets: Sequence[SlowedBudget] = (),
-    ) -> None:  # fmt: skip
-        """From now on. Where a budget of storage is played it is alone, so its writers are all whom anything slows."""
+    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
+        self._of_volumes = value, cause, affected
+        self._put(*self._of_volumes)
+
+    def set_budgets(self, budgets: Sequence[SlowedBudget]) -> None:
+        """Where a budget of storage is played it is alone, so its writers are all whom anything slows."""
+        if not budgets:
+            self._put(*self._of_volumes)
         for budget in budgets:
-            value, cause, held = budget.factor, budget.place, budget.topics if budget.factor <= 0 else frozenset[str]()
-            affected = Affected(dict.fromkeys(budget.topics, budget.place), held)
-        self._put(value, cause, affected)
+            held = budget.topics if budget.factor <= 0 else frozenset[str]()
+            self._put(budget.factor, budget.place, Affected(dict.fromkeys(budget.topics, budget.place), held))
 
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
         """Nothing here has a load: only the disks are played."""

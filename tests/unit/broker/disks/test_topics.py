@@ -129,7 +129,7 @@ class World:
     def look(self, seconds: float = 1.0) -> dict[str, Part]:
         self.clock.now += seconds
         self.sizes.look()
-        return dict(self.sizes.parts)
+        return dict(self.sizes.parts or {})
 
 
 @pytest.fixture

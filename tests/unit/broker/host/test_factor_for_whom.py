@@ -153,6 +153,13 @@ def test_while_the_source_is_silent_a_budget_keeps_its_factor() -> None:
     assert [slowed.name for slowed in world.shim.budgets[-1]] == ["orders"]
 
 
+def test_until_the_budgets_are_known_those_that_java_has_from_a_host_before_stay() -> None:
+    world = World(fence=True)
+    world.step(ClusterVolumes((EMPTY,), budgets=None))
+    assert world.shim.budgets == []
+    assert budgets(world, 60) == {"orders": 0.4}
+
+
 def test_without_a_fence_nobody_knows_who_uses_a_budget() -> None:
     assert budgets(World(), 100) == {}
 

@@ -8,7 +8,6 @@ import struct
 from array import array
 from collections.abc import Callable
 from typing import Any
-from unittest.mock import ANY
 
 import pytest
 from hypothesis import given
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 from quotahost.broker.host.messages import GROUP, Batch, Event, WouldBe, encode, shadow_text, tag, would_be
 from quotahost.broker.host.protocol import CALLS, VERSION, Shim
 from quotahost.model import QUOTA_TYPES, Client, ScopeKind
-from quotahost.model.volumes import Affected, SlowedBudget
 
 TEXTS = st.text(st.characters(codec="utf-8"))
 VALUES = st.recursive(
@@ -134,23 +132,6 @@ def test_a_text_of_a_plugin_that_is_no_unicode_reaches_java_escaped(hand_over: C
     java = Java()
     hand_over(Shim(java))
     assert r"/data/\udcff is full" in java.calls[-1]
-
-
-def test_topics_of_several_groups_go_with_the_smallest_factor_of_theirs() -> None:
-    java = Java()
-    affected = Affected({"both": "broker 1, volume /d", "disk": "broker 1, volume /d"}, frozenset({"disk"}))
-    orders = SlowedBudget("orders", 0.0, frozenset({"both", "eu"}), "budget orders", "used up")
-    logs = SlowedBudget("logs", 0.7, frozenset({"both", "log"}), "budget logs", "used up")
-    Shim(java).set_factor(0.5, "full", affected, True, (orders, logs))
-    assert {name: (factor, error, sorted(zip(topics, places, strict=True)), held)
-            for name, factor, error, topics, places, held in java.calls[-1][3]} == {
-        "": (0.5, "", [("disk", "broker 1, volume /d")], ["disk"]),
-        "orders": (0.0, "used up", [("both", "budget orders"), ("eu", "budget orders")], ANY),
-        "logs": (0.7, "used up", [("log", "budget logs")], []),
-    }  # fmt: skip
-    assert sorted(java.calls[-1][3][1][5]) == ["both", "eu"]
-    Shim(java).set_factor(0.5, "full", None, False, (logs,))
-    assert [name for name, *_ in java.calls[-1][3]] == ["logs"], "the factor of the volumes is for all"
 
 
 def test_a_call_that_is_too_large_fails_alone_and_is_not_sent() -> None:

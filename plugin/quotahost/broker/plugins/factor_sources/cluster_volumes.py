@@ -160,15 +160,17 @@ class ClusterVolumesSource:
         unknown = tuple(dict.fromkeys(own.unknown + view.unknown))
         return ClusterVolumes(own.volumes + others, unknown, waiting, self._budgeted(record))
 
-    def _budgeted(self, record: ClusterRecord | None) -> tuple[Volume, ...]:
-        """The budgets, with the pipeline's sums; without a record nothing is known to be used."""
+    def _budgeted(self, record: ClusterRecord | None) -> tuple[Volume, ...] | None:
+        """The budgets, with the pipeline's sums; without a record they are not known."""
         sums = record.budgets if record else ()
         if sums is None and self._budgets.by_name:
             self._without_sums.report("budgets slow nobody: the pipeline is older and doesn't sum them; renew it")
         else:
             self._without_sums.healed()
 
-        def told() -> list[Used]:
+        def told() -> list[Used] | None:
+            if record is None:
+                return None
             serving = [(name, used) for name, used, _ in sums or ()]
             others = [(name, used) for name, _, used in sums or ()]
             return [(serving, True), (others, False)]

@@ -208,8 +208,10 @@ class Snapshots:
             self._shown.show({})
             self._context.metrics.forget("Brokers", "")
 
-    def _of_budgets(self) -> list[Used]:
-        """What this broker's replicas take of the budgets, and what the other brokers told last."""
+    def _of_budgets(self) -> list[Used] | None:
+        """What this broker's replicas take of the budgets, and what others told last; None before that is read."""
+        if self._waits_for():
+            return None
         # What a silent broker had counts on, whatever becomes of its volumes: its replicas are still there.
         others = [(snapshot.budgets or (), serves) for snapshot, serves in self._roster.latest(self._node)]
         return [(self._budgets.here(), True), *others]

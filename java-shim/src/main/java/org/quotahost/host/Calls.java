@@ -125,6 +125,7 @@ final class Calls {
                 entry("forget", a -> done(() -> host.gauges.forget(a.get(0), a.get(1)))),
                 entry("factor", a -> factor()),
                 entry("set_factor", this::setFactor),
+                entry("set_budgets", this::setBudgets),
                 entry("set_factors_of_types", a -> done(() -> table.factorsOfTypes(a.get(0), a.texts(1)))),
                 entry("load", a -> KafkaBeans.load()),
                 entry("exempt", a -> done(() -> Exemptions.set(a.texts(0), a.texts(1), a.get(2)))),
@@ -235,13 +236,23 @@ final class Calls {
     }
 
     private Object setFactor(Arguments a) {
-        Fence.diskFull(a.get(3));
-        List<SlowedTopics> groups = new ArrayList<>();
-        for (Object each : a.list(2).all) {
-            Arguments g = new Arguments((List<?>) each);
-            groups.add(new SlowedTopics(g.get(0), g.get(1), g.get(2), g.texts(3), g.texts(4), Set.of(g.texts(5))));
+        Fence.diskFull(a.get(6));
+        boolean byTopics = a.get(2);
+        host.table.factor(a.get(0), a.get(1), !byTopics ? null
+                : new SlowedTopics(SlowedTopics.VOLUMES, a.get(0), "", a.texts(3), a.texts(4), Set.of(a.texts(5))));
+        return null;
+    }
+
+    private Object setBudgets(Arguments a) {
+        List<SlowedTopics> budgets = new ArrayList<>();
+        for (Object each : a.list(0).all) {
+            Arguments b = new Arguments((List<?>) each);
+            String[] topics = b.texts(4), places = new String[topics.length];
+            Arrays.fill(places, b.get(2));
+            double factor = b.get(1);
+            budgets.add(new SlowedTopics(b.get(0), factor, b.get(3), topics, places, factor <= 0 ? Set.of(topics) : Set.of()));
         }
-        host.table.factor(a.get(0), a.get(1), groups);
+        host.table.budgets(budgets);
         return null;
     }
 

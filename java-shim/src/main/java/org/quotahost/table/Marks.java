@@ -1,5 +1,7 @@
 package org.quotahost.table;
 
+import static java.util.Comparator.comparingDouble;
+
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -126,7 +128,8 @@ final class Marks {
     Affected affected(double ofVolumes, List<SlowedTopics> all) {
         Map<String, Group> groups = new HashMap<>();
         Map<String, AffectedTopic> topics = new HashMap<>();
-        for (SlowedTopics each : all) {
+        // The largest factor first: of a topic of several groups the smallest one is left.
+        for (SlowedTopics each : all.stream().sorted(comparingDouble(SlowedTopics::factor).reversed()).toList()) {
             boolean held = each.factor() <= 0 && each.held().containsAll(List.of(each.topics()));
             RuntimeException error = each.error().isEmpty() ? Fence.CLOSED : Fence.closed(each.error());
             Group group = new Group(each.group(), each.factor(), error, held);

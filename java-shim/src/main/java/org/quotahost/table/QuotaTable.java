@@ -1,5 +1,6 @@
 package org.quotahost.table;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
@@ -64,6 +65,9 @@ public final class QuotaTable {
     final Principals principals = new Principals();
     final Marks marks = new Marks(() -> principals.max);
     private final StandIns standIns = new StandIns(scopes);
+    /** Whom the host's factors of the volumes and of budgets are for. */
+    private SlowedTopics ofVolumes;
+    private List<SlowedTopics> budgets = List.of();
     /** In beats since the start. */
     volatile int now;
     private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
@@ -241,17 +245,27 @@ public final class QuotaTable {
 
     /** Sets the host's factor (0..1) and its cause, for all clients; it is in force until the lease runs out. */
     public void factor(double value, String cause) {
-        factor(value, cause, List.of());
+        factor(value, cause, null);
     }
 
-    /**
-     * Sets the host's factor (0..1) of the volumes, its cause, and whom it and the factors of budgets are for: clients that
-     * write to the topics of these groups. Without a group VOLUMES the factor of the volumes is for all clients.
-     */
-    public synchronized void factor(double value, String cause, List<SlowedTopics> groups) {
+    /** Sets the host's factor (0..1) of the volumes, its cause, and the topics whose writers it is for; null for all clients. */
+    public synchronized void factor(double value, String cause, SlowedTopics whom) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
         factorInForce.hostFactor = new Factor(value, cause);
-        factorInForce.hostAffected = groups.isEmpty() ? null : marks.affected(value, groups);
+        ofVolumes = whom;
+        affect();
+    }
+
+    /** Sets the budgets whose writers have factors of their own. Those of a host before this one hold until then. */
+    public synchronized void budgets(List<SlowedTopics> slowed) {
+        budgets = slowed;
+        affect();
+    }
+
+    private void affect() {
+        List<SlowedTopics> groups = new ArrayList<>(budgets);
+        if (ofVolumes != null) groups.add(0, ofVolumes);
+        factorInForce.hostAffected = groups.isEmpty() ? null : marks.affected(factorInForce.hostFactor().value(), groups);
         follow();
     }
 
@@ -260,12 +274,12 @@ public final class QuotaTable {
      *
      * @param group the budget's name; VOLUMES for the latter
      * @param error in words why requests to its held topics are turned back; "" for the volumes'
-     * @param topics each topic is in one group, that with the smallest factor
+     * @param topics a topic may be in several groups; that with the smallest factor counts
      * @param places where each topic has its replica on such a volume, or which budget it uses, in words for an operator
      * @param held the topics to which requests are turned back
      */
     public record SlowedTopics(String group, double factor, String error, String[] topics, String[] places, Set<String> held) {
-        static final String VOLUMES = "";
+        public static final String VOLUMES = "";
     }
 
     /**

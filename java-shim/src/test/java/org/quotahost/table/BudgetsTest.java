@@ -9,7 +9,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.quotahost.table.Tables.PRODUCE;
 
 import java.lang.ref.WeakReference;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -53,11 +52,10 @@ class BudgetsTest {
 
     /** The factor of the volumes, for all clients or for those who write to the topic disk, and those of both budgets. */
     private void budgets(double ofVolumes, double orders, double logs, boolean volumesByTopics) {
-        List<SlowedTopics> groups = new ArrayList<>(List.of(
+        table.factor(ofVolumes, "cause", volumesByTopics ? group(SlowedTopics.VOLUMES, ofVolumes, "", "disk") : null);
+        table.budgets(List.of(
                 group("orders.*", orders, "the budget orders.* is used up", "orders.eu", "orders.us"),
                 group("logs", logs, "the budget logs is used up", "logs")));
-        if (volumesByTopics) groups.add(group(SlowedTopics.VOLUMES, ofVolumes, "", "disk"));
-        table.factor(ofVolumes, "cause", groups);
     }
 
     private static SlowedTopics group(String name, double factor, String error, String... topics) {
@@ -143,6 +141,19 @@ class BudgetsTest {
     }
 
     @Test
+    void aTopicOfSeveralHasTheErrorAndTheFactorOfTheSmallestWhicheverIsSetLast() {
+        table.budgets(List.of(group("orders.*", 0, "the budget orders.* is used up", "orders.eu"),
+                group("eu", 0.5, "the budget eu is used up", "orders.eu")));
+        table.factor(0.7, "cause", group(SlowedTopics.VOLUMES, 0.7, "", "orders.eu", "disk"));
+
+        var error = assertThrows(NotEnoughReplicasException.class, () -> write("alice", "orders.eu"));
+        assertTrue(error.getMessage().contains("the budget orders.* is used up"), error.getMessage());
+        write("bob", "disk");
+        assertEquals(List.of("<budget orders.* alice>", "<slowed bob>"),
+                List.of(tags("alice").get("user"), tags("bob").get("user")));
+    }
+
+    @Test
     void inAPauseForAllEachRequestIsTurnedBackForTheVolumes() {
         budgets(0, 0.75, 0.25, false);
         for (String topic : new String[] {"orders.eu", "logs", "other"}) {
@@ -166,7 +177,7 @@ class BudgetsTest {
         writing(20);
         assertNotEquals("alice", tags("alice").get("user"));
 
-        table.factor(1, "");
+        table.budgets(List.of());
         pass(20);
         assertEquals("alice", tags("alice").get("user"));
         assertEquals(1_000, limit("alice"));

@@ -92,7 +92,7 @@ public final class Tables {
         String[] places = new String[topics.length];
         Arrays.fill(places, "broker 3, volume /dev/sdb");
         Set<String> held = Arrays.stream(topics).filter(topic -> topic.startsWith("held")).collect(Collectors.toSet());
-        table.factor(factor, "full", List.of(new SlowedTopics(SlowedTopics.VOLUMES, factor, "", topics, places, held)));
+        table.factor(factor, "full", new SlowedTopics(SlowedTopics.VOLUMES, factor, "", topics, places, held));
     }
 
     /** An eighth of clients.idle passes, after which the table looks for silent clients. */
