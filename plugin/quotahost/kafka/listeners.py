@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 _SASL: Final = "SASL_"
-_EVERYWHERE: Final = ("", "0.0.0.0", "[::]")
+_EVERYWHERE: Final = ("", "0.0.0.0", "::")
 
 
 class Listeners:
@@ -124,8 +124,10 @@ class Listeners:
             listener, _, address = entry.partition("://")
             if listener.upper() == self.inter_broker.upper():
                 host, _, port = address.rpartition(":")
+                host = host.strip("[]")  # Kafka takes an IPv6 address without them, librdkafka doesn't
                 # A broker that listens everywhere is reachable from itself as localhost.
-                return f"{'localhost' if host in _EVERYWHERE else host}:{port}"
+                host = "localhost" if host in _EVERYWHERE else host
+                return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         return ""
 
 

@@ -17,9 +17,10 @@ def client(**properties: str) -> dict[str, str]:
     ("properties", "address"),
     [
         *(({"process_roles": "broker,controller", "listeners": f"PLAINTEXT://{host}:9092,C://:1"}, "localhost:9092")
-          for host in ("", "0.0.0.0", "[::]")),  # it listens everywhere
+          for host in ("", "0.0.0.0", "[::]", "::")),  # it listens everywhere
         ({"listeners": "A://:1,B://:2", "advertised_listeners": "A://a:1, b://[::1]:2",
           "inter_broker_listener_name": "B", "listener_security_protocol_map": "A:PLAINTEXT,B:PLAINTEXT"}, "[::1]:2"),
+        ({"listeners": "PLAINTEXT://fd00::2:9092"}, "[fd00::2]:9092"),
         ({"process_roles": "controller", "listeners": "C://:9093", "controller_listener_names": "C"}, ""),
         ({"listeners": "A://:1"}, ""),
     ],
