@@ -4,6 +4,7 @@ The build writes the versions of quotahost and jpype1 into each jar; by them ``d
 """
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -92,7 +93,7 @@ def install(
     say("\nAdd to the broker's server.properties, then restart it:\n")
     for name, value in needed.items():
         say(javaproperties.join_key_value(PREFIX + name, value))
-    say(f"\nThen: quotahost doctor server.properties --kafka-home {kafka_home}")
+    say(f"\nThen: quotahost doctor server.properties --kafka-home {shlex.quote(str(kafka_home))}")
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -33,6 +33,12 @@ _TEXTS: Final = {
     "ssl.truststore.certificates": "ssl.ca.pem", "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "ssl.keystore.key": "ssl.key.pem",
 }  # fmt: skip
+#: Names of what librdkafka decides itself, and refuses to be told, as they begin.
+_OF_JAVA_ALONE: Final = (
+    "ssl.enabled.protocols", "ssl.protocol", "ssl.provider", "ssl.keymanager.", "ssl.trustmanager.",
+    "ssl.secure.random.", "security.providers", "default.api.timeout.ms", "send.buffer.bytes", "receive.buffer.bytes",
+    "metric", "auto.include.jmx.reporter",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,7 @@ def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
 
     Raises QuotahostError if a keystore has a format that librdkafka doesn't read, or a JAAS configuration names nobody.
     """
+    given = {name: value.strip() for name, value in given.items() if not name.startswith(_OF_JAVA_ALONE)}  # as Kafka
     config = {name: value for name, value in given.items() if not name.startswith(tuple(_PEM))}
     credentials = login(jaas := config.pop(_JAAS, ""))
     if jaas and len(credentials) < 2 and not any(name.startswith(_LOGINS) for name in given):

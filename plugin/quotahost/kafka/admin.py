@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
 )  # fmt: skip
 
 from quotahost.errors import QuotahostError
+from quotahost.kafka.client import NoAnswer, reach
 from quotahost.records.topics import COMPACTED
 
 log = logging.getLogger("quotahost.kafka")
@@ -39,9 +40,10 @@ def ensure_compacted(config: Mapping[str, Any], topic: str, brokers: int, patien
 
     It gets as many replicas as ``brokers`` are registered, up to three. ``patient`` waits for brokers that are down
     rather than to make do with those alive. While the cluster is ``gathering``, as more brokers may register soon, no
-    topic is created with fewer than three replicas: Gathering is raised. KafkaException if it can't be made or found.
+    topic is created with fewer than three replicas: Gathering is raised. NoAnswer as ``reach``; KafkaException if it
+    can't be made.
     """
-    admin = AdminClient(dict(config))
+    admin = reach(config, _WAIT, topic)
     metadata = admin.list_topics(topic, timeout=_WAIT)
     error = metadata.topics[topic].error
     if error is None:
@@ -122,10 +124,6 @@ class Listed:
     elsewhere: bool = False
 
 
-class Unreachable(QuotahostError):
-    """The cluster gives no answer, refuses the change, or the right to it is missing."""
-
-
 class BrokerConfig:
     """The dynamic properties of one broker. Every call waits for the cluster, 10 s at most.
 
@@ -139,7 +137,7 @@ class BrokerConfig:
         self._admin: AdminClient | None = None
 
     def listed(self, name: str) -> Listed | None:
-        """A property's value, None if this Kafka doesn't know it. Raises Unreachable, also without DescribeConfigs."""
+        """A property's value, None if this Kafka doesn't know it. Raises NoAnswer, also without DescribeConfigs."""
         with _answered():
             entry = described(self._client(), ResourceType.BROKER, self._broker, _CONFIG_WAIT).get(name)
         if entry is None:
@@ -154,7 +152,7 @@ class BrokerConfig:
         subtract: Mapping[str, Iterable[str]] | None = None,
         put: Mapping[str, str | None] | None = None,
     ) -> None:
-        """Change properties at once, all or none; None removes one. Raises Unreachable, also without AlterConfigs."""
+        """Change properties at once, all or none; None removes one. Raises NoAnswer, also without AlterConfigs."""
         how = AlterConfigOpType
         changes = [(name, ",".join(entries), how.APPEND) for name, entries in (append or {}).items()]
         changes += [(name, ",".join(entries), how.SUBTRACT) for name, entries in (subtract or {}).items()]
@@ -177,4 +175,4 @@ def _answered() -> Iterator[None]:
     try:
         yield
     except (KafkaException, TimeoutError) as error:
-        raise Unreachable(str(error) or "no answer") from None
+        raise NoAnswer(str(error) or "no answer") from None

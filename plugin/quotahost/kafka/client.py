@@ -1,10 +1,11 @@
 """How a client of quotahost connects to the cluster, and how it shows whether it is connected.
 
 Plugins connect as ``Broker.client_config`` says (:func:`client_config`); :class:`Connection` is the metric of it.
-Commands connect as an operator's file says: :func:`reach` waits for the first answer and, if there is none, says in a
-sentence why not. librdkafka itself says only that it timed out; why each try failed it tells by its error callback.
+Commands connect as an operator's file says. :func:`reach` waits for the first answer and, if there is none, says in a
+sentence why not: librdkafka itself says only that it timed out; why each try failed it tells by its error callback.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce
+from quotahost.background import Clock, LoggedOnce
 from quotahost.errors import QuotahostError
 
 _PLUGINS: Final = {
@@ -34,12 +35,13 @@ def client_config(context: Context[object], **more: Any) -> dict[str, Any]:
 class Connection:
     """Shows as a metric whether a plugin's client reaches the cluster, and logs when that changes.
 
-    Before the first success nothing is logged: the broker's own listener may not be open yet.
+    Before the first success nothing is logged for ``startup.grace``: the broker's own listener may not be open yet.
     """
 
-    def __init__(self, context: Context[object], name: str = "") -> None:
+    def __init__(self, context: Context[object], name: str = "", clock: Clock = time.monotonic) -> None:
         """Not connected yet. ``name`` tells the clients of a plugin apart that has several; else it is the plugin's."""
         self._context, self._name = context, name or context.name
+        self._clock, self._began = clock, clock()
         self._fault = LoggedOnce(context.log)
         self._connected: bool | None = None  # None until the first success
         self._show()
@@ -48,6 +50,11 @@ class Connection:
     def ever(self) -> bool:
         return self._connected is not None
 
+    @property
+    def starting(self) -> bool:
+        """Whether ``startup.grace`` has not passed yet."""
+        return self._clock() - self._began < self._context.settings.startup_grace.total_seconds()
+
     def works(self) -> None:
         if self._fault.healed():
             self._context.log.warning("connected again")
@@ -55,15 +62,19 @@ class Connection:
             self._connected = True
             self._show()
 
-    def fails(self, error: object) -> None:
-        """The client can read or write nothing; ``error`` goes to the log and must contain no secret."""
-        if self._connected is None:
-            return
+    def fails(self, error: object) -> bool:
+        """The client can read or write nothing; ``error`` goes to the log and must contain no secret.
+
+        Returns whether that is a fault, and not just the broker's start.
+        """
+        if self._connected is None and self.starting:
+            return False
         # Each time, since a connection that comes and goes is logged once a minute only.
         self._fault.report("not connected: %s", error)
         if self._connected:
             self._connected = False
             self._show()
+        return True
 
     def hide(self) -> None:
         self._context.metrics.forget("Connection", self._name)
@@ -80,9 +91,9 @@ def partitions(client: AdminClient | Consumer, topic: str, wait: float) -> list[
     return list(metadata.partitions)
 
 
-# ---- commands ----
+# ---- the first answer ----
 
-_COMMANDS: Final = {"log_level": 0, "socket.connection.setup.timeout.ms": 5000}
+_ASKING: Final = {"log_level": 0, "socket.connection.setup.timeout.ms": 5000}
 _MOMENT: Final = 3.0  # seconds, in which a broker that is there answers even when it is busy
 #: The first reason that a try gave wins; its words say what to mend.
 _WORDS: Final = {
@@ -98,27 +109,30 @@ class NoAnswer(QuotahostError):
     """The cluster doesn't answer this client, or refuses it."""
 
 
-def reach(config: Mapping[str, str], wait: float) -> AdminClient:
-    """A client that has had its first answer within ``wait`` seconds; else NoAnswer, which shows no secret."""
+def reach(config: Mapping[str, Any], wait: float, topic: str | None = None) -> AdminClient:
+    """A client that has had its first answer within ``wait`` seconds; else NoAnswer, which shows no secret.
+
+    The answer is about one topic, or about all.
+    """
     errors: list[KafkaError] = []
     try:
-        options: dict[str, Any] = {**_COMMANDS, **config, "error_cb": errors.append}
+        options: dict[str, Any] = {**_ASKING, **config, "error_cb": errors.append}
         admin = AdminClient(options)
     except (KafkaException, TypeError, ValueError) as failure:
         reason = failure.args[0] if failure.args else failure
         raise NoAnswer(str(reason.str() if isinstance(reason, KafkaError) else reason)) from None
     try:
-        _first_answer(admin, errors, wait)
+        _first_answer(admin, errors, wait, topic)
     except KafkaException as failure:
         raise NoAnswer(why(errors) or str(failure.args[0].str())) from None
     return admin
 
 
-def _first_answer(admin: AdminClient, errors: Sequence[KafkaError], wait: float) -> None:
+def _first_answer(admin: AdminClient, errors: Sequence[KafkaError], wait: float, topic: str | None) -> None:
     """Wait for it, but no longer than a moment once it is known why none comes."""
     for seconds in (min(_MOMENT, wait), wait):
         try:
-            admin.list_topics(timeout=seconds)
+            admin.list_topics(topic, timeout=seconds)
         except KafkaException:
             admin.poll(0)
             if seconds == wait or why(errors):

@@ -101,7 +101,6 @@ class CompactedTopic:
         """
         if not records:
             return {}
-        reach(self._config, _WAIT)
         try:
             ensure_compacted(self._config, self.name, 1, patient=False, gathering=False)
         except KafkaException as failure:

@@ -96,9 +96,11 @@ class Follower:
             except KafkaException as failure:
                 # confluent_kafka puts a KafkaError into its exceptions, which alone knows the code.
                 error = failure.args[0]
-                self._connection.fails(error)
-                if error.code() in _ABSENT:
+                is_absent = error.code() in _ABSENT
+                if is_absent:
                     self._absent()
+                if self._connection.ever or not is_absent:  # a topic may wait for its writer
+                    self._connection.fails(error)
             except Exception:  # of who reads, for example; the thread must outlive it
                 text = "following %s failed; it is read again from its beginning, again and again"
                 self._fault.report(text, self._topic, exc_info=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 _SASL: Final = "SASL_"
-_EVERYWHERE: Final = ("", "0.0.0.0", "[::]")
+_EVERYWHERE: Final = ("", "0.0.0.0", "::")
 
 
 class Listeners:
@@ -89,6 +89,11 @@ class Listeners:
         """``ssl.client.auth`` there: required, requested or none; by default none, and all peers are ANONYMOUS."""
         return self.own(listener, "ssl.client.auth").get("ssl.client.auth", "").strip().lower() or "none"
 
+    def knows_nodes(self, listener: str) -> bool:
+        """Whether nodes have a principal there: by SASL, or by the certificate that the listener asks them for."""
+        protocol = self.protocol(listener)
+        return protocol.startswith(_SASL) or (protocol == "SSL" and self.asks_for_certificates(listener) != "none")
+
     def authenticates(self, listener: str) -> bool:
         """Whether nobody is ANONYMOUS there. With ``requested`` who has no certificate is (SslTransportLayer)."""
         protocol = self.protocol(listener)
@@ -119,8 +124,10 @@ class Listeners:
             listener, _, address = entry.partition("://")
             if listener.upper() == self.inter_broker.upper():
                 host, _, port = address.rpartition(":")
+                host = host.strip("[]")  # Kafka takes an IPv6 address without them, librdkafka doesn't
                 # A broker that listens everywhere is reachable from itself as localhost.
-                return f"{'localhost' if host in _EVERYWHERE else host}:{port}"
+                host = "localhost" if host in _EVERYWHERE else host
+                return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         return ""
 
 
@@ -169,7 +176,6 @@ IDENTIFICATION: Final = "ssl.endpoint.identification.algorithm"
 #: Properties that have the same name and meaning in both; librdkafka refuses the names that it doesn't know.
 _SAME: Final = (
     "bootstrap.servers", "security.protocol", "sasl.mechanism", "client.id", "request.timeout.ms", IDENTIFICATION,
-    "ssl.cipher.suites",
 )  # fmt: skip
 _PEM: Final = ("ssl.ca.pem", "ssl.key.pem", "ssl.certificate.pem")
 

@@ -45,9 +45,8 @@ class Publisher:
         self._topics = (topic, *more)
         self._context, self._topic, self._what, self._lost = context, topic, what, lost
         self._clock = clock
-        self._connection = Connection(context, connection)
+        self._connection = Connection(context, connection, clock)
         self._producer: Producer | None = None
-        self._started = clock()
         self._answered_at: float | None = None  # when the cluster first said which brokers are registered
         self._in_flight = False
         self._topics_gone = False
@@ -89,17 +88,13 @@ class Publisher:
             brokers, now = len(self._context.broker.registered()), self._clock()
             # The 5 s begin with the cluster's first answer, which may come long after this broker's start.
             self._answered_at = now if self._answered_at is None else self._answered_at
-            patient = self._starting()
+            patient = self._connection.starting
             gathering = patient and now - self._answered_at < _REGISTERING
             config = client_config(self._context)
             for topic in self._topics:
                 ensure_compacted(config, topic, brokers, patient, gathering)
             self._producer = Producer(config | _PRODUCER)
         return self._producer
-
-    def _starting(self) -> bool:
-        grace = self._context.settings.startup_grace.total_seconds()
-        return self._clock() - self._started < grace
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         self._in_flight = False
@@ -112,10 +107,9 @@ class Publisher:
     def _failed(self, error: Any) -> None:
         self._producer = None  # the topic may be gone: the next try looks it up again
         self._lost()
-        if not self._connection.ever and self._starting():
-            return  # the broker's own listener may not be open yet
+        if not self._connection.fails(error):
+            return
         self._context.metrics.count("Publication", "", "Errors")
-        self._connection.fails(error)
         # The task tries again each second, and an error that lasts would fill the log.
         if str(error) != self._logged_error and self._limit.passes():
             self._logged_error = str(error)

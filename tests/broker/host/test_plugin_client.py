@@ -59,6 +59,7 @@ def tls(node: KafkaNode, broker: Identity, trusted: Path, port: int) -> dict[str
         "ssl.keystore.location": str(broker.keystore), "ssl.keystore.password": PASSWORD,
         "ssl.keystore.type": "PKCS12", "ssl.truststore.location": str(trusted),
         "ssl.truststore.password": PASSWORD, "ssl.truststore.type": "PKCS12", "ssl.client.auth": "required",
+        "ssl.cipher.suites": "TLS_AES_256_GCM_SHA384",  # a name of Java's alone
     }  # fmt: skip
     own = {f"listener.name.tls.{name}": value for name, value in stores.items()}
     return listener_properties(node, "TLS", "SSL", port, port) | own

@@ -1,5 +1,6 @@
 """``quotahost install``: puts the jar into a Kafka, and leaves nothing half done."""
 
+import shlex
 import sys
 import zipfile
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.unit.cli.commands import run, write_jar
 @pytest.mark.proves("mission.one-jar")
 def test_install_puts_the_jar_into_libs_and_prints_the_properties(package: Path, kafka: Path) -> None:
     jar = write_jar(package / "_jar" / "quotahost.jar", "0.2.0")
+    kafka = kafka.rename(kafka.with_name("Kafka's home"))
     result = run("install", "--kafka-home", kafka)
     assert result.exit_code == 0
     installed = kafka / "libs" / "quotahost-0.2.0.jar"
@@ -24,6 +26,7 @@ def test_install_puts_the_jar_into_libs_and_prints_the_properties(package: Path,
     lines = result.output.splitlines()
     assert f"{PREFIX}class=org.quotahost.PythonQuotaCallback" in lines
     assert f"{PREFIX}python.executable={sys.executable}" in lines
+    assert shlex.split(lines[-1])[-2:] == ["--kafka-home", str(kafka)], "a shell takes the next command as it stands"
 
 
 def test_install_replaces_older_jars_says_so_and_spares_those_of_others(package: Path, kafka: Path) -> None:

@@ -24,7 +24,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     found = SimpleNamespace(topics={"t": SimpleNamespace(error=ABSENT)}, brokers={1: "", 2: ""})
     admin = SimpleNamespace(list_topics=lambda topic, timeout: found, create_topics=create)
-    monkeypatch.setattr(module, "AdminClient", lambda config: admin)
+    monkeypatch.setattr(module, "reach", lambda config, wait, topic: admin)
     return replicas
 
 
@@ -53,7 +53,7 @@ def test_a_broker_that_does_not_answer_in_time_is_an_error_of_kafkas(monkeypatch
     found = SimpleNamespace(topics={"t": SimpleNamespace(error=ABSENT)}, brokers={1: ""})
     answer = {"t": SimpleNamespace(result=late)}
     admin = SimpleNamespace(list_topics=lambda topic, timeout: found, create_topics=lambda topics, **_: answer)
-    monkeypatch.setattr(module, "AdminClient", lambda config: admin)
+    monkeypatch.setattr(module, "reach", lambda config, wait, topic: admin)
     with pytest.raises(KafkaException, match="Timed out"):
         ensure_compacted({}, "t", 1, patient=False, gathering=False)
 
@@ -65,5 +65,5 @@ def test_a_topic_whose_policy_nobody_tells_in_time_is_used(monkeypatch: pytest.M
         return {resources[0]: SimpleNamespace(result=late)}
 
     admin = SimpleNamespace(list_topics=lambda topic, timeout: found, describe_configs=describe)
-    monkeypatch.setattr(module, "AdminClient", lambda config: admin)
+    monkeypatch.setattr(module, "reach", lambda config, wait, topic: admin)
     ensure_compacted({}, "t", 1, patient=False, gathering=False)

@@ -17,9 +17,10 @@ def client(**properties: str) -> dict[str, str]:
     ("properties", "address"),
     [
         *(({"process_roles": "broker,controller", "listeners": f"PLAINTEXT://{host}:9092,C://:1"}, "localhost:9092")
-          for host in ("", "0.0.0.0", "[::]")),  # it listens everywhere
+          for host in ("", "0.0.0.0", "[::]", "::")),  # it listens everywhere
         ({"listeners": "A://:1,B://:2", "advertised_listeners": "A://a:1, b://[::1]:2",
           "inter_broker_listener_name": "B", "listener_security_protocol_map": "A:PLAINTEXT,B:PLAINTEXT"}, "[::1]:2"),
+        ({"listeners": "PLAINTEXT://fd00::2:9092"}, "[fd00::2]:9092"),
         ({"process_roles": "controller", "listeners": "C://:9093", "controller_listener_names": "C"}, ""),
         ({"listeners": "A://:1"}, ""),
     ],
@@ -105,6 +106,7 @@ def keystores(ssl: Mapping[str, str]) -> dict[str, str]:
 
 def test_keystores_become_pem_and_what_librdkafka_does_not_know_goes() -> None:
     java = {"security.protocol": "SSL", "ssl.keystore.location": "k", "ssl.client.auth": "required", "retries": "3"}
+    java["ssl.cipher.suites"] = "TLS_AES_256_GCM_SHA384"  # OpenSSL's names are others; the listener decides anyway
     pem = {"ssl.ca.pem": "CA", "ssl.key.pem": "KEY", "ssl.certificate.pem": "CHAIN"}
     assert translate(SERVERS | java, keystores) == {**SERVERS, "security.protocol": "SSL", **pem}
     with pytest.raises(ConnectionError, match="absent"):

@@ -160,11 +160,10 @@ def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> li
 
 
 def _name(listeners: Listeners, listener: str, keystores: Keystores) -> str | None:
-    protocol = listeners.protocol(listener)
-    if protocol.startswith("SASL_"):
-        return listeners.login_name(listener)
-    if protocol != "SSL" or listeners.asks_for_certificates(listener) not in ("required", "requested"):
+    if not listeners.knows_nodes(listener):
         return ANONYMOUS
+    if listeners.protocol(listener) != "SSL":
+        return listeners.login_name(listener)
     ssl = listeners.own(listener, "ssl.")
     # A truststore that can't be read is of no concern here.
     keystore = keystores({name: value for name, value in ssl.items() if not name.startswith("ssl.truststore.")})

@@ -17,6 +17,7 @@ runs are isolated (``-I``), as the broker's own Python is: no file in the workin
 import inspect
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -160,7 +161,7 @@ def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[F
             f"PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install --force {version}; or name a Python of uv's or "
             f"conda's, which have one; or set {PROCESS}=child",
         )
-    install = f"{interpreter.executable} -m pip install quotahost"
+    install = f"{shlex.quote(interpreter.executable)} -m pip install quotahost"
     if interpreter.prefix != sys.prefix:
         install += f"; or, for the one that runs this doctor, {OURS}"
     for name, installed in (("quotahost", interpreter.quotahost), ("jpype1", interpreter.jpype)):
@@ -184,7 +185,7 @@ def check_jar(kafka_home: Path | None, interpreter: Interpreter | None, in_child
         except QuotahostError as error:
             yield note(str(error))
         return
-    libs, install = kafka_home / "libs", f"quotahost install --kafka-home {kafka_home}"
+    libs, install = kafka_home / "libs", f"quotahost install --kafka-home {shlex.quote(str(kafka_home))}"
     jars = jars_in(libs)
     if not jars:
         yield wrong(f"no jar of quotahost's in {libs}", install)

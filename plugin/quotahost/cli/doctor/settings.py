@@ -91,15 +91,16 @@ def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding
 
 
 def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    listeners = ", ".join(Listeners(broker.properties).unauthenticated())
-    if listeners and _ANONYMOUS in settings.excluded_principals:
+    listeners = Listeners(broker.properties)
+    is_open = ", ".join(listeners.unauthenticated())
+    if is_open and _ANONYMOUS in settings.excluded_principals:
         yield weak(
-            f"{_ANONYMOUS} is excluded, and so is everybody on {listeners}: nobody there is throttled",
+            f"{_ANONYMOUS} is excluded, and so is everybody on {is_open}: nobody there is throttled",
             f"take {_ANONYMOUS} out of {_EXCLUDED}",
         )
-    elif listeners and not settings.excluded_principals:
+    elif is_open and not settings.excluded_principals and not listeners.knows_nodes(listeners.inter_broker):
         yield weak(
-            f"nobody authenticates on {listeners}, and no principal is excluded: there the brokers and the "
+            f"nobody authenticates on {is_open}, and no principal is excluded: there the brokers and the "
             "plugins' own client are recognized by their client-ids alone, which anyone can claim",
             f"use SASL or mutual TLS, and list the brokers' principals in {_EXCLUDED}",
         )

@@ -73,6 +73,12 @@ def test_each_weakness_is_found_once_with_a_remedy(found: Found, lines: list[str
     assert (weak.level, words in weak.text, bool(weak.remedy)) == (Level.WEAK, True, True)
 
 
+@pytest.mark.parametrize("between", ["IN:SASL_SSL", "IN:SSL\nssl.client.auth=requested"])
+def test_clients_that_do_not_authenticate_are_no_weakness_where_brokers_do(found: Found, between: str) -> None:
+    listeners = "listeners=OPEN://:1,IN://:2\ninter.broker.listener.name=IN"
+    assert not found(check_weaknesses, EVEN, listeners, f"listener.security.protocol.map=OPEN:PLAINTEXT,{between}")
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])
 def test_metrics_on_loopback_are_not_weak(found: Found, address: str) -> None:
     assert not found(check_weaknesses, EVEN, CLOSED, f".metrics.port={address}:9404")

@@ -221,7 +221,7 @@ def test_the_file_of_javas_client_is_read_as_well(user: str) -> None:
     jaas = f'o.PlainLoginModule required {user} password="a \\"b\\" \\\\c";'
     made = in_librdkafkas_names({"sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas})
     assert made == {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": 'a "b" \\c'}
-    pem = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem"}
+    pem = {"ssl.truststore.type": "PEM ", "ssl.truststore.location": "/ca.pem", "ssl.enabled.protocols": "TLSv1.3"}
     assert in_librdkafkas_names(pem) == {"ssl.ca.location": "/ca.pem"}
     texts = {"ssl.truststore.certificates": "CA", "ssl.keystore.certificate.chain": "CERT", "ssl.keystore.key": "KEY"}
     types = {"ssl.truststore.type": "PEM", "ssl.keystore.type": "PEM"}

@@ -13,8 +13,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from quotahost.api import Context, DiskState
 from quotahost.background import Clock, LoggedOnce
-from quotahost.kafka.admin import BrokerConfig, Listed, Unreachable
-from quotahost.kafka.client import client_config
+from quotahost.kafka.admin import BrokerConfig, Listed
+from quotahost.kafka.client import NoAnswer, client_config
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.types import split
@@ -128,7 +128,7 @@ class Cordon:
                 self._settled_at = self._ask_at = self._clock() + _SETTLED
             if self._clock() >= self._settled_at:
                 self._compare(now, full, free, added)
-        except Unreachable as why:
+        except NoAnswer as why:
             self._broker = self._given  # credentials, or this broker's address, may be others by now
             if self._clock() - self._started > self._context.settings.startup_grace.total_seconds():
                 self._tell.report("%s can't be read or changed: %s", CORDONED, why)

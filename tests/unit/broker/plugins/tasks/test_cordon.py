@@ -8,7 +8,8 @@ import pytest
 from quotahost.api import DiskState
 from quotahost.broker.plugins.tasks import cordon
 from quotahost.broker.plugins.tasks.cordon import ADDED, CORDONED, Cordon
-from quotahost.kafka.admin import BrokerConfig, Listed, Unreachable
+from quotahost.kafka.admin import BrokerConfig, Listed
+from quotahost.kafka.client import NoAnswer
 from quotahost.model import Volume
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, context, settings
@@ -151,7 +152,7 @@ def test_where_an_operator_has_cordoned_all_nothing_is_added(world: World) -> No
     [
         (None, "this Kafka has no cordoned.log.dirs"),
         (Listed(("/b",), elsewhere=True), "is set in server.properties or for all brokers"),
-        (Unreachable("no right"), "can't be read or changed: no right"),
+        (NoAnswer("no right"), "can't be read or changed: no right"),
     ],
 )
 def test_what_keeps_it_from_working_is_logged_once(
@@ -173,7 +174,7 @@ def test_a_cluster_that_gives_no_answer_is_asked_with_the_configuration_of_the_n
 
     def connect(config: Mapping[str, str], broker: int) -> Kafka:
         asked.append(config["sasl.password"])
-        world.kafka.answer = Unreachable("refused") if asked[-1] == "old" else "what is cordoned"
+        world.kafka.answer = NoAnswer("refused") if asked[-1] == "old" else "what is cordoned"
         return world.kafka
 
     monkeypatch.setattr(cordon, "BrokerConfig", connect)

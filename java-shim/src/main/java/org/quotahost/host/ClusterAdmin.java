@@ -43,8 +43,10 @@ final class ClusterAdmin {
 
     /** @param client a Java client's configuration, names and values in turn, without bootstrap.servers if there is none */
     synchronized void configure(String[] client) {
+        // By its default a client that no broker lets in starts anew, and says so, a thousand times a second (KIP-899).
         Map<String, Object> next = new HashMap<>(Map.of("client.id", clientId, "request.timeout.ms", TIMEOUT_MS / 2,
-                "default.api.timeout.ms", TIMEOUT_MS, "reconnect.backoff.max.ms", TIMEOUT_MS, "metric.reporters", ""));
+                "default.api.timeout.ms", TIMEOUT_MS, "reconnect.backoff.max.ms", TIMEOUT_MS, "metric.reporters", "",
+                "metadata.recovery.strategy", "none"));
         BrokerConfigs.pairs(client).forEach(next::putIfAbsent);
         if (!next.equals(config)) end();
         config = next;

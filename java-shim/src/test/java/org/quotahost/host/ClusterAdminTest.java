@@ -1,6 +1,7 @@
 package org.quotahost.host;
 
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTimeout;
 import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
@@ -11,17 +12,22 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.net.SocketTimeoutException;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLEngine;
+import org.apache.kafka.common.errors.AuthenticationException;
 import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
+import org.quotahost.util.LogCapture;
 
 /** What a question to the cluster ends in where nobody answers; broker tests see the answers. */
 class ClusterAdminTest {
@@ -44,6 +50,31 @@ class ClusterAdminTest {
                 () -> admin.configs("BROKER", new String[] {"1"}))) {
             String problem = assertThrows(IOException.class, question).getMessage();
             assertTrue(problem.contains("static.kafka.admin.bootstrap.servers"), problem);
+        }
+    }
+
+    @Test
+    @Timeout(60)
+    void aClusterThatTurnsItAwayFillsNoLog() throws Exception {
+        try (ServerSocket plain = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
+            Thread server = new Thread(() -> {
+                try {
+                    while (true) plain.accept().getOutputStream().write("no TLS".getBytes(StandardCharsets.US_ASCII));
+                } catch (IOException e) {
+                    return; // the test is over
+                }
+            });
+            server.start();
+            admin.configure(new String[] {"bootstrap.servers", "127.0.0.1:" + plain.getLocalPort(), "security.protocol", "SSL"});
+
+            String log = LogCapture.during(() -> {
+                for (int i = 0; i < 8; i++) { // as often as RegisteredBrokers asks before the first answer
+                    var failure = assertThrows(ExecutionException.class, admin::brokers);
+                    assertInstanceOf(AuthenticationException.class, failure.getCause());
+                    LockSupport.parkNanos(Duration.ofMillis(500).toNanos());
+                }
+            });
+            assertTrue(log.lines().count() < 300, log);
         }
     }
 

@@ -101,7 +101,7 @@ class BudgetsTest {
         write("alice", "orders.eu");
         var earlier = new WeakReference<>(tags("alice"));
         assertEquals("<budget orders.* alice>", tags("alice").get("user"));
-        table.factor(1, "", List.of());
+        table.budgets(List.of());
         for (int tick = 0; tick < 3 * QuotaTable.TICKS_PER_IDLE; tick++) {
             Tables.tick(table);
             tags("alice");

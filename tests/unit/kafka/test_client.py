@@ -1,0 +1,57 @@
+"""A plugin's client that doesn't reach the cluster: what the log says, and from when on."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from harness.system.waiting import eventually
+from quotahost.kafka.follower import Follower
+from quotahost.kafka.publisher import Publisher
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import Clock, context
+
+NOBODY = {"bootstrap.servers": "127.0.0.1:1"}
+
+
+def nothing(*_: object) -> None: ...
+
+
+def test_why_a_first_record_can_not_be_published_is_said_once_the_start_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broker, clock = FakeBroker(), Clock()
+    broker.client, broker.brokers = NOBODY, {1: False}
+    publisher = Publisher(context(broker, startup__grace="30s"), "t", "volumes", nothing, clock)
+    publisher.send(b"1", bytes)
+    assert not caplog.messages, "the broker's own listener may not be open yet"
+    clock.now += 31
+    for _ in range(2):
+        publisher.send(b"1", bytes)
+    assert caplog.messages == [
+        "not connected: nobody listens there",
+        "this broker's volumes can't be published; it tries again: nobody listens there",
+    ]
+
+
+def test_a_reader_that_never_reaches_the_cluster_says_so_once_the_start_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broker = FakeBroker()
+    broker.client = NOBODY
+    follower = Follower(context(broker, startup__grace="1ms"), "t", nothing)
+    eventually(lambda: caplog.messages)
+    follower.close()
+    assert caplog.messages[0].startswith("not connected: ")
+
+
+def test_a_topic_that_nobody_has_made_yet_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+    mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
+    (address,) = mock.list_topics(timeout=10).brokers.values()
+    broker, absent = FakeBroker(), list[int]()
+    broker.client = {"bootstrap.servers": f"{address.host}:{address.port}"}
+    made = context(broker, startup__grace="1ms")
+    follower = Follower(made, "t", nothing, absent=lambda: absent.append(len(caplog.messages)))
+    eventually(lambda: len(absent) > 1)
+    follower.close()
+    assert set(absent) == {0}
