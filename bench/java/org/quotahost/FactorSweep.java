@@ -2,6 +2,7 @@ package org.quotahost;
 
 import java.net.InetAddress;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -71,8 +72,8 @@ public final class FactorSweep {
         long began = System.nanoTime();
         boolean down = false;
         for (long ms = 0; ms < 2 * HALF_MS; ms = (System.nanoTime() - began) / 1_000_000) {
-            if (!down) table.factor(0.1, "full");
-            else if (ms >= HALF_MS) table.factor(1, "");
+            if (!down) table.factor(0.1, "full", List.of());
+            else if (ms >= HALF_MS) table.factor(1, "", List.of());
             down = true;
             table.beat(ms);
             Thread.sleep(QuotaTable.BEAT_MS);

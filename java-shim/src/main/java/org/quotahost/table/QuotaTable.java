@@ -239,14 +239,10 @@ public final class QuotaTable {
         return changed;
     }
 
-    /** Sets the host's factor (0..1) and its cause, for all clients; it is in force until the lease runs out. */
-    public void factor(double value, String cause) {
-        factor(value, cause, List.of());
-    }
-
     /**
      * Sets the host's factor (0..1) of the volumes, its cause, and whom it and the factors of budgets are for: clients that
-     * write to the topics of these groups. Without a group VOLUMES the factor of the volumes is for all clients.
+     * write to the topics of these groups. Without a group VOLUMES the factor of the volumes is for all clients. It is in
+     * force until the lease runs out.
      */
     public synchronized void factor(double value, String cause, List<SlowedTopics> groups) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");

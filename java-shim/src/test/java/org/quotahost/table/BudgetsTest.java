@@ -166,7 +166,7 @@ class BudgetsTest {
         writing(20);
         assertNotEquals("alice", tags("alice").get("user"));
 
-        table.factor(1, "");
+        table.factor(1, "", List.of());
         pass(20);
         assertEquals("alice", tags("alice").get("user"));
         assertEquals(1_000, limit("alice"));

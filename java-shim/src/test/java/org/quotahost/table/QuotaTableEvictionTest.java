@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.quotahost.table.Tables.PRODUCE;
 import static org.quotahost.table.Tables.publish;
 
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -44,7 +45,7 @@ class QuotaTableEvictionTest {
         publish(table, "u", "a", Scopes.CLIENT, 1_000);
         for (int tick = 0; tick < 3 * IDLE; tick++) Tables.tick(table);
 
-        table.factor(0.5, "");
+        table.factor(0.5, "", List.of());
         assertEquals(50.0, table.limit(PRODUCE, table.newcomers()));
     }
 

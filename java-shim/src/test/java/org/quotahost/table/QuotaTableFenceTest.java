@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -37,7 +38,7 @@ class QuotaTableFenceTest {
     void aFactorOfNothingClosesItAndAnyOtherOpensIt() {
         FenceFixture.fence("none", Map.of());
         for (double factor : new double[] {0, 0.01, 0, 1, 0, 0.5}) {
-            table.factor(factor, "");
+            table.factor(factor, "", List.of());
             assertEquals(factor == 0, Fence.closed(), "factor " + factor);
         }
         table.fallback(0.0);
@@ -50,13 +51,13 @@ class QuotaTableFenceTest {
     @Test
     void whileItIsClosedTheProduceLimitStaysWhereItWas() {
         FenceFixture.fence("none", Map.of());
-        table.factor(0.2, "");
+        table.factor(0.2, "", List.of());
         int generation = table.generation(Tables.PRODUCE);
 
-        table.factor(0, "");
+        table.factor(0, "", List.of());
         assertEquals(200.0, limit(Tables.PRODUCE));
         assertEquals(generation, table.generation(Tables.PRODUCE));
-        table.factor(1, "");
+        table.factor(1, "", List.of());
         assertEquals(1_000.0, limit(Tables.PRODUCE));
     }
 
@@ -64,7 +65,7 @@ class QuotaTableFenceTest {
     void theUnlimitedAreOpenAgainOnceAFenceTakesThePauseOver() {
         table.configureTap(2, 1_000, 30_000);
         Tables.publish(table, "alice", "app", Scopes.CLIENT, Double.NaN);
-        table.factor(0, "");
+        table.factor(0, "", List.of());
         while (table.factorInForce.limitFactor() == 1) table.beat(0);
 
         FenceFixture.fence("none", Map.of());
@@ -78,12 +79,12 @@ class QuotaTableFenceTest {
         table.configureTap(2, 1_000, 30_000);
         FenceFixture.fence("none", Map.of());
         Tables.publish(table, "bob", "app", Scopes.CLIENT, Double.NaN);
-        table.factor(0, "");
+        table.factor(0, "", List.of());
         while (table.factorInForce.limitFactor() == 1) table.beat(0);
 
         assertTrue(limit(Tables.PRODUCE) < 1_000);
         assertNull(Tables.limit(table, Tables.PRODUCE, "bob", "app"));
-        table.factor(1, "");
+        table.factor(1, "", List.of());
         assertTrue(limit(Tables.PRODUCE) < 1_000);
         assertNull(Tables.limit(table, Tables.PRODUCE, "bob", "app"));
     }
@@ -93,7 +94,7 @@ class QuotaTableFenceTest {
         Tables.configure(table, FLOOR, "PRODUCE", "FETCH");
         FenceFixture.fence("none", Map.of());
 
-        table.factor(0, "");
+        table.factor(0, "", List.of());
 
         assertEquals(1_000.0, limit(Tables.PRODUCE));
         assertEquals(FLOOR, limit(Tables.FETCH));
@@ -102,7 +103,7 @@ class QuotaTableFenceTest {
     @Proves("proposal-035.pause")
     @Test
     void withoutAFenceAPauseIsTheFloor() {
-        table.factor(0, "");
+        table.factor(0, "", List.of());
 
         assertFalse(Fence.closed());
         assertEquals(FLOOR, limit(Tables.PRODUCE));
@@ -110,8 +111,8 @@ class QuotaTableFenceTest {
 
     @Test
     void aFenceThatComesLaterTakesThePauseOver() {
-        table.factor(0.5, "");
-        table.factor(0, "");
+        table.factor(0.5, "", List.of());
+        table.factor(0, "", List.of());
         assertEquals(FLOOR, limit(Tables.PRODUCE));
 
         FenceFixture.fence("none", Map.of());
@@ -119,7 +120,7 @@ class QuotaTableFenceTest {
 
         assertTrue(Fence.closed());
         assertEquals(FLOOR, limit(Tables.PRODUCE));
-        table.factor(1, "");
+        table.factor(1, "", List.of());
         assertEquals(1_000.0, limit(Tables.PRODUCE));
     }
 
@@ -128,7 +129,7 @@ class QuotaTableFenceTest {
         Tables.configure(table, FLOOR, "FETCH");
         FenceFixture.fence("none", Map.of());
 
-        table.factor(0, "");
+        table.factor(0, "", List.of());
 
         assertFalse(Fence.closed());
     }

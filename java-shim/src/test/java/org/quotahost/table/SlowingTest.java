@@ -7,6 +7,7 @@ import static org.quotahost.table.Tables.FETCH;
 import static org.quotahost.table.Tables.PRODUCE;
 
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
@@ -156,7 +157,7 @@ class SlowingTest {
     @Test
     void whenTheFactorIsForAllAgainAllAreSlowedByTheirOwnTags() {
         slow(Scopes.CLIENT);
-        table.factor(0.4, "unknown");
+        table.factor(0.4, "unknown", List.of());
 
         assertEquals("alice", user("alice", "a"));
         assertEquals(400.0, limit("alice", "a"));
