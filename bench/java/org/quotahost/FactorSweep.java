@@ -71,8 +71,8 @@ public final class FactorSweep {
         long began = System.nanoTime();
         boolean down = false;
         for (long ms = 0; ms < 2 * HALF_MS; ms = (System.nanoTime() - began) / 1_000_000) {
-            if (!down) table.factor(0.1, "full");
-            else if (ms >= HALF_MS) table.factor(1, "");
+            if (!down) table.factor(0.1, "full", null);
+            else if (ms >= HALF_MS) table.factor(1, "", null);
             down = true;
             table.beat(ms);
             Thread.sleep(QuotaTable.BEAT_MS);

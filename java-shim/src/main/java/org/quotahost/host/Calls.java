@@ -115,7 +115,7 @@ final class Calls {
                 entry("cluster", a -> host.admin.brokers()),
                 entry("configs", a -> host.admin.configs(a.get(0), a.texts(1))),
                 entry("log_dirs", a -> host.admin.logDirs(a.get(0))),
-                entry("offline_log_dirs", a -> KafkaBeans.offlineLogDirs()),
+                entry("offline_log_dirs", a -> KafkaBeans.offlineLogDirs(System.nanoTime())),
                 entry("replicas", a -> KafkaBeans.replicas(a.texts(0), a.get(1))),
                 entry("ask", a -> new Json.Raw(host.questions.answer(a.texts(0)))),
                 entry("answer", a -> done(() -> host.questions.answer(a.get(0), a.get(1)))),
@@ -127,7 +127,7 @@ final class Calls {
                 entry("set_factor", this::setFactor),
                 entry("set_budgets", this::setBudgets),
                 entry("set_factors_of_types", a -> done(() -> table.factorsOfTypes(a.get(0), a.texts(1)))),
-                entry("load", a -> KafkaBeans.load()),
+                entry("load", a -> KafkaBeans.load(System.nanoTime())),
                 entry("exempt", a -> done(() -> Exemptions.set(a.texts(0), a.texts(1), a.get(2)))),
                 entry("spare", a -> done(() -> Exemptions.spare(a.texts(0)))),
                 entry("log", a -> done(() -> log(a.get(0), a.get(1), a.get(2)))));

@@ -58,7 +58,7 @@ final class StandardGauges {
         gauges.add("Host", "", "Restarts", restarts);
         gauges.add("Watch", "", "Errors", Schedule::failures);
         for (String software : KafkaBeans.IMPATIENT) {
-            gauges.add("ImpatientClients", software, "Connections", () -> KafkaBeans.connections(software));
+            gauges.add("ImpatientClients", software, "Connections", () -> KafkaBeans.connections(software, System.nanoTime()));
         }
         Internals.all().forEach(each -> gauges.add("Internals", each.name(), "Missing", () -> each.missing() ? 1 : 0));
         // Python sets it, and cannot while it is silent.

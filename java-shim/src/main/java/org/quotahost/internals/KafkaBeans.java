@@ -113,23 +113,20 @@ public final class KafkaBeans {
     /**
      * How many connections this broker has from clients with that software, as of at most a minute ago: to find these
      * MBeans the JVM looks at the names of all.
+     *
+     * @param now System.nanoTime()
      */
-    public static synchronized int connections(String software) {
-        long now = System.nanoTime();
+    public static synchronized int connections(String software, long now) {
         if (now - connectionsCounted >= A_MINUTE) {
-            connections = countConnections();
+            Map<String, Integer> counts = new HashMap<>();
+            for (ObjectName name : SERVER.queryNames(name("kafka.server:type=socket-server-metrics,clientSoftwareName=*,*"), null)) {
+                if (!(attribute(name, "connections") instanceof Number number)) continue;
+                counts.merge(name.getKeyProperty("clientSoftwareName"), number.intValue(), Integer::sum);
+            }
+            connections = counts;
             connectionsCounted = now;
         }
         return connections.getOrDefault(software, 0);
-    }
-
-    static Map<String, Integer> countConnections() {
-        Map<String, Integer> counts = new HashMap<>();
-        for (ObjectName name : SERVER.queryNames(name("kafka.server:type=socket-server-metrics,clientSoftwareName=*,*"), null)) {
-            if (!(attribute(name, "connections") instanceof Number number)) continue;
-            counts.merge(name.getKeyProperty("clientSoftwareName"), number.intValue(), Integer::sum);
-        }
-        return counts;
     }
 
     /**
@@ -149,12 +146,10 @@ public final class KafkaBeans {
     /**
      * The log directories that Kafka itself has taken out of service after an error; it has an MBean for each directory that it
      * was started with, and to find these walks through those of all its logs.
+     *
+     * @param now System.nanoTime()
      */
-    public static String[] offlineLogDirs() {
-        return offlineLogDirs(System.nanoTime());
-    }
-
-    static String[] offlineLogDirs(long now) {
+    public static String[] offlineLogDirs(long now) {
         if (Internals.OFFLINE_LOG_DIRS.isTakenAway()) return new String[0];
         if (logDirectories.isEmpty() || now - LOADED < START_NANOS) {
             logDirectories = SERVER.queryNames(name("kafka.log:type=LogManager,name=LogDirectoryOffline,*"), null);
@@ -189,16 +184,12 @@ public final class KafkaBeans {
     private static long networkThreadsSought = LOADED - A_MINUTE;
 
     /**
-     * What Kafka counts of its threads' idle time: System.nanoTime() now; for how many ns request handlers have waited, in
+     * What Kafka counts of its threads' idle time: System.nanoTime(), which is now; for how many ns request handlers have waited, in
      * the mean, or -1; how many requests wait for one, or -1; by listener, for how many ns its network threads have waited,
      * in the mean. To find these threads searches all MBeans: so only once a minute, for a listener may come at any time, and
      * at the start until there are some.
      */
-    public static Object[] load() {
-        return load(System.nanoTime());
-    }
-
-    static synchronized Object[] load(long now) {
+    public static synchronized Object[] load(long now) {
         Object handlers = attribute(name(HANDLERS + "Broker" + IDLE), "Count");
         if (handlers == null) handlers = attribute(name(HANDLERS + IDLE), "Count");
         Object queued = attribute(name("kafka.network:type=RequestChannel,name=RequestQueueSize"), "Value");

@@ -243,12 +243,10 @@ public final class QuotaTable {
         return changed;
     }
 
-    /** Sets the host's factor (0..1) and its cause, for all clients; it is in force until the lease runs out. */
-    public void factor(double value, String cause) {
-        factor(value, cause, null);
-    }
-
-    /** Sets the host's factor (0..1) of the volumes, its cause, and the topics whose writers it is for; null for all clients. */
+    /**
+     * Sets the host's factor (0..1) of the volumes, its cause, and the topics whose writers it is for; null for all clients. It
+     * is in force until the lease runs out.
+     */
     public synchronized void factor(double value, String cause, SlowedTopics whom) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
         factorInForce.hostFactor = new Factor(value, cause);

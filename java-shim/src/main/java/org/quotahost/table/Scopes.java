@@ -115,10 +115,6 @@ final class Scopes {
         byUser.values().removeIf(Map::isEmpty);
     }
 
-    int size() {
-        return byUser.values().stream().mapToInt(Map::size).sum();
-    }
-
     void forEach(Consumer<Scope> action) {
         byUser.values().forEach(ofUser -> ofUser.values().forEach(action));
     }

@@ -185,7 +185,7 @@ class FenceTest {
         long[] now = {0};
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE, () -> now[0]);
         assertEquals(Fence.LINES_PER_MINUTE, LogCapture.during(() -> {
-            for (int i = 0; i < 10_000; i++) Fence.state(i % 2 == 1, i % 2 == 1, null);
+            for (int i = 0; i < 10_000; i++) Fence.state(i % 2 == 1, i % 2 == 1, false, null);
         }).lines().count());
         now[0] += 60_000_000_000L;
         Fence.state(false, false, false, null);

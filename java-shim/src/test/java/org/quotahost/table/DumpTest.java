@@ -128,7 +128,7 @@ class DumpTest {
     void whoWasTurnedBackIsThereThoughKafkaMeasuresNothingOfIt() {
         QuotaFence fence = FenceFixture.fence("none", Map.of());
         client("alice", "app", Scopes.CLIENT, 1_000);
-        table.factor(0, "full");
+        table.factor(0, "full", null);
         assertThrows(FenceFixture.PAUSED,
                 () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("t")));
 

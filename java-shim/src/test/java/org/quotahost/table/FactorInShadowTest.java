@@ -39,7 +39,7 @@ class FactorInShadowTest {
     void eachRuleInShadowLeavesTheOthersInForce(@ForAll boolean everything, @ForAll boolean factorInShadow,
             @ForAll @DoubleRange(min = 0, max = 1) double factor, @ForAll @DoubleRange(min = 20, max = 1e6) double quota) {
         Tables.publish(table, "alice", "app", Scopes.CLIENT, quota);
-        table.factor(factor, "");
+        table.factor(factor, "", null);
         shadow(everything ? new String[] {"all", "factor", "topics"} : factorInShadow ? new String[] {"factor"} : new String[] {"topics"});
         Double wanted = everything ? null : factorInShadow ? quota : Math.max(10, quota * factor);
         assertEquals(wanted, limit("alice"));
@@ -56,7 +56,7 @@ class FactorInShadowTest {
         table.configureTap(11, 1_000, 2_000);
         Tables.publish(table, "alice", "app", Scopes.CLIENT, 1_000);
         shadow("factor");
-        table.factor(0.1, "");
+        table.factor(0.1, "", null);
         assertEquals(1_000.0, limit("alice"));
 
         shadow();

@@ -37,7 +37,7 @@ class FactorsOfTypesTest {
     void theSmallerHoldsForItsTypeWhateverTheOtherMultiplies(@ForAll @DoubleRange(min = 0.05, max = 1) double volumes,
             @ForAll @DoubleRange(min = 0.05, max = 1) double produce, @ForAll @DoubleRange(min = 0.05, max = 1) double fetch) {
         Tables.publish(table, "alice", "app", Scopes.CLIENT, 1e6);
-        table.factor(volumes, ""); // it multiplies PRODUCE alone
+        table.factor(volumes, "", null); // it multiplies PRODUCE alone
         ofTypes(produce, fetch);
         assertEquals(Math.min(volumes, produce) * 1e6, Tables.limit(table, PRODUCE, "alice", "app"), 1e-3);
         assertEquals(fetch * 1e6, Tables.limit(table, FETCH, "alice", "app"), 1e-3);
@@ -45,7 +45,7 @@ class FactorsOfTypesTest {
         assertEquals(volumes, table.factorInForce.value());
         assertFalse(Fence.closed());
         ofTypes(1, 1);
-        table.factor(1, "");
+        table.factor(1, "", null);
         assertEquals(1e6, Tables.limit(table, PRODUCE, "alice", "app"));
         assertEquals(1e6, Tables.limit(table, FETCH, "alice", "app"));
     }

@@ -64,7 +64,7 @@ class KafkaSensorsTest {
         Arbitrary<Integer> code = Arbitraries.of(0, 1, 2, 3, Scopes.NEWCOMER, Scopes.EXEMPT, Scopes.GROUP);
         Arbitrary<Double> rate = Arbitraries.of(5.0, 1_000.0, 2_000.0, Double.NaN);
         Arbitrary<Step> published = Combinators.combine(user, code, rate).as(KafkaSensorsTest::published);
-        Arbitrary<Step> factor = Arbitraries.of(0.0, 0.5, 1.0).map(f -> new Step("factor " + f, b -> b.table.factor(f, "")));
+        Arbitrary<Step> factor = Arbitraries.of(0.0, 0.5, 1.0).map(f -> new Step("factor " + f, b -> b.table.factor(f, "", null)));
         Arbitrary<Step> fallback = Arbitraries.of(0.0, 1.0).injectNull(0.5)
                 .map(f -> new Step("fallback " + f, b -> b.table.fallback(f)));
         Arbitrary<Step> silence = Combinators.combine(user, Arbitraries.integers().between(1, 30)).as(KafkaSensorsTest::silence);

@@ -44,7 +44,7 @@ class QuotaTableEvictionTest {
         publish(table, "u", "a", Scopes.CLIENT, 1_000);
         for (int tick = 0; tick < 3 * IDLE; tick++) Tables.tick(table);
 
-        table.factor(0.5, "");
+        table.factor(0.5, "", null);
         assertEquals(50.0, table.limit(PRODUCE, table.newcomers()));
     }
 

@@ -37,7 +37,7 @@ class QuotaTableFenceTest {
     void aFactorOfNothingClosesItAndAnyOtherOpensIt() {
         FenceFixture.fence("none", Map.of());
         for (double factor : new double[] {0, 0.01, 0, 1, 0, 0.5}) {
-            table.factor(factor, "");
+            table.factor(factor, "", null);
             assertEquals(factor == 0, Fence.closed(), "factor " + factor);
         }
         table.fallback(0.0);
@@ -50,13 +50,13 @@ class QuotaTableFenceTest {
     @Test
     void whileItIsClosedTheProduceLimitStaysWhereItWas() {
         FenceFixture.fence("none", Map.of());
-        table.factor(0.2, "");
+        table.factor(0.2, "", null);
         int generation = table.generation(Tables.PRODUCE);
 
-        table.factor(0, "");
+        table.factor(0, "", null);
         assertEquals(200.0, limit(Tables.PRODUCE));
         assertEquals(generation, table.generation(Tables.PRODUCE));
-        table.factor(1, "");
+        table.factor(1, "", null);
         assertEquals(1_000.0, limit(Tables.PRODUCE));
     }
 
@@ -64,7 +64,7 @@ class QuotaTableFenceTest {
     void theUnlimitedAreOpenAgainOnceAFenceTakesThePauseOver() {
         table.configureTap(2, 1_000, 30_000);
         Tables.publish(table, "alice", "app", Scopes.CLIENT, Double.NaN);
-        table.factor(0, "");
+        table.factor(0, "", null);
         while (table.factorInForce.limitFactor() == 1) table.beat(0);
 
         FenceFixture.fence("none", Map.of());
@@ -78,12 +78,12 @@ class QuotaTableFenceTest {
         table.configureTap(2, 1_000, 30_000);
         FenceFixture.fence("none", Map.of());
         Tables.publish(table, "bob", "app", Scopes.CLIENT, Double.NaN);
-        table.factor(0, "");
+        table.factor(0, "", null);
         while (table.factorInForce.limitFactor() == 1) table.beat(0);
 
         assertTrue(limit(Tables.PRODUCE) < 1_000);
         assertNull(Tables.limit(table, Tables.PRODUCE, "bob", "app"));
-        table.factor(1, "");
+        table.factor(1, "", null);
         assertTrue(limit(Tables.PRODUCE) < 1_000);
         assertNull(Tables.limit(table, Tables.PRODUCE, "bob", "app"));
     }
@@ -93,7 +93,7 @@ class QuotaTableFenceTest {
         Tables.configure(table, FLOOR, "PRODUCE", "FETCH");
         FenceFixture.fence("none", Map.of());
 
-        table.factor(0, "");
+        table.factor(0, "", null);
 
         assertEquals(1_000.0, limit(Tables.PRODUCE));
         assertEquals(FLOOR, limit(Tables.FETCH));
@@ -102,7 +102,7 @@ class QuotaTableFenceTest {
     @Proves("proposal-035.pause")
     @Test
     void withoutAFenceAPauseIsTheFloor() {
-        table.factor(0, "");
+        table.factor(0, "", null);
 
         assertFalse(Fence.closed());
         assertEquals(FLOOR, limit(Tables.PRODUCE));
@@ -110,8 +110,8 @@ class QuotaTableFenceTest {
 
     @Test
     void aFenceThatComesLaterTakesThePauseOver() {
-        table.factor(0.5, "");
-        table.factor(0, "");
+        table.factor(0.5, "", null);
+        table.factor(0, "", null);
         assertEquals(FLOOR, limit(Tables.PRODUCE));
 
         FenceFixture.fence("none", Map.of());
@@ -119,7 +119,7 @@ class QuotaTableFenceTest {
 
         assertTrue(Fence.closed());
         assertEquals(FLOOR, limit(Tables.PRODUCE));
-        table.factor(1, "");
+        table.factor(1, "", null);
         assertEquals(1_000.0, limit(Tables.PRODUCE));
     }
 
@@ -128,7 +128,7 @@ class QuotaTableFenceTest {
         Tables.configure(table, FLOOR, "FETCH");
         FenceFixture.fence("none", Map.of());
 
-        table.factor(0, "");
+        table.factor(0, "", null);
 
         assertFalse(Fence.closed());
     }

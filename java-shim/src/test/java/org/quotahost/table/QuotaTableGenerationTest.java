@@ -33,10 +33,10 @@ class QuotaTableGenerationTest {
     void theSameFactorFallbackOrSettingsAreNoReasonForAReset() {
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
         Tables.tags(table, PRODUCE, "alice", "a");
-        assertFalse(resets(FETCH, () -> table.factor(0.5, "")), "the factor is of another type");
+        assertFalse(resets(FETCH, () -> table.factor(0.5, "", null)), "the factor is of another type");
 
         assertFalse(resets(PRODUCE, () -> publish(table, "alice", "a", Scopes.CLIENT, 1_000)));
-        assertFalse(resets(PRODUCE, () -> table.factor(0.5, "")));
+        assertFalse(resets(PRODUCE, () -> table.factor(0.5, "", null)));
         assertFalse(resets(PRODUCE, () -> table.fallback(0.5)));
         assertFalse(resets(PRODUCE, () -> table.fallback(null)));
         assertFalse(resets(PRODUCE, () -> table.configure(100_000, 3_600, 10, new String[] {"PRODUCE"}, Tables.NEWCOMERS, Tables.ALL)));
@@ -46,14 +46,14 @@ class QuotaTableGenerationTest {
     @Test
     void aStepOfTheFactorIsOneOfTheTypesThatItMultiplies() {
         int[] before = {table.factorInForce.steps(PRODUCE), table.factorInForce.steps(FETCH)};
-        table.factor(0.5, "");
+        table.factor(0.5, "", null);
         assertEquals(before[0] + 1, table.factorInForce.steps(PRODUCE));
         assertEquals(before[1], table.factorInForce.steps(FETCH));
     }
 
     @Test
     void anotherFloorShadowOrNewcomersRateIsAReasonForAReset() {
-        table.factor(0, "");
+        table.factor(0, "", null);
         double[] other = {200, 100, 100, 100};
 
         assertTrue(resets(PRODUCE, () -> Tables.configure(table, 20, "PRODUCE")));
@@ -78,7 +78,7 @@ class QuotaTableGenerationTest {
     @Test
     void aSecondAfterAChangeKafkaReadsOnceMore() {
         for (int ms = 0; ms < 2_000; ms += 200) table.beat(ms);
-        table.factor(0.5, "");
+        table.factor(0.5, "", null);
         int changed = table.generation(PRODUCE);
         int fetch = table.generation(FETCH);
         for (int ms = 2_000; ms < 2_800; ms += 200) table.beat(ms);

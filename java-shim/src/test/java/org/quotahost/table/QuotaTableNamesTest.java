@@ -129,12 +129,12 @@ class QuotaTableNamesTest {
     @Test
     void nothingIsMadeForWhoIsNotAdmitted() {
         IntStream.range(0, 200).forEach(i -> publishWhole(table, "u" + i, "c", Scopes.CLIENT, 1_000));
-        int before = table.scopes.size();
+        int before = Tables.scopes(table);
 
         for (int i = 0; i < 4_000; i++) publish(table, i % 2 == 0 ? "mallory" : "u1", "m" + i, Scopes.CLIENT, 1_000);
 
         assertEquals(100, table.size());
-        assertEquals(before, table.scopes.size());
+        assertEquals(before, Tables.scopes(table));
     }
 
     /** Principals of one hash share the place where look-ups without a map end. */
@@ -170,7 +170,7 @@ class QuotaTableNamesTest {
         Exemptions.set(new String[] {"root"}, new String[] {"4"}, "broker-#-*");
         QuotaTable full = Tables.table(inbox, 0, 3_600);
         for (QuotaTable each : List.of(table, full)) {
-            each.factor(0, "");
+            each.factor(0, "", null);
             for (String[] exempt : new String[][] {{"root", "x"}, {"root", LONG}, {"ANONYMOUS", "4"}, {"ANONYMOUS", "broker-1-a"}}) {
                 assertEquals("<exempt>", tags(each, exempt[0], exempt[1]).get("user"));
                 assertNull(limit(each, PRODUCE, exempt[0], exempt[1]));
@@ -285,7 +285,7 @@ class QuotaTableNamesTest {
                 limit(any, PRODUCE, user, other);
             }
             assertTrue(any.size() <= max, () -> any.size() + " of " + max);
-            assertTrue(any.scopes.size() <= 5 * max + 8, () -> any.scopes.size() + " pairs of tags");
+            assertTrue(Tables.scopes(any) <= 5 * max + 8, () -> Tables.scopes(any) + " pairs of tags");
         }
     }
 }

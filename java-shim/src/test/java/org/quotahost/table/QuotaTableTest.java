@@ -70,10 +70,10 @@ class QuotaTableTest {
     @Test
     void theFallbackIsInForceWhileItIsSetAndTheHostsFactorAfterwards() {
         publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        table.factor(0.5, "");
+        table.factor(0.5, "", null);
         table.fallback(0.0);
         assertEquals(10.0, limit(table, PRODUCE, "alice", "a"));
-        table.factor(0.7, "");
+        table.factor(0.7, "", null);
         assertEquals(10.0, limit(table, PRODUCE, "alice", "a"));
         table.fallback(null);
         assertEquals(700.0, limit(table, PRODUCE, "alice", "a"));
@@ -127,7 +127,7 @@ class QuotaTableTest {
     @Test
     void anExemptionEndsWithTheNextAnswer() {
         publish(table, "kafka", "1", Scopes.EXEMPT, UNLIMITED);
-        table.factor(0, "");
+        table.factor(0, "", null);
         for (int type = 0; type < QuotaTable.TYPES; type++) assertNull(limit(table, type, "kafka", "1"));
 
         publish(table, "kafka", "1", Scopes.CLIENT, 1_000);
@@ -164,7 +164,7 @@ class QuotaTableTest {
         QuotaTable any = Tables.table();
         Tables.configure(any, 35_000, Tables.ALL);
         publish(any, "alice", "a", Scopes.CLIENT, rate);
-        any.factor(factor, "");
+        any.factor(factor, "", null);
         for (ClientQuotaType type : ClientQuotaType.values()) {
             double limit = limit(any, type.ordinal(), "alice", "a");
             assertTrue(limit > 0 && Double.isFinite(limit), () -> "limit " + limit);
@@ -185,9 +185,9 @@ class QuotaTableTest {
         table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, none, Tables.ALL);
         publish(table, "alice", "a", Scopes.CLIENT, UNLIMITED);
         assertNull(limit(table, PRODUCE, "alice", "a"));
-        table.factor(0.01, "");
+        table.factor(0.01, "", null);
         assertNull(limit(table, PRODUCE, "alice", "a"));
-        table.factor(0, "");
+        table.factor(0, "", null);
         assertEquals(10.0, limit(table, PRODUCE, "alice", "a"));
     }
 

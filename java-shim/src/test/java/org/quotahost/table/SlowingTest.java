@@ -156,7 +156,7 @@ class SlowingTest {
     @Test
     void whenTheFactorIsForAllAgainAllAreSlowedByTheirOwnTags() {
         slow(Scopes.CLIENT);
-        table.factor(0.4, "unknown");
+        table.factor(0.4, "unknown", null);
 
         assertEquals("alice", user("alice", "a"));
         assertEquals(400.0, limit("alice", "a"));

@@ -54,7 +54,7 @@ class StandInsTest {
     void whoWasThereBeforeTheFallIsSlowedByWhatItUsedThen() throws JMException {
         uses(4_000);
         goOn(1);
-        table.factor(0.5, "");
+        table.factor(0.5, "", null);
 
         assertEquals(2_000.0, goOn(2));
         uses(2_000); // it is slowed now, which must not slow it again
@@ -64,7 +64,7 @@ class StandInsTest {
     @Test
     void whoComesWhileTheFactorIsLowIsMeasuredWhenKafkasWindowsAreFullOfIt() throws JMException {
         table.configureTap(11, 1_000, 30_000);
-        table.factor(0.5, "");
+        table.factor(0.5, "", null);
         stay(60); // such as after a restart, or who was silent when the factor fell
         uses(30);
         assertEquals(50.0, goOn(11));
@@ -74,7 +74,7 @@ class StandInsTest {
 
     @Test
     void whoIsHeldBackIsNotMeasuredSinceNobodyKnowsWhatItWouldUse() throws JMException {
-        table.factor(0.5, "");
+        table.factor(0.5, "", null);
         stay(60);
         uses(49);
 
@@ -85,7 +85,7 @@ class StandInsTest {
     void whoUsesLessThanTheFloorIsMeasuredOnceItUsesMore() throws JMException {
         goOn(20);
         uses(0);
-        table.factor(0.5, "");
+        table.factor(0.5, "", null);
         assertEquals(50.0, goOn(20));
         uses(40);
         assertEquals(20.0, goOn(2));
@@ -95,13 +95,13 @@ class StandInsTest {
     void whenTheFactorIsOneAgainAllIsForgotten() throws JMException {
         uses(4_000);
         goOn(1);
-        table.factor(0.5, "");
+        table.factor(0.5, "", null);
         goOn(1);
-        table.factor(1, "");
+        table.factor(1, "", null);
         assertNull(goOn(1));
         uses(6_000);
         goOn(20);
-        table.factor(0.5, "");
+        table.factor(0.5, "", null);
 
         assertEquals(3_000.0, goOn(2));
     }
@@ -110,7 +110,7 @@ class StandInsTest {
     void whoIsForgottenByTheTableIsKeptNowhere() throws JMException {
         uses(4_000);
         goOn(1);
-        table.factor(0.5, "");
+        table.factor(0.5, "", null);
         goOn(2);
         var scope = new WeakReference<>(table.scopes.find("alice", "app").scope);
         for (int tick = 0; tick < 3 * QuotaTable.TICKS_PER_IDLE; tick++) Tables.tick(table);

@@ -1,5 +1,6 @@
 package org.quotahost.table;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -99,6 +100,13 @@ public final class Tables {
     static void tick(QuotaTable table) {
         table.beat((table.now + table.eighth()) * QuotaTable.BEAT_MS);
         table.evict();
+    }
+
+    /** How many scopes there are. */
+    static int scopes(QuotaTable table) {
+        List<Scope> all = new ArrayList<>();
+        table.scopes.forEach(all::add);
+        return all.size();
     }
 
     public static KafkaPrincipal principal(String name) {
