@@ -38,7 +38,8 @@ class LivesTest {
         Files.writeString(python, "#!/bin/sh\ncase \"$3\" in *host.bridge*) ;; *) echo >> " + probes
                 + "; echo version=3.11.2; echo quotahost=0; [ $(wc -l < " + probes + ") = 2 ] || echo executable=$0; exit;; esac\n"
                 + "echo >> " + lives + "\n[ $(wc -l < " + lives + ") = 2 ] && exit 1\n" + START
-                + "[ $(wc -l < " + lives + ") = 1 ] && exit 1\nexec sleep 50\n");
+                + "[ $(wc -l < " + lives + ") = 1 ] || exec sleep 50\n"
+                + ChildTest.frame(1, "ready", List.of(), List.of()) + "; head -c 12 > /dev/null; exit 1\n"); // once it is ready
         assertTrue(python.toFile().setExecutable(true));
         PythonHost host = new PythonHost(new BrokerConfigs(Map.of("client.quota.callback.python.executable", python.toString(),
                 "client.quota.callback.python.process", "child"), Map.of("node.id", "1")));
