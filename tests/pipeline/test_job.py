@@ -17,6 +17,7 @@ from quotahost.model import QuotaType
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
+from quotahost.pipeline.session import jvm
 from quotahost.records import shares
 from quotahost.records.cluster_volumes import ClusterRecord, encode
 from quotahost.records.topics import SHARES
@@ -250,6 +251,21 @@ def test_time_goes_on_without_batches_and_when_somebody_deletes_the_topic_of_tic
     eventually(reports, PATIENCE, poll=PERIOD)  # after the end: ticks of before it can't tell that the broker is stale
     eventually(lambda: _with(running, reporting=0), PATIENCE)
     eventually(lambda: _config(running, TICKS)["retention.ms"] == "600000", PATIENCE)
+
+
+def test_a_batch_compiles_nothing(running: Running, spark: SparkSession) -> None:
+    """Spark writes Java for each query, and keeps what it has compiled; a batch that compiles it anew takes longer."""
+    compiled = jvm(spark).org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME().getCount
+    brokers = Snapshots(running.bootstrap)
+
+    def batch_without() -> bool:
+        before, batches = compiled(), running.metric("batches_total", query="volumes") or 0
+        brokers.publish("1", [volume("/a", 66, 6)])
+        brokers.flush()
+        eventually(lambda: (running.metric("batches_total", query="volumes") or 0) > batches, PATIENCE)
+        return bool(compiled() == before)
+
+    eventually(batch_without, PATIENCE)  # the other queries' first batches compile, too
 
 
 def test_records_only_ever_get_newer_and_the_metrics_show_them(running: Running) -> None:
