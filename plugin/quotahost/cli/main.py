@@ -65,6 +65,7 @@ def main(
 
 
 def properties() -> None:
+    """Print the table of all properties, as documents have it."""
     # The table ends with its own line break: the output is put into documents as it is.
     say(properties_table(), end="")
 

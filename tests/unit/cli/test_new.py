@@ -68,7 +68,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / GIVEN / "my_quotas.py").write_text("mine")
     done = run("new", "supplier", GIVEN, "--directory", tmp_path)
     assert done.exit_code == 1
-    assert "my_quotas can't be written" in done.output
+    assert "my_quotas can't be written: File exists\n" in done.stderr
     assert [each.name for each in (tmp_path / GIVEN).iterdir()] == ["my_quotas.py"]
 
 

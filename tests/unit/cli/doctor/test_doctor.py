@@ -1,6 +1,7 @@
 """``quotahost doctor`` and ``plugins``: findings, each with its remedy, and no secret among them."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -197,6 +198,7 @@ def test_plugins_properties_and_the_version_are_listed(site: Path) -> None:
     assert ["policy", "broken", "acme", "2.3", "ModuleNotFoundError:"] in [row[:5] for row in rows]
     assert run("properties").output == properties_table()
     assert run("--version").output == "0.1.0\n"
+    assert re.search(r"│ properties +\w", run("--help").output)
 
 
 def test_libraries_that_give_up_early_are_named_and_brokers_that_do_not_answer(broker: FakeAdminSocket) -> None:
