@@ -195,4 +195,4 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise QuotahostError(f"{path} can't be written: {error}") from None
+        raise QuotahostError(f"{path} can't be written: {error.strerror or error}") from None

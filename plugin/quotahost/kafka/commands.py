@@ -156,7 +156,9 @@ class Watching:
             self._admin = reach(options, _WAIT)
         except NoAnswer as problem:
             where = options["bootstrap.servers"]
-            raise NotWatched(f"{where} doesn't answer: {problem}", "another listener, or --client-config FILE") from None
+            raise NotWatched(
+                f"{where} doesn't answer: {problem}", "another listener, or --client-config FILE"
+            ) from None
         self._producer = Producer(options | {"acks": 1, "linger.ms": 0, "message.timeout.ms": int(_WAIT * 1000)})
         self._consumer = _consumer(options, group_id=_WATCHER)
         self._failure: KafkaError | None = None

@@ -137,7 +137,8 @@ def check_cluster(
         rights = ask({**config, "bootstrap.servers": against}, tuple(topics), party is Party.PLUGINS)
     except NoAnswer as problem:
         who = "with these credentials" if config else "a client without credentials"
-        say = wrong if config else note  # a listener that wants credentials is right to turn anybody away
+        # A listener that wants credentials is right to turn anybody away.
+        say = wrong if config or party else note
         yield say(f"{against} doesn't answer {who}: {problem}", "another listener, or --client-config FILE")
         return
     if settings and settings.factor_source == "local" and rights.brokers > 1:

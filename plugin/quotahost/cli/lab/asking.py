@@ -25,13 +25,13 @@ Since: TypeAlias = Annotated[str | None, typer.Option("--from", metavar="TIME", 
 Until: TypeAlias = Annotated[str | None, typer.Option("--to", metavar="TIME", help=_UNTIL)]
 
 
-def check_packages(command: str, *names: str) -> None:
-    """See that the packages are there, without importing them.
+def check_packages(command: str, *names: str, extra: str = "spark") -> None:
+    """See that the packages are there, which an extra of quotahost's brings, without importing them.
 
     Raises QuotahostError if one is missing; the message says what to install.
     """
     if missing := [name for name in names if find_spec(name) is None]:
-        raise QuotahostError(f"quotahost {command} needs {' and '.join(missing)}: pip install 'quotahost[spark]'")
+        raise QuotahostError(f"quotahost {command} needs {' and '.join(missing)}: pip install 'quotahost[{extra}]'")
 
 
 def check_page(out: Path) -> None:

@@ -8,8 +8,8 @@ commands import them when they run.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
@@ -150,8 +150,9 @@ def import_properties(
     yes: _Yes = False,
 ) -> None:  # fmt: skip
     """Take over the cluster-wide quotas that earlier versions kept in brokers' properties."""
-    with _libraries():
-        from quotahost.cli.quotas.files import read_properties
+    _check_libraries()
+    from quotahost.cli.quotas.files import read_properties
+
     declared = read_properties(file)
     with _cluster(bootstrap, client_config, quotas_topic) as cluster:
         is_done = _apply(cluster, declared, prune=False, yes=yes)
@@ -187,26 +188,21 @@ def usage(
 # ---- what they have in common ----------------------------------------------------------------------------------
 
 
-@contextmanager
-def _libraries() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        missing = f"{error.name or error} is missing"
-        raise DeclarationError(f"{missing}; install what this needs: pip install 'quotahost[quotas]'") from None
+def _check_libraries() -> None:
+    check_packages("quotas", "kafka", "yaml", extra="quotas")
 
 
-@contextmanager
-def _cluster(bootstrap: str, client_config: Path | None, topic: str) -> Iterator["Cluster"]:
-    with _libraries():
-        from quotahost.cli.quotas.cluster import cluster_at
-    with cluster_at(bootstrap, client_config, topic) as cluster:
-        yield cluster
+def _cluster(bootstrap: str, client_config: Path | None, topic: str) -> AbstractContextManager["Cluster"]:
+    _check_libraries()
+    from quotahost.cli.quotas.cluster import cluster_at
+
+    return cluster_at(bootstrap, client_config, topic)
 
 
 def _declared(files: Sequence[Path]) -> "Declared":
-    with _libraries():
-        from quotahost.cli.quotas.files import read_declared
+    _check_libraries()
+    from quotahost.cli.quotas.files import read_declared
+
     declared = read_declared(files)
     if declared.left_out:
         names = ", ".join(declared.left_out[:5]) + (", ..." if len(declared.left_out) > 5 else "")

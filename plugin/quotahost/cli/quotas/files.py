@@ -64,6 +64,15 @@ _M = TypeVar("_M", bound=BaseModel)
 _MOST_PROBLEMS: Final = 100
 _LONGEST_LABEL: Final = 200
 _HEAD: Final = "# Client quotas of a Kafka cluster; see `quotahost quotas --help`.\n"
+#: What to say in place of pydantic's words, by the kinds of its errors.
+_WRONG: Final = {
+    "missing": "is missing; write it",
+    "too_short": "is empty; write an entry, or leave the key out",
+    "string_type": "is no text; write one",
+    "list_type": "is no list; write [A, B], or each entry after a dash",
+    **dict.fromkeys(("dict_type", "model_type"), "is no mapping; write NAME: VALUE"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "is neither true nor false; write one of them"),
+}
 _OLD: Final = f"{PREFIX}plugin.cluster-quota."  # the properties of earlier versions
 
 # ---- the form of a document ------------------------------------------------------------------------------------
@@ -413,7 +422,8 @@ def _words(details: ErrorDetails, keys: Sequence[str]) -> Iterator[str]:
         return
     if isinstance(value := details["input"], str | None):
         yield "nothing" if value is None else printable(value)
-    yield details["msg"].removeprefix("Value error, ")
+    words = details["msg"].removeprefix("Value error, ").replace("Input should be", "is wrong; write")
+    yield _WRONG.get(details["type"], words)
 
 
 # ---- the properties of earlier versions ------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """``quotahost doctor`` and ``plugins``: findings, each with its remedy, and no secret among them."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -150,7 +151,8 @@ def test_a_doctor_that_hangs_is_given_up(site: Path, tmp_path: Path, monkeypatch
     )
     other.chmod(0o755)
     monkeypatch.setattr(installation, "_DOCTOR_TIMEOUT", 0.2)
-    result = run("doctor", "--python", other)
+    (tmp_path / "server.properties").write_text(f"{PREFIX}python.executable={other}\n")
+    result = run("doctor", tmp_path / "server.properties")
     assert (result.exit_code, "did not end within" in result.output) == (1, True)
 
 
@@ -178,8 +180,8 @@ def test_another_environment_without_quotahost_is_wrong(tmp_path: Path, monkeypa
     monkeypatch.delenv("PYTHONPATH", raising=False)
     other = environment(tmp_path, with_libraries=False)
     properties = tmp_path / "server.properties"
-    properties.write_text(f"{CLASS}{PREFIX}static.produce=10M\n")
-    result = run("doctor", properties, "--python", other / "bin" / "python")
+    properties.write_text(f"{CLASS}{PREFIX}static.produce=10M\n{PREFIX}python.executable={other}/bin/python\n")
+    result = run("doctor", properties)
     assert result.exit_code == 1
     for words in ("quotahost is not installed there", f"{PREFIX}python.executable={sys.executable}",
                   "10,000,000 bytes/s (10M)"):  # fmt: skip
@@ -197,6 +199,7 @@ def test_plugins_properties_and_the_version_are_listed(site: Path) -> None:
     assert ["policy", "broken", "acme", "2.3", "ModuleNotFoundError:"] in [row[:5] for row in rows]
     assert run("properties").output == properties_table()
     assert run("--version").output == "0.1.0\n"
+    assert re.search(r"│ properties +\w", run("--help").output)
 
 
 def test_libraries_that_give_up_early_are_named_and_brokers_that_do_not_answer(broker: FakeAdminSocket) -> None:

@@ -280,6 +280,8 @@ def test_nobody_there_is_a_note_without_credentials_and_wrong_with_those_of_the_
     monkeypatch.setattr(kafka_rights, "_WAIT", 0.3)
     shown = run("doctor", "--against", "127.0.0.1:1")
     assert "127.0.0.1:1 doesn't answer a client without credentials" in shown.output
+    assert shown.exit_code == 0
+    assert run("doctor", "--against", "127.0.0.1:1", "--as", "pipeline").exit_code == 1, "its rights were asked for"
     unasked = run("doctor", "--client-config", tmp_path / "no", "--as", "pipeline")
     assert (unasked.exit_code, "--against is missing" in unasked.stderr) == (2, True)
     missing = run("doctor", "--against", "127.0.0.1:1", "--client-config", tmp_path / "no")

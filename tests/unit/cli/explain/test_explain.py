@@ -64,7 +64,10 @@ def test_what_a_cluster_can_not_do_is_refused(run: Run, option: tuple[str, ...],
 
 def test_how_to_connect_is_refused_where_top_asks_no_cluster(run: Run) -> None:
     result = run("--client-config", "FILE", "--once", name="top")
-    assert (result.exit_code, "--client-config is about a cluster: name it by --bootstrap" in result.output) == (2, True)
+    assert (result.exit_code, "--client-config is about a cluster: name it by --bootstrap" in result.output) == (
+        2,
+        True,
+    )
 
 
 def test_the_answer_is_plain_text_and_only_a_newcomer_ends_with_3(broker: FakeAdminSocket, run: Run) -> None:
@@ -244,19 +247,15 @@ def test_options_that_are_wrong_end_with_2(run: Run) -> None:
 @pytest.mark.parametrize("command", [["properties"], ["top", "--json", "--pid"]])
 @pytest.mark.parametrize(("reader", "told"), [("gone", ""), ("full", "No space left on device")])
 def test_output_that_nobody_takes_ends_the_command_without_a_traceback(
-    command: list[str], reader: str, told: str, broker: FakeAdminSocket, tmp_path: Path
+    command: list[str], reader: str, told: str, broker: FakeAdminSocket
 ) -> None:
     broker.answers["uses"] = dump.uses(*(dump.row(user=f"user-{number}") for number in range(500)))
-    own = str(os.getpid())
-    command = [sys.executable, "-m", "quotahost.cli", *command, *[own] * (command[-1] == "--pid")]
-    if reader == "full":
-        with open("/dev/full", "w") as full:
-            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    else:
-        read, write = os.pipe()
+    command = [sys.executable, "-m", "quotahost.cli", *command, *[str(os.getpid())] * (command[-1] == "--pid")]
+    read, write = os.pipe() if reader == "gone" else (None, os.open("/dev/full", os.O_WRONLY))
+    if read is not None:
         os.close(read)
-        done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
-        os.close(write)
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
     assert (done.returncode, done.stderr.count("\n")) == (1, len(told) > 0)
     assert told in done.stderr
 

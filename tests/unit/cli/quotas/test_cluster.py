@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness.system.certificates import identity, key_as_pem
+from quotahost.cli.lab import asking
 from quotahost.cli.quotas import client_quotas
 from quotahost.cli.quotas import cluster as module
 from quotahost.cli.quotas.client_quotas import not_enforced
@@ -17,6 +18,7 @@ from quotahost.cli.quotas.cluster import Cluster, cluster_at
 from quotahost.cli.quotas.plan import CLUSTER, Change, DeclarationError, Entity, compare
 from quotahost.model.budgets import Budget
 from quotahost.records import budgets
+from tests.unit.cli.commands import run
 
 
 class OneBroker:
@@ -63,6 +65,16 @@ def test_why_nobody_answers_is_told(monkeypatch: pytest.MonkeyPatch, address: st
     monkeypatch.setattr(client_quotas, "_WAIT_MS", 500)
     with pytest.raises(DeclarationError, match=re.escape(told)), cluster_at(address, None, "quotas"):
         pass
+
+
+@pytest.mark.parametrize("command", ["plan FILE --bootstrap b", "export --bootstrap b", "usage FILE --history h"])
+def test_without_its_libraries_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setattr(asking, "find_spec", lambda name: None if name in ("kafka", "yaml") else object())
+    done = run("quotas", *command.split())
+    assert (done.exit_code, done.stderr) == (
+        1,
+        "quotahost quotas needs kafka and yaml: pip install 'quotahost[quotas]'\n",
+    )
 
 
 class NoRight:
