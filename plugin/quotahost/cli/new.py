@@ -41,8 +41,8 @@ Install it for the broker's Python: `PYTHON_OF_THE_BROKER -m pip install .`, the
 beside that Python: `quotahost plugins`.
 
 Name it in `server.properties`, beside its own properties. `quotahost doctor server.properties` says whether they \
-are right; only a broker builds the plugin. A list, such as tasks, takes the place of the default and of what the broker has: keep what it \
-needs of these. Then restart the broker:
+are right; only a broker builds the plugin. A list, such as tasks, takes the place of the default and of what the \
+broker has: keep what it needs of these. Then restart the broker:
 
 ```properties
 {properties}
