@@ -40,9 +40,9 @@ Test it without a broker: `python -m pytest`.
 Install it for the broker's Python: `PYTHON_OF_THE_BROKER -m pip install .`, then see it by the `quotahost` that lies \
 beside that Python: `quotahost plugins`.
 
-Name it in `server.properties`, beside its own properties. `quotahost doctor server.properties` says whether a broker \
-would start with them. A list, such as tasks, takes the place of the default and of what the broker has: keep what it \
-needs of these. Then restart the broker:
+Name it in `server.properties`, beside its own properties. `quotahost doctor server.properties` says whether they \
+are right; only a broker builds the plugin. A list, such as tasks, takes the place of the default and of what the \
+broker has: keep what it needs of these. Then restart the broker:
 
 ```properties
 {properties}
