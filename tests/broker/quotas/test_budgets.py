@@ -72,6 +72,10 @@ def explained(node: KafkaNode) -> str:
     return explain_client(node, "alice", "there")[1]
 
 
+def upgrade(node: KafkaNode) -> None:
+    alter_broker_config(node, {PREFIX + "python.generation": "next"})
+
+
 def end_child(node: KafkaNode) -> None:
     """Kills the Python that serves, the only process that the broker has started."""
     (child,) = "".join(file.read_text() for file in Path(f"/proc/{node.pid}/task").glob("*/children")).split()
@@ -132,11 +136,10 @@ def test_a_python_that_is_killed_or_upgraded_lets_nobody_write_to_what_is_used_u
     apply(client, tmp_path / "budgets.yaml", "1K")
     eventually(lambda: attempt(node.client_config("alice", "new"), "orders.asia") == "NOT_ENOUGH_REPLICAS")
     stopped_at = end_offset(node, "orders.asia")
-    generation = {PREFIX + "python.generation": "next"}
     with ProducerLoad(
         node.client_config("alice", "there") | {"retry.backoff.ms": 5, "retry.backoff.max.ms": 5}, "orders.asia"
     ):
-        for size, end in enumerate((end_child, lambda node: alter_broker_config(node, generation)), start=2):
+        for size, end in enumerate((end_child, upgrade), start=2):
             end(node)
             apply(client, tmp_path / "budgets.yaml", f"{size}K")
             eventually(lambda size=size: gauge(node, f"Budget,name={BUDGET}", "Bytes") == size * 1000)
