@@ -45,7 +45,7 @@ _OF_JAVA_ALONE: Final = (
 class BrokerFile:
     """A broker's properties, by full names.
 
-    ``unresolved`` are names under our prefix whose values a config provider of the broker resolves (KIP-297).
+    ``unresolved`` are names whose values a config provider of the broker resolves (KIP-297); of ours it has no others.
     """
 
     path: Path
@@ -64,12 +64,8 @@ def read_broker_file(path: Path) -> BrokerFile:
         raise QuotahostError(f"{path} can't be read: {_reason(error)}; name the broker's server.properties") from None
     # Without providers Kafka takes ${...} as it is written, so it is a value to check.
     has_providers = bool(everything.get("config.providers", "").strip())
-    unresolved = [
-        name
-        for name, text in everything.items()
-        if has_providers and name.startswith(PREFIX) and _REFERENCE.search(text)
-    ]
-    known = {name: text for name, text in everything.items() if name not in unresolved}
+    unresolved = [name for name, text in everything.items() if has_providers and _REFERENCE.search(text)]
+    known = {n: text for n, text in everything.items() if n not in unresolved or not n.startswith(PREFIX)}
     return BrokerFile(path, known, tuple(sorted(unresolved)))
 
 

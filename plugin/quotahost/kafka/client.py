@@ -83,6 +83,14 @@ class Connection:
         self._context.metrics.gauge("Connection", self._name, "Connected", float(bool(self._connected)))
 
 
+#: Names with an underscore are librdkafka's own errors, the others are answers of a broker.
+ABSENT: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+DENIED: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+}  # fmt: skip
+
+
 def partitions(client: AdminClient | Consumer, topic: str, wait: float) -> list[int]:
     """The numbers of a topic's partitions. Raises KafkaException without the topic, or an answer in ``wait`` s."""
     metadata = client.list_topics(topic, timeout=wait).topics[topic]

@@ -17,16 +17,11 @@ from confluent_kafka import (
 
 from quotahost.errors import QuotahostError
 from quotahost.kafka.admin import ensure_compacted
-from quotahost.kafka.client import NoAnswer, partitions, reach
+from quotahost.kafka.client import ABSENT, DENIED, NoAnswer, partitions, reach
 from quotahost.records.watch import KEY, Watch, encode
 
 _WAIT: Final = 10.0  # seconds for each answer
 _DELIVERY_MS: Final = 30_000
-_ABSENT: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
-_DENIED: Final = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-}  # fmt: skip
 _LONGEST_READ: Final = 2.0  # seconds, in which a broker writes its next look; of a flooded topic not all can be read
 _TURNED_BACK: Final = {KafkaError.POLICY_VIOLATION, KafkaError._MSG_TIMED_OUT}
 #: By it the fence knows this client where nobody authenticates: one watches above all while producers are stopped.
@@ -63,9 +58,9 @@ class CompactedTopic:
     def read(self) -> Iterator[tuple[bytes | None, bytes | None]]:
         """All keys and values, to the present end; none without a topic. Raises TopicFailed, or NoAnswer."""
         try:
-            numbers = partitions(reach(self._config, _WAIT), self.name, _WAIT)
+            numbers = partitions(reach(self._config, _WAIT, self.name), self.name, _WAIT)
         except KafkaException as failure:
-            if failure.args[0].code() in _ABSENT:
+            if failure.args[0].code() in ABSENT:
                 return
             raise self._failed("read", failure.args[0]) from None
         # An open transaction, of whomever, would hide all records after its first one.
@@ -90,7 +85,7 @@ class CompactedTopic:
                     yield message.key(), message.value()
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition() or 0)
-                elif error.code() in _ABSENT | _DENIED:
+                elif error.code() in ABSENT | DENIED:
                     raise self._failed("read", error)
 
     def write(self, records: Mapping[bytes, bytes | None]) -> dict[bytes, str]:
@@ -124,7 +119,7 @@ class CompactedTopic:
         return failed
 
     def _failed(self, what: str, error: KafkaError) -> TopicFailed:
-        if error.code() in _DENIED:
+        if error.code() in DENIED:
             reason = "this client may not; give the principal the rights of docs/security.md"
         elif error.code() == KafkaError._MSG_TIMED_OUT:
             reason = (
@@ -153,7 +148,7 @@ class Watching:
         self._topic, self._looks = watch_topic, looks_topic
         options = _options(config, config.get("client.id", _WATCHER))
         try:
-            self._admin = reach(options, _WAIT)
+            self._admin = reach(options, _WAIT, watch_topic)
         except NoAnswer as problem:
             where = options["bootstrap.servers"]
             raise NotWatched(
@@ -192,7 +187,7 @@ class Watching:
         while messages := self._consumer.consume(500, max(0.0, began + seconds - time.monotonic())):
             for message in messages:
                 error = message.error()
-                if error is not None and error.code() in _ABSENT | _DENIED:
+                if error is not None and error.code() in ABSENT | DENIED:
                     raise self._refused(error, self._looks, "Read")
                 value = message.value()
                 if error is None and value is not None:
@@ -226,13 +221,13 @@ class Watching:
             return OFFSET_END
 
     def _refused(self, error: KafkaError, topic: str, right: str) -> NotWatched:
-        if error.code() in _ABSENT:
+        if error.code() in ABSENT:
             return NotWatched(
                 f"there is no topic {topic}: no broker answers those who watch",
                 "run the task publish-usage on the brokers (client.quota.callback.tasks), or name the topics "
                 "by --watch-topic and --looks-topic",
             )
-        if error.code() in _DENIED:
+        if error.code() in DENIED:
             return NotWatched(
                 f"this client may not {right} {topic}", "the rights of docs/security.md, or --client-config FILE"
             )

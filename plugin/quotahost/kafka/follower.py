@@ -17,19 +17,16 @@ from confluent_kafka import (
 
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
-from quotahost.kafka.client import Connection, client_config, partitions
+from quotahost.kafka.client import ABSENT, Connection, client_config, partitions
 
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
 _BATCH: Final = 500  # records
 _RETRY: Final = 0.5  # seconds
 _LOOK: Final = 5.0  # seconds between looks for partitions that were added
 _CLOSE_WITHIN: Final = 2.0  # seconds; the broker's end grants all plugins together 4 s
-#: Names with an underscore are librdkafka's own errors, the others are answers of a broker.
-_ABSENT: Final = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
 # After these errors the place in the topic is lost: the topic is gone, or another one has its name by now.
 _PLACE_LOST: Final = {
-    *_ABSENT,
-    KafkaError._UNKNOWN_PARTITION,
+    *ABSENT,
     KafkaError.UNKNOWN_TOPIC_ID,
     KafkaError.OFFSET_OUT_OF_RANGE,
     KafkaError._AUTO_OFFSET_RESET,
@@ -96,7 +93,7 @@ class Follower:
             except KafkaException as failure:
                 # confluent_kafka puts a KafkaError into its exceptions, which alone knows the code.
                 error = failure.args[0]
-                is_absent = error.code() in _ABSENT
+                is_absent = error.code() in ABSENT
                 if is_absent:
                     self._absent()
                 if self._connection.ever or not is_absent:  # a topic may wait for its writer

@@ -17,7 +17,10 @@ _EVERYWHERE: Final = ("", "0.0.0.0", "::")
 
 
 class Listeners:
-    """What a broker's properties say of its listeners. It shows none of them, since they contain secrets."""
+    """What a broker's properties say of its listeners. It shows none of them, since they contain secrets.
+
+    Kafka ignores the case of a listener's name (ListenerName) but in ``controller.listener.names``, which has capitals.
+    """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
@@ -38,11 +41,12 @@ class Listeners:
     @property
     def names(self) -> list[str]:
         """All listeners of this node, by Kafka's default one without authentication."""
-        return [entry.partition(":")[0].strip() for entry in self._listed("listeners", "PLAINTEXT://:9092")]
+        return [entry.partition(":")[0].strip().upper() for entry in self._listed("listeners", "PLAINTEXT://:9092")]
 
     @property
     def inter_broker(self) -> str:
-        return self.get("inter.broker.listener.name") or self.get("security.inter.broker.protocol", "PLAINTEXT")
+        protocol = self.get("security.inter.broker.protocol", "PLAINTEXT")
+        return self.get("inter.broker.listener.name", protocol).upper()
 
     @property
     def controllers(self) -> list[str]:
@@ -52,7 +56,6 @@ class Listeners:
     def protocol(self, listener: str) -> str:
         """A listener's security protocol; by Kafka's default map a listener bears the name of its protocol."""
         entries = [entry.partition(":") for entry in self._listed("listener.security.protocol.map")]
-        # In maps and in the names of properties Kafka ignores the case of a listener's name (ListenerName).
         protocols = {name.strip().upper(): protocol.strip() for name, _, protocol in entries}
         return protocols.get(listener.upper(), listener).upper()
 
@@ -122,7 +125,7 @@ class Listeners:
     def _address(self, name: str) -> str:
         for entry in self._listed(name):
             listener, _, address = entry.partition("://")
-            if listener.upper() == self.inter_broker.upper():
+            if listener.upper() == self.inter_broker:
                 host, _, port = address.rpartition(":")
                 host = host.strip("[]")  # Kafka takes an IPv6 address without them, librdkafka doesn't
                 # A broker that listens everywhere is reachable from itself as localhost.

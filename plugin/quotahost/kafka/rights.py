@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 )
 
 from quotahost.kafka.admin import Shape, shape
-from quotahost.kafka.client import NoAnswer, reach
+from quotahost.kafka.client import DENIED, NoAnswer, reach
 from quotahost.records.topics import GROUPS
 
 __all__ = ["CHANGES", "Acl", "NoAnswer", "Rights", "ask"]
@@ -30,7 +30,6 @@ _WAIT: Final = 10.0  # seconds
 _SILENT: Final = "it lets this client connect, and then doesn't answer in time"
 #: What changes a topic or its records; whoever may do one of these can lie to the brokers.
 CHANGES: Final = frozenset({"Write", "Create", "Delete", "Alter", "AlterConfigs", "All", "Any"})
-_DENIED: Final = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ def _creatable(admin: AdminClient, missing: Collection[str]) -> dict[str, bool]:
             answer.result(_WAIT)
         except KafkaException as failure:
             # Another reason, such as a PAUSE, says nothing of the client's rights.
-            creatable[name] = failure.args[0].code() not in _DENIED
+            creatable[name] = failure.args[0].code() not in DENIED
     return creatable
 
 

@@ -36,7 +36,7 @@ def test_a_flooded_topic_is_read_for_a_bounded_time_and_of_each_broker_the_newes
     consumer = Flooded(None)
     topics = {name: SimpleNamespace(error=None, partitions={0: ""}) for name in ("watch", "looks")}
     admin = SimpleNamespace(list_topics=lambda topic, timeout: SimpleNamespace(topics=topics))
-    monkeypatch.setattr(commands, "reach", lambda options, wait: admin)
+    monkeypatch.setattr(commands, "reach", lambda options, wait, topic: admin)
     monkeypatch.setattr(commands, "Producer", lambda options: None)
     monkeypatch.setattr(commands, "Consumer", lambda options: consumer)
     monkeypatch.setattr(commands, "time", SimpleNamespace(monotonic=lambda: consumer.now))

@@ -47,6 +47,8 @@ INTERNAL_CLIENT_IDS: Final = "|".join(
 )
 #: A longer client-id is compared with no form, as in Java: Kafka's own are short, and others are only claims.
 LONGEST: Final = 256
+_BUILDER: Final = "principal.builder.class"
+_KAFKAS_BUILDER: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 _INTERNAL: Final = re.compile(INTERNAL_CLIENT_IDS.replace("#", "[0-9]+").replace("*", r"\S+"), re.ASCII)
 
 
@@ -162,6 +164,9 @@ def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> li
 def _name(listeners: Listeners, listener: str, keystores: Keystores) -> str | None:
     if not listeners.knows_nodes(listener):
         return ANONYMOUS
+    # Which names another builder makes nobody here knows. After a live change Kafka hands on a class, not its name.
+    if not listeners.own(listener, _BUILDER).get(_BUILDER, _KAFKAS_BUILDER).endswith(_KAFKAS_BUILDER):
+        return None
     if listeners.protocol(listener) != "SSL":
         return listeners.login_name(listener)
     ssl = listeners.own(listener, "ssl.")

@@ -164,7 +164,8 @@ def _as_plugins(broker: BrokerFile, against: str, settings: Settings) -> Iterato
         )
         return
     config = {name: value.get_secret_value() for name, value in settings.kafka.items()}
-    yield from check_cluster(against, config, settings, Party.PLUGINS)
+    # They may connect to another listener than who looks.
+    yield from check_cluster(config.get("bootstrap.servers", against), config, settings, Party.PLUGINS)
 
 
 def check_client_software() -> Iterator[Finding]:

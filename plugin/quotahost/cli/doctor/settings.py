@@ -73,7 +73,7 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
     if name_of_class not in CLASSES and _CLASS not in broker.unresolved:
         text = f"{_CLASS} is {name_of_class}" if name_of_class else f"{_CLASS} is not set"
         yield wrong(f"{text}: this broker does not load quotahost", f"{_CLASS}={CLASS}")
-    for name in broker.unresolved:
+    for name in (name for name in broker.unresolved if name.startswith(PREFIX)):
         yield note(f"{name} is not checked: a config provider of the broker resolves it")
 
 
@@ -92,7 +92,7 @@ def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding
 
 def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     listeners = Listeners(broker.properties)
-    is_open = ", ".join(listeners.unauthenticated())
+    is_open = "" if "listeners" in broker.unresolved else ", ".join(listeners.unauthenticated())
     if is_open and _ANONYMOUS in settings.excluded_principals:
         yield weak(
             f"{_ANONYMOUS} is excluded, and so is everybody on {is_open}: nobody there is throttled",

@@ -133,6 +133,16 @@ def test_the_log_names_why_a_keystore_cannot_be_read_without_its_particulars(cap
     assert names({"ssl.keystore.location": None}, SSL) == []
 
 
+def test_what_names_a_principal_builder_of_others_makes_is_not_known(caplog: pytest.LogCaptureFixture) -> None:
+    builder = "principal.builder.class"
+    assert names({builder: "class org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"}) == [
+        "broker",
+        "controller",
+    ]
+    assert names({f"listener.name.internal.{builder}": "org.acme.Builder"}) == ["controller"]
+    assert EXCLUDED in caplog.text
+
+
 def test_listed_principals_and_the_brokers_are_exempt_as_a_whole_and_by_client_id_alone() -> None:
     node = node_of(4, "ANONYMOUS", "broker")
     shim = FakeShim({"static.produce": "2M", "static.excluded.principal.name.list": "User:root"}, node)

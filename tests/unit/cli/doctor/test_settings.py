@@ -37,7 +37,7 @@ def test_values_of_config_providers_are_left_to_the_broker(site: Path, package: 
         ("listeners=SSL://:9092\nssl.client.auth=required", []),
         ("listeners=A://:1,B://:2\nlistener.security.protocol.map=A:SSL,B:SSL\n"
          "ssl.client.auth=required\nlistener.name.b.ssl.client.auth=requested", ["B"]),
-        ("listeners=IN://:1,CTL://:2\nlistener.security.protocol.map=IN:SASL_SSL,CTL:PLAINTEXT\n"
+        ("listeners=in://:1,ctl://:2\nlistener.security.protocol.map=IN:SASL_SSL,CTL:PLAINTEXT\n"
          "controller.listener.names=CTL", []),
     ],
 )  # fmt: skip
@@ -77,6 +77,10 @@ def test_each_weakness_is_found_once_with_a_remedy(found: Found, lines: list[str
 def test_clients_that_do_not_authenticate_are_no_weakness_where_brokers_do(found: Found, between: str) -> None:
     listeners = "listeners=OPEN://:1,IN://:2\ninter.broker.listener.name=IN"
     assert not found(check_weaknesses, EVEN, listeners, f"listener.security.protocol.map=OPEN:PLAINTEXT,{between}")
+
+
+def test_listeners_that_a_config_provider_supplies_are_not_judged(found: Found) -> None:
+    assert not found(check_weaknesses, EVEN, "config.providers=env", "listeners=${env:LISTENERS}")
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])

@@ -289,8 +289,8 @@ def test_nobody_there_is_a_note_without_credentials_and_wrong_with_those_of_the_
     monkeypatch.setattr(kafka_rights, "_WAIT", 2)
     lines = [f"{PREFIX}kafka.bootstrap.servers=127.0.0.1:1", f"{PREFIX}kafka.sasl.password=hush"]
     own = broker_file(tmp_path, *lines).path
-    tried = run("doctor", own, "--against", "127.0.0.1:1")
-    assert "doesn't answer with these credentials: nobody listens there" in tried.output
+    tried = run("doctor", own, "--against", "127.0.0.1:2")
+    assert "127.0.0.1:1 doesn't answer with these credentials: nobody listens there" in tried.output
     assert (tried.exit_code, "hush" in tried.output) == (1, False)
     lines += ["config.providers=file", f"{PREFIX}kafka.sasl.password=${{file:/x:y}}"]
     own = broker_file(tmp_path, *lines).path

@@ -20,7 +20,7 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
     private static final List<String> OF_THE_BROKER = List.of("node.id", "broker.id", "process.roles", "log.dir",
             "quota.window.", "controller.quota.window.", "remote.log.storage.system.enable",
             "listener", "advertised.listeners", "inter.broker.listener.name", "controller.listener.names",
-            "security.", "sasl.", "ssl.");
+            "security.", "sasl.", "ssl.", "principal.builder.class");
 
     public static BrokerConfigs of(Map<String, ?> configs) {
         Map<String, String> properties = new TreeMap<>();

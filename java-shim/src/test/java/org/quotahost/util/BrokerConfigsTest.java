@@ -31,7 +31,8 @@ class BrokerConfigsTest {
         Map<String, String> connection = Map.of("listeners", "A://:1", "advertised.listeners", "A://a:1",
                 "listener.security.protocol.map", "A:SASL_SSL", "inter.broker.listener.name", "A",
                 "controller.listener.names", "C", "security.inter.broker.protocol", "SSL", "ssl.key.password", "hunter2",
-                "sasl.mechanism.inter.broker.protocol", "PLAIN", "listener.name.a.plain.sasl.jaas.config", "hunter2");
+                "sasl.mechanism.inter.broker.protocol", "PLAIN", "listener.name.a.plain.sasl.jaas.config", "hunter2",
+                "principal.builder.class", "org.acme.Builder");
 
         assertEquals(connection, BrokerConfigs.of(connection).broker());
     }
