@@ -146,16 +146,13 @@ class Disks(Protocol):
     @property
     def cluster_id(self) -> str:
         """The id of the cluster, from the log directories' ``meta.properties``; "" until one was read."""
-        ...
 
     @property
     def budgets(self) -> "BudgetLook":
         """What this broker's replicas take of the budgets of storage."""
-        ...
 
     def latest(self) -> tuple[float, DiskState | None]:
         """The newest look and its age in seconds; before the first look, None and the seconds of waiting."""
-        ...
 
     def known(self) -> ClusterVolumes:
         """The newest look as a factor source answers it.
@@ -163,4 +160,3 @@ class Disks(Protocol):
         Offline log directories are unknown. Once the look is older than ``validity``, the last volumes stay and all
         disks are unknown.
         """
-        ...

@@ -26,7 +26,6 @@ class AnswersChanged(Protocol):
 
     def __call__(self, principal: str | None = None, client_id: str | None = None) -> None:
         """Announce changed answers for one principal, one client-id, both together, or all clients."""
-        ...
 
 
 def nobody_asks(principal: str | None = None, client_id: str | None = None) -> None:

@@ -26,7 +26,6 @@ class QuotaSupplier(Protocol):
         ``supplier.combine=most-constraining`` it asks all of them, and the smallest rate decides. A client for which
         no supplier has a quota is unlimited.
         """
-        ...
 
 
 @runtime_checkable
@@ -46,7 +45,6 @@ class ClientIdAware(Protocol):
         the whole principal. Called on the host thread whenever ``quota`` is, and answered from memory like it; return
         the same frozenset again while nothing has changed. A change is announced by ``answers_changed``.
         """
-        ...
 
 
 @runtime_checkable
@@ -58,7 +56,6 @@ class ClientQuotaListener(Protocol):
 
         When the broker starts, Kafka first passes the client quotas that it has stored.
         """
-        ...
 
 
 @runtime_checkable
@@ -67,7 +64,6 @@ class ClusterListener(Protocol):
 
     def cluster_changed(self, cluster: Cluster) -> None:
         """Kafka passed new metadata of the cluster; its alive brokers may be others, or the same as before."""
-        ...
 
 
 @runtime_checkable
@@ -76,7 +72,6 @@ class Ticking(Protocol):
 
     def tick(self) -> None:
         """Call ``answers_changed`` if the time has changed an answer. Called about once a second, host thread."""
-        ...
 
 
 @runtime_checkable
@@ -90,7 +85,6 @@ class QuotaFactorSource(Protocol):
         Called every ``factor.interval``. None means that the source knows nothing: after ``startup.grace`` or, once
         it has known something, after ``validity``, the host applies ``fallback.action``.
         """
-        ...
 
 
 @runtime_checkable
@@ -116,7 +110,6 @@ class QuotaPolicy(Protocol):
         source's volumes have changed. If the policy has an attribute ``depends_on_time`` that is true, the host asks
         after every ``read``.
         """
-        ...
 
 
 @runtime_checkable
@@ -133,22 +126,18 @@ class LimitAware(Protocol):
 
         The level is fixed (bytes consumed or free) or relative (percent free), as the type of the limit says.
         """
-        ...
 
     def hard_limit(self, volume: Volume) -> Limit | None:
         """At which level the factor of this volume is 0; None if it has no such level. Not reached before the soft one.
 
         With a soft limit alone, the metrics show the volume's capacity as the hard limit.
         """
-        ...
 
     def breaches_soft_limit(self, volume: Volume) -> bool:
         """Whether the volume breaches the soft limit; if it doesn't, its factor is 1."""
-        ...
 
     def breaches_hard_limit(self, volume: Volume) -> bool:
         """Whether the volume breaches the hard limit; then it breaches the soft one, too, and its factor is 0."""
-        ...
 
 
 @runtime_checkable
@@ -163,7 +152,6 @@ class FactorListener(Protocol):
         ``pause.resume.free-share`` may hold a PAUSE, and ``fallback.action`` may apply. On its way down a limit
         follows it for some seconds.
         """
-        ...
 
 
 @runtime_checkable
@@ -174,7 +162,6 @@ class DataSourceTask(Protocol):
 
     def run(self) -> None:
         """Do the work once. It may block, and should end within ``period``, after which it is called again."""
-        ...
 
 
 class Role(StrEnum):

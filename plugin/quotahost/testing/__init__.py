@@ -21,15 +21,6 @@ from quotahost.testing.host import FakeHost
 from quotahost.testing.samples import CLIENT_QUOTAS, CLIENTS, VOLUMES
 
 __all__ = [
-    "CLIENTS",
-    "CLIENT_QUOTAS",
-    "VOLUMES",
-    "FakeBroker",
-    "FakeHost",
-    "PluginError",
-    "SettingsError",
-    "check_factor_source",
-    "check_policy",
-    "check_supplier",
-    "check_task",
-]
+    "CLIENTS", "CLIENT_QUOTAS", "VOLUMES", "FakeBroker", "FakeHost", "PluginError", "SettingsError",
+    "check_factor_source", "check_policy", "check_supplier", "check_task",
+]  # fmt: skip

@@ -74,7 +74,7 @@ class Java:
     def ask(self, message: bytes) -> bytes:
         return b"[null, 0]"
 
-    tell = ask
+    def tell(self, message: bytes) -> None: ...
 
     def detach(self) -> None: ...
 

@@ -73,7 +73,7 @@ class ClientQuotas:
 
         A default client-id quota gives each of the others its own tags, but all of them the same quota.
         """
-        of = principal if self._named.get(principal) else None
+        of = principal if principal in self._named else None
         if (known := self._distinct.get(of)) is None:
             names = set(self._named.get(None, ())) | set(self._named.get(of, ()))
             known = self._distinct[of] = frozenset(names | {""} if any(self._quotas.values()) else names)
@@ -106,6 +106,8 @@ class ClientQuotas:
             counts[client_id] = counts.get(client_id, 0) + by
             if not counts[client_id]:
                 del counts[client_id]
+            if not counts:
+                del self._named[of]
 
     def _rate(self, change: ClientQuotaChange) -> float | None:
         """The rate, or None (unlimited) for one by which Kafka up to 4.3 doesn't throttle.

@@ -4,6 +4,7 @@ The model is written from the rules of Kafka 4.3.1's DefaultQuotaCallback, in ta
 """
 
 import math
+import tracemalloc
 from typing import TypeAlias
 
 import pytest
@@ -89,6 +90,23 @@ def test_a_change_is_announced_for_no_more_clients_than_it_concerns(
     broker.alter(entity, 20.0)
     broker.alter(entity, None)
     assert broker.announced == [concerned] * 3
+
+
+def test_quotas_that_were_removed_take_no_memory_whatever_their_names_were(broker: Broker) -> None:
+    def comes_and_goes(*users: str) -> None:
+        for user in users:
+            broker.alter((user, "job"), 1.0)
+            broker.ask(Client(user, "job"))
+            broker.supplier.distinct_client_ids(user)
+            broker.alter((user, "job"), None)
+            broker.announced.clear()
+
+    comes_and_goes("first")
+    tracemalloc.start()
+    comes_and_goes(*(f"user-{n}" for n in range(2000)))
+    left, _most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert left < 50_000
 
 
 def test_a_change_without_effect_is_not_announced(broker: Broker) -> None:
