@@ -19,8 +19,8 @@ from quotahost.records.fields import MAX_DELAY_MS, MS
 
 #: Bytes of a record of a broker that the cluster doesn't list, up to which the state takes it as it is.
 MAX_OF_STRANGER: Final = 16 * 1024
-#: The time of a batch, in SQL. Spark compiles no lambda; a time in the Java that it writes would have that compiled anew
-#: for each batch.
+#: The time of a batch, in SQL. Spark compiles no lambda; a time in the Java that it writes would have that compiled
+#: anew for each batch.
 BATCH_TIME: Final = "get(transform(array(0), x -> current_timestamp()), 0)"
 _Writer = TypeVar("_Writer", DataFrameWriter, DataStreamWriter)
 
