@@ -71,8 +71,8 @@ class LoggedProcess:
                 command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
             )
 
-    def stop(self, timeout: float = 120, *, group: bool = False) -> int:
-        """Ends the process with SIGTERM, as an operator does; with ``group`` all its processes, as systemd does.
+    def stop(self, timeout: float = 120) -> int:
+        """Ends the process with SIGTERM, as an operator does.
 
         Returns:
             The exit code; it is 143 for a JVM that ended in good order.
@@ -82,7 +82,7 @@ class LoggedProcess:
                 written its threads' stacks into the log before.
         """
         process = self._started()
-        os.killpg(process.pid, signal.SIGTERM) if group else process.terminate()
+        process.terminate()
         try:
             code = process.wait(timeout)
         except subprocess.TimeoutExpired:
