@@ -126,8 +126,8 @@ def test_the_same_command_twice_stands_by_until_the_first_ends(node: KafkaNode, 
             first.kill()
             story.told(1)
             assert len({each.run for each in published(node.bootstrap)}) == 2
-            os.killpg(second.pid, signal.SIGTERM)  # its JVM has the signal as well, as by systemd
-            eventually(lambda: not second.running)
+            os.killpg(second.pid, signal.SIGTERM)  # to its JVM as well, as systemd does
+            eventually(lambda: not second.running, PATIENCE)
             assert second.exit_code == 0
         finally:
             second.kill()
