@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from errno import ENOSPC, EPIPE
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Final
 
 from quotahost.errors import QuotahostError
@@ -22,11 +23,13 @@ QUICK: Final = {
 
 def main() -> None:
     """Run the command of the arguments. Output that can't be written ends it with 1, and without a traceback."""
+    if isinstance(sys.stdout, TextIOWrapper):  # it may be closed
+        sys.stdout.reconfigure(errors="backslashreplace")  # what its encoding has not ends no command
     try:
         try:
             _main(sys.argv[1:])
         finally:
-            if sys.stdout is not None:  # it may be closed
+            if sys.stdout is not None:
                 sys.stdout.flush()
     except OSError as error:
         if error.errno not in (EPIPE, ENOSPC):

@@ -112,8 +112,9 @@ class _Dumper(_DUMPER):  # type: ignore[valid-type,misc]  # one of two classes
         return True
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        # In double quotes what isn't printable is escaped: else PyYAML would write U+0085 as it is, a blank.
-        style = None if data.isprintable() else '"'
+        # In double quotes what isn't printable is escaped: else PyYAML would write U+0085 as it is, a blank. So is what
+        # standard output can't show (quotahost.cli.start).
+        style = None if data.isascii() and data.isprintable() else '"'
         scalar: yaml.ScalarNode = self.represent_scalar("tag:yaml.org,2002:str", data, style)
         return scalar
 

@@ -260,6 +260,13 @@ def test_output_that_nobody_takes_ends_the_command_without_a_traceback(
     assert told in done.stderr
 
 
+def test_a_name_that_the_outputs_encoding_has_not_is_escaped(broker: FakeAdminSocket) -> None:
+    broker.answers["uses"] = dump.uses(dump.row(user="Zoë"))
+    command = [sys.executable, "-m", "quotahost.cli", "top", "--once", "--pid", str(os.getpid())]
+    done = subprocess.run(command, capture_output=True, check=False, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr, rb"Zo\xeb" in done.stdout) == (0, b"", True)
+
+
 def test_explain_and_top_start_without_what_takes_long_to_import() -> None:
     code = """import sys
 from quotahost.cli import start
