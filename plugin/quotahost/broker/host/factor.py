@@ -110,7 +110,8 @@ class FactorLoop:
             self._volumes.hide()
             return Scoped(Factor(answer.value, _line(answer.cause)), full=answer.value == 0), "", 0
         if not isinstance(answer, ClusterVolumes):
-            return Scoped(OPEN), f"factor source {name} doesn't know", patience
+            why = "fails" if isinstance(answer, Failed) else "doesn't know"
+            return Scoped(OPEN), f"the factor source {name} {why}", patience
         # In shadow no factor has any effect.
         in_force = 1.0 if settings.shadow.factor else self._in_force.value
         scoped, failed = self._volumes.evaluate(answer, policy, settings.pause_resume_free_share, in_force)

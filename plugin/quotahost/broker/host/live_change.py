@@ -167,7 +167,9 @@ class LiveChange:
         for problem in unknown:
             if problem not in self._logged:
                 self._logged.add(problem)
-                log.error("Kafka has stored a property that has no effect; kafka-configs.sh removes it. %s", problem)
+                log.error(
+                    "a property has no effect; remove it by kafka-configs.sh, or from server.properties: %s", problem
+                )
 
 
 def without_unknown(given: Mapping[str, str], read: Callable[[Mapping[str, str]], _T], unknown: list[Problem]) -> _T:

@@ -239,6 +239,16 @@ def test_what_kafka_applies_and_the_host_can_not_use_is_shown(mine: Any, caplog:
     assert shim.rate("alice", "a") == 0.75
 
 
+def test_a_line_of_the_file_for_a_plugin_that_a_live_change_leaves_out_is_named_with_where_it_may_stand(
+    mine: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    shim = FakeShim({"supplier": "mine", **share("0.25")})
+    shim.reconfigure(supplier="static")
+    serve(shim)
+    (line,) = errors(caplog)
+    assert [words in line for words in ("plugin.mine.*", "kafka-configs.sh", "server.properties")] == [True] * 3
+
+
 def test_the_same_properties_applied_twice_are_taken_over_once(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     shim = FakeShim({"supplier": "mine"})
