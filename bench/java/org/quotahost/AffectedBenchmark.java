@@ -77,7 +77,7 @@ public class AffectedBenchmark {
             callback = Filled.callback(table);
             actions = List.of(write(clients.equals("marked") ? AFFECTED : "other"));
             var slowed = new QuotaTable.SlowedTopics("", 0.5, "", new String[] {AFFECTED}, new String[] {"here"}, Set.of());
-            if (!clients.equals("none")) table.factor(0.5, "full", List.of(slowed));
+            if (!clients.equals("none")) table.factor(0.5, "full", slowed);
             for (int i = 0; i < Filled.CLIENTS; i++) {
                 requests[i] = produce(principals[i]);
                 fence.authorize(requests[i], actions);
