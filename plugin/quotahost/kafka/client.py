@@ -106,7 +106,7 @@ _MOMENT: Final = 3.0  # seconds, in which a broker that is there answers even wh
 #: The first reason that a try gave wins; its words say what to mend.
 _WORDS: Final = {
     KafkaError._AUTHENTICATION: "it refuses the user, the password or the mechanism",
-    KafkaError._SSL: "TLS fails: either its listener has no TLS, or a certificate is not trusted",
+    KafkaError._SSL: "TLS fails: either its listener has no TLS, or a certificate is not trusted or has expired",
     KafkaError._RESOLVE: "its name can't be resolved",
 }
 #: librdkafka has no code of its own for these; they stand in its texts.
