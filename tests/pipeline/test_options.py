@@ -228,7 +228,6 @@ def test_a_cluster_that_does_not_answer_is_named(
         ({"security.protocol": "SSL", "ssl.truststore.location": "/absent.jks"}, "/absent.jks"),
         ({"sasl.jaas.config": f'Module required username="a" password={SECRET} {SECRET};'}, "sasl.jaas.config"),
         ({"sasl.jaas.config": ""}, "sasl.jaas.config"),
-        ({"security.protocol": "PLAINTEXT", "request.timeout.ms": "soon"}, "request.timeout.ms"),
     ],
 )
 def test_what_is_wrong_with_the_clients_configuration_is_named_without_its_secrets(
