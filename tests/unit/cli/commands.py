@@ -26,8 +26,8 @@ def run(*arguments: object) -> Result:
 
 def doctor(tmp_path: Path, properties: str, *arguments: object) -> Result:
     path = tmp_path / "server.properties"
-    path.write_text(f"{properties}\n{PREFIX}python.executable={sys.executable}\n")
-    return run("doctor", path, *arguments)
+    path.write_text(properties)
+    return run("doctor", path, "--python", sys.executable, *arguments)
 
 
 def broker_file(tmp_path: Path, *lines: str) -> BrokerFile:

@@ -49,6 +49,9 @@ def doctor(
     kafka_home: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")
     ] = None,
+    python: Annotated[
+        str | None, typer.Option(metavar="EXE", help="Interpreter to look at instead of python.executable.")
+    ] = None,
     against: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="A running broker: who may use quotahost's topics there?")
     ] = None,
@@ -78,15 +81,19 @@ def doctor(
     in_child = broker is not None and broker.get(PROCESS) == "child"
     interpreter: Interpreter | None = None
     try:
-        interpreter = ask(configured)
+        interpreter = ask(python or configured)
         of_interpreter = list(check_python(interpreter, in_child))
     except QuotahostError as error:
         of_interpreter = [wrong(str(error), f"{OURS}, which has this quotahost")]
+    if interpreter and python and python != configured:
+        text = f"the broker will start {configured}, not {python}, which was examined here"
+        of_interpreter.append(weak(text, f"{EXECUTABLE}={python}"))
     # By the prefix: the executables of several environments may be links to the same file.
     is_here = interpreter is not None and interpreter.prefix == sys.prefix
     # --here ends the chain: the doctor that was started there never starts another one.
     if interpreter and interpreter.quotahost and not is_here and not here:
         given = {
+            "--python": python,
             "--kafka-home": kafka_home,
             "--against": against,
             "--client-config": client_config,

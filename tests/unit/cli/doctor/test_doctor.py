@@ -151,8 +151,7 @@ def test_a_doctor_that_hangs_is_given_up(site: Path, tmp_path: Path, monkeypatch
     )
     other.chmod(0o755)
     monkeypatch.setattr(installation, "_DOCTOR_TIMEOUT", 0.2)
-    (tmp_path / "server.properties").write_text(f"{PREFIX}python.executable={other}\n")
-    result = run("doctor", tmp_path / "server.properties")
+    result = run("doctor", "--python", other)
     assert (result.exit_code, "did not end within" in result.output) == (1, True)
 
 
@@ -180,8 +179,8 @@ def test_another_environment_without_quotahost_is_wrong(tmp_path: Path, monkeypa
     monkeypatch.delenv("PYTHONPATH", raising=False)
     other = environment(tmp_path, with_libraries=False)
     properties = tmp_path / "server.properties"
-    properties.write_text(f"{CLASS}{PREFIX}static.produce=10M\n{PREFIX}python.executable={other}/bin/python\n")
-    result = run("doctor", properties)
+    properties.write_text(f"{CLASS}{PREFIX}static.produce=10M\n")
+    result = run("doctor", properties, "--python", other / "bin" / "python")
     assert result.exit_code == 1
     for words in ("quotahost is not installed there", f"{PREFIX}python.executable={sys.executable}",
                   "10,000,000 bytes/s (10M)"):  # fmt: skip
