@@ -12,6 +12,7 @@ from importlib import import_module
 from io import TextIOWrapper
 from typing import Final
 
+from quotahost.cli.console import say
 from quotahost.errors import QuotahostError
 
 #: The commands that start quickly, and what they do.
@@ -35,7 +36,7 @@ def main() -> None:
         if error.errno not in (EPIPE, ENOSPC):
             raise
         if error.errno == ENOSPC:  # who has read enough is told nothing
-            print(f"the output can't be written: {error.strerror}", file=sys.stderr)
+            say(f"the output can't be written: {error.strerror}", to_stderr=True)
         # Python flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -55,8 +56,6 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return int(import_module(f"quotahost.cli.{name}.{name}").main(options))
     except QuotahostError as error:
-        from quotahost.cli.console import say
-
         say(str(error), to_stderr=True)
         return error.exit_code
     except KeyboardInterrupt:
