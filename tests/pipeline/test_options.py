@@ -62,6 +62,12 @@ def test_times_that_do_not_fit_together_and_a_missing_file_are_refused(tmp_path:
         options(**GIVEN, kafka_config=tmp_path / "none")
 
 
+def test_one_topic_for_two_purposes_is_refused() -> None:
+    """Dead letters among the snapshots, say, would become dead letters for ever."""
+    with pytest.raises(OptionsError, match="topic 'a' has two purposes; give each option a topic of its own"):
+        options(**GIVEN, snapshots_topic="a=A,b=B", refused_topic="a")
+
+
 def test_a_topic_belongs_to_the_cluster_it_is_given_with_else_to_the_bootstraps() -> None:
     assert options(**GIVEN).clusters("own") == {"__quotahost_snapshots": "own"}
     assert options(**GIVEN, cluster="c").clusters("own") == {"__quotahost_snapshots": "c"}

@@ -146,6 +146,9 @@ class Options(BaseModel):
         # A broker would be forgotten while it reports.
         if self.expiry < self.validity:
             raise ValueError(f"expiry ({self.expiry}) must not be shorter than validity ({self.validity})")
+        others = self.cluster_volumes_topic, self.refused_topic, self.tick_topic, self.usage_topic, self.shares_topic
+        if twice := _twice((*self.snapshots_topics, *others)):
+            raise ValueError(f"topic {twice!r} has two purposes; give each option a topic of its own")
         return self
 
     @property
