@@ -20,6 +20,9 @@ from quotahost.model.volumes import Volume
 #: In place of a broker's id in the volume that stands for a budget; ids of brokers are numbers.
 BUDGET: Final = "budget"
 PREFIX_SIGN: Final = "*"
+#: Kafka's own topics and quotahost's begin with this. ``*`` alone leaves them out: a budget that is used up is raised
+#: by a record of one of them.
+_INTERNAL: Final = "__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,8 @@ class Budget:
     """How much some topics may take."""
 
     name: str  # it stands in errors, metrics and metric tags of Kafka's
-    topics: tuple[str, ...]  # names of topics, or their beginnings with ``*`` at the end
+    #: Names of topics, or their beginnings with ``*`` at the end; ``*`` alone is for all that don't begin with ``__``.
+    topics: tuple[str, ...]
     bytes: int  # so much they may take in the whole cluster, counted as ``retention.bytes`` counts
     replicas: bool = False  # whether the bytes of all replicas count; else those of leaders
 
@@ -63,7 +67,8 @@ class Topics:
         """Those that the topic belongs to, each once."""
         of = [*self._whole.get(topic, ())]
         for length in self._lengths:
-            of += self._begins.get(topic[:length], ()) if length <= len(topic) else ()
+            if length <= len(topic) and (length or not topic.startswith(_INTERNAL)):
+                of += self._begins.get(topic[:length], ())
         return list({budget.name: budget for budget in of}.values())
 
 

@@ -106,6 +106,15 @@ def test_a_topic_belongs_to_each_budget_that_names_its_begin(patterns: Sequence[
     assert (set(found), len(found)) == (expected, len(expected))
 
 
+def test_a_budget_of_all_topics_leaves_kafkas_own_and_quotahosts_out() -> None:
+    """Else nobody could raise it when it is used up: `apply` writes to one of these topics."""
+    found = Topics([Budget("all", ("*",), 1), Budget("named", ("__quotahost_quotas", "__consumer*"), 1)])
+    of = {
+        topic: [budget.name for budget in found.budgets(topic)] for topic in ("t", "__quotahost_quotas", "__consumer")
+    }
+    assert of == {"t": ["all"], "__quotahost_quotas": ["named"], "__consumer": ["named"]}
+
+
 def test_bytes_of_leaders_count_or_those_of_all_replicas() -> None:
     replicas = [Replica("orders.eu", 10, True), Replica("orders.eu", 5, False), Replica("orders.us", 3, False)]
     leaders, all_of_them = Budget("l", ("orders.*",), 100), Budget("r", ("orders.eu", "orders.*"), 100, replicas=True)
