@@ -150,31 +150,6 @@ def test_a_python_that_is_killed_or_upgraded_lets_nobody_write_to_what_is_used_u
 
 
 @pytest.mark.long
-def test_what_a_broker_has_counts_on_while_it_starts_again(tmp_path: Path) -> None:
-    size, settings = 3_000_000, {"factor.source": "snapshots", "fence.authorizer": "none", "budgets": "on"}
-    with cluster_with_fence(tmp_path, settings) as cluster:
-        create_topic(cluster.brokers[0], "orders", partitions=3, replicas=3)
-        fill_topic(cluster.client_config() | EVERYWHERE, "orders", size)
-        quotas = CompactedTopic(cluster.client_config(), QUOTAS, "quotahost-quotas")
-        assert quotas.write({key_of(BUDGET): encode(Budget(BUDGET, (BUDGET,), 9 * size, replicas=True))}) == {}
-        first, last = cluster.brokers[0], cluster.brokers[2]
-        told: list[float] = []
-
-        def used() -> float:
-            told.append(gauge(first, f"Budget,name={BUDGET}", "Used"))
-            return told[-1]
-
-        eventually(lambda: is_shown(first) and used() >= 3 * size)
-        told.clear()
-        last.stop()
-        last.launch()
-        # Its log, since a JVM that starts is ended by who asks for its gauges.
-        eventually(lambda: used() and "the snapshots of the cluster are read" in last.log_text(), poll=0.05)
-        eventually(lambda: used() and gauge(last, f"Budget,name={BUDGET}", "Used") >= 3 * size, poll=0.05)
-        assert min(told) >= 3 * size
-
-
-@pytest.mark.long
 def test_no_byte_counts_twice_when_a_broker_dies_and_others_lead_what_it_led(tmp_path: Path) -> None:
     size, settings = 3_000_000, {"factor.source": "snapshots", "fence.authorizer": "none", "budgets": "on"}
     with cluster_with_fence(tmp_path, settings) as cluster:

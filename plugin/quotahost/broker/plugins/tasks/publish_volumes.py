@@ -27,12 +27,11 @@ class PublishVolumes:
     A change is a volume that came, went, moved by a thousandth of its capacity or crossed one of its limits, new
     limits, other topics on a volume above its soft limit, the cluster's id, or a log directory that went offline
     (proposal 035, "The data source"). If the disks stop answering for half of ``validity``, publishing stops, so that
-    the other brokers treat this one as stale. With ``budgets=on`` the first snapshot waits for so long, at most, until
-    it is known what this broker's replicas take: the other brokers would count nothing for them.
+    the other brokers treat this one as stale.
     """
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
-        self._context, self._clock, self._began = context, clock, clock()
+        self._context, self._clock = context, clock
         self.period: timedelta = context.settings.volumes_period
         self._disks = context.disks
         topic = context.settings.snapshots_topic
@@ -63,8 +62,6 @@ class PublishVolumes:
         if disks is None:
             return None
         parts = self._disks.budgets.parts if settings.budgets == "on" else {}
-        if parts is None and self._clock() - self._began < longest.total_seconds():
-            return None
         return Snapshot(
             str(self._context.node_id), disks.looked_at, disks.volumes, settings.storage_soft,
             settings.storage_hard, disks.offline, self._disks.cluster_id, round(age * 1000),
