@@ -22,7 +22,7 @@ from quotahost.kafka.client import ABSENT, Connection, client_config, partitions
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
 _BATCH: Final = 500  # records
 _RETRY: Final = 0.5  # seconds
-_LOOK: Final = 5.0  # seconds between looks for partitions that were added
+_LOOK: Final = 5.0  # seconds between looks at the topic itself
 _CLOSE_WITHIN: Final = 2.0  # seconds; the broker's end grants all plugins together 4 s
 # After these errors the place in the topic is lost: the topic is gone, or another one has its name by now.
 _PLACE_LOST: Final = {
@@ -139,7 +139,7 @@ class Follower:
         while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence:
             if time.monotonic() - looked_at > _LOOK:
                 looked_at = time.monotonic()
-                if self._grown(consumer, assigned):
+                if self._is_another(consumer, assigned):
                     return
             if self._again.is_set():
                 return
@@ -164,13 +164,16 @@ class Follower:
                 self._caught_up()
                 self._fault.healed()
 
-    def _grown(self, consumer: Consumer, assigned: set[int]) -> bool:
+    def _is_another(self, consumer: Consumer, assigned: set[int]) -> bool:
+        """Whether partitions were added, or the topic is gone or made anew and shorter; librdkafka may not say so."""
         try:
             current = self._partitions(consumer)
             self._connection.works()  # in an empty topic no record ever shows that a fault is over
-            return not current <= assigned
-        except KafkaException:  # reading goes on, and shows by itself whether the topic or the cluster is gone
-            return False
+            read = consumer.position([TopicPartition(self._topic, p) for p in assigned & current])
+            ends = (consumer.get_watermark_offsets(partition, 2.0)[1] for partition in read)
+            return not current <= assigned or any(end < at.offset for at, end in zip(read, ends, strict=True))
+        except KafkaException as failure:  # reading goes on, and shows by itself whether the cluster is gone
+            return failure.args[0].code() in ABSENT
 
     def _partitions(self, consumer: Consumer) -> set[int]:
         found = set(partitions(consumer, self._topic, wait=2.0))

@@ -149,6 +149,29 @@ def test_a_python_that_is_killed_or_upgraded_lets_nobody_write_to_what_is_used_u
     assert end_offset(node, "orders.asia") == stopped_at
 
 
+@pytest.mark.proves("faults.topic-deleted")
+def test_quotas_of_a_deleted_topic_hold_until_the_topic_is_made_anew(
+    node: KafkaNode, client: list[str], tmp_path: Path
+) -> None:
+    """Also if it has as many records then as were read of the old one, so that no offset is out of range."""
+    file = tmp_path / "budgets.yaml"
+
+    def alone(name: str) -> None:
+        file.write_text(f"budgets:\n- {{name: {name}, topics: [none], bytes: 1G}}\n")
+        assert quotahost("quotas", "apply", "--yes", file, *client).exit_code == 0
+        eventually(lambda: set(Jmx(node).query("quotahost:type=Budget,*")) == {f"quotahost:type=Budget,name={name}"})
+
+    def delete() -> None:
+        delete_topics(node, QUOTAS)
+        eventually(lambda: gauge(node, "Connection,name=snapshots-budgets", "Connected") == 0)
+
+    delete()
+    alone("one")
+    delete()
+    assert gauge(node, "Budget,name=one", "Bytes") == 1e9
+    alone("another")
+
+
 @pytest.mark.long
 def test_no_byte_counts_twice_when_a_broker_dies_and_others_lead_what_it_led(tmp_path: Path) -> None:
     size, settings = 3_000_000, {"factor.source": "snapshots", "fence.authorizer": "none", "budgets": "on"}
