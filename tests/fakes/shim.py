@@ -114,13 +114,17 @@ class FakeShim(Shim):
 
     def _call(self, name: str, *arguments: object) -> Any:
         """Calls of which no test looks at what they hand over."""
-        return {"fence": self.has_fence, "restarted": self.second_life, **_ANSWERS}.get(name)
+        return {"fence": self.has_fence, **_ANSWERS}.get(name)
 
     def properties(self) -> dict[str, str]:
         return {PREFIX + name: value for name, value in self.given.items()}
 
     def broker(self) -> dict[str, str]:
         return self.node
+
+    def restarted(self) -> bool:
+        """As in Java: from the moment on in which a host is ready."""
+        return self.second_life or bool(self.in_force)
 
     def ready(self, live: Sequence[str], given: Mapping[str, str]) -> None:
         self.live = live

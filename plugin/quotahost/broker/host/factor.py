@@ -73,6 +73,8 @@ class FactorLoop:
         # What a host before this one knew last, whose topics only Java still has; OPEN after the start of a broker.
         self._known = Scoped(shim.factor())
         self._found: Scoped | None = self._known  # until another one is put into the table
+        # A host before this one may have ended the PAUSE in which the broker stopped, and the file not tell that yet.
+        self._recalls = not shim.restarted() or self._known.factor.value == 0
         self._shown = Shown(shim, "Factor")
         self._show(lacking=False, unknown=False)
 
@@ -138,11 +140,8 @@ class FactorLoop:
                 self._show(lacking=False, unknown=True)
                 return smaller(known_now, self._known)
             # What holds until anything is known: the PAUSE in which the broker stopped, else the last factor. Without a
-            # fence a factor of 0 is a floor for each new client, which delays it for minutes. A host before this one
-            # may have ended the PAUSE, and the file may not tell that yet.
-            remembered = self._memory.recall()
-            if remembered and self._shim.restarted() and self._known.factor.value > 0:
-                remembered = None
+            # fence a factor of 0 is a floor for each new client, which delays it for minutes.
+            remembered = self._memory.recall() if self._recalls else None
             decided = remembered if remembered and self._shim.fence() else self._known
             if known_now.factor.value < 1:
                 decided = smaller(known_now, decided)

@@ -147,6 +147,13 @@ def test_without_a_fence_no_pause_is_remembered_since_it_would_mute_new_clients_
     assert World(memory=remembers(tmp_path, Scoped(Factor(0.0, "the disk")))).step(None) == 1.0
 
 
+def test_a_pause_in_which_the_broker_stopped_outlasts_its_start(tmp_path: Path) -> None:
+    world = World(fence=True, memory=remembers(tmp_path, Scoped(Factor(0.0, "the disk"))))
+    assert world.step(None) == 0.0
+    world.shim.ready([], {})
+    assert world.step(None) == 0.0
+
+
 @pytest.mark.parametrize(("in_force", "begins"), [(1.0, 1.0), (0.5, 0.5), (0.0, 0.0)])
 def test_a_pause_that_a_host_before_this_one_has_ended_does_not_come_back(
     tmp_path: Path, in_force: float, begins: float
