@@ -50,6 +50,9 @@ class SmallShim:
     def fence(self) -> bool:
         return self._fence
 
+    def restarted(self) -> bool:
+        return False
+
     def factor(self) -> Factor:
         return Factor(1.0)  # a new broker begins open
 
