@@ -136,10 +136,10 @@ class Queries:
     def record(self, part: str, directory: str) -> StreamingQuery:
         """From snapshots or usage records to a part of the history as Parquet, in ``directory`` or beside it."""
         self._pool("history")
-        of_usage = part in history.OF_USAGE
-        records = (
-            self._usage_records(_TASK_THAT_CAN_WAIT, _TIMES_AS_MANY) if of_usage else self._snapshots(_TIMES_AS_MANY)
-        )
+        if part in history.OF_USAGE:
+            records = self._usage_records(_TASK_THAT_CAN_WAIT, _TIMES_AS_MANY)
+        else:
+            records = self._snapshots(_TIMES_AS_MANY)
         return history.append(records, part, directory)
 
     def _snapshots(self, times: int = 1) -> DataFrame:

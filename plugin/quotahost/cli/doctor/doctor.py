@@ -141,11 +141,8 @@ def check_plugins() -> Section:
         for entry in entries:
             rows.append((role, entry.name, entry.distribution, entry.version, entry.error or "ok"))
             if entry.error:
-                findings.append(
-                    weak(
-                        f"{role} {entry.name} of {entry.distribution} is broken: {entry.error}", "mend or uninstall it"
-                    )
-                )
+                broken = f"{role} {entry.name} of {entry.distribution} is broken: {entry.error}"
+                findings.append(weak(broken, "mend or uninstall it"))
     # quotahost's own plugins are entry points, too: where none is found, the distribution isn't installed.
     if not rows:
         remedy = "pip install quotahost there (a source tree on PYTHONPATH has no entry points)"

@@ -39,20 +39,11 @@ def parser() -> ArgumentParser:
     )
     add = made.add_argument
     add_broker(made)
-    add(
-        "--sort",
-        type=one_of(Order),
-        default=Order.RATE,
-        metavar="ORDER",
-        help=f"what comes first: {', '.join(Order)} (rate)",
-    )
+    orders = f"what comes first: {', '.join(Order)} (rate)"
+    add("--sort", type=one_of(Order), default=Order.RATE, metavar="ORDER", help=orders)
     add("--type", type=one_of(QuotaType), metavar="TYPE", help=f"only this quota type: {', '.join(QuotaType)}")
-    add(
-        "--filter",
-        default="",
-        metavar="TEXT",
-        help="only rows with this text in user, client-id, address or what binds",
-    )
+    wanted = "only rows with this text in user, client-id, address or what binds"
+    add("--filter", default="", metavar="TEXT", help=wanted)
     add("--held", action="store_true", help="only clients that are held back")
     add("--interval", default="2s", help="time between two looks (2s); with --bootstrap 30s at most")
     add("--most", type=_rows, help=f"rows of one look at one broker; those held back come first ({MOST})")
