@@ -19,11 +19,12 @@ from operator import mul
 from statistics import fmean
 from typing import ClassVar, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from quotahost.api import Context
 from quotahost.model import Factor, QuotaType
 from quotahost.model.use import Load
+from quotahost.settings import sections
 from quotahost.throttling import QuotaWindows, Tap, quota_windows
 from quotahost.units import Duration
 
@@ -88,10 +89,8 @@ class Law:
 class LoadSource:
     """Answers the factor, and which threads lack time."""
 
-    class Section(BaseModel):
+    class Section(sections.Section):
         """The properties under ``plugin.load.``."""
-
-        model_config = ConfigDict(extra="forbid", frozen=True)
 
         handlers_idle: float = Field(
             30.0, ge=0, le=90, allow_inf_nan=False,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from quotahost.api import Context
 from quotahost.background import Clock
@@ -21,6 +21,7 @@ from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Volume
 from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import ByteLimits
+from quotahost.settings import sections
 from quotahost.units import Duration
 
 MAX_VOLUMES: Final = 4096  # to remember; any more get the ramp
@@ -116,10 +117,8 @@ class Setpoint(Limits):
     # The factor moves on while the volumes stay as they are, so the host must ask after every read.
     depends_on_time: ClassVar = True
 
-    class Section(BaseModel):
+    class Section(sections.Section):
         """The properties under ``plugin.setpoint.``."""
-
-        model_config = ConfigDict(extra="forbid", frozen=True)
 
         memory: Duration = Field(
             default=timedelta(minutes=20),
