@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce
 from quotahost.kafka.follower import Follower
 from quotahost.model import Volume
 from quotahost.model.budgets import Budget, Part, as_volume, in_cluster
-from quotahost.records.budgets import LatestBudgets, is_key
-from quotahost.records.codec import Refused
+from quotahost.records.budgets import LatestBudgets
 
 _NOWHERE: Final = Part(0, frozenset())
 _SILENCE: Final = 3600.0  # seconds without a record of a quota after which the topic is read again
@@ -35,8 +33,8 @@ class Budgets:
         self._context, self._topic = context, context.settings.quotas_topic
         #: None before the topic is read; replaced as a whole when one has changed.
         self.by_name: Mapping[str, Budget] | None = None
-        self._latest, self._refused = LatestBudgets(), LoggedOnce(context.log)
-        self._reading: LatestBudgets | None = LatestBudgets()
+        self._latest = LatestBudgets()
+        self._reading: LatestBudgets | None = None  # what the topic has, while it is read from its beginning
         self._follower: Follower | None = None
         self._made: tuple[tuple[object, ...], tuple[Volume, ...]] = (), ()  # of what, and the volumes
 
@@ -45,7 +43,7 @@ class Budgets:
             self._follower.close()
             self._context.disks.budgets.wanted = None
         self._follower, self.by_name = None, None
-        self._latest, self._reading = LatestBudgets(), LatestBudgets()
+        self._latest, self._reading = LatestBudgets(), None
 
     # ---- the host thread ----
 
@@ -88,19 +86,12 @@ class Budgets:
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        if not is_key(key):
-            return
-        if not live:
-            self._reading = self._reading or LatestBudgets(self._latest.by_name)
-        try:
-            (self._latest if live or self._reading is None else self._reading).take(key, value)
-        except Refused as problem:
-            self._context.metrics.count("Refused", problem.reason, "Records")
-            self._refused.report("a budget in %s was refused, the one before stays: %s", self._topic, problem)
-        else:
-            self._refused.healed()
         if live:
+            self._latest.take(key, value)
             self._put()
+        else:
+            self._reading = self._reading or LatestBudgets(self._latest.by_name)
+            self._reading.take(key, value)
 
     def caught_up(self) -> None:
         """From now on the budgets are those that were read."""

@@ -15,6 +15,7 @@ from quotahost.records import budgets as records
 from quotahost.records.snapshot import Snapshot, encode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clocks, context, monitor, settings
+from tests.fakes.quotas import follower
 
 OWN = Volume("1", "/own", 100, 10)
 HARD = Limit(LimitType.CONSUMED_BYTES, 90)
@@ -226,7 +227,7 @@ def test_a_refused_budget_leaves_what_was_there_and_a_tombstone_removes_it(world
     budgets.caught_up()
     world.context.disks.budgets.parts = {}
     for live in (True, False):  # also where the topic is read again, and the record that was good is gone
-        budgets.record(KEY, b"{}", live)
+        follower(budgets).take(KEY, b"{}", live)
     budgets.caught_up()
     assert sum(world.broker.number("Refused", "Records", why) or 0 for why in ("schema", "version")) == 2
     assert set(used(world)) == {"orders"}
