@@ -158,19 +158,21 @@ class Snapshots:
         broker = (key or b"").decode(errors="replace")
         if value is None:
             self._roster.remove(broker)
-        elif (reason := self._refusal(broker, key, value, live, written_ms)) and (live or self._counts_old):
+            return
+        counts = live or self._counts_old
+        # Before the value is looked at: a flood of invented brokers must cost next to nothing.
+        reason = "" if self._roster.expects(broker) else "stranger"
+        if not reason:
+            try:
+                reason = self._take(decode(key, value), live, written_ms)
+            except Refused:
+                if counts:
+                    raise
+        if reason and counts:
             self._context.metrics.count("Refused", reason, "Records")
 
-    def _refusal(self, broker: str, key: bytes | None, value: bytes, live: bool, written_ms: int | None) -> str:
+    def _take(self, snapshot: Snapshot, live: bool, written_ms: int | None) -> str:
         """Keep the snapshot, or return the reason why it is refused."""
-        # Before the value is looked at: a flood of invented brokers must cost next to nothing.
-        if not self._roster.expects(broker):
-            return "stranger"
-        try:
-            snapshot = decode(key, value)
-        except Refused as refused:
-            self._context.log.debug("refused a record: %s", refused)
-            return refused.reason
         # A snapshot doesn't name its cluster while its broker doesn't know it.
         if snapshot.cluster not in ("", self._disks.cluster_id):
             return "cluster"

@@ -23,7 +23,6 @@ from quotahost.broker.disks.topics import measure
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.publisher import RETRY, Publisher
 from quotahost.model.use import MeasuredVolume
-from quotahost.records.codec import Refused
 from quotahost.records.look import MAX_ANSWERS, MAX_OPENED, MAX_USES, Answered, encode, of
 from quotahost.records.watch import Watch, decode
 
@@ -126,14 +125,7 @@ class Watchers:
         """A record was read. The writer of an old one may be gone, and writes again otherwise."""
         if value is None or not live:
             return
-        try:
-            self._take(decode(key, value))
-        except Refused as problem:
-            self._context.metrics.count("Refused", problem.reason, "Records")
-            self._context.log.debug("refused a record: %s", problem)
-
-    def _take(self, watch: Watch) -> None:
-        now = self._clock()
+        watch, now = decode(key, value), self._clock()
         with self._lock:
             until, before = self._until.pop(watch.watcher, (now, None))
             if not watch.seconds:

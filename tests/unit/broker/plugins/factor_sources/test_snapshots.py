@@ -9,6 +9,7 @@ from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.plugins.factor_sources.budgets import Budgets
 from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
+from quotahost.kafka.follower import refusals_counted
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
 from quotahost.model.budgets import Budget, Part
 from quotahost.records import budgets as records
@@ -41,7 +42,7 @@ class World(Clocks):
         self.record(broker.encode(), encode(snapshot), live)
 
     def record(self, key: bytes | None, value: bytes | None, live: bool = True) -> None:
-        self.source.record(key, value, live)
+        refusals_counted(self.context, "snapshots", self.source.record)(key, value, live, None)
 
     def read(self) -> ClusterVolumes:
         """A second later, so that the metrics are shown again, too."""
@@ -154,7 +155,7 @@ def test_a_source_that_is_closed_leaves_no_number_and_a_standby_those_of_the_oth
 def test_a_standby_that_is_built_again_counts_no_record_that_another_has_counted(world: World) -> None:
     again = Snapshots(world.context, world.wall, world.clock, counts_old=False)
     for live in (False, True):
-        again.record(b"9", b"{", live)
+        refusals_counted(world.context, "snapshots", again.record)(b"9", b"{", live, None)
     assert world.broker.number("Refused", "Records", "stranger") == 1
     again.close()
 
