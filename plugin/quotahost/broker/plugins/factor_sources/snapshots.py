@@ -192,7 +192,7 @@ class Snapshots:
         self._show(view)
         return ClusterVolumes(
             own.volumes + view.volumes, own.unknown + view.unknown,
-            self._waits_for() or view.waiting or own.waiting, self._budgets.volumes(self._of_budgets),
+            self._waits_for() or view.waiting or own.waiting, self._budgets.volumes(self._of_budgets()),
         )  # fmt: skip
 
     def hide(self) -> None:
