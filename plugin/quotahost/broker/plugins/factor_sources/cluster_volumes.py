@@ -37,11 +37,10 @@ _CLOSE_WITHIN: Final = 2.0  # seconds
 class Standby:
     """The source ``snapshots`` while it is needed: built when it is, read, and closed on a thread of its own."""
 
-    def __init__(self, context: Context, build: Callable[..., Snapshots]) -> None:
+    def __init__(self, context: Context, build: Callable[[Context], Snapshots]) -> None:
         """Nothing is built yet; ``context`` is that of ``cluster-volumes``."""
         self._context, self._build = context, build
         self._of_source = replace(context, name=_NAME, section=None, log=logging.getLogger(f"quotahost.plugin.{_NAME}"))
-        self._is_first = True
         self._source: Snapshots | None = None
         self._closing: threading.Thread | None = None  # of the last one that was needed
         self.ready = False  # whether it has answered without waiting for anything since it was built
@@ -49,8 +48,7 @@ class Standby:
     def keep(self, needed: bool) -> None:
         """Build the source if it is needed and isn't there, else close it."""
         if needed and self._source is None:
-            # Each one reads the topic from its beginning; no refused record is to be counted by several of them.
-            self._source, self._is_first = self._build(self._of_source, counts_old=self._is_first), False
+            self._source = self._build(self._of_source)
         elif not needed and self._source is not None:
             source, self._source, self.ready = self._source, None, False
             source.hide()

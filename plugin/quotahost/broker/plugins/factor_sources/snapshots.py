@@ -116,18 +116,16 @@ class Snapshots:
 
     def __init__(
         self, context: Context, wall: Clock = time.time, clock: Clock = time.monotonic,
-        budgets: Budgets | None = None, counts_old: bool = True,
+        budgets: Budgets | None = None,
     ) -> None:  # fmt: skip
         """Begin to ask for the brokers.
 
         ``budgets`` are those of a source that this one stands by for, which closes them; else it has its own.
-        ``counts_old``: whether to count the refused records that were in the topic before it is read.
         """
         self._context, self._node = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
         #: Whether the numbers of stale and missing brokers are its own to show; a source that it stands by for sets it.
         self.answers = True
-        self._counts_old = counts_old
         self._topic_read = False
         self._shown = Shown(context.metrics, "Snapshot")
         self._show_at = 0.0
@@ -159,16 +157,16 @@ class Snapshots:
         if value is None:
             self._roster.remove(broker)
             return
-        counts = live or self._counts_old
+        reason = "stranger"
         # Before the value is looked at: a flood of invented brokers must cost next to nothing.
-        reason = "" if self._roster.expects(broker) else "stranger"
-        if not reason:
+        if self._roster.expects(broker):
             try:
                 reason = self._take(decode(key, value), live, written_ms)
             except Refused:
-                if counts:
+                if live:
                     raise
-        if reason and counts:
+        # Whenever the topic is read again, most of what is in it is late, and what is refused was counted before.
+        if reason and live:
             self._context.metrics.count("Refused", reason, "Records")
 
     def _take(self, snapshot: Snapshot, live: bool, written_ms: int | None) -> str:
@@ -181,8 +179,7 @@ class Snapshots:
     def caught_up(self) -> None:
         if not self._topic_read:
             self._context.log.info("the snapshots of the cluster are read")
-        # Whenever the topic is read again, the good records before each broker's newest one come late.
-        self._topic_read, self._counts_old = True, False
+        self._topic_read = True
 
     # ---- the host thread ----
 
