@@ -83,9 +83,7 @@ class ClusterQuotas:
     def distinct_client_ids(self, principal: str) -> frozenset[str] | None:
         """The client-ids of a principal that have a quota; None if all may have one, each a share of its own."""
         # An unlimited client has no shares: all are alike.
-        if any(
-            self.rate(principal, None, kind) not in (None, math.inf) for kind in (QuotaType.PRODUCE, QuotaType.FETCH)
-        ):
+        if {self.rate(principal, None, kind) for kind in (QuotaType.PRODUCE, QuotaType.FETCH)} - {None, math.inf}:
             return None
         with self._lock:
             of = principal if principal in self._named else None
@@ -108,21 +106,17 @@ class ClusterQuotas:
         metrics, grace = self._context.metrics, self._context.settings.startup_grace.total_seconds()
         metrics.gauge("ClusterQuotas", "", "Entities", len(self._latest.by_entity))
         metrics.gauge("ClusterQuotas", "", "Read", float(self.read))
-        if self.read:
-            self._unread.healed()
-        elif time.monotonic() - self._began > grace:
+        if not self.read and time.monotonic() - self._began > grace:
             text = "topic %s can't be read so far: no client has a cluster-wide quota on this broker"
             self._unread.report(text, self._topic)
 
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        if live:
-            quotas = self._latest
-        else:
-            quotas = self._reading = self._reading or LatestQuotas(self._latest)
-        entity = quotas.take(key, value)
-        if live and entity is not None:
+        if not live:
+            self._reading = self._reading or LatestQuotas(self._latest)
+            self._reading.take(key, value)
+        elif entity := self._latest.take(key, value):
             self._note([entity])
 
     def caught_up(self) -> None:

@@ -62,19 +62,15 @@ class Budgets:
                 self.close()
             return ()
         if self._follower is None:
-            name = f"{self._context.name}-budgets"
-            self._follower = Follower(
-                self._context, self._topic, self.record, _SILENCE, self.caught_up, self.absent, connection=name
-            )
+            callbacks, name = (self.caught_up, self.absent), f"{self._context.name}-budgets"
+            self._follower = Follower(self._context, self._topic, self.record, _SILENCE, *callbacks, connection=name)
         look, budgets, share = self._context.disks.budgets, self.by_name, settings.budget_soft_share
         parts = look.parts
-        if budgets is None:
-            return None
-        if look.wanted is not budgets:
+        if budgets is not None:
             look.wanted = budgets
-        if not budgets:
+        if budgets == {}:
             return ()
-        if parts is None or told is None:
+        if budgets is None or parts is None or told is None:
             return None
         # Adding up takes 28 ms with 100 brokers and 1,000 budgets, and mostly nothing has changed.
         if self._made[0] != (of := (budgets, parts, share, told)):

@@ -147,13 +147,16 @@ class Setpoint(Limits):
             return 1.0
         now, ramp = self._clock(), bounds.ramp(volume.consumed)
         # First, so that nothing that was learned too long ago is found.
-        self._forget(now)
-        history = self._histories.get((volume.broker, volume.name))
+        while self._histories and now - next(iter(self._histories.values())).seen_at > _FORGET:
+            self._histories.popitem(last=False)
+        place = volume.broker, volume.name
+        history = self._histories.get(place)
         if history is None:
-            self._remember(volume, now, ramp)
+            # No older history makes room: the names come from other brokers, and a flood of them must push none out.
+            if len(self._histories) < MAX_VOLUMES:
+                self._histories[place] = _History(now, volume.consumed, ramp)
             return ramp
-        # Keeps the longest unseen first, where _forget looks.
-        self._histories.move_to_end((volume.broker, volume.name))
+        self._histories.move_to_end(place)
         # Measured below soft and above hard, too, so that the policy knows the demand once it has to throttle.
         passed = history.add(now, volume.consumed, self._factor_over(volume, history), self._memory)
         history.factor = history.next(bounds, ramp, passed) if 0.0 < ramp < 1.0 else ramp
@@ -166,12 +169,3 @@ class Setpoint(Limits):
         # As far as is known here: a client that writes to this volume and to a fuller one is slowed all the same.
         spared = history.factor >= 1 and self._context.settings.factor_scope == "topics"
         return 1.0 if spared else self._in_force
-
-    def _remember(self, volume: Volume, now: float, factor: float) -> None:
-        # No older history makes room: the names come from other brokers, and a flood of them must not push any out.
-        if len(self._histories) < MAX_VOLUMES:
-            self._histories[volume.broker, volume.name] = _History(now, volume.consumed, factor)
-
-    def _forget(self, now: float) -> None:
-        while self._histories and now - next(iter(self._histories.values())).seen_at > _FORGET:
-            self._histories.popitem(last=False)
