@@ -23,7 +23,7 @@ TOLD: Final = "this supplier is in force"
 class Section(BaseModel):
     """The base of the sections of quotahost's own plugins: a property that is not declared is refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
 
 
 class Telling(Section):

@@ -41,10 +41,7 @@ class Fixed:
     class Section(sections.Section):
         """The properties under ``plugin.fixed.``."""
 
-        factor: float = Field(
-            1.0, ge=0.0, le=1.0, allow_inf_nan=False,
-            description="The factor to report: 1 OPEN, between 0 and 1 THROTTLE, 0 PAUSE.",
-        )  # fmt: skip
+        factor: float = Field(1.0, ge=0, le=1, description="The factor to report: 1 OPEN, 0 PAUSE, else THROTTLE.")
 
     def __init__(self, context: Context[Section]) -> None:
         self.reconfigure(context.section)
