@@ -78,16 +78,11 @@ class Roster:
         with self._lock:
             return self._expected.view(self._heard(but, validity), settings, stale)
 
-    def ages(self, but: str) -> dict[str, float]:
-        """By registered broker but one the age of its newest snapshot, in seconds."""
+    def latest(self, but: str) -> list[tuple[Snapshot, float, bool]]:
+        """Of each registered broker but one the newest snapshot, its age in seconds, and whether it is in service."""
         with self._lock:
-            return {broker: self._clock.age(kept) for broker, kept in self._newest.items() if broker != but}
-
-    def latest(self, but: str) -> list[tuple[Snapshot, bool]]:
-        """Of each registered broker but one the newest snapshot, however old it is, and whether it is in service."""
-        with self._lock:
-            serving = set(self._expected.in_service())
-            return [(kept.record, broker in serving) for broker, kept in self._newest.items() if broker != but]
+            serving, age = set(self._expected.in_service()), self._clock.age
+            return [(kept.record, age(kept), b in serving) for b, kept in self._newest.items() if b != but]
 
     def _heard(self, but: str, validity: float) -> Iterator[Heard]:
         for broker in self._expected.brokers or ():
@@ -212,7 +207,7 @@ class Snapshots:
         if self._waits_for():
             return None
         # What a silent broker had counts on, whatever becomes of its volumes: its replicas are still there.
-        others = [(snapshot.budgets or (), serves) for snapshot, serves in self._roster.latest(self._node)]
+        others = [(snapshot.budgets or (), serves) for snapshot, _, serves in self._roster.latest(self._node)]
         return [(self._budgets.here(), True), *others]
 
     def _waits_for(self) -> str:
@@ -229,6 +224,6 @@ class Snapshots:
             return
         self._show_at = now + 1
         # All at once, so that the age of a broker that was unregistered doesn't stand still in the metrics for ever.
-        self._shown.show({broker: {"Age": age} for broker, age in self._roster.ages(self._node).items()})
+        self._shown.show({each.broker: {"Age": age} for each, age, _ in self._roster.latest(self._node)})
         if self.answers:
             view.show(self._context.metrics)

@@ -14,7 +14,7 @@ MAX_CONTRADICTIONS: Final = 1024  # volumes to remember: the names come from oth
 
 
 class Limits:
-    """Proposal 035's quota policy: a ramp from 1 at the soft limit to 0 at the hard limit.
+    """A ramp from 1 at the soft limit to 0 at the hard limit.
 
     The limits of a volume are those published with it, else this broker's own, ``static.storage.*``. Without
     either the factor is 1. Where the hard limit is reached before the soft one, the hard one alone holds.

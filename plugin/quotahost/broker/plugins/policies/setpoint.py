@@ -2,8 +2,10 @@
 
 The ramp of ``limits`` looks only at how full a volume is, so a heavy load comes to rest next to the hard limit, and the
 factor moves with every lump of deletions. This policy does what Linux does for dirty pages (``balance_dirty_pages`` in
-mm/page-writeback.c): it measures how fast a volume drains, and multiplies that by a ratio that depends on how full
-the volume is. Proposal 035 has no such policy; its own is proportional.
+mm/page-writeback.c). How fast the volume drains, divided by how fast it would fill at factor 1, is the factor at which
+it stays as full as it is. That is multiplied by a cubic ratio: about 1 in the middle, so that a lump of deletions
+hardly moves the factor, 2 at the soft and 0 at the hard limit. Proposal 035 has no such policy; its own is
+proportional.
 """
 
 import math
@@ -103,15 +105,10 @@ class _History:
 
 
 class Setpoint(Limits):
-    """Balances what flows in with what deletions free, and rests half way from the soft to the hard limit.
+    """Balances what flows in with what deletions free; if nothing is deleted, the space left is let in over hours.
 
-    How fast the volume drains, divided by how fast it would fill at factor 1, is the factor at which it stays as full
-    as it is. That is multiplied by a cubic ratio: about 1 in the middle, so that a lump of deletions hardly moves the
-    factor, 2 at the soft and 0 at the hard limit. If nothing is deleted, the space left is let in over hours.
-
-    The limits in force, and the factors below the soft and from the hard limit on, are those of ``limits``. In the last
-    tenth before the hard limit the factor is no larger than the ramp, whatever was learned. A volume starts with
-    the ramp, and those beyond the 4,096 remembered keep it.
+    The limits in force, and the factors below the soft and from the hard limit on, are those of ``limits``. A volume
+    starts with the ramp, and those beyond the 4,096 remembered keep it.
     """
 
     # The factor moves on while the volumes stay as they are, so the host must ask after every read.
