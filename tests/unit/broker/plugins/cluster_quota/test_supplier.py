@@ -80,7 +80,7 @@ def test_clients_and_types_without_a_rate_are_left_to_the_next_supplier(world: W
     assert world.rate("alice", "app", FETCH) == 3e6
 
 
-def test_a_share_is_given_and_announced_for_its_client_alone(world: World) -> None:
+def test_a_share_is_given_and_announced_for_its_client_alone_and_goes_with_the_supplier(world: World) -> None:
     world.host.announced.clear()
     world.shares(3.5e6)
     assert world.host.announced == [("alice", "app")]
@@ -88,14 +88,8 @@ def test_a_share_is_given_and_announced_for_its_client_alone(world: World) -> No
     assert world.rate("alice", "else") == 2e6 / 3
     assert world.broker.number("Shares", "Clients") == 1
     assert world.broker.number("Shares", "Stale") == 0
-
-
-def test_a_supplier_that_is_closed_leaves_no_number(world: World) -> None:
-    world.shares(3.5e6)
-    kinds = {"Shares", "ClusterQuotas"}
-    assert kinds <= {type for type, *_ in world.broker.shown}
     world.plugin.close()
-    assert not kinds & {type for type, *_ in world.broker.shown}
+    assert not {"Shares", "ClusterQuotas"} & {type for type, *_ in world.broker.shown}
 
 
 def test_shares_of_other_brokers_and_clusters_and_malformed_records_are_ignored(world: World) -> None:

@@ -83,13 +83,6 @@ def test_this_brokers_volumes_come_from_its_disks_and_not_from_the_topic(world: 
     assert world.read().unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
 
 
-def test_offline_log_dirs_of_another_broker_are_unknown_and_its_other_volumes_are_reported(world: World) -> None:
-    world.knows("1", "2")
-    world.publishes("2", offline=("/e: Input/output error", "/f\nPAUSE -> OPEN"))
-    unknown = ("broker 2, log dir /e: Input/output error", "broker 2, log dir '/f\\nPAUSE -> OPEN'")
-    assert world.read() == ClusterVolumes((OWN, Volume("2", "/d", 100, 10)), unknown)
-
-
 def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) -> None:
     world.knows("1", "2")
     world.publishes("2", 20)
