@@ -1,17 +1,9 @@
 """The factor source ``prometheus``: asks a Prometheus server for the volumes of the cluster.
 
-Proposal 035 names other suppliers of volumes than Kafka's own; this is one. Broker properties, all under
-``client.quota.callback.``::
-
-    factor.source=prometheus
-    plugin.prometheus.url=http://prometheus:9090
-    plugin.prometheus.capacity=node_filesystem_size_bytes{job="kafka",mountpoint=~"/data.*"}
-    plugin.prometheus.available=node_filesystem_avail_bytes{job="kafka",mountpoint=~"/data.*"}
-    plugin.prometheus.expected=kafka-1:9100,kafka-2:9100,kafka-3:9100
-
-Without ``expected`` a broker whose exporter is gone looks like one that was taken out of the cluster: Prometheus
-gives no series for it, and nothing is unknown. If Prometheus stopped scraping without noticing, it answers with
-samples of up to five minutes ago (its ``--query.lookback-delta``).
+Proposal 035 names other suppliers of volumes than Kafka's own; this is one (docs/disks.md has an example). Without
+``expected`` a broker whose exporter is gone looks like one that was taken out of the cluster: Prometheus gives no
+series for it, and nothing is unknown. If Prometheus stopped scraping without noticing, it answers with samples of up to
+five minutes ago (its ``--query.lookback-delta``).
 
 1. Every ``interval`` a thread asks two instant queries by Prometheus' HTTP API (``/api/v1/query``, :class:`PromQL`),
    bounded in time and size. A redirect is a failure that names the address to configure: whoever answers must be the
