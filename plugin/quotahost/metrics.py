@@ -72,8 +72,7 @@ CATALOGUE: Final = (
     *_bean("QuotaTable", rows=(
         ("Clients", "clients", GAUGE, "Places taken in the table, by principals and clients."),
         ("ClientsMax", "clients_max", GAUGE, "Places in the table (clients.max)."),
-        ("Misses", "misses", COUNTER,
-         "Lookups that found neither the client nor a quota of its whole principal."),
+        ("Misses", "misses", COUNTER, "Lookups that found neither the client nor a quota of its whole principal."),
         ("Unadmitted", "unadmitted", COUNTER, "Misses for which the table had no place left."),
         ("Evicted", "evicted", COUNTER, "Clients forgotten after clients.idle of silence."),
         ("Changes", "changes", COUNTER, "Clients whose new answers differed from the ones before."),
@@ -133,8 +132,7 @@ CATALOGUE: Final = (
          "Bytes/s that this broker is expected to take in; 0 without topic quotas."),
         ("Rate", "topic_quotas_rate_bytes", GAUGE,
          "Bytes/s that this broker takes in, by its one-minute rate; 0 without topic quotas."),
-        ("Share", "topic_quotas_share_bytes", GAUGE,
-         "Bytes/s expected of each topic without a threshold of its own."),
+        ("Share", "topic_quotas_share_bytes", GAUGE, "Bytes/s expected of each topic without a threshold of its own."),
         ("Over", "topic_quotas_over", GAUGE, "Topics that producers are turned back from, or would be."),
         ("Rejections", "topic_quotas_rejections", COUNTER, "Produce requests turned back by topic quotas."),
         ("Shadowed", "topic_quotas_shadowed", COUNTER,
@@ -200,8 +198,7 @@ CATALOGUE: Final = (
     # The host and the plugins show the following ones.
     *_bean("Factor", rows=(
         ("Transitions", "transitions", COUNTER, "Changes between OPEN, THROTTLE and PAUSE."),
-        ("LackOfData", "lack_of_data", GAUGE,
-         "1 while lack of data lowers the factor in force (proposal 035)."),
+        ("LackOfData", "lack_of_data", GAUGE, "1 while lack of data lowers the factor in force (proposal 035)."),
         ("Unknown", "unknown", GAUGE,
          "1 while the state of a broker or volume is unknown or awaited, whatever follows from it."),
     )),

@@ -7,6 +7,8 @@ from typing import Any, Generic, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
+from quotahost.kafka.follower import refusals_counted
+
 T = TypeVar("T")
 
 
@@ -65,10 +67,12 @@ class FakeThread:
         argument: the follower's topic, or the function to call with the registered brokers.
         answered: see ``RegisteredBrokers``.
         again: how often the follower was asked to read the topic again.
+        take: gives a record to the follower's reader, as the follower does.
     """
 
-    def __init__(self, context: Any, argument: Any, *more: Any, **named: Any) -> None:
+    def __init__(self, context: Any, argument: Any, record: Any = None, *more: Any, **named: Any) -> None:
         self.argument = argument
+        self.take = refusals_counted(context, argument, record)
         self.answered = False
         self.again = 0
 

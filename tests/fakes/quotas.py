@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.records.quotas import ClusterQuota, Entity, encode, key_of
 
@@ -12,18 +14,23 @@ def quota(
     return ClusterQuota(Entity(user, client_id), produce, fetch)
 
 
+def follower(reader: Any) -> Any:
+    """The stand-in for what follows the reader's topic (``tests.fakes.kafka.FakeThread``)."""
+    return reader._follower
+
+
 def set_quotas(reader: ClusterQuotas, *quotas: ClusterQuota) -> None:
     """All that the topic has, as it is read from its beginning."""
     for each in quotas:
-        reader.record(key_of(each.entity), encode(each), False)
+        follower(reader).take(key_of(each.entity), encode(each), False)
     reader.caught_up()
 
 
 def change(reader: ClusterQuotas, changed: ClusterQuota) -> None:
     """One entity's record is written."""
-    reader.record(key_of(changed.entity), encode(changed), True)
+    follower(reader).take(key_of(changed.entity), encode(changed), True)
 
 
 def remove(reader: ClusterQuotas, user: str | None = None, client_id: str | None = None) -> None:
     """The entity's quota is removed."""
-    reader.record(key_of(Entity(user, client_id)), None, True)
+    follower(reader).take(key_of(Entity(user, client_id)), None, True)

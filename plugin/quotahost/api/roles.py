@@ -32,18 +32,17 @@ class QuotaSupplier(Protocol):
 class ClientIdAware(Protocol):
     """A supplier that knows on which client-ids its answers depend.
 
-    A client-id is only a claim, and a client may send another one with each request. A supplier without this method
-    is asked about each client-id, and the clients of a principal that the host doesn't know yet share one quota.
+    A supplier without this method is asked about each client-id, and the clients of a principal that the host doesn't
+    know yet share one quota.
     """
 
     def distinct_client_ids(self, principal: str) -> Collection[str] | None:
         """The client-ids of this principal whose quotas may differ from those of all its other client-ids.
 
-        For any two client-ids that are not among them, ``quota`` must give equal answers, for every quota type. An
-        empty collection means that the client-id doesn't matter; None means that each client-id may have another
-        quota. Then, if no quota of the principal has the scope CLIENT or CLIENT_ID, quotahost keeps one answer for
-        the whole principal. Called on the host thread whenever ``quota`` is, and answered from memory like it; return
-        the same frozenset again while nothing has changed. A change is announced by ``answers_changed``.
+        An empty collection means that the client-id doesn't matter; None means that each client-id may have another
+        quota (contract 11). Then, if no quota of the principal has the scope CLIENT or CLIENT_ID, quotahost keeps one
+        answer for the whole principal. Called whenever ``quota`` is, and answered from memory like it; return the same
+        frozenset again while nothing has changed. A change is announced by ``answers_changed``.
         """
 
 
@@ -89,11 +88,9 @@ class QuotaFactorSource(Protocol):
 
 @runtime_checkable
 class ForQuotaTypes(Protocol):
-    """A factor source whose factor is for single quota types of this broker, whatever its disks are like.
+    """A factor source whose factor is for single quota types of this broker, whatever its disks are like (contract 14).
 
-    It stands beside a source that watches the disks, and beside others of its kind: for each quota type the smallest
-    factor applies. Its ``read`` answers a factor above 0, since nothing that it knows of may stop clients. None, and
-    any failure, is factor 1. ``fallback.action`` and ``factor.quota.types`` don't concern it.
+    Nothing that it knows of may stop clients, so its ``read`` answers a factor above 0.
     """
 
     quota_types: Collection[QuotaType]
@@ -116,9 +113,9 @@ class QuotaPolicy(Protocol):
 class LimitAware(Protocol):
     """A policy that can be asked for its limits (proposal 035, QuotaPolicy: getSoftLimit and the three beside it).
 
-    The host asks for the metrics, and to hold a PAUSE (``pause.resume.free-share``); for the rest the factor is
-    what ``quota_factor`` says. A policy has all four methods or none. They are asked by volume, because a volume may
-    have limits of its own (the proposal's snapshot note 2).
+    The host asks for the metrics, and to hold a PAUSE; for the rest the factor is what ``quota_factor`` says
+    (contract 12). They are asked by volume, because a volume may have limits of its own (the proposal's snapshot note
+    2).
     """
 
     def soft_limit(self, volume: Volume) -> Limit | None:

@@ -45,15 +45,11 @@ def failing(role: Role, name: str, what: str, secrets: Sequence[str] = ()) -> It
     except (PluginError, SettingsError):  # these name the plugin and a remedy already
         raise
     except BaseException as error:  # sys.exit in a plugin must not end the broker's host
-        full = _one_line(error)
+        reason = " ".join(str(error).split())
+        full = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
         text = redact(full, secrets)
         # A cause that contains secrets would bring them back into tracebacks.
         raise PluginError(role, name, f"{what}: {text}") from (error if text == full else None)
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 # ---- entry points ----------------------------------------------------------------------------------------------
@@ -67,42 +63,29 @@ def configured(settings: Settings) -> list[tuple[Role, str]]:
 
 def load(role: Role, name: str) -> Any:
     """Import this entry point and no other. Raises PluginError if it is not there once, or fails to import."""
-    entry = _entry_point(role, name)
-    with failing(role, name, f"{_origin(entry)} fails to import"):
-        return _imported(entry)
-
-
-def _imported(entry: EntryPoint) -> Any:
-    """What the entry point names. Raises TypeError if it can't be called, whatever its import raises, too."""
-    found = entry.load()
-    if callable(found):
-        return found
-    raise TypeError(f"it can't be called; name a class or function in the entry point: {entry.module}:CLASS")
-
-
-def _entry_point(role: Role, name: str) -> EntryPoint:
     known = entry_points(group=role.group)
     matching = [entry for entry in known if entry.name == name]
     if not matching:
-        raise PluginError(role, name, f"there is none; {_hint(role, name, sorted(known.names))}")
+        like = nearest(name, known.names)
+        hint = f"did you mean {like!r}? " if like else ""
+        there = ", ".join(sorted(known.names)) or f"no entry points of the group {role.group}"
+        raise PluginError(role, name, f"there is none; {hint}There are: {there}")
+    origins = " and ".join(map(_origin, matching))
     if len(matching) > 1:
-        origins = " and ".join(map(_origin, matching))
         raise PluginError(
             role, name, f"offered more than once, by {origins}; uninstall all but one, or give yours another name"
         )
-    return matching[0]
+    with failing(role, name, f"{origins} fails to import"):
+        found = matching[0].load()
+        if callable(found):
+            return found
+        module = matching[0].module
+        raise TypeError(f"it can't be called; name a class or function in the entry point: {module}:CLASS")
 
 
 def _origin(entry: EntryPoint) -> str:
     dist = entry.dist
     return f"{entry.value} of {dist.name} {dist.version}" if dist else entry.value
-
-
-def _hint(role: Role, name: str, known: Sequence[str]) -> str:
-    if not known:
-        return f"no package installed here has an entry point of the group {role.group}"
-    like = nearest(name, known)
-    return (f"did you mean {like!r}? " if like else "") + f"There are: {', '.join(known)}"
 
 
 # ---- a plugin's own properties ---------------------------------------------------------------------------------
@@ -205,11 +188,8 @@ def survey() -> dict[Role, list[Found]]:
 def _found(role: Role, entry: EntryPoint) -> Found:
     error = ""
     try:
-        _entry_point(role, entry.name)  # fails if two distributions offer the name
-        settings_model(_imported(entry))
+        models([(role, entry.name)])
     except PluginError as failure:
-        error = failure.failed
-    except BaseException as failure:  # a plugin's sys.exit ends no survey
-        error = _one_line(failure)
+        error = failure.failed.split(" fails to import: ")[-1]  # what is before it stands in the survey itself
     dist = entry.dist
     return Found(entry.name, dist.name if dist else "?", dist.version if dist else "?", error)

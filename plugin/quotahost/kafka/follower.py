@@ -18,6 +18,7 @@ from confluent_kafka import (
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
 from quotahost.kafka.client import ABSENT, Connection, client_config, partitions
+from quotahost.records.codec import Refused
 
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
 _BATCH: Final = 500  # records
@@ -34,10 +35,26 @@ _PLACE_LOST: Final = {
 }
 
 
-#: Takes a record on the follower's thread: its key; its value, None for a tombstone; whether it is *live*, that is
-#: written after the follower had read all that was in the topic before; and when Kafka appended it, in ms since 1970 by
-#: its leader's clock, None in a topic that keeps the time of the writer's clock instead (``message.timestamp.type``).
+#: Takes a record on the follower's thread, or raises Refused: its key; its value, None for a tombstone; whether it is
+#: *live*, that is written after the follower had read all that was in the topic before; and when Kafka appended it, in
+#: ms since 1970 by its leader's clock, None in a topic that keeps the time of the writer's clock instead
+#: (``message.timestamp.type``).
 OnRecord: TypeAlias = Callable[[bytes | None, bytes | None, bool, int | None], None]
+
+
+def refusals_counted(context: Context[object], topic: str, record: OnRecord) -> OnRecord:
+    """``record`` that counts each record it refuses by the reason, logs the first of them, and never raises Refused."""
+    fault = LoggedOnce(context.log)
+
+    def take(key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
+        try:
+            record(key, value, live, written_ms)
+            fault.healed()
+        except Refused as refused:
+            context.metrics.count("Refused", refused.reason, "Records")
+            fault.report("a record of %s was refused, what was known stays: %s", topic, refused)
+
+    return take
 
 
 def _nothing() -> None: ...
@@ -62,7 +79,8 @@ class Follower:
         that this function returns for the number of partitions. ``connection`` is the name of its metric, the plugin's
         if it is "".
         """
-        self._context, self._topic, self._record, self._silence = context, topic, record, silence
+        self._context, self._topic, self._silence = context, topic, silence
+        self._record = refusals_counted(context, topic, record)
         self._caught_up, self._absent, self._partition_of = caught_up, absent, partition_of
         self._connection = Connection(context, connection)
         self._again, self._hides = threading.Event(), False

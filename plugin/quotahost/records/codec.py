@@ -39,7 +39,7 @@ Reason = Literal["size", "json", "schema", "key", "version", "volumes", "limit"]
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 
 # Faults that no form can express, in the order in which they are reported: as the pipeline's SQL looks for them.
-_RULES: Final[tuple[Reason, ...]] = ("key", "size", "schema", "volumes", "limit")
+_RULES: Final = ("key", "size", "schema", "volumes", "limit")
 _LIMITS: Final = ("softLimit", "hardLimit")
 _VERSIONS: Final = ("schemaVersion", "version", "schema_version")
 
@@ -47,12 +47,12 @@ _T = TypeVar("_T")
 
 
 class Refused(QuotahostError, ValueError):
-    """A record that no reader takes; ``reason`` is one of REASONS, the label of the metric that counts it."""
+    """A record that is not taken; ``reason`` is one of REASONS or a reader's own, the label of the metric of it."""
 
-    def __init__(self, reason: Reason, text: str) -> None:
+    def __init__(self, reason: str, text: str) -> None:
         """``text`` says what is wrong, in one printable line."""
         super().__init__(text)
-        self.reason: Reason = reason
+        self.reason = reason
 
 
 # ---- how a record is declared ----------------------------------------------------------------------
@@ -218,7 +218,7 @@ class Codec(Generic[_T]):
         return value
 
 
-def _judged(details: ErrorDetails) -> tuple[int, Reason]:
+def _judged(details: ErrorDetails) -> tuple[int, str]:
     """The place of a fault among several, of which the least is reported, and its reason.
 
     A record of another version may differ in anything else too, so that its version comes first. Then the order is that

@@ -20,15 +20,19 @@ _CUSTOM: Final = ("value_error", "assertion_error")  # texts of the plugin's own
 TOLD: Final = "this supplier is in force"
 
 
-class Telling(BaseModel):
+class Section(BaseModel):
+    """The base of the sections of quotahost's own plugins: a property that is not declared is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
+
+
+class Telling(Section):
     """The base of a section by which ``quotahost quotas`` learns whether a broker has the supplier.
 
     Kafka hides the values of properties that it doesn't know, but has a change validated together with all properties
     in force, and hands on the reason of a refusal. So a change that only sets ``tell`` is refused where the broker has
     the supplier, and passes where not. It changes nothing.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     tell: bool = Field(
         False, description="leave it out; `quotahost quotas` asks by it whether the supplier is in force"

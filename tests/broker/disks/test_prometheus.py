@@ -103,7 +103,7 @@ def test_it_knows_what_an_exporter_shows_and_names_what_vanishes_or_is_nonsense(
     exporter.show("kafka-2", 4 * TB, 4 * TB)
     wait_for_volumes(source, VOLUME_1, VOLUME_2)
     exporter.show("kafka-1", float("nan"), 1)
-    wait_for_unknown(source, "broker 'kafka-1', volume '/data' has nan as capacity", VOLUME_2)
+    wait_for_unknown(source, "broker kafka-1, volume /data has nan as capacity", VOLUME_2)
 
 
 def test_the_servers_message_about_a_wrong_query_is_logged(server: Server, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,6 +12,8 @@ import errno
 import mmap
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -49,7 +51,7 @@ def read_disks(broker: str, directories: Sequence[str], marked_offline: Iterable
     """
     lost = dict.fromkeys(marked_offline)
     offline = [f"{name}: taken offline by Kafka" for name in lost]
-    stores: dict[int, str] = {}
+    stores: dict[int, Volume] = {}  # by their device, each with the name of its first directory
     devices: dict[str, int] = {}
     for directory in directories:
         if directory in lost:
@@ -57,22 +59,16 @@ def read_disks(broker: str, directories: Sequence[str], marked_offline: Iterable
         try:
             device = Path(directory).stat().st_dev
             os.scandir(directory).close()  # a broken disk often still answers stat() from memory
-            stores.setdefault(device, directory)
+            stores[device] = stores.get(device) or _volume(broker, directory)
             devices[directory] = device
         except OSError as error:
             offline.append(f"{directory}: {error.strerror or error}")
-    names = _names(stores)
-    volumes = {}
-    for device, directory in stores.items():
-        try:
-            volumes[device] = _volume(broker, names[device], directory)
-        except OSError as error:
-            offline.append(f"{directory}: {error.strerror or error}")
-    places = tuple((directory, names[device]) for directory, device in devices.items() if device in volumes)
-    return DiskState(tuple(volumes.values()), tuple(offline), places)
+    names = _names({device: volume.name for device, volume in stores.items()})
+    volumes = tuple(replace(volume, name=names[device]) for device, volume in stores.items())
+    return DiskState(volumes, tuple(offline), tuple((place, names[device]) for place, device in devices.items()))
 
 
-def _volume(broker: str, name: str, directory: str) -> Volume:
+def _volume(broker: str, directory: str) -> Volume:
     # f_bavail leaves out the blocks that are reserved for root. POSIX counts blocks in units of f_frsize, not f_bsize.
     store = os.statvfs(directory)
     capacity = store.f_blocks * store.f_frsize
@@ -82,7 +78,7 @@ def _volume(broker: str, name: str, directory: str) -> Volume:
     if store.f_flag & os.ST_RDONLY:
         raise OSError(errno.EROFS, "its file system is read-only")
     free = 0 if _out_of_inodes(store) else store.f_bavail * store.f_frsize
-    return Volume(broker, name, capacity, max(0, capacity - free))
+    return Volume(broker, directory, capacity, max(0, capacity - free))
 
 
 def out_of_inodes(directory: str) -> bool:
@@ -105,22 +101,19 @@ def unreadable(directories: Iterable[str]) -> dict[str, str]:
     """
     failed = {}
     for directory in directories:
+        path = os.path.join(directory, _META)  # noqa: PTH118 - 50 of them, again and again
         try:
-            _read_from_disk(os.path.join(directory, _META))  # noqa: PTH118 - 50 of them, again and again
+            try:
+                _read_block(path, _DIRECT)
+            except OSError as error:
+                if error.errno not in _NO_DIRECT:
+                    raise
+                _read_block(path, 0)
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:
             failed[directory] = getattr(error, "strerror", None) or str(error)
     return failed
-
-
-def _read_from_disk(path: str) -> None:
-    try:
-        _read_block(path, _DIRECT)
-    except OSError as error:
-        if error.errno not in _NO_DIRECT:
-            raise
-        _read_block(path, 0)
 
 
 def _read_block(path: str, direct: int) -> None:
@@ -173,13 +166,10 @@ def _unescaped(text: str) -> str:
 
 def cluster_id(directories: Iterable[str]) -> str:
     """``cluster.id`` of the first log directory that can be read and has one (``meta.properties``); "" if none has."""
-    return next(filter(None, map(_cluster_id, directories)), "")
-
-
-def _cluster_id(directory: str) -> str:
-    try:
-        with Path(directory, _META).open("rb") as file:
+    for directory in directories:
+        # It may be offline, have a NUL in its name, or no properties in the file.
+        with suppress(OSError, ValueError), Path(directory, _META).open("rb") as file:
             text = file.read(_META_MAX).decode("latin-1")
-        return javaproperties.loads(text).get("cluster.id", "").strip()
-    except (OSError, ValueError):  # offline; a NUL in its name; no properties
-        return ""
+            if found := javaproperties.loads(text).get("cluster.id", "").strip():
+                return found
+    return ""

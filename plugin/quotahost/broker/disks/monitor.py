@@ -19,7 +19,7 @@ from quotahost.broker.disks.topics import LIST_EVERY, topics
 from quotahost.model import ClusterVolumes
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings
-from quotahost.settings.storage import Matched, match
+from quotahost.settings.storage import match
 from quotahost.text import printable
 
 log = logging.getLogger("quotahost.disks")
@@ -67,7 +67,9 @@ class DiskMonitor:
                 # Until the first look the age counts from here, not from the host's start.
                 self._newest = (self._clock(), None)
                 start = partial(start_daemon, at_end=self._end)
-                self._thread = Periodic("disks", self._try, self._period, start)
+                self._thread = Periodic(
+                    "disks", self._try, lambda: self._settings().volumes_period.total_seconds(), start
+                )
                 self._looked.wait(_FIRST_LOOK_WITHIN)
         return self
 
@@ -110,20 +112,16 @@ class DiskMonitor:
 
     def _log_inodes(self, disks: DiskState) -> None:
         full = {volume.name for volume in disks.volumes if volume.free == 0}
-        if volume := next(
-            (name for directory, name in disks.places if name in full and out_of_inodes(directory)), None
-        ):
+        without = [name for directory, name in disks.places if name in full and out_of_inodes(directory)]
+        if without:
             text = "volume %s is out of inodes (files): it counts as full, however many bytes are free"
-            self._inodes.report(text, printable(volume))
+            self._inodes.report(text, printable(without[0]))
         else:
             self._inodes.healed()
 
     def close(self) -> None:
         if self._thread:
             self._thread.close()
-
-    def _period(self) -> float:
-        return self._settings().volumes_period.total_seconds()
 
     def _end(self) -> None:
         try:
@@ -150,9 +148,12 @@ class DiskMonitor:
         # An offline directory may be what an override names, or hide the volume that has this name.
         known = dict.fromkeys(self._directories, "") | dict(disks.places)
         matched = match(overrides, [volume.name for volume in disks.volumes], known)
-        self._log_problems(matched, bool(disks.offline))
-        none = (None, None)
-        limits = ((volume, *matched.limits.get(volume.name, none)) for volume in disks.volumes)
+        strangers = [f"{printable(name)} is no volume or log directory" for name in matched.unmatched]
+        for problem in [*matched.conflicts, *([] if disks.offline else strangers)]:
+            if problem not in self._logged:
+                log.warning("static.storage.overrides: %s", problem)
+            self._logged.add(problem)
+        limits = ((volume, *matched.limits.get(volume.name, (None, None))) for volume in disks.volumes)
         return replace(disks, volumes=tuple(replace(v, soft=soft, hard=hard) for v, soft, hard in limits))
 
     def _with_topics(self, disks: DiskState) -> DiskState:
@@ -169,13 +170,6 @@ class DiskMonitor:
                 self._listed[volume.name] = listed
         found = {name: topics for name, (_, _, topics) in self._listed.items()}
         return replace(disks, volumes=tuple(replace(v, topics=found.get(v.name)) for v in disks.volumes))
-
-    def _log_problems(self, matched: Matched, offline: bool) -> None:
-        strangers = [f"{printable(name)} is no volume or log directory" for name in matched.unmatched]
-        for problem in [*matched.conflicts, *([] if offline else strangers)]:
-            if problem not in self._logged:
-                log.warning("static.storage.overrides: %s", problem)
-            self._logged.add(problem)
 
     def _show(self, disks: DiskState) -> None:
         self._shown.show({v.name: {"Capacity": v.capacity, "Consumed": v.consumed} for v in disks.volumes})

@@ -11,6 +11,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -82,17 +83,16 @@ def look(directories: Iterable[str]) -> Look:
 
 
 def _add(entry: os.DirEntry[str], seen: Look) -> None:
-    if not entry.is_dir(follow_symlinks=False):
-        seen.used[OTHERS] += _sizes(entry)[0]
-        return
-    topic, stays = topic_of(entry.name)
+    is_directory = entry.is_dir(follow_symlinks=False)
+    topic, stays = topic_of(entry.name) if is_directory else (OTHERS, False)
     if stays:
         seen.partitions[topic].append(entry.path)
-    for file in _entries(entry.path, seen):
-        used, length = _sizes(file)
-        seen.used[topic] += used
-        if stays and file.name.endswith(_LOG):
-            seen.logs[file.path] = topic, length
+    for file in _entries(entry.path, seen) if is_directory else [entry]:
+        with suppress(OSError):  # it may be gone by now
+            status = file.stat(follow_symlinks=False)
+            seen.used[topic] += status.st_blocks * _BLOCK
+            if stays and file.name.endswith(_LOG):
+                seen.logs[file.path] = topic, status.st_size
 
 
 def _entries(directory: str, seen: Look) -> Iterator[os.DirEntry[str]]:
@@ -105,15 +105,6 @@ def _entries(directory: str, seen: Look) -> Iterator[os.DirEntry[str]]:
         seen.unread.append(f"{directory}: it is gone")
     except OSError as error:
         seen.unread.append(f"{directory}: {error.strerror or error}")
-
-
-def _sizes(file: os.DirEntry[str]) -> tuple[int, int]:
-    """The bytes that it takes on the disk, and its length."""
-    try:
-        status = file.stat(follow_symlinks=False)
-    except OSError:
-        return 0, 0
-    return status.st_blocks * _BLOCK, status.st_size
 
 
 def written(before: Look, now: Look) -> dict[str, float]:

@@ -24,29 +24,18 @@ def made(directory: Path, *names: str) -> str:
     return str(directory)
 
 
-@pytest.mark.parametrize(
-    ("name", "topic"),
-    [
-        ("orders-0", "orders"),
-        ("my-orders.v1_x-12", "my-orders.v1_x"),
-        ("5-5", "5"),
-        (f"moving-3.{ID}-future", "moving"),
-        (f"a-0.{ID}-delete-7", f"a-0.{ID}-delete"),
-        ("__consumer_offsets-49", "__consumer_offsets"),
-        ("t" * 249 + "-0", "t" * 249),
-        (f"gone-3.{ID}-delete", None),
-        (f"lost-3.{ID}-stray", None),
-        ("__cluster_metadata-0", None),
-        ("t" * 250 + "-0", None),
-        ("orders", None),
-        ("orders-x", None),
-        ("-0", None),
-        ("lost+found", None),
-        ("line\nbreak-0", None),
-        ("orders-0\n", None),
-        ("b\udcff-0", None),  # a name that is no UTF-8
-    ],
-)
+REPLICAS = {
+    "orders-0": "orders", "my-orders.v1_x-12": "my-orders.v1_x", "5-5": "5", f"moving-3.{ID}-future": "moving",
+    f"a-0.{ID}-delete-7": f"a-0.{ID}-delete", "__consumer_offsets-49": "__consumer_offsets",
+    "t" * 249 + "-0": "t" * 249,
+}  # fmt: skip
+OTHERS = [
+    f"gone-3.{ID}-delete", f"lost-3.{ID}-stray", "__cluster_metadata-0", "t" * 250 + "-0", "orders", "orders-x", "-0",
+    "lost+found", "line\nbreak-0", "orders-0\n", "b\udcff-0",  # a name that is no UTF-8
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "topic"), [*REPLICAS.items(), *((name, None) for name in OTHERS)])
 def test_only_a_directory_named_as_a_replica_tells_its_topic(tmp_path: Path, name: str, topic: str | None) -> None:
     assert topics([made(tmp_path, name)]) == frozenset([topic] if topic else ())
 

@@ -2,9 +2,8 @@
 
 The supplier ``cluster-quota`` and the task ``publish-usage`` each follow ``__quotahost_quotas`` by a
 :class:`ClusterQuotas`. At the start it reads the whole topic; until that is done no client has a cluster-wide quota.
-Then each record changes one entity's quota. A record that no reader takes (``quotahost.records.quotas``) is counted and
-logged, and what the entity had stays. When the topic is read again, what it no longer has is gone once its end is
-reached.
+Then each record changes one entity's quota; where one is refused (``quotahost.records.quotas``), what the entity had
+stays. When the topic is read again, what it no longer has is gone once its end is reached.
 """
 
 import math
@@ -17,9 +16,7 @@ from quotahost.api import Context
 from quotahost.background import LoggedOnce
 from quotahost.kafka.follower import Follower
 from quotahost.model import QuotaType
-from quotahost.records.codec import Refused
 from quotahost.records.quotas import DEFAULT, Entity, LatestQuotas
-from quotahost.records.usage import ClientKey
 from quotahost.settings.sections import Telling
 
 _SILENCE: Final = 3600.0  # seconds without a change after which the topic is read again
@@ -55,7 +52,6 @@ class ClusterQuotas:
         self._reading: LatestQuotas | None = None  # what the topic has, while it is read from its beginning
         self.read = False  # whether the topic has been read to its end at least once
         self._began = time.monotonic()
-        self._refused = LoggedOnce(context.log)
         self._unread = LoggedOnce(context.log)
         self._lock = threading.Lock()  # guards what follows
         self._changed: set[Entity] = set()
@@ -71,29 +67,24 @@ class ClusterQuotas:
 
     # ---- any thread ----
 
-    def find(self, key: ClientKey) -> float | None:
-        """The client's bytes/s in the whole cluster; None is unlimited. Raises KeyError if no quota is set for it."""
-        quotas, user, client_id = self._latest.by_entity, key.principal, key.client_id
+    def rate(self, user: str, client_id: str | None, quota_type: QuotaType) -> float | None:
+        """The client's bytes/s in the whole cluster; infinity is unlimited, None is no quota.
+
+        Without a client-id it is the rate of the user's clients that no other quota is for.
+        """
+        quotas = self._latest.by_entity
         for name in ((user, client_id), (user, None), (None, client_id), DEFAULT):
             # A plain tuple finds an Entity: both are hashed alike.
             quota = quotas.get(name)  # type: ignore[arg-type]
-            if quota is not None and (rate := quota.rate(key.quota_type)) is not None:
-                return None if rate == math.inf else rate
-        raise KeyError(key)
-
-    def limited(self, key: ClientKey) -> float | None:
-        """The client's bytes/s in the whole cluster; None without a quota or with an unlimited one."""
-        try:
-            return self.find(key)
-        except KeyError:
-            return None
+            if quota is not None and (rate := quota.rate(quota_type)) is not None:
+                return rate
+        return None
 
     def distinct_client_ids(self, principal: str) -> frozenset[str] | None:
         """The client-ids of a principal that have a quota; None if all may have one, each a share of its own."""
-        for kind in (QuotaType.PRODUCE, QuotaType.FETCH):
-            # The empty client-id may have a quota of its own, which says nothing about the others.
-            if self._of_all(principal, kind):
-                return None
+        # An unlimited client has no shares: all are alike.
+        if {self.rate(principal, None, kind) for kind in (QuotaType.PRODUCE, QuotaType.FETCH)} - {None, math.inf}:
+            return None
         with self._lock:
             of = principal if principal in self._named else None
             named = [self._named[user] for user in {of, None} if user in self._named]
@@ -105,14 +96,6 @@ class ClusterQuotas:
                 self._distinct[of] = frozenset().union(*named)
             return self._distinct[of]
 
-    def _of_all(self, principal: str, kind: QuotaType) -> bool:
-        """Whether all clients of a principal share a limited rate of the user's or of the default."""
-        for entity in (Entity(principal, None), DEFAULT):
-            quota = self._latest.by_entity.get(entity)
-            if quota is not None and (rate := quota.rate(kind)) is not None:
-                return rate != math.inf  # an unlimited client has no shares: all are alike
-        return False
-
     def take_changed(self) -> set[Entity]:
         """The entities whose quotas have changed since the last call; the default stands for very many."""
         with self._lock:
@@ -123,27 +106,17 @@ class ClusterQuotas:
         metrics, grace = self._context.metrics, self._context.settings.startup_grace.total_seconds()
         metrics.gauge("ClusterQuotas", "", "Entities", len(self._latest.by_entity))
         metrics.gauge("ClusterQuotas", "", "Read", float(self.read))
-        if self.read:
-            self._unread.healed()
-        elif time.monotonic() - self._began > grace:
+        if not self.read and time.monotonic() - self._began > grace:
             text = "topic %s can't be read so far: no client has a cluster-wide quota on this broker"
             self._unread.report(text, self._topic)
 
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        if live:
-            quotas = self._latest
-        else:
-            quotas = self._reading = self._reading or LatestQuotas(self._latest)
-        try:
-            entity = quotas.take(key, value)
-        except Refused as problem:
-            self._context.metrics.count("Refused", problem.reason, "Records")
-            self._refused.report("a record of %s was refused, what its entity had stays: %s", self._topic, problem)
-            return
-        self._refused.healed()
-        if live and entity is not None:
+        if not live:
+            self._reading = self._reading or LatestQuotas(self._latest)
+            self._reading.take(key, value)
+        elif entity := self._latest.take(key, value):
             self._note([entity])
 
     def caught_up(self) -> None:
@@ -160,14 +133,14 @@ class ClusterQuotas:
             for entity in entities:
                 if len(self._changed) <= _MOST_APART:  # more stand for all
                     self._changed.add(entity)
-                if entity.client_id is not None:
-                    self._distinct.clear()
-                    self._note_name(entity.user, entity.client_id, entity in self._latest.by_entity)
-
-    def _note_name(self, user: str | None, client_id: str, there: bool) -> None:
-        if there:
-            self._named.setdefault(user, set()).add(client_id)
-        elif client_id in (named := self._named.get(user, set())):
-            named.remove(client_id)
-            if not named:
-                del self._named[user]
+                user, client_id = entity
+                if client_id is None:
+                    continue
+                self._distinct.clear()
+                named = self._named.setdefault(user, set())
+                if entity in self._latest.by_entity:
+                    named.add(client_id)
+                else:
+                    named.discard(client_id)
+                if not named:
+                    del self._named[user]

@@ -66,24 +66,17 @@ class GivenRates:
         self._begun: dict[ClientKey, float] = {}
         self.brokers = 1  # that are registered; the supplier sets it
 
-    def take(self, shares: Shares, live: bool, validity: float, written_ms: int | None = None) -> bool:
-        """A record was read; whether it is the newest now. The last and ``live`` as for a follower."""
+    def take(self, shares: Shares, live: bool, validity: float, written_ms: int | None = None) -> None:
+        """A record was read. The last and ``live`` as for a follower."""
         self._newest.take(shares, live, validity, written_ms)
-        # `is`: after a late record, or one that is read again, the kept record is another object.
-        if self._newest.known()[0] is not shares:
-            return False
-        self._shares = {share.key: share for share in shares.clients}
-        return True
+        newest, _ = self._newest.known()
+        self._shares = {share.key: share for share in newest.clients} if newest else {}
 
     def remove(self) -> None:
         self._newest.remove()
-        self._shares = {}
 
-    def age(self) -> float:
-        return self._newest.known()[1]
-
-    def fresh(self, validity: float) -> bool:
-        return self.age() <= validity
+    def known(self) -> tuple[Shares | None, float]:
+        return self._newest.known()
 
     @property
     def shared(self) -> int:
@@ -101,7 +94,7 @@ class GivenRates:
 
         Of the settings in force ``validity``, ``floor.bytes`` and ``max.mute`` restrict the rates.
         """
-        now, fresh = self._clock(), self.fresh(settings.validity.total_seconds())
+        now, fresh = self._clock(), self.known()[1] <= settings.validity.total_seconds()
         uses = {key_of(usage): usage for usage in used}
         self._demands.look(uses.values(), now)
         self._begun = {key: self._begun.get(key, now) for key in uses.keys() - self._demands.silent}
@@ -109,8 +102,8 @@ class GivenRates:
         given: dict[ClientKey, _Given] = {}
         # Clients that have lost their share, as all do once the shares are stale, go to their equal part in steps, too.
         for key in self._given.keys() | (self._shares.keys() if fresh else set()):
-            quota = quotas.limited(key)
-            if quota is None:
+            quota = quotas.rate(*key)
+            if quota is None or quota == math.inf:
                 continue
             share = self._shares.get(key) if fresh else None
             before = self._given.get(key) or _Given(self._part(quota), now - _SETTLED, False)
@@ -177,26 +170,21 @@ class ClusterQuota:
     Section = ClusterQuotaSettings
 
     def __init__(self, context: Context[ClusterQuotaSettings]) -> None:
+        settings, properties = context.settings, context.broker.properties()
         self._context = context
-        window = quota_window(context.broker.properties())
-        self._given = GivenRates(window, time.monotonic, time.time)
+        self._given = GivenRates(quota_window(properties), time.monotonic, time.time)
         # Guards what is given, which the host, the follower, the poll of the brokers and the looking thread all use.
         self._lock = threading.Lock()
-        self._own = str(context.node_id).encode()
         self._cluster = ""
         self._registered = self._alive = 0
         self._pause = _EVERY
-        self._had_shares = False
         self._stale, self._failure = LoggedOnce(context.log), LoggedOnce(context.log, logging.ERROR)
         self._looks: Periodic | None = None  # None where nothing is followed
-        if not Listeners(context.broker.properties()).controller_alone:
-            self._begin()
-
-    def _begin(self) -> None:
-        context, settings = self._context, self._context.settings
-        silence = 3 * settings.validity.total_seconds()
+        if Listeners(properties).controller_alone:
+            return
         # All other brokers' shares would come along otherwise: with a thousand of them tens of megabytes a second.
         own_partition = partial(partition_of, str(context.node_id))
+        silence = 3 * settings.validity.total_seconds()
         self._quotas = ClusterQuotas(context)
         self._follower = Follower(context, settings.shares_topic, self.record, silence, partition_of=own_partition)
         self._registered_brokers = RegisteredBrokers(context, self._on_registered_brokers)
@@ -209,12 +197,11 @@ class ClusterQuota:
         if quota_type not in _TYPES or self._looks is None:
             return None
         key = ClientKey(client.principal, client.client_id, quota_type)
-        try:
-            quota = self._quotas.find(key)
-        except KeyError:
+        quota = self._quotas.rate(*key)
+        if quota is None:
             return None
         # Unlimited is an answer: the next supplier must not limit the client after all.
-        if quota is None:
+        if quota == math.inf:
             return Quota(None, Scope.CLIENT)
         with self._lock:
             return Quota(self._given.rate(key, quota), Scope.CLIENT)
@@ -230,42 +217,27 @@ class ClusterQuota:
 
     def close(self) -> None:
         if self._looks:
-            self._looks.close()
-            self._quotas.close()
-            self._follower.close()
-            self._registered_brokers.close()
+            for each in (self._looks, self._quotas, self._follower, self._registered_brokers):
+                each.close()
             self._context.metrics.forget("Shares", "")
-
-    def _wake(self) -> None:
-        if self._looks:
-            self._looks.wake()
 
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
         # Several brokers may share a partition.
-        if key != self._own:
+        if key != str(self._context.node_id).encode():
             return
-        if value is None:
-            with self._lock:
-                self._given.remove()
-        else:
-            self._take(key, value, live, written_ms)
-        self._wake()
-
-    def _take(self, key: bytes, value: bytes, live: bool, written_ms: int | None) -> None:
-        try:
-            shares = decode(key, value)
-        except Refused as problem:
-            self._context.metrics.count("Refused", problem.reason, "Records")
-            self._context.log.debug("refused a record: %s", problem)
-            return
+        shares = None if value is None else decode(key, value)
         # The key is a broker's id alone, and other clusters have the same ids. Either cluster's id may be unknown yet.
-        if shares.cluster and self._cluster and shares.cluster != self._cluster:
-            self._context.metrics.count("Refused", "cluster", "Records")
-            return
+        if shares and shares.cluster and self._cluster and shares.cluster != self._cluster:
+            raise Refused("cluster", f"it is of the cluster {shares.cluster}")
         with self._lock:
-            self._given.take(shares, live, self._context.settings.validity.total_seconds(), written_ms)
+            if shares is None:
+                self._given.remove()
+            else:
+                self._given.take(shares, live, self._context.settings.validity.total_seconds(), written_ms)
+        if self._looks:
+            self._looks.wake()
 
     # ---- the thread that asks for the registered brokers ----
 
@@ -280,7 +252,8 @@ class ClusterQuota:
             changed = self._given.brokers != before
         if changed:
             self._context.answers_changed()
-            self._wake()
+            if self._looks:
+                self._looks.wake()
 
     # ---- the looking thread ----
 
@@ -301,30 +274,25 @@ class ClusterQuota:
         settings = self._context.settings
         validity = settings.validity.total_seconds()
         with self._lock:
-            needed = self._given.shared or self._given.fresh(validity)  # where no shares are or were nothing can change
+            # Where no shares are or were nothing can change.
+            needed = self._given.shared or self._given.known()[1] <= validity
         # Asked outside the lock, for which quota() waits on the host thread. If the broker can't answer, this
         # raises before a smaller share could mute anybody.
         used = self._context.broker.usage(_MOST) if needed else []
         with self._lock:
             changed = self._given.look(self._quotas, used, settings)
-            fresh, age = self._given.fresh(validity), self._given.age()
+            shares, age = self._given.known()
             brokers, shared = self._given.brokers, self._given.shared
         # Only now: the host asks again at once, and must find the new rates.
         for key in changed:
             self._context.answers_changed(principal=key.principal, client_id=key.client_id)
-        self._show(fresh, age, brokers, shared)
-
-    def _show(self, fresh: bool, age: float, brokers: int, shared: int) -> None:
         self._quotas.show()
-        metrics = self._context.metrics
-        if age < math.inf:
-            metrics.gauge("Shares", "", "Age", age)
-        metrics.gauge("Shares", "", "Stale", 0 if fresh else 1)
-        metrics.gauge("Shares", "", "Clients", shared)
-        metrics.gauge("Shares", "", "Brokers", brokers)
-        if fresh:
-            self._had_shares = True
+        numbers = {"Age": age, "Stale": float(age > validity), "Clients": shared, "Brokers": brokers}
+        for attribute, number in numbers.items():
+            if number < math.inf:
+                self._context.metrics.gauge("Shares", "", attribute, number)
+        if age <= validity:
             if self._stale.healed():
                 self._context.log.warning("the shares are there again")
-        elif self._had_shares:  # that there are none yet is no news
+        elif shares:  # that there are none yet is no news
             self._stale.report("the shares are stale: each broker gives an equal part of a quota, 1/%d", brokers)

@@ -6,6 +6,7 @@ once where it changes, and all of it every 5 s, with the bytes that each moved s
 While somebody watches, it publishes the whole broker besides, for ``quotahost top`` (``plugins.tasks.broker_status``).
 """
 
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -154,13 +155,13 @@ class PublishUsage:
         elapsed, self._looked_at = now - (now if self._looked_at is None else self._looked_at), now
         clients: _Clients = {}
         for usage in busiest:
-            key, quota = key_of(usage), self._quotas.limited(key_of(usage))
+            key, quota = key_of(usage), self._quotas.rate(*key_of(usage))
             # Kafka counts no bytes of a client; they are the sum of its rate over time.
             moved = self._moved.get(key, 0.0) + usage.rate * elapsed
             # A silent client, whose demand is 0, stays in the records until its rate has run out and all is told.
             gone = key in self._demands.silent and usage.rate < 1 and moved < 1
             # The broker lists the busiest clients first, so those beyond MOST are the least busy.
-            if quota is not None and not gone and len(clients) < MOST:
+            if quota is not None and quota < math.inf and not gone and len(clients) < MOST:
                 clients[key] = Used(key, usage.rate, demands[key], quota, moved)
         self._moved = {key: used.bytes or 0.0 for key, used in clients.items()}
         return clients

@@ -9,16 +9,14 @@ Where the bytes come from is the source's part: ``snapshots`` adds up what broke
 the pipeline's sums. The policy judges these volumes like any other; the factor is for writers to their topics alone.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce
 from quotahost.kafka.follower import Follower
 from quotahost.model import Volume
 from quotahost.model.budgets import Budget, Part, as_volume, in_cluster
-from quotahost.records.budgets import LatestBudgets, is_key
-from quotahost.records.codec import Refused
+from quotahost.records.budgets import LatestBudgets
 
 _NOWHERE: Final = Part(0, frozenset())
 _SILENCE: Final = 3600.0  # seconds without a record of a quota after which the topic is read again
@@ -35,8 +33,8 @@ class Budgets:
         self._context, self._topic = context, context.settings.quotas_topic
         #: None before the topic is read; replaced as a whole when one has changed.
         self.by_name: Mapping[str, Budget] | None = None
-        self._latest, self._refused = LatestBudgets(), LoggedOnce(context.log)
-        self._reading: LatestBudgets | None = LatestBudgets()
+        self._latest = LatestBudgets()
+        self._reading: LatestBudgets | None = None  # what the topic has, while it is read from its beginning
         self._follower: Follower | None = None
         self._made: tuple[tuple[object, ...], tuple[Volume, ...]] = (), ()  # of what, and the volumes
 
@@ -45,7 +43,7 @@ class Budgets:
             self._follower.close()
             self._context.disks.budgets.wanted = None
         self._follower, self.by_name = None, None
-        self._latest, self._reading = LatestBudgets(), LatestBudgets()
+        self._latest, self._reading = LatestBudgets(), None
 
     # ---- the host thread ----
 
@@ -53,10 +51,10 @@ class Budgets:
         """The names of budgets with a replica on this broker, and the bytes of it that count."""
         return [(name, part.used) for name, part in (self._context.disks.budgets.parts or {}).items()]
 
-    def volumes(self, brokers: Callable[[], Sequence[Used] | None]) -> tuple[Volume, ...] | None:
+    def volumes(self, told: Sequence[Used] | None) -> tuple[Volume, ...] | None:
         """Each budget as a volume, the same object as long as nothing has changed; None: they are not known yet.
 
-        ``brokers`` tells what is used, or None if that isn't known yet; it is asked only where there are budgets.
+        ``told`` is what is used, None where that isn't known yet.
         """
         settings = self._context.settings
         if settings.budgets == "off":
@@ -64,19 +62,15 @@ class Budgets:
                 self.close()
             return ()
         if self._follower is None:
-            name = f"{self._context.name}-budgets"
-            self._follower = Follower(
-                self._context, self._topic, self.record, _SILENCE, self.caught_up, self.absent, connection=name
-            )
+            callbacks, name = (self.caught_up, self.absent), f"{self._context.name}-budgets"
+            self._follower = Follower(self._context, self._topic, self.record, _SILENCE, *callbacks, connection=name)
         look, budgets, share = self._context.disks.budgets, self.by_name, settings.budget_soft_share
         parts = look.parts
-        if budgets is None:
-            return None
-        if look.wanted is not budgets:
+        if budgets is not None:
             look.wanted = budgets
-        if not budgets:
+        if budgets == {}:
             return ()
-        if parts is None or (told := brokers()) is None:
+        if budgets is None or parts is None or told is None:
             return None
         # Adding up takes 28 ms with 100 brokers and 1,000 budgets, and mostly nothing has changed.
         if self._made[0] != (of := (budgets, parts, share, told)):
@@ -88,19 +82,12 @@ class Budgets:
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        if not is_key(key):
-            return
-        if not live:
-            self._reading = self._reading or LatestBudgets(self._latest.by_name)
-        try:
-            (self._latest if live or self._reading is None else self._reading).take(key, value)
-        except Refused as problem:
-            self._context.metrics.count("Refused", problem.reason, "Records")
-            self._refused.report("a budget in %s was refused, the one before stays: %s", self._topic, problem)
-        else:
-            self._refused.healed()
         if live:
+            self._latest.take(key, value)
             self._put()
+        else:
+            self._reading = self._reading or LatestBudgets(self._latest.by_name)
+            self._reading.take(key, value)
 
     def caught_up(self) -> None:
         """From now on the budgets are those that were read."""

@@ -25,8 +25,12 @@ from quotahost.records.codec import Refused
 from quotahost.settings.broker import Settings
 
 _SILENCE: Final = 30.0  # seconds without any record after which the topic is read again; one is due every few seconds
-#: Texts to remember: they name runs, whose numbers come from the topic and must fill neither memory nor log.
-_MOST_LOGGED: Final = 100
+#: What to say of a record that ``LatestRecord`` refuses, by the reason; ``%d`` is its run.
+_REFUSED: Final = {
+    "other-pipeline": "two pipelines run for this cluster: those of run %d are refused, those of a newer run are taken",
+    "ahead": "records of run %d are refused: a run is a time of launch in ms, and that one is still to come",
+    "late": "a newer one of run %d was there before",
+}
 
 
 class RecordReader:
@@ -38,7 +42,6 @@ class RecordReader:
         self._newest: LatestRecord[ClusterRecord] = LatestRecord(clock, wall)
         self._key = b""
         self._follower: Follower | None = None
-        self._logged: set[str] = set()
         self.topic_read = False  # whether all that was in the topic has been read, or the topic doesn't exist
 
     def follow(self, cluster_id: str) -> None:
@@ -70,13 +73,14 @@ class RecordReader:
         if value is None:
             self._newest.remove()
             return
-        try:
-            reason = self._take(decode(key, value), live, written_ms)
-        except Refused as refused:
-            reason = refused.reason
-            self._log_once(reason, "a record of %s was refused: %s", self._topic, refused)
-        if reason:
-            self._context.metrics.count("Refused", reason, "Records")
+        record, validity = decode(key, value), self._context.settings.validity.total_seconds()
+        # Judged before LatestRecord sees it: kept, it would count as fresh by its arrival.
+        if _behind(record) <= validity:
+            if reason := self._newest.take(record, live, validity, written_ms):
+                raise Refused(reason, _REFUSED[reason] % record.run)
+        elif live:
+            text = f"the pipeline is behind: the newest snapshot in its records is older than validity ({validity:g} s)"
+            raise Refused("behind", text)
 
     def caught_up(self) -> None:
         if not self.topic_read:
@@ -90,28 +94,6 @@ class RecordReader:
     @property
     def _topic(self) -> str:
         return self._context.settings.cluster_volumes_topic
-
-    def _take(self, record: ClusterRecord, live: bool, written_ms: int | None) -> str:
-        """Keep the record if it is newer; "" or the reason why it is refused."""
-        validity = self._context.settings.validity.total_seconds()
-        # Judged before LatestRecord sees it: kept, it would count as fresh by its arrival.
-        if _behind(record) > validity:
-            text = "the pipeline is behind: the newest snapshot in its records is older than validity (%g s)"
-            self._log_once("behind", text, validity)
-            return "behind" if live else ""
-        reason = self._newest.take(record, live, validity, written_ms)
-        if reason == "other-pipeline":
-            text = "two pipelines run for this cluster: records of run %d are refused, those of a newer run are taken"
-            self._log_once(f"run {record.run}", text, record.run)
-        elif reason == "ahead":
-            text = "records of run %d are refused: a run is a time of launch in ms, and that one is still to come"
-            self._log_once("ahead", text, record.run)
-        return reason
-
-    def _log_once(self, what: str, text: str, *values: object) -> None:
-        if what not in self._logged and len(self._logged) < _MOST_LOGGED:
-            self._logged.add(what)
-            self._context.log.warning(text, *values)
 
 
 def _behind(record: ClusterRecord) -> float:

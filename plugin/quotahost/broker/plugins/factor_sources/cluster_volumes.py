@@ -37,11 +37,10 @@ _CLOSE_WITHIN: Final = 2.0  # seconds
 class Standby:
     """The source ``snapshots`` while it is needed: built when it is, read, and closed on a thread of its own."""
 
-    def __init__(self, context: Context, build: Callable[..., Snapshots]) -> None:
+    def __init__(self, context: Context, build: Callable[[Context], Snapshots]) -> None:
         """Nothing is built yet; ``context`` is that of ``cluster-volumes``."""
         self._context, self._build = context, build
         self._of_source = replace(context, name=_NAME, section=None, log=logging.getLogger(f"quotahost.plugin.{_NAME}"))
-        self._is_first = True
         self._source: Snapshots | None = None
         self._closing: threading.Thread | None = None  # of the last one that was needed
         self.ready = False  # whether it has answered without waiting for anything since it was built
@@ -49,8 +48,7 @@ class Standby:
     def keep(self, needed: bool) -> None:
         """Build the source if it is needed and isn't there, else close it."""
         if needed and self._source is None:
-            # Each one reads the topic from its beginning; no refused record is to be counted by several of them.
-            self._source, self._is_first = self._build(self._of_source, counts_old=self._is_first), False
+            self._source = self._build(self._of_source)
         elif not needed and self._source is not None:
             source, self._source, self.ready = self._source, None, False
             source.hide()
@@ -105,14 +103,12 @@ class ClusterVolumesSource:
         by_standby = self._is_silent(age, validity) or (self._by_standby and not complete)
         if by_standby != self._by_standby:
             self._switch(by_standby)
-        self._show(record, age, None if by_standby else view)
+        self._show(record, age, view)
         needs_standby = by_standby or self._is_silent(age, validity / 2)
         self._standby.keep(needs_standby)
-        if not needs_standby:
-            return self._by_record(record, view)
         # While the record still answers, the standby is read only so that it is ready in time.
-        answer = self._standby.read(answers=by_standby)
-        if not by_standby:
+        answer = self._standby.read(answers=by_standby) if needs_standby else None
+        if answer is None or not by_standby:
             return self._by_record(record, view)
         if self._standby.ready:
             return answer
@@ -135,7 +131,7 @@ class ClusterVolumesSource:
         return age > seconds and (self._reader.topic_read or self._clock() - self._started > seconds)
 
     def _switch(self, by_standby: bool) -> None:
-        self._by_standby = by_standby
+        self._by_standby, self._show_at = by_standby, self._clock()
         log, settings = self._context.log, self._context.settings
         if by_standby:
             text = "no record of this cluster in %s within validity (%g s): factor source %s answers"
@@ -143,18 +139,12 @@ class ClusterVolumesSource:
         else:
             log.info("factor source %s answers again", self._context.name)
         self._context.metrics.count("FactorSource", _NAME if by_standby else self._context.name, "Switches", 1)
-        self._show_answerer()
-
-    def _show_answerer(self) -> None:
-        metrics = self._context.metrics
-        for name, answers in ((self._context.name, not self._by_standby), (_NAME, self._by_standby)):
-            metrics.gauge("FactorSource", name, "Answers", float(answers))
-            metrics.count("FactorSource", name, "Switches", 0)
 
     def _by_record(self, record: ClusterRecord | None, view: View, waiting: str = "") -> ClusterVolumes:
         """This broker's own disks, and what the view says of the others'."""
         own = self._disks.known()
-        waiting = waiting or self._waits_for() or view.waiting or own.waiting
+        unlisted = "" if self._registered_brokers.answered else "the cluster has not listed its brokers yet"
+        waiting = waiting or self._reader.waits_for() or unlisted or view.waiting or own.waiting
         others = tuple(self._as_full_as_now(volume, own.volumes) for volume in view.volumes)
         # The standby may say the same sentence of the same disk.
         unknown = tuple(dict.fromkeys(own.unknown + view.unknown))
@@ -162,19 +152,14 @@ class ClusterVolumesSource:
 
     def _budgeted(self, record: ClusterRecord | None) -> tuple[Volume, ...] | None:
         """The budgets, with the pipeline's sums; without a record they are not known."""
-        sums = record.budgets if record else ()
-        if sums is None and self._budgets.by_name:
+        if record and record.budgets is None and self._budgets.by_name:
             self._without_sums.report("budgets slow nobody: the pipeline is older and doesn't sum them; renew it")
         else:
             self._without_sums.healed()
-
-        def told() -> list[Used] | None:
-            if record is None:
-                return None
-            serving = [(name, used) for name, used, _ in sums or ()]
-            others = [(name, used) for name, _, used in sums or ()]
-            return [(serving, True), (others, False)]
-
+        told: list[Used] | None = None
+        if record:
+            sums = record.budgets or ()
+            told = [([(name, used) for name, used, _ in sums], True), ([(name, used) for name, _, used in sums], False)]
         return self._budgets.volumes(told)
 
     def _as_full_as_now(self, listed: Volume, own: Iterable[Volume]) -> Volume:
@@ -190,23 +175,20 @@ class ClusterVolumesSource:
                 return replace(listed, consumed=max(listed.consumed, volume.consumed))
         return listed
 
-    def _waits_for(self) -> str:
-        if waits_for := self._reader.waits_for():
-            return waits_for
-        return "" if self._registered_brokers.answered else "the cluster has not listed its brokers yet"
-
-    def _show(self, record: ClusterRecord | None, age: float, view: View | None) -> None:
+    def _show(self, record: ClusterRecord | None, age: float, view: View) -> None:
         """Show who answers and the record once a second, and if that answers, the numbers of brokers of its view."""
         if self._clock() < self._show_at:
             return
         self._show_at = self._clock() + 1
-        self._show_answerer()
         metrics = self._context.metrics
+        for name, answers in ((self._context.name, not self._by_standby), (_NAME, self._by_standby)):
+            metrics.gauge("FactorSource", name, "Answers", float(answers))
+            metrics.count("FactorSource", name, "Switches", 0)
         # After a tombstone the record's numbers say nothing any more.
         if record is None or age == math.inf:
             metrics.forget("ClusterRecord", "")
         else:
             for attribute, value in (("Age", age), ("Run", record.run), ("Sequence", record.sequence)):
                 metrics.gauge("ClusterRecord", "", attribute, value)
-        if view is not None:
+        if not self._by_standby:
             view.show(metrics)

@@ -7,16 +7,18 @@ and every answer lists all replicas, so it is for small clusters and long interv
 property, for drills: it reads no volumes and protects no disk.
 """
 
+import math
 import time
-from collections.abc import Mapping
+from collections import defaultdict
 from datetime import timedelta
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from quotahost.api import Context
 from quotahost.background import Clock
 from quotahost.kafka.registered_brokers import ClusterPoll
 from quotahost.model import ClusterVolumes, Factor, LogDir, Volume
+from quotahost.settings import sections
 from quotahost.units import Duration
 
 
@@ -36,15 +38,10 @@ class Fixed:
     0.5 shows what throttling does to the clients, 0 rehearses a PAUSE, and 1 ends the drill.
     """
 
-    class Section(BaseModel):
+    class Section(sections.Section):
         """The properties under ``plugin.fixed.``."""
 
-        model_config = ConfigDict(extra="forbid", frozen=True)
-
-        factor: float = Field(
-            1.0, ge=0.0, le=1.0, allow_inf_nan=False,
-            description="The factor to report: 1 OPEN, between 0 and 1 THROTTLE, 0 PAUSE.",
-        )  # fmt: skip
+        factor: float = Field(1.0, ge=0, le=1, description="The factor to report: 1 OPEN, 0 PAUSE, else THROTTLE.")
 
     def __init__(self, context: Context[Section]) -> None:
         self.reconfigure(context.section)
@@ -63,10 +60,8 @@ class LogDirs:
     fenced it yet. Of fenced brokers ``fenced.brokers`` says what counts.
     """
 
-    class Section(BaseModel):
+    class Section(sections.Section):
         """The properties under ``plugin.log-dirs.``."""
-
-        model_config = ConfigDict(extra="forbid", frozen=True)
 
         interval: Duration = Field(default=timedelta(seconds=10), description="How often the brokers are asked.")
 
@@ -101,36 +96,27 @@ class LogDirs:
         self._poll.close()
 
     def _ask(self) -> None:
-        brokers = self._context.broker.registered()
-        in_service = [broker for broker, fenced in brokers.items() if not fenced]
-        directories = self._context.broker.log_dirs(in_service)
-        # A broker that is left out of the answer must not look as if it had no disks.
-        silent = set(in_service) - {directory.broker for directory in directories if directory.path}
-        counts, unknown = self._last_known(brokers, silent)
-        absent = silent - counts - {directory.broker for directory in directories}
-        unknown += [f"broker {broker} doesn't answer for its log dirs" for broker in sorted(absent)]
-        last = [directory for broker in counts for directory in self._last[broker][1]]
-        # A broker's own line about why it doesn't answer is left out while its last answer counts.
-        answered = [directory for directory in directories if directory.broker not in counts]
-        self._remember(brokers, directories)
-        self._answer = (self._clock(), _volumes(answered + last, unknown))
-
-    def _last_known(self, brokers: Mapping[int, bool], silent: set[int]) -> tuple[set[int], list[str]]:
-        """The brokers whose last answer counts now, and a sentence about each that is unknown as it is fenced."""
-        settings, now = self._context.settings, self._clock()
-        recent = {b for b, (at, _) in self._last.items() if now - at <= settings.validity.total_seconds()}
-        fenced = {broker for broker, is_fenced in brokers.items() if is_fenced}
-        if settings.fenced_brokers == "unknown":
-            return silent & recent, [f"broker {broker} is fenced" for broker in sorted(fenced)]
-        return (silent & recent) | (fenced & self._last.keys()), []
-
-    def _remember(self, brokers: Mapping[int, bool], directories: list[LogDir]) -> None:
-        answered: dict[int, list[LogDir]] = {}
-        for directory in directories:
-            if directory.path and not directory.error:
-                answered.setdefault(directory.broker, []).append(directory)
-        last = self._last | {broker: (self._clock(), theirs) for broker, theirs in answered.items()}
-        self._last = {broker: answer for broker, answer in last.items() if broker in brokers}
+        brokers, settings, now = self._context.broker.registered(), self._context.settings, self._clock()
+        longest = settings.validity.total_seconds()
+        told: dict[int, list[LogDir]] = defaultdict(list)
+        for directory in self._context.broker.log_dirs([broker for broker, fenced in brokers.items() if not fenced]):
+            told[directory.broker].append(directory)
+        counts: list[LogDir] = []
+        unknown: list[str] = []
+        for broker, fenced in sorted(brokers.items()):
+            at, last = self._last.get(broker, (-math.inf, []))
+            if fenced and settings.fenced_brokers == "unknown":
+                unknown.append(f"broker {broker} is fenced")
+            elif (fenced or now - at <= longest) and not any(directory.path for directory in told[broker]):
+                counts += last
+            elif told[broker]:
+                counts += told[broker]
+            else:  # a broker that is left out of the answer must not look as if it had no disks
+                unknown.append(f"broker {broker} doesn't answer for its log dirs")
+            if sound := [directory for directory in told[broker] if directory.path and not directory.error]:
+                self._last[broker] = now, sound
+        self._last = {broker: answer for broker, answer in self._last.items() if broker in brokers}
+        self._answer = now, _volumes(counts, unknown)
 
 
 def _volumes(directories: list[LogDir], unknown: list[str]) -> ClusterVolumes:

@@ -19,11 +19,12 @@ from operator import mul
 from statistics import fmean
 from typing import ClassVar, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from quotahost.api import Context
 from quotahost.model import Factor, QuotaType
 from quotahost.model.use import Load
+from quotahost.settings import sections
 from quotahost.throttling import QuotaWindows, Tap, quota_windows
 from quotahost.units import Duration
 
@@ -88,22 +89,17 @@ class Law:
 class LoadSource:
     """Answers the factor, and which threads lack time."""
 
-    class Section(BaseModel):
+    class Section(sections.Section):
         """The properties under ``plugin.load.``."""
 
-        model_config = ConfigDict(extra="forbid", frozen=True)
-
         handlers_idle: float = Field(
-            30.0, ge=0, le=90, allow_inf_nan=False,
+            30.0, ge=0, le=90,
             description="percent of their time that the request handlers (num.io.threads) shall wait; 0 ignores them",
         )  # fmt: skip
         network_idle: float = Field(
-            30.0, ge=0, le=90, allow_inf_nan=False,
-            description="the same for the network threads (num.network.threads)",
-        )  # fmt: skip
-        least: float = Field(
-            0.05, ge=0.01, le=1, allow_inf_nan=False, description="the smallest factor, whatever the load"
+            30.0, ge=0, le=90, description="the same for the network threads (num.network.threads)"
         )
+        least: float = Field(0.05, ge=0.01, le=1, description="the smallest factor, whatever the load")
         interval: Duration = Field(
             timedelta(seconds=1), ge=timedelta(milliseconds=250), le=timedelta(seconds=10),
             description="over which time the load is measured",

@@ -1,17 +1,9 @@
 """The factor source ``prometheus``: asks a Prometheus server for the volumes of the cluster.
 
-Proposal 035 names other suppliers of volumes than Kafka's own; this is one. Broker properties, all under
-``client.quota.callback.``::
-
-    factor.source=prometheus
-    plugin.prometheus.url=http://prometheus:9090
-    plugin.prometheus.capacity=node_filesystem_size_bytes{job="kafka",mountpoint=~"/data.*"}
-    plugin.prometheus.available=node_filesystem_avail_bytes{job="kafka",mountpoint=~"/data.*"}
-    plugin.prometheus.expected=kafka-1:9100,kafka-2:9100,kafka-3:9100
-
-Without ``expected`` a broker whose exporter is gone looks like one that was taken out of the cluster: Prometheus
-gives no series for it, and nothing is unknown. If Prometheus stopped scraping without noticing, it answers with
-samples of up to five minutes ago (its ``--query.lookback-delta``).
+Proposal 035 names other suppliers of volumes than Kafka's own; this is one (docs/disks.md has an example). Without
+``expected`` a broker whose exporter is gone looks like one that was taken out of the cluster: Prometheus gives no
+series for it, and nothing is unknown. If Prometheus stopped scraping without noticing, it answers with samples of up to
+five minutes ago (its ``--query.lookback-delta``).
 
 1. Every ``interval`` a thread asks two instant queries by Prometheus' HTTP API (``/api/v1/query``, :class:`PromQL`),
    bounded in time and size. A redirect is a failure that names the address to configure: whoever answers must be the
@@ -39,22 +31,21 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Annotated, Any, Final, NamedTuple, Self
 from urllib.parse import urlencode, urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
 from quotahost.api import Context
 from quotahost.background import Clock, LoggedOnce, Periodic
 from quotahost.errors import QuotahostError
 from quotahost.model import ClusterVolumes, Volume
+from quotahost.settings import sections
 from quotahost.settings.types import Text, distinct, split
-from quotahost.text import redact
+from quotahost.text import printable, redact
 from quotahost.units import Duration
 
 MAX_SERIES: Final = 100_000
 MAX_BYTES: Final = 16 * 1024 * 1024  # of an answer
 MAX_SENTENCES: Final = 20
-_MAX_TEXT: Final = 200  # characters that are quoted of a server's own words
 _MAX_SIZE: Final = 2.0**63  # bytes of a volume; Kafka reports them as Java's long
-_LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _HEADER: Final = re.compile(r"[!-~]+")  # characters that can't break out of an HTTP header
 
 Place = tuple[str, str]
@@ -69,18 +60,10 @@ def _base_url(text: str) -> str:
     if "@" in text:
         return text  # refused by the model, whose errors don't show the value: it may contain a password
     parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or not _HEADER.fullmatch(text):
-        raise ValueError("is no base URL; write one such as http://prometheus:9090")
-    if parts.query or parts.fragment:
-        raise ValueError("must end before the first ? or #; write a base URL such as http://prometheus:9090")
-    if parts.port == 0:  # urlsplit itself refuses any other text that is no port
-        raise ValueError("has port 0; write the port that Prometheus listens on")
-    return text
-
-
-def _label(text: str) -> str:
-    if not _LABEL.fullmatch(text):
-        raise ValueError("is no label name; write letters, digits and _, such as instance")
+    # urlsplit itself refuses any other port that is none than 0.
+    is_base = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    if not is_base or parts.query or parts.fragment or not _HEADER.fullmatch(text):
+        raise ValueError("is no base URL; write one such as http://prometheus:9090, without ? and #")
     return text
 
 
@@ -90,16 +73,14 @@ def _token(secret: SecretStr) -> SecretStr:
     return secret
 
 
-_Label = Annotated[Text, AfterValidator(_label)]
+_Label = Annotated[Text, Field(pattern="^[a-zA-Z_][a-zA-Z0-9_]*$")]
 _Brokers = Annotated[
     tuple[str, ...], BeforeValidator(lambda value: distinct([part for part in split(value, ",") if part]))
 ]
 
 
-class PrometheusSettings(BaseModel):
+class PrometheusSettings(sections.Section):
     """The properties under ``plugin.prometheus.``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     url: Annotated[Text, AfterValidator(_base_url)] = Field(
         description="base URL of the server, such as http://prometheus:9090"
@@ -169,21 +150,24 @@ class PromQL:
         """Nothing is asked yet. Raises ValueError if ``ca-location`` can't be read, or contains no certificate."""
         self._server = urlsplit(section.url + "/api/v1/query")
         self._timeout = section.timeout.total_seconds()
-        token = section.bearer_token.get_secret_value() if section.bearer_token else ""
-        password = section.password.get_secret_value() if section.password else ""
-        basic = base64.b64encode(f"{section.username}:{password}".encode()).decode() if section.username else ""
         self._headers = {"Content-Type": "application/x-www-form-urlencoded", "Connection": "close"}
-        if token or basic:
-            self._headers["Authorization"] = f"Bearer {token}" if token else f"Basic {basic}"
-        self._secrets = (token, password, basic)
-        try:
-            # Once for all queries: the system's certificates take long to load.
-            tls = ssl.create_default_context(cafile=section.ca_location)
-        except OSError as error:
-            raise ValueError(f"ca-location can't be read: {error.strerror or type(error).__name__}") from None
+        self._secrets: list[str] = []
+        if section.bearer_token:
+            self._secrets = [section.bearer_token.get_secret_value()]
+            self._headers["Authorization"] = f"Bearer {self._secrets[0]}"
+        elif section.password:
+            password = section.password.get_secret_value()
+            basic = base64.b64encode(f"{section.username}:{password}".encode()).decode()
+            self._secrets = [password, basic]
+            self._headers["Authorization"] = f"Basic {basic}"
         host, port, timeout = self._server.hostname or "", self._server.port, self._timeout
         self._connect: Callable[[], HTTPConnection] = partial(HTTPConnection, host, port, timeout=timeout)
         if self._server.scheme == "https":
+            try:
+                # Once for all queries: the system's certificates take long to load.
+                tls = ssl.create_default_context(cafile=section.ca_location)
+            except OSError as error:
+                raise ValueError(f"ca-location can't be read: {error.strerror or type(error).__name__}") from None
             self._connect = partial(HTTPSConnection, host, port, timeout=timeout, context=tls)
 
     def query(self, expression: str) -> Answer:
@@ -205,7 +189,7 @@ class PromQL:
 
     def _clean(self, text: str) -> str:
         # Secrets are hidden before the text is cut off: half a secret would not be found.
-        return shorten(redact(text, self._secrets))
+        return printable(redact(text, self._secrets))
 
     def _post(self, body: str) -> tuple[int, str, bytes]:
         """Status, reason and content of the answer.
@@ -247,43 +231,26 @@ def _shut(connected: socket.socket, late: threading.Event) -> None:
         socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
-def shorten(text: str) -> str:
-    # Cut off first: the text may be as long as a whole answer. A line break in it would fake a line of the log.
-    line = "".join(c if c.isprintable() else " " for c in text[: _MAX_TEXT + 1])
-    return line if len(line) <= _MAX_TEXT else line[:_MAX_TEXT] + "…"
-
-
 def _answer(status: int, reason: str, content: bytes) -> Answer:
-    """Read by hand and not by a schema: each way in which it can be wrong has a sentence that says what to change."""
     try:
         reply = json.loads(content)
+        # The API reports errors as JSON, too, with another HTTP status.
+        if reply["status"] == "error":
+            raise QueryFailed(f"the server says {reply['errorType']}: {reply['error']}")
+        result, kind = reply["data"]["result"], reply["data"]["resultType"]
+        if kind != "vector":
+            raise QueryFailed(f"the query makes a {kind}; write one that makes an instant vector")
+        if len(result) > MAX_SERIES:
+            raise QueryFailed(f"the answer has {len(result):,} series; at most {MAX_SERIES:,} are read")
+        return Answer(tuple(map(_series, result)), tuple(map(str, reply.get("warnings") or ())))
     # Brackets that are nested by the thousand end in a RecursionError.
-    except (ValueError, RecursionError):
-        reply = None
-    reply = reply if isinstance(reply, dict) else {}
-    # The API reports errors as JSON, too, with another HTTP status.
-    if reply.get("status") == "error":
-        raise QueryFailed(f"the server says {reply.get('errorType')}: {reply.get('error')}")
-    if status != 200:
-        raise QueryFailed(f"HTTP status {status} {reason}".rstrip())
-    if reply.get("status") != "success":
-        raise QueryFailed("the answer is not the JSON of a Prometheus server")
-    data, warnings = reply.get("data"), reply.get("warnings") or []
-    data = data if isinstance(data, dict) else {}
-    if (kind := data.get("resultType")) != "vector":
-        raise QueryFailed(f"the query makes a {kind}; write one that makes an instant vector")
-    result = data.get("result")
-    if not isinstance(result, list) or not isinstance(warnings, list):
-        raise QueryFailed("the answer has no list of series or warnings")
-    if len(result) > MAX_SERIES:
-        raise QueryFailed(f"the answer has {len(result):,} series; at most {MAX_SERIES:,} are read")
-    return Answer(tuple(map(_series, result)), tuple(map(str, warnings)))
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        other = "the answer is not the JSON of a Prometheus server"
+        raise QueryFailed(other if status == 200 else f"HTTP status {status} {reason}".rstrip()) from None
 
 
 def _series(element: Any) -> Series:
-    labels = element.get("metric") if isinstance(element, dict) else None
-    if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
-        raise QueryFailed("the answer has a series without labels")
+    labels = {name: str(value) for name, value in element["metric"].items()}
     try:
         return Series(labels, float(element["value"][1]))
     except (LookupError, TypeError, ValueError):  # a histogram has no single value
@@ -305,14 +272,16 @@ def volumes_of(
     problems: list[str] = []
     sizes = _by_place("capacity", capacity, labels, problems)
     others = _by_place(word, used, labels, problems)
-    problems += [f"{_named(place)} has capacity, but no {word}" for place in sizes if place not in others]
-    problems += [f"{_named(place)} has {word}, but no capacity" for place in others if place not in sizes]
     volumes = []
-    for place, size in sizes.items():
-        other = others.get(place)
-        if size is None or other is None:
+    for place in sizes | others:
+        size, other = sizes.get(place), others.get(place)
+        if place not in others:
+            problems.append(f"{_named(place)} has capacity, but no {word}")
+        elif place not in sizes:
+            problems.append(f"{_named(place)} has {word}, but no capacity")
+        elif size is None or other is None:
             continue
-        if size == 0:
+        elif size == 0:
             problems.append(f"{_named(place)} has a capacity of 0")
         # Consumed bytes may exceed the capacity, as file systems keep blocks for root; available ones can't.
         elif available and other > size:
@@ -323,7 +292,10 @@ def volumes_of(
     problems += [f"expected broker {broker!r} has no volume" for broker in expected if broker not in present]
     if not volumes and not problems:
         problems = ["the queries find no series"]
-    return ClusterVolumes(tuple(volumes), _bounded(problems))
+    sentences = list(dict.fromkeys(problems))
+    if len(sentences) > MAX_SENTENCES:
+        sentences[MAX_SENTENCES - 1 :] = [f"and {len(sentences) - MAX_SENTENCES + 1} more"]
+    return ClusterVolumes(tuple(volumes), tuple(sentences))
 
 
 def _by_place(query: str, answer: Answer, labels: tuple[str, str], problems: list[str]) -> dict[Place, int | None]:
@@ -350,17 +322,8 @@ def _by_place(query: str, answer: Answer, labels: tuple[str, str], problems: lis
 
 
 def _named(place: Place) -> str:
-    # Labels are anybody's text of any length, and the sentence goes to the log.
-    broker, volume = map(shorten, place)
-    return f"broker {broker!r}, volume {volume!r}"
-
-
-def _bounded(sentences: list[str]) -> tuple[str, ...]:
-    """The first 20 sentences; if there are more, the last one says how many."""
-    distinct = list(dict.fromkeys(sentences))
-    if len(distinct) > MAX_SENTENCES:
-        distinct[MAX_SENTENCES - 1 :] = [f"and {len(distinct) - MAX_SENTENCES + 1} more"]
-    return tuple(distinct)
+    broker, volume = map(printable, place)
+    return f"broker {broker}, volume {volume}"
 
 
 class Prometheus:
@@ -381,7 +344,6 @@ class Prometheus:
         self._last: tuple[float, ClusterVolumes] | None = None  # replaced as one, so it needs no lock
         self._reason = "no reason yet"
         self._silence, self._lack = (LoggedOnce(context.log, logging.ERROR) for _ in range(2))
-        self._pause = 0.0
         self._loop: Periodic | None = None
 
     def read(self) -> ClusterVolumes | None:
@@ -389,10 +351,10 @@ class Prometheus:
 
         They are unknown once they are older than ``validity``, or two intervals where those are longer.
         """
-        last = self._last
         if self._loop is None:
             # No thread of the context: this one asks a server and never the broker, so it never calls into Java.
-            self._loop = Periodic("prometheus", self._work, lambda: self._pause)
+            self._loop = Periodic("prometheus", self._ask, self._section.interval.total_seconds)
+        last = self._last
         if last is None:
             return None
         asked_at, volumes = last
@@ -406,14 +368,8 @@ class Prometheus:
 
     def close(self) -> None:
         """End the thread; one that waits for the server is left to end by itself, within ``timeout``."""
-        if self._loop is not None:
+        if self._loop:
             self._loop.close()
-
-    def _work(self) -> None:
-        begin, interval = time.monotonic(), self._section.interval.total_seconds()
-        self._ask()
-        # A server that takes longer than the interval still gets some rest.
-        self._pause = max(interval - (time.monotonic() - begin), interval / 10)
 
     def _ask(self) -> None:
         section = self._section
@@ -425,10 +381,14 @@ class Prometheus:
                 capacity, used, available=section.available is not None,
                 labels=(section.broker_label, section.volume_label), expected=section.expected,
             )  # fmt: skip
-        except QueryFailed as error:
-            self._failed(str(error))
-        except Exception as error:  # the thread must outlive any answer; the error's text may contain anything
-            self._failed(f"{type(error).__name__} while reading the answer")
+        except Exception as error:  # the thread must outlive any answer
+            # The text of any other error may contain anything.
+            unforeseen = f"{type(error).__name__} while reading the answer"
+            self._reason = str(error) if isinstance(error, QueryFailed) else unforeseen
+            # A query that was under way when the source was closed concerns nobody any more.
+            if not (self._loop and self._loop.closing):
+                text = "prometheus %s gives no answer; the last holds for a while: %s"
+                self._silence.report(text, self._host, self._reason)
         else:
             self._last = (asked_at, volumes)
             answers_again = self._silence.healed()
@@ -437,10 +397,3 @@ class Prometheus:
                 self._lack.report(text, self._host, "; ".join(volumes.unknown))
             elif self._lack.healed() or answers_again:
                 self._context.log.warning("prometheus %s knows all volumes again", self._host)
-
-    def _failed(self, reason: str) -> None:
-        self._reason = reason
-        # A query that was under way when the source was closed concerns nobody any more.
-        if self._loop is not None and not self._loop.closing:
-            text = "prometheus %s gives no answer; the last holds for a while: %s"
-            self._silence.report(text, self._host, reason)

@@ -78,16 +78,11 @@ class Roster:
         with self._lock:
             return self._expected.view(self._heard(but, validity), settings, stale)
 
-    def ages(self, but: str) -> dict[str, float]:
-        """By registered broker but one the age of its newest snapshot, in seconds."""
+    def latest(self, but: str) -> list[tuple[Snapshot, float, bool]]:
+        """Of each registered broker but one the newest snapshot, its age in seconds, and whether it is in service."""
         with self._lock:
-            return {broker: self._clock.age(kept) for broker, kept in self._newest.items() if broker != but}
-
-    def latest(self, but: str) -> list[tuple[Snapshot, bool]]:
-        """Of each registered broker but one the newest snapshot, however old it is, and whether it is in service."""
-        with self._lock:
-            serving = set(self._expected.in_service())
-            return [(kept.record, broker in serving) for broker, kept in self._newest.items() if broker != but]
+            serving, age = set(self._expected.in_service()), self._clock.age
+            return [(kept.record, age(kept), b in serving) for b, kept in self._newest.items() if b != but]
 
     def _heard(self, but: str, validity: float) -> Iterator[Heard]:
         for broker in self._expected.brokers or ():
@@ -116,18 +111,16 @@ class Snapshots:
 
     def __init__(
         self, context: Context, wall: Clock = time.time, clock: Clock = time.monotonic,
-        budgets: Budgets | None = None, counts_old: bool = True,
+        budgets: Budgets | None = None,
     ) -> None:  # fmt: skip
         """Begin to ask for the brokers.
 
         ``budgets`` are those of a source that this one stands by for, which closes them; else it has its own.
-        ``counts_old``: whether to count the refused records that were in the topic before it is read.
         """
         self._context, self._node = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
         #: Whether the numbers of stale and missing brokers are its own to show; a source that it stands by for sets it.
         self.answers = True
-        self._counts_old = counts_old
         self._topic_read = False
         self._shown = Shown(context.metrics, "Snapshot")
         self._show_at = 0.0
@@ -158,19 +151,21 @@ class Snapshots:
         broker = (key or b"").decode(errors="replace")
         if value is None:
             self._roster.remove(broker)
-        elif (reason := self._refusal(broker, key, value, live, written_ms)) and (live or self._counts_old):
+            return
+        reason = "stranger"
+        # Before the value is looked at: a flood of invented brokers must cost next to nothing.
+        if self._roster.expects(broker):
+            try:
+                reason = self._take(decode(key, value), live, written_ms)
+            except Refused:
+                if live:
+                    raise
+        # Whenever the topic is read again, most of what is in it is late, and what is refused was counted before.
+        if reason and live:
             self._context.metrics.count("Refused", reason, "Records")
 
-    def _refusal(self, broker: str, key: bytes | None, value: bytes, live: bool, written_ms: int | None) -> str:
+    def _take(self, snapshot: Snapshot, live: bool, written_ms: int | None) -> str:
         """Keep the snapshot, or return the reason why it is refused."""
-        # Before the value is looked at: a flood of invented brokers must cost next to nothing.
-        if not self._roster.expects(broker):
-            return "stranger"
-        try:
-            snapshot = decode(key, value)
-        except Refused as refused:
-            self._context.log.debug("refused a record: %s", refused)
-            return refused.reason
         # A snapshot doesn't name its cluster while its broker doesn't know it.
         if snapshot.cluster not in ("", self._disks.cluster_id):
             return "cluster"
@@ -179,8 +174,7 @@ class Snapshots:
     def caught_up(self) -> None:
         if not self._topic_read:
             self._context.log.info("the snapshots of the cluster are read")
-        # Whenever the topic is read again, the good records before each broker's newest one come late.
-        self._topic_read, self._counts_old = True, False
+        self._topic_read = True
 
     # ---- the host thread ----
 
@@ -190,7 +184,7 @@ class Snapshots:
         self._show(view)
         return ClusterVolumes(
             own.volumes + view.volumes, own.unknown + view.unknown,
-            self._waits_for() or view.waiting or own.waiting, self._budgets.volumes(self._of_budgets),
+            self._waits_for() or view.waiting or own.waiting, self._budgets.volumes(self._of_budgets()),
         )  # fmt: skip
 
     def hide(self) -> None:
@@ -213,7 +207,7 @@ class Snapshots:
         if self._waits_for():
             return None
         # What a silent broker had counts on, whatever becomes of its volumes: its replicas are still there.
-        others = [(snapshot.budgets or (), serves) for snapshot, serves in self._roster.latest(self._node)]
+        others = [(snapshot.budgets or (), serves) for snapshot, _, serves in self._roster.latest(self._node)]
         return [(self._budgets.here(), True), *others]
 
     def _waits_for(self) -> str:
@@ -230,6 +224,6 @@ class Snapshots:
             return
         self._show_at = now + 1
         # All at once, so that the age of a broker that was unregistered doesn't stand still in the metrics for ever.
-        self._shown.show({broker: {"Age": age} for broker, age in self._roster.ages(self._node).items()})
+        self._shown.show({each.broker: {"Age": age} for each, age, _ in self._roster.latest(self._node)})
         if self.answers:
             view.show(self._context.metrics)

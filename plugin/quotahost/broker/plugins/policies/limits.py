@@ -14,7 +14,7 @@ MAX_CONTRADICTIONS: Final = 1024  # volumes to remember: the names come from oth
 
 
 class Limits:
-    """Proposal 035's quota policy: a ramp from 1 at the soft limit to 0 at the hard limit.
+    """A ramp from 1 at the soft limit to 0 at the hard limit.
 
     The limits of a volume are those published with it, else this broker's own, ``static.storage.*``. Without
     either the factor is 1. Where the hard limit is reached before the soft one, the hard one alone holds.
@@ -53,37 +53,29 @@ class Limits:
         return self._context.settings.static.storage.limits_of(volume)
 
     def _bounds(self, volume: Volume) -> ByteLimits | None:
-        """The limits in force for a volume, in bytes of it; logs them where they contradict each other."""
+        """The limits in force for a volume, in bytes of it; logs once what is strange about them."""
         soft, hard = self._limits(volume)
         in_force = byte_limits(volume, soft, hard)
-        if soft and hard and in_force and in_force.contradict:
-            self._contradict(volume, soft, hard)
-        else:
+        where, log = (volume.broker, volume.name), self._context.log
+        if not (soft and hard and in_force and in_force.contradict):
             # Healed, so a contradiction that comes again is logged again.
-            self.contradictions.discard((volume.broker, volume.name))
-        if not (self._lent or volume.soft or volume.hard or volume.broker == self._node) and in_force:
-            self._lend(volume, in_force, soft, hard)
-        return in_force
-
-    def _lend(self, volume: Volume, in_force: ByteLimits, soft: Limit | None, hard: Limit | None) -> None:
-        """Log once where this broker's limits in bytes slow for a disk of another broker, which may be of any size."""
-        in_bytes = [limit for limit in (soft, hard) if limit and limit.type is not LimitType.MIN_FREE_PERCENTAGE]
-        if in_bytes and in_force.breaches_soft(volume.consumed):
-            self._lent = True
-            self._context.log.warning(
-                "broker %s publishes no limits, so this broker judges its volume %s by its own (%s), which are bytes "
-                "of another disk, and slows producers for it; set limits on all brokers, or shares (min-free-percent)",
-                printable(volume.broker), printable(volume.name), ", ".join(map(str, in_bytes)),
+            self.contradictions.discard(where)
+        elif where not in self.contradictions and len(self.contradictions) < MAX_CONTRADICTIONS:
+            self.contradictions.add(where)
+            log.warning(
+                "broker %s, volume %s: the hard limit %s is reached at %s bytes, before the soft limit %s at %s; "
+                "until one is changed, the hard limit alone holds",
+                *map(printable, where),
+                hard, f"{hard.consumed_at(volume.capacity):,}", soft, f"{soft.consumed_at(volume.capacity):,}",
             )  # fmt: skip
-
-    def _contradict(self, volume: Volume, soft: Limit, hard: Limit) -> None:
-        where = (volume.broker, volume.name)
-        if where in self.contradictions or len(self.contradictions) >= MAX_CONTRADICTIONS:
-            return
-        self.contradictions.add(where)
-        self._context.log.warning(
-            "broker %s, volume %s: the hard limit %s is reached at %s bytes, before the soft limit %s at %s; "
-            "until one is changed, the hard limit alone holds",
-            printable(volume.broker), printable(volume.name),
-            hard, f"{hard.consumed_at(volume.capacity):,}", soft, f"{soft.consumed_at(volume.capacity):,}",
-        )  # fmt: skip
+        is_lent = not (self._lent or volume.soft or volume.hard or volume.broker == self._node)
+        if is_lent and in_force and in_force.breaches_soft(volume.consumed):
+            in_bytes = [limit for limit in (soft, hard) if limit and limit.type is not LimitType.MIN_FREE_PERCENTAGE]
+            self._lent = bool(in_bytes)
+            text = (
+                "broker %s publishes no limits, so this broker judges its volume %s by its own (%s), which are bytes "
+                "of another disk, and slows producers for it; set limits on all brokers, or shares (min-free-percent)"
+            )
+            if in_bytes:
+                log.warning(text, *map(printable, where), ", ".join(map(str, in_bytes)))
+        return in_force

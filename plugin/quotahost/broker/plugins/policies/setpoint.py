@@ -2,8 +2,10 @@
 
 The ramp of ``limits`` looks only at how full a volume is, so a heavy load comes to rest next to the hard limit, and the
 factor moves with every lump of deletions. This policy does what Linux does for dirty pages (``balance_dirty_pages`` in
-mm/page-writeback.c): it measures how fast a volume drains, and multiplies that by a ratio that depends on how full
-the volume is. Proposal 035 has no such policy; its own is proportional.
+mm/page-writeback.c). How fast the volume drains, divided by how fast it would fill at factor 1, is the factor at which
+it stays as full as it is. That is multiplied by a cubic ratio: about 1 in the middle, so that a lump of deletions
+hardly moves the factor, 2 at the soft and 0 at the hard limit. Proposal 035 has no such policy; its own is
+proportional.
 """
 
 import math
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from quotahost.api import Context
 from quotahost.background import Clock
@@ -21,6 +23,7 @@ from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Volume
 from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import ByteLimits
+from quotahost.settings import sections
 from quotahost.units import Duration
 
 MAX_VOLUMES: Final = 4096  # to remember; any more get the ramp
@@ -102,24 +105,17 @@ class _History:
 
 
 class Setpoint(Limits):
-    """Balances what flows in with what deletions free, and rests half way from the soft to the hard limit.
+    """Balances what flows in with what deletions free; if nothing is deleted, the space left is let in over hours.
 
-    How fast the volume drains, divided by how fast it would fill at factor 1, is the factor at which it stays as full
-    as it is. That is multiplied by a cubic ratio: about 1 in the middle, so that a lump of deletions hardly moves the
-    factor, 2 at the soft and 0 at the hard limit. If nothing is deleted, the space left is let in over hours.
-
-    The limits in force, and the factors below the soft and from the hard limit on, are those of ``limits``. In the last
-    tenth before the hard limit the factor is no larger than the ramp, whatever was learned. A volume starts with
-    the ramp, and those beyond the 4,096 remembered keep it.
+    The limits in force, and the factors below the soft and from the hard limit on, are those of ``limits``. A volume
+    starts with the ramp, and those beyond the 4,096 remembered keep it.
     """
 
     # The factor moves on while the volumes stay as they are, so the host must ask after every read.
     depends_on_time: ClassVar = True
 
-    class Section(BaseModel):
+    class Section(sections.Section):
         """The properties under ``plugin.setpoint.``."""
-
-        model_config = ConfigDict(extra="forbid", frozen=True)
 
         memory: Duration = Field(
             default=timedelta(minutes=20),
@@ -148,13 +144,16 @@ class Setpoint(Limits):
             return 1.0
         now, ramp = self._clock(), bounds.ramp(volume.consumed)
         # First, so that nothing that was learned too long ago is found.
-        self._forget(now)
-        history = self._histories.get((volume.broker, volume.name))
+        while self._histories and now - next(iter(self._histories.values())).seen_at > _FORGET:
+            self._histories.popitem(last=False)
+        place = volume.broker, volume.name
+        history = self._histories.get(place)
         if history is None:
-            self._remember(volume, now, ramp)
+            # No older history makes room: the names come from other brokers, and a flood of them must push none out.
+            if len(self._histories) < MAX_VOLUMES:
+                self._histories[place] = _History(now, volume.consumed, ramp)
             return ramp
-        # Keeps the longest unseen first, where _forget looks.
-        self._histories.move_to_end((volume.broker, volume.name))
+        self._histories.move_to_end(place)
         # Measured below soft and above hard, too, so that the policy knows the demand once it has to throttle.
         passed = history.add(now, volume.consumed, self._factor_over(volume, history), self._memory)
         history.factor = history.next(bounds, ramp, passed) if 0.0 < ramp < 1.0 else ramp
@@ -167,12 +166,3 @@ class Setpoint(Limits):
         # As far as is known here: a client that writes to this volume and to a fuller one is slowed all the same.
         spared = history.factor >= 1 and self._context.settings.factor_scope == "topics"
         return 1.0 if spared else self._in_force
-
-    def _remember(self, volume: Volume, now: float, factor: float) -> None:
-        # No older history makes room: the names come from other brokers, and a flood of them must not push any out.
-        if len(self._histories) < MAX_VOLUMES:
-            self._histories[volume.broker, volume.name] = _History(now, volume.consumed, factor)
-
-    def _forget(self, now: float) -> None:
-        while self._histories and now - next(iter(self._histories.values())).seen_at > _FORGET:
-            self._histories.popitem(last=False)

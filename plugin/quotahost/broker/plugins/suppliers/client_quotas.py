@@ -31,6 +31,7 @@ The host hands in each client quota as Java reads it from Kafka's metadata; the 
 """
 
 import math
+from collections import Counter
 from typing import Final, TypeAlias
 
 from quotahost.api import Context
@@ -53,7 +54,7 @@ class ClientQuotas:
         self._context = context
         self._quotas: dict[QuotaType, _Quotas] = {quota_type: {} for quota_type in QUOTA_TYPES}
         # How many quotas name a client-id, by user, None for quotas of a default user or of none.
-        self._named: dict[str | None, dict[str, int]] = {}
+        self._named: dict[str | None, Counter[str]] = {}
         # distinct_client_ids by the same users, until a quota changes.
         self._distinct: dict[str | None, frozenset[str]] = {}
 
@@ -86,28 +87,23 @@ class ClientQuotas:
         key = (_keyed(user), _keyed(client_id))
         scope = Scope.CLIENT_ID if user is None else Scope.USER if client_id is None else Scope.CLIENT
         new = None if change.rate is None else Quota(self._rate(change), scope)
-        # For a change without effect the host needn't ask again about every client that it may concern.
-        if new == quotas.get(key):
-            return
-        if new is None:
-            del quotas[key]
-            self._count_name(user, client_id, -1)
-        else:
-            if key not in quotas:
-                self._count_name(user, client_id, 1)
+        before = quotas.pop(key, None)
+        if new is not None:
             quotas[key] = new
-        self._context.answers_changed(principal=_narrow(user), client_id=_narrow(client_id))
-
-    def _count_name(self, user: _Name, client_id: _Name, by: int) -> None:
+        # For a change without effect the host needn't ask again about every client that it may concern.
+        if new == before:
+            return
         self._distinct.clear()
-        of = user if isinstance(user, str) else None
-        if isinstance(client_id, str):
-            counts = self._named.setdefault(of, {})
-            counts[client_id] = counts.get(client_id, 0) + by
-            if not counts[client_id]:
-                del counts[client_id]
+        principal, name = _narrow(user), _narrow(client_id)
+        if name is not None:
+            counts = self._named.setdefault(principal, Counter())
+            counts[name] += (new is not None) - (before is not None)
+            # A name that no quota has takes no memory.
+            if not counts[name]:
+                del counts[name]
             if not counts:
-                del self._named[of]
+                del self._named[principal]
+        self._context.answers_changed(principal=principal, client_id=name)
 
     def _rate(self, change: ClientQuotaChange) -> float | None:
         """The rate, or None (unlimited) for one by which Kafka up to 4.3 doesn't throttle.

@@ -9,16 +9,16 @@ rate alone. A client for whom one of them has no rate is left to the next suppli
 from collections.abc import Collection
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from quotahost.api import Context
 from quotahost.model import Client, Quota, QuotaType, Scope
+from quotahost.settings import sections
 from quotahost.settings.properties import rates_of
 from quotahost.settings.rate_lists import Rates
 from quotahost.settings.types import Sharing
 from quotahost.units import BytesLimit, MutationsLimit
 
-_STRICT: Final = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 _NONE: Final[frozenset[str]] = frozenset()  # of client-ids; the host knows a set that it has seen by its identity
 #: What ``static.scope`` and ``plugin.controller-mutation.scope`` name.
 _SCOPES: Final = {"client": Scope.CLIENT, "user": Scope.USER, "client-id": Scope.CLIENT_ID, "broker": Scope.BROKER}
@@ -49,25 +49,6 @@ class Static:
         self._quotas = {kind: Quota(rate, scope) for kind, rate in rates.items() if rate is not None}
 
 
-class OverridesSettings(BaseModel):
-    """The properties under ``plugin.overrides.``; rates in bytes/s, on each broker."""
-
-    model_config = _STRICT
-
-    producer_default: BytesLimit = Field(
-        None, alias="quota.producer.default", description="what each other client-id may produce, such as 2M"
-    )
-    consumer_default: BytesLimit = Field(
-        None, alias="quota.consumer.default", description="what each other client-id may fetch, such as 2M"
-    )
-    producer_override: Rates = Field(
-        {}, alias="quota.producer.override", description="by client-id, such as clientA:4M,clientB:10M"
-    )
-    consumer_override: Rates = Field(
-        {}, alias="quota.consumer.override", description="by client-id, such as clientC:3M,clientD:5M"
-    )
-
-
 class Overrides:
     """Gives each client-id its override, or else the default, of its own on each broker (KIP-13).
 
@@ -75,9 +56,23 @@ class Overrides:
     without an override where no default is set, are left to the next supplier.
     """
 
-    Section = OverridesSettings
+    class Section(sections.Section):
+        """The properties under ``plugin.overrides.``; rates in bytes/s, on each broker."""
 
-    def __init__(self, context: Context[OverridesSettings]) -> None:
+        producer_default: BytesLimit = Field(
+            None, alias="quota.producer.default", description="what each other client-id may produce, such as 2M"
+        )
+        consumer_default: BytesLimit = Field(
+            None, alias="quota.consumer.default", description="what each other client-id may fetch, such as 2M"
+        )
+        producer_override: Rates = Field(
+            {}, alias="quota.producer.override", description="by client-id, such as clientA:4M,clientB:10M"
+        )
+        consumer_override: Rates = Field(
+            {}, alias="quota.consumer.override", description="by client-id, such as clientC:3M,clientD:5M"
+        )
+
+    def __init__(self, context: Context[Section]) -> None:
         self.reconfigure(context.section)
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
@@ -89,7 +84,7 @@ class Overrides:
         """The client-ids with an override; for each other one the default, if there is one, is the same."""
         return self._distinct
 
-    def reconfigure(self, settings: OverridesSettings) -> None:
+    def reconfigure(self, settings: Section) -> None:
         produce = _default(settings, "producer_default", Scope.CLIENT_ID)
         fetch = _default(settings, "consumer_default", Scope.CLIENT_ID)
         self._rates = {
@@ -99,23 +94,18 @@ class Overrides:
         self._distinct = frozenset(settings.producer_override) | frozenset(settings.consumer_override)
 
 
-class ControllerMutationSettings(BaseModel):
-    """The properties under ``plugin.controller-mutation.``; rates in partition mutations/s."""
-
-    model_config = _STRICT
-
-    default: MutationsLimit = Field(None, description="what all others may do, such as 5")
-    scope: Sharing = Field("user", description="who shares the default: each user, client, client-id, or the broker")
-    users: Rates = Field({}, description="by user, whose clients share it, such as alice:5,bob:0.5")
-    client_ids: Rates = Field({}, description="by client-id, such as terraform:20")
-
-
 class ControllerMutation:
     """The rate of the user, else of the client-id, else the default, in partitions created or deleted a second."""
 
-    Section = ControllerMutationSettings
+    class Section(sections.Section):
+        """The properties under ``plugin.controller-mutation.``; rates in partition mutations/s."""
 
-    def __init__(self, context: Context[ControllerMutationSettings]) -> None:
+        default: MutationsLimit = Field(None, description="what all others may do, such as 5")
+        scope: Sharing = Field("user", description="who shares the default: a user, client, client-id, or the broker")
+        users: Rates = Field({}, description="by user, whose clients share it, such as alice:5,bob:0.5")
+        client_ids: Rates = Field({}, description="by client-id, such as terraform:20")
+
+    def __init__(self, context: Context[Section]) -> None:
         self.reconfigure(context.section)
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
@@ -127,7 +117,7 @@ class ControllerMutation:
         """The client-ids with a rate, which those of a user with a rate never get."""
         return _NONE if principal in self._users else self._distinct
 
-    def reconfigure(self, settings: ControllerMutationSettings) -> None:
+    def reconfigure(self, settings: Section) -> None:
         self._users = _quotas(settings.users, Scope.USER)
         self._client_ids = _quotas(settings.client_ids, Scope.CLIENT_ID)
         self._distinct = frozenset(self._client_ids)
@@ -138,6 +128,6 @@ def _quotas(rates: Rates, scope: Scope) -> dict[str, Quota]:
     return {name: Quota(rate, scope) for name, rate in rates.items()}
 
 
-def _default(settings: BaseModel, name: str, scope: Scope) -> Quota | None:
+def _default(settings: sections.Section, name: str, scope: Scope) -> Quota | None:
     """The quota of a property that may be "unlimited", which is None there like one that is not set."""
     return Quota(getattr(settings, name), scope) if name in settings.model_fields_set else None

@@ -12,6 +12,7 @@ without any client.
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -23,7 +24,6 @@ from quotahost.broker.disks.topics import measure
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.publisher import RETRY, Publisher
 from quotahost.model.use import MeasuredVolume
-from quotahost.records.codec import Refused
 from quotahost.records.look import MAX_ANSWERS, MAX_OPENED, MAX_USES, Answered, encode, of
 from quotahost.records.watch import Watch, decode
 
@@ -32,6 +32,7 @@ _REST: Final = 20  # the next look, or listing of files, is at least so many tim
 _AGAIN: Final = 5.0  # seconds until the next try where nobody watches
 _SILENCE: Final = 600.0  # seconds after which the topic is read anew, if nobody has watched
 _MOST: Final = 16  # watchers that are known by name
+_MOST_HEARD: Final = 1000  # records between two looks at who watches
 BETWEEN: Final = 2.0  # seconds between the two looks at a volume
 
 
@@ -49,23 +50,18 @@ class StatusPublisher:
         )
         self._due, self._empty = clock(), False
         self._rest = clock()  # no question is answered before
-        self._cluster, self._asked = "", False
+        self._cluster = ""
         self._follower = Follower(
-            context,
-            settings.watch_topic,
-            self._watchers.record,
-            _SILENCE,
-            absent=self._watch_is_absent,
+            context, settings.watch_topic, self._watchers.record, _SILENCE, absent=self._watch_is_absent,
             connection=f"{name}-watch",
-        )
+        )  # fmt: skip
 
     def run(self) -> None:
         # busy() comes first: it also reports a lost record.
         if self._publisher.busy():
             return
         watchers = self._watchers.now()
-        self._asked |= self._watchers.take_asked()
-        due = self._rest if self._asked and watchers else self._due
+        due = self._rest if self._watchers.asked and watchers else self._due
         if self._clock() >= due and (watchers or not self._empty):
             self._publish(watchers)
 
@@ -77,7 +73,7 @@ class StatusPublisher:
     def _publish(self, watchers: Mapping[str, Watch]) -> None:
         began = self._clock()
         # Before it is sent: a failure may be reported at once, and must have the last word.
-        self._empty, self._due, self._asked = not watchers, began + EVERY, False
+        self._empty, self._due, self._watchers.asked = not watchers, began + EVERY, False
         self._publisher.send(str(self._context.node_id).encode(), lambda: self._encoded(list(watchers.values())))
         ended = self._clock()
         self._rest = ended + _REST * (ended - began)
@@ -108,7 +104,7 @@ class StatusPublisher:
 
 
 class Watchers:
-    """Keeps who watches until when. The follower's thread writes, the task's reads.
+    """Keeps who watches until when, by the records that the follower's thread leaves to the task's.
 
     Anybody who may write to the topic watches, under as many names as they like: a record doesn't tell its writer's
     principal. Nobody can watch for longer than a record says, or have more than one look published for all. So the
@@ -117,32 +113,33 @@ class Watchers:
 
     def __init__(self, context: Context[object], clock: Clock) -> None:
         self._context, self._clock = context, clock
-        self._lock = threading.Lock()
+        self._heard: deque[Watch] = deque(maxlen=_MOST_HEARD)
         self._until: dict[str, tuple[float, Watch]] = {}  # in the order of their newest records
         self._lines = LineLimit(1, clock)
-        self._asked = False
+        self.asked = False  # whether somebody has begun to watch, or asked something else; who answers sets it back
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
         """A record was read. The writer of an old one may be gone, and writes again otherwise."""
-        if value is None or not live:
-            return
-        try:
-            self._take(decode(key, value))
-        except Refused as problem:
-            self._context.metrics.count("Refused", problem.reason, "Records")
-            self._context.log.debug("refused a record: %s", problem)
+        if value is not None and live:
+            self._heard.append(decode(key, value))
 
-    def _take(self, watch: Watch) -> None:
+    def now(self) -> Mapping[str, Watch]:
+        """Who watches, by name."""
         now = self._clock()
-        with self._lock:
-            until, before = self._until.pop(watch.watcher, (now, None))
-            if not watch.seconds:
-                return
-            displaced = len(self._until) >= _MOST and self._until.pop(next(iter(self._until)))[0] > now
-            self._until[watch.watcher] = now + watch.seconds, watch
-            # Who watches on with the same question waits for the next look.
-            same = before is not None and (before.client, before.volume) == (watch.client, watch.volume)
-            self._asked |= until <= now or not same
+        while self._heard:
+            self._take(self._heard.popleft(), now)
+        self._until = {name: (until, watch) for name, (until, watch) in self._until.items() if until > now}
+        return {name: watch for name, (_, watch) in self._until.items()}
+
+    def _take(self, watch: Watch, now: float) -> None:
+        until, before = self._until.pop(watch.watcher, (now, None))
+        if not watch.seconds:
+            return
+        displaced = len(self._until) >= _MOST and self._until.pop(next(iter(self._until)))[0] > now
+        self._until[watch.watcher] = now + watch.seconds, watch
+        # Who watches on with the same question waits for the next look.
+        same = before is not None and (before.client, before.volume) == (watch.client, watch.volume)
+        self.asked |= until <= now or not same
         if displaced:
             self._context.metrics.count("Refused", "crowd", "Records")
             if self._lines.passes():
@@ -150,18 +147,6 @@ class Watchers:
                     "more than %d watch: the newest questions are answered. See who writes to %s%s",
                     _MOST, self._context.settings.watch_topic, self._lines.left_out(),
                 )  # fmt: skip
-
-    def now(self) -> Mapping[str, Watch]:
-        now = self._clock()
-        with self._lock:
-            self._until = {name: (until, watch) for name, (until, watch) in self._until.items() if until > now}
-            return {name: watch for name, (_, watch) in self._until.items()}
-
-    def take_asked(self) -> bool:
-        """Whether somebody began to watch, or asked something else, since the last call."""
-        with self._lock:
-            asked, self._asked = self._asked, False
-            return asked
 
 
 class OpenedVolumes:

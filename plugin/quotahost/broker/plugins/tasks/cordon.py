@@ -5,17 +5,19 @@ What it has added stands in a second one, ``plugin.cordon.added``, which Kafka c
 first: so a restart forgets nothing, and only what this task has added is ever taken away.
 """
 
+import math
 import time
 from datetime import timedelta
 from typing import Annotated, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
-from quotahost.api import Context, DiskState
+from quotahost.api import Context
 from quotahost.background import Clock, LoggedOnce
-from quotahost.kafka.admin import BrokerConfig, Listed
+from quotahost.kafka.admin import BrokerConfig
 from quotahost.kafka.client import NoAnswer, client_config
 from quotahost.model.volumes import byte_limits
+from quotahost.settings import sections
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.types import split
 from quotahost.units import Duration
@@ -47,10 +49,8 @@ class Cordon:
     wants to do without the task sets ``plugin.cordon.let-go`` first.
     """
 
-    class Section(BaseModel):
+    class Section(sections.Section):
         """The properties under ``plugin.cordon.``."""
-
-        model_config = ConfigDict(extra="forbid", frozen=True)
 
         hold: Duration = Field(
             default=timedelta(minutes=1),
@@ -77,63 +77,52 @@ class Cordon:
         self._full_at: dict[str, float] = {}  # when each directory's volume was last seen above its soft limit
         self._tell = LoggedOnce(context.log)
         self._started = self._ask_at = clock()
-        self._settled_at: float | None = None
+        self._settled_at = math.inf  # known once there is a first answer
 
     def reconfigure(self, section: Section) -> None:
         self._section = section
 
     def run(self) -> None:
         self.period = max(self._context.settings.volumes_period, timedelta(seconds=1))
-        added = set(self._section.added)
-        if self._section.let_go:
-            self._change(set(), added, added)
-        else:
-            self._follow(added)
+        full, free = (set(), set(self._section.added)) if self._section.let_go else self._wanted()
+        if (full or free) and self._clock() >= self._ask_at:
+            self._ask_at = self._clock() + _REST
+            try:
+                self._compare(full, free)
+            except NoAnswer as why:
+                self._broker = self._given  # credentials, or this broker's address, may be others by now
+                if self._clock() - self._started > self._context.settings.startup_grace.total_seconds():
+                    self._tell.report("%s can't be read or changed: %s", CORDONED, why)
         self._context.metrics.gauge("Cordon", "", "LogDirs", float(len(self._section.added)))
 
-    def _follow(self, added: set[str]) -> None:
-        """Cordon and free by what the disks show; where they show nothing, all stays as it is."""
+    def _wanted(self) -> tuple[set[str], set[str]]:
+        """The log directories to cordon and to free by what the disks show; none where they show nothing."""
+        settings, added, now = self._context.settings, set(self._section.added), self._clock()
         age, disks = self._disks.latest()
-        if disks is None or age > self._context.settings.validity.total_seconds():
-            return
-        full = self._full(disks)
-        # Of a directory that is offline nobody knows how full its volume is.
-        free = (added & dict(disks.places).keys()) - full - self._held(added)
-        self._change(full - added, free, added)
-
-    def _full(self, disks: DiskState) -> set[str]:
-        """The log directories on volumes above their soft limit, which this notes."""
-        limits_of, above = self._context.settings.static.storage.limits_of, set()
+        if disks is None or age > settings.validity.total_seconds():
+            return set(), set()
+        above = set()
         for volume in disks.volumes:
-            in_force = byte_limits(volume, *limits_of(volume))
+            in_force = byte_limits(volume, *settings.static.storage.limits_of(volume))
             if in_force and in_force.breaches_soft(volume.consumed):
                 above.add(volume.name)
-        full, now = {directory for directory, name in disks.places if name in above}, self._clock()
+        full = {directory for directory, name in disks.places if name in above}
         self._full_at.update(dict.fromkeys(full, now))
-        return full
+        # Where nothing was seen yet, the volume may have been above its limit before the broker's start.
+        since = now - self._section.hold.total_seconds()
+        held = {directory for directory in added if self._full_at.get(directory, self._started) > since}
+        # Of a directory that is offline nobody knows how full its volume is.
+        return full - added, (added & dict(disks.places).keys()) - full - held
 
-    def _held(self, added: set[str]) -> set[str]:
-        """Those whose volumes were above the limit within ``hold``, or may have been before the broker's start."""
-        since = self._clock() - self._section.hold.total_seconds()
-        return {directory for directory in added if self._full_at.get(directory, self._started) > since}
-
-    def _change(self, full: set[str], free: set[str], added: set[str]) -> None:
-        if (not full and not free) or self._clock() < self._ask_at:
+    def _compare(self, full: set[str], free: set[str]) -> None:
+        """Change what Kafka has cordoned, as far as that is for this task to change. Raises NoAnswer."""
+        if self._broker is None:
+            self._broker = BrokerConfig(client_config(self._context), self._context.node_id)
+        now = self._broker.listed(CORDONED)
+        if self._settled_at == math.inf:
+            self._settled_at = self._ask_at = self._clock() + _SETTLED
+        if self._clock() < self._settled_at:
             return
-        try:
-            # Where an operator has cordoned everything already, there is nothing to do each time.
-            self._ask_at = self._clock() + _REST
-            now = self._properties().listed(CORDONED)
-            if self._settled_at is None:
-                self._settled_at = self._ask_at = self._clock() + _SETTLED
-            if self._clock() >= self._settled_at:
-                self._compare(now, full, free, added)
-        except NoAnswer as why:
-            self._broker = self._given  # credentials, or this broker's address, may be others by now
-            if self._clock() - self._started > self._context.settings.startup_grace.total_seconds():
-                self._tell.report("%s can't be read or changed: %s", CORDONED, why)
-
-    def _compare(self, now: Listed | None, full: set[str], free: set[str], added: set[str]) -> None:
         if now is None:
             self._tell.report("this Kafka has no %s (KIP-1066, Kafka 4.3 and newer): nothing is cordoned", CORDONED)
             return
@@ -147,23 +136,16 @@ class Cordon:
         if self._context.settings.shadow.everything:
             self._tell.report("shadow=all: %s would be cordoned, %s no longer", sorted(new), sorted(free))
             return
-        self._put(new, free & set(now.entries), (added | new) - free)
-
-    def _put(self, new: set[str], gone: set[str], added: set[str]) -> None:
-        self._properties().change(
+        gone, added = free & set(now.entries), sorted((set(self._section.added) | new) - free)
+        self._broker.change(
             {CORDONED: sorted(new)} if new else None,
             {CORDONED: sorted(gone)} if gone else None,
-            {ADDED: ",".join(sorted(added)) or None},
+            {ADDED: ",".join(added) or None},
         )
         # Kafka tells us the same by reconfigure(), a moment later.
-        self._section = self._section.model_copy(update={"added": tuple(sorted(added))})
+        self._section = self._section.model_copy(update={"added": tuple(added)})
         self._ask_at = self._clock()
         self._tell.healed()
         for directories, what in ((new, "cordoned: no new replica is put there"), (gone, "no longer cordoned")):
             if directories:
                 self._context.log.warning("%s: %s", ", ".join(sorted(directories)), what)
-
-    def _properties(self) -> BrokerConfig:
-        if self._broker is None:
-            self._broker = BrokerConfig(client_config(self._context), self._context.node_id)
-        return self._broker

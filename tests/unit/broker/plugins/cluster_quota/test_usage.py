@@ -95,16 +95,13 @@ def test_a_client_that_is_silent_goes_once_its_rate_has_run_out(world: World) ->
     assert world.broker.number("Usage", "Clients") == 0
 
 
-def test_clients_without_a_cluster_wide_quota_are_left_out(world: World) -> None:
-    fetched = ClientUsage("alice", "app", QuotaType.FETCH, 1e6, 2e6, 0.0, 0.0)
-    world.run(use("carol"), use("dave"), fetched, use("bob"))
-    assert [each.key.principal for each in world.kafka.sent[0].clients] == ["bob"]
-
-
-def test_the_busiest_are_published_or_an_empty_list(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_busiest_with_a_cluster_wide_quota_are_published_or_an_empty_list(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(usage_module, "MOST", 1)
     world.run()  # the broker is one of the cluster
-    world.run(use("dave", 9e6), use("bob", 2e6), use("alice", 1e6))
+    fetched = ClientUsage("alice", "app", QuotaType.FETCH, 1e6, 2e6, 0.0, 0.0)
+    world.run(use("dave", 9e6), use("carol"), fetched, use("bob", 2e6), use("alice", 1e6))
     assert [[each.key.principal for each in usage.clients] for usage in world.kafka.sent] == [[], ["bob"]]
 
 

@@ -131,14 +131,6 @@ def test_a_shorter_interval_applies_at_once(make: Make) -> None:
     assert known(source) == (ONE, ())
 
 
-def test_that_it_never_answered_is_logged_after_startup_grace(make: Make, caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
-    make(FakeBroker(), clock, startup__grace="30s")
-    assert caplog.records == []
-    clock.now += 30
-    eventually(lambda: caplog.records)
-
-
 # ---- fixed ----
 
 

@@ -9,12 +9,14 @@ from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.plugins.factor_sources.budgets import Budgets
 from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
+from quotahost.kafka.follower import refusals_counted
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
 from quotahost.model.budgets import Budget, Part
 from quotahost.records import budgets as records
 from quotahost.records.snapshot import Snapshot, encode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clocks, context, monitor, settings
+from tests.fakes.quotas import follower
 
 OWN = Volume("1", "/own", 100, 10)
 HARD = Limit(LimitType.CONSUMED_BYTES, 90)
@@ -40,7 +42,7 @@ class World(Clocks):
         self.record(broker.encode(), encode(snapshot), live)
 
     def record(self, key: bytes | None, value: bytes | None, live: bool = True) -> None:
-        self.source.record(key, value, live)
+        refusals_counted(self.context, "snapshots", self.source.record)(key, value, live, None)
 
     def read(self) -> ClusterVolumes:
         """A second later, so that the metrics are shown again, too."""
@@ -79,13 +81,6 @@ def test_this_brokers_volumes_come_from_its_disks_and_not_from_the_topic(world: 
     world.passes(59)
     world.record(b"1", None)
     assert world.read().unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
-
-
-def test_offline_log_dirs_of_another_broker_are_unknown_and_its_other_volumes_are_reported(world: World) -> None:
-    world.knows("1", "2")
-    world.publishes("2", offline=("/e: Input/output error", "/f\nPAUSE -> OPEN"))
-    unknown = ("broker 2, log dir /e: Input/output error", "broker 2, log dir '/f\\nPAUSE -> OPEN'")
-    assert world.read() == ClusterVolumes((OWN, Volume("2", "/d", 100, 10)), unknown)
 
 
 def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) -> None:
@@ -150,22 +145,12 @@ def test_a_source_that_is_closed_leaves_no_number_and_a_standby_those_of_the_oth
     assert not {"Snapshot", "Brokers"} & {type for type, *_ in world.broker.shown}
 
 
-def test_a_standby_that_is_built_again_counts_no_record_that_another_has_counted(world: World) -> None:
-    again = Snapshots(world.context, world.wall, world.clock, counts_old=False)
-    for live in (False, True):
-        again.record(b"9", b"{", live)
-    assert world.broker.number("Refused", "Records", "stranger") == 1
-    again.close()
-
-
-def test_a_topic_that_is_read_again_counts_no_record_once_more(world: World) -> None:
-    old = [(b"1", b"{"), *((b"2", encode(Snapshot("2", world.at(-ago), ()))) for ago in (3, 2, 1))]
+def test_what_was_in_the_topic_before_is_counted_no_more_whenever_it_is_read(world: World) -> None:
     world.source._roster.register({"1": False, "2": False})
-    for _ in range(2):
-        for key, value in old:
-            world.record(key, value, live=False)
-        world.source.caught_up()
-    assert {key[1]: n for key, n in world.broker.shown.items() if key[0] == "Refused"} == {"json": 1}
+    old = [(b"9", b"{"), (b"1", b"{"), *((b"2", encode(Snapshot("2", world.at(-ago), ()))) for ago in (3, 2, 1))]
+    for key, value in old * 2:
+        world.record(key, value, live=False)
+    assert not {key for key in world.broker.shown if key[0] == "Refused"}
 
 
 # ---- budgets of storage, as volumes ----
@@ -226,7 +211,7 @@ def test_a_refused_budget_leaves_what_was_there_and_a_tombstone_removes_it(world
     budgets.caught_up()
     world.context.disks.budgets.parts = {}
     for live in (True, False):  # also where the topic is read again, and the record that was good is gone
-        budgets.record(KEY, b"{}", live)
+        follower(budgets).take(KEY, b"{}", live)
     budgets.caught_up()
     assert sum(world.broker.number("Refused", "Records", why) or 0 for why in ("schema", "version")) == 2
     assert set(used(world)) == {"orders"}

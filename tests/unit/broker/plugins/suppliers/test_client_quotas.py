@@ -70,19 +70,14 @@ def test_a_rate_by_which_kafka_does_not_throttle_is_unlimited_and_logged(
     assert "unlimited" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("entity", "concerned"),
-    [
-        (("alice", "app"), ("alice", "app")),
-        (("alice", DEFAULT), ("alice", None)),
-        (("alice", None), ("alice", None)),
-        ((DEFAULT, "app"), (None, "app")),
-        ((None, "app"), (None, "app")),
-        ((DEFAULT, DEFAULT), (None, None)),
-        ((DEFAULT, None), (None, None)),
-        ((None, DEFAULT), (None, None)),
-    ],
-)
+CONCERNED: dict[Entity, tuple[str | None, str | None]] = {
+    ("alice", "app"): ("alice", "app"), ("alice", DEFAULT): ("alice", None), ("alice", None): ("alice", None),
+    (DEFAULT, "app"): (None, "app"), (None, "app"): (None, "app"),
+    (DEFAULT, DEFAULT): (None, None), (DEFAULT, None): (None, None), (None, DEFAULT): (None, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("entity", "concerned"), CONCERNED.items())
 def test_a_change_is_announced_for_no_more_clients_than_it_concerns(
     broker: Broker, entity: Entity, concerned: tuple[str | None, str | None]
 ) -> None:

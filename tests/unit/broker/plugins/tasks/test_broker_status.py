@@ -20,6 +20,7 @@ from quotahost.records.watch import VolumeOf, Watch, encode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.kafka import FakeKafka, Publish
 from tests.fakes.plugin_context import Clock, context
+from tests.fakes.quotas import follower
 from tests.unit.cli.top.uses import look, use
 
 ALICE, BOB = Client("alice", "app"), Client("bob", "web")
@@ -37,7 +38,7 @@ class World:
         self.looks = StatusPublisher(self.context, self.clock)
 
     def record(self, value: bytes, live: bool = True) -> None:
-        self.looks._watchers.record(b"watch", value, live)
+        follower(self.looks).take(b"watch", value, live)
 
     def watch(self, seconds: int = 30, client: Client | None = None, watcher: str = "me") -> None:
         self.record(encode(Watch(watcher, seconds, client)))
