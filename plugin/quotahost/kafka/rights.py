@@ -24,8 +24,6 @@ from quotahost.kafka.admin import Shape, shape
 from quotahost.kafka.client import DENIED, NoAnswer, reach
 from quotahost.records.topics import GROUPS
 
-__all__ = ["CHANGES", "Acl", "NoAnswer", "Rights", "ask"]
-
 _WAIT: Final = 10.0  # seconds
 _SILENT: Final = "it lets this client connect, and then doesn't answer in time"
 #: What changes a topic or its records; whoever may do one of these can lie to the brokers.

@@ -259,7 +259,7 @@ def test_names_and_rates_of_every_kind_are_read_back(connected: Cluster, file: P
     planned = connected.compare(declared, prune=True)
     assert connected.change(planned) == {}
     assert connected.not_made(planned, {}) == []
-    assert {**connected.client_quotas(), **connected.cluster_quotas()} == declared.quotas == quotas
+    assert {**connected.client_quotas(), **connected.recorded()} == declared.quotas == quotas
     assert connected.compare(declared, prune=True).changes == ()
 
 

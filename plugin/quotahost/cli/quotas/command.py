@@ -125,7 +125,7 @@ def export(
 
         present = dict(cluster.client_quotas())
         try:
-            present |= {**cluster.cluster_quotas(), **cluster.budgets()}
+            present |= cluster.recorded()
         except QuotahostError as error:  # a cluster may have none, and nobody but its operators the right to see that
             missing.append(f"left out: all cluster-wide quotas and budgets: {error}")
     missing += [
@@ -261,8 +261,8 @@ def _show_changes(screen: Console, changes: Sequence[Change]) -> None:
 
 def _show_refusals(screen: Console, refusals: Refusals) -> None:
     for entity in sorted(refusals, key=Entity.order)[:_MOST_ROWS]:
-        words = one_line(f"{entity}: {refusals[entity]}")
-        screen.print(Text.assemble(("failed ", "bold red"), words), soft_wrap=True)
+        words = " ".join(refusals[entity].split())  # also of a message with a line of its own for the remedy
+        screen.print(Text.assemble(("failed ", "bold red"), one_line(f"{entity}: {words}")), soft_wrap=True)
     if len(refusals) > _MOST_ROWS:
         screen.print(f"... and {len(refusals) - _MOST_ROWS} more failed")
 
