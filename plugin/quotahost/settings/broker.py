@@ -14,6 +14,8 @@ Properties come in here: the host (at the start and at each live change), ``doct
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
 from itertools import chain
 from typing import Any, Final
 
@@ -33,7 +35,7 @@ from quotahost.settings.properties import (
 from quotahost.settings.sections import is_secret_property, property_names
 from quotahost.settings.strimzi import SYNONYMS, Translation, live_names, translate
 from quotahost.settings.types import SUPPLIER
-from quotahost.text import nearest
+from quotahost.text import meant, nearest
 from quotahost.units.show import show_duration
 
 _PERIODS: Final = 2  # within validity: one snapshot, or look, may be late or lost
@@ -175,15 +177,13 @@ def configured_names(settings: PluginSettings) -> dict[str, list[str]]:
 def _contradictions(settings: Settings) -> Iterator[Problem]:
     """Properties that are right each by itself and wrong together, in different parts of the settings."""
     names = list(chain.from_iterable(configured_names(settings).values()))
+    remove = f"remove it, or name the plugin in supplier, factor.source, policy or tasks (now: {', '.join(names)})"
     for section in (section for section in settings.plugin if section not in names):
-        like, now = nearest(section, names), ", ".join(names)
-        add = f"name the plugin in supplier, factor.source, policy or tasks (now: {now})"
-        hint = f"did you mean {PREFIX}plugin.{like}.*?" if like else f"remove it, or {add}"
+        hint = meant(section, names, remove, f"{PREFIX}plugin.", ".*")
         wrong = f"no configured plugin is named {section!r}; {hint}"
         yield Problem(f"{PREFIX}plugin.{section}.*", wrong, unknown=True)
     for name in sorted(settings.shadow.suppliers.difference(settings.supplier)):
-        like = nearest(name, settings.supplier)
-        hint = f"did you mean {SUPPLIER}{like}?" if like else f"remove it, or name the supplier in {PREFIX}supplier"
+        hint = meant(name, settings.supplier, f"remove it, or name the supplier in {PREFIX}supplier", SUPPLIER)
         yield Problem(f"{PREFIX}shadow", f"no supplier is named {name!r}; {hint}", f"{SUPPLIER}{name}")
     for topic in (topic for topic, _ in settings.topics.thresholds if topic in settings.spared_topics):
         own = "it is quotahost's own; remove the threshold"
@@ -196,24 +196,17 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
             "hold; set one of them, or off"
         )
         yield Problem(f"{PREFIX}budgets", wrong)
-    told = settings.factor_source in SNAPSHOT_READERS or "publish-volumes" in settings.tasks
-    looks = told or settings.factor_source == "local"
-    for name, period, concerned, consequence in (
-        (
-            "snapshots.period",
-            settings.snapshots_period,
-            told,
-            "a cluster at rest would take its own brokers for silent",
-        ),
-        ("volumes.period", settings.volumes_period, looks, "a broker would take its own disks for unknown"),
-    ):
-        validity = settings.validity
-        if concerned and _PERIODS * period > validity:
-            wrong = (
-                f"{show_duration(period)} is more than half of validity ({show_duration(validity)}), so that "
-                f"{consequence}; set at most {show_duration(validity / _PERIODS)}, or {PREFIX}validity to at least "
-                f"{show_duration(_PERIODS * period)}"
-            )
+    periods: dict[str, tuple[timedelta, str]] = {}  # and what happens if they are too long
+    if settings.factor_source in SNAPSHOT_READERS or "publish-volumes" in settings.tasks:
+        periods["snapshots.period"] = settings.snapshots_period, "cluster at rest would take its own brokers for silent"
+    if periods or settings.factor_source == "local":
+        periods["volumes.period"] = settings.volumes_period, "broker would take its own disks for unknown"
+    for name, (period, consequence) in periods.items():
+        if _PERIODS * period > settings.validity:
+            half, validity = f"more than half of validity ({show_duration(settings.validity)})", f"{PREFIX}validity"
+            most, least = show_duration(settings.validity / _PERIODS), show_duration(_PERIODS * period)
+            remedy = f"set at most {most}, or {validity} to at least {least}"
+            wrong = f"{show_duration(period)} is {half}, so that a {consequence}; {remedy}"
             yield Problem(f"{PREFIX}{name}", wrong)
 
 
@@ -254,15 +247,13 @@ def describe(settings: Settings, models: Models | None = None) -> list[Row]:
     """
     rows: list[Row] = []
     for declaration in declared(Settings):
-        is_family = declaration.is_family
-        rows += _family(declaration, settings, models or {}) if is_family else [_row(declaration, settings)]
+        rows += _family(declaration, settings, models or {}) if declaration.is_family else [_row(declaration, settings)]
     return rows
 
 
 def _row(declaration: Property, settings: Any) -> Row:
     *outer, attribute = declaration.path
-    for step in outer:
-        settings = getattr(settings, step)
+    settings = reduce(getattr, outer, settings)
     value = declaration.unit.show(getattr(settings, attribute))
     where = _SET if attribute in settings.model_fields_set else "default"
     if where != _SET and attribute == "fallback_action":  # the one default that an operator must not guess at

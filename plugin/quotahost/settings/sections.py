@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr, Valid
 from pydantic_core import ErrorDetails
 
 from quotahost.settings.declaration import PREFIX, Problem, SettingsError, reason
-from quotahost.text import nearest, redact
+from quotahost.text import meant, redact
 
 _SECRET: Final = re.compile("passw|passphrase|secret|token|key|jaas|credential", re.IGNORECASE)
 _CUSTOM: Final = ("value_error", "assertion_error")  # texts of the plugin's own, which may contain the value
@@ -107,9 +107,7 @@ def _field_key(model: type[BaseModel], field: str) -> str:
 def _unknown(prefix: str, key: str, known: Iterable[str], removed: Mapping[str, str]) -> Problem:
     if key in removed:
         return Problem(prefix + key, f"was removed: {removed[key]}", unknown=True)
-    like = nearest(key, known)
-    names = ", ".join(known) or "none"
-    hint = f"did you mean {prefix}{like}?" if like else f"remove it; the plugin knows: {names}"
+    hint = meant(key, known, f"remove it; the plugin knows: {', '.join(known) or 'none'}", before=prefix)
     return Problem(prefix + key, f"unknown property; {hint}", unknown=True)
 
 

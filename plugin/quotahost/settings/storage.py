@@ -21,7 +21,7 @@ from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.limits import contradict
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.types import split
-from quotahost.text import nearest
+from quotahost.text import meant
 from quotahost.units import Share, Size, Space
 from quotahost.units.parse import parse_share, parse_size, parse_space
 from quotahost.units.show import Unit
@@ -102,8 +102,7 @@ def _parse(entry: str) -> Override:
 def _level(entry: str, text: str) -> tuple[str, Limit]:
     key, equals, number = text.partition("=")
     if not equals or key not in _LEVELS:
-        like = nearest(key, _LEVELS)
-        hint = f"did you mean {like}?" if like else f"write one of {', '.join(_LEVELS)}"
+        hint = meant(key, _LEVELS, f"write one of {', '.join(_LEVELS)}")
         raise ValueError(f"has {text!r} in the entry {entry!r}, which is no limit; {hint}")
     side, limit_type, parse = _LEVELS[key]
     try:

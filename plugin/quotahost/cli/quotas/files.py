@@ -29,7 +29,7 @@ from quotahost.model import DEFAULT, Default
 from quotahost.records.budgets import MAX_PATTERNS, NAME, PATTERN, Of
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.rate_lists import parse_client_rates, parse_rates
-from quotahost.text import nearest, printable
+from quotahost.text import meant, nearest, printable
 from quotahost.units import parse
 from quotahost.units.parse import UNLIMITED
 from quotahost.units.show import shorthand
@@ -397,8 +397,7 @@ def _topics_wrong(label: str, topics: Mapping[str, set[str]]) -> str:
 def _words(details: ErrorDetails, keys: Sequence[str]) -> Iterator[str]:
     """The value, if it is one, and what is wrong with it."""
     if details["type"] == "extra_forbidden":
-        like = nearest(str(details["loc"][-1]), keys)
-        yield "is an unknown key" + (f"; did you mean {like}?" if like else "; see docs/quotas.md for those that exist")
+        yield f"is an unknown key; {meant(str(details['loc'][-1]), keys, 'see docs/quotas.md for those that exist')}"
         return
     if isinstance(value := details["input"], str | None):
         yield "nothing" if value is None else printable(value)
