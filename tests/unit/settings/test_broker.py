@@ -46,7 +46,7 @@ def test_properties_are_understood_with_their_units() -> None:
     assert settings.plugin == {"mine": {"off-peak.hours": "22-6"}}
 
 
-PRINCIPALS = "static_excluded_principal_name_list"
+PRINCIPALS = "static.excluded.principal.name.list"
 RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozenset({"static"}))
 
 
@@ -55,18 +55,18 @@ RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozens
     [
         # Disks that are unknown pause only where a source looks at them.
         *((given, "fallback_action", action) for given, action in (
-            ({}, State.OPEN), ({"factor_source": "volumes"}, State.PAUSE), ({"factor_source": ""}, State.OPEN),
-            ({"factor_source": "load"}, State.OPEN), ({"factor_source": "volumes,load"}, State.PAUSE),
-            ({"factor_source": "volumes", "fallback_action": "open"}, State.OPEN),
-            ({"fallback_action": "PAUSE"}, State.PAUSE))),
+            ({}, State.OPEN), ({"factor.source": "volumes"}, State.PAUSE), ({"factor.source": ""}, State.OPEN),
+            ({"factor.source": "load"}, State.OPEN), ({"factor.source": "volumes,load"}, State.PAUSE),
+            ({"factor.source": "volumes", "fallback.action": "open"}, State.OPEN),
+            ({"fallback.action": "PAUSE"}, State.PAUSE))),
         # Excluded principals are written as for Strimzi, or without "User:".
-        *(({name: text}, "excluded_principals", value) for name in (PRINCIPALS, "exempt_principals")
+        *(({name: text}, "excluded_principals", value) for name in (PRINCIPALS, "exempt.principals")
           for text, value in (("User:a;User:CN=b,OU=c", ("a", "CN=b,OU=c")), ("a; User: b ;;a", ("a", "b")),
                               ("User:spiffe://x/y", ("spiffe://x/y",)), ("", ()))),
         # Metrics are served on loopback unless an address is named.
-        *(({"metrics_port": text}, "metrics_address", address) for text, address in (
+        *(({"metrics.port": text}, "metrics_address", address) for text, address in (
             ("9404", "127.0.0.1"), ("0.0.0.0:9404", "0.0.0.0"), ("[::1]:9404", "::1"), ("", "127.0.0.1"))),
-        *(({"metrics_port": text}, "metrics_port", port) for text, port in (
+        *(({"metrics.port": text}, "metrics_port", port) for text, port in (
             ("9404", 9404), ("[::1]:9404", 9404), ("", None))),
         # Rules in shadow are taken in any order and case, and topics may have dots.
         *((given, "shadow", value) for given, value in (
@@ -75,7 +75,7 @@ RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozens
     ],
 )  # fmt: skip
 def test_what_is_written_means_this(given: dict[str, str], attribute: str, value: object) -> None:
-    assert getattr(read(**given), attribute) == value
+    assert getattr(read(given), attribute) == value
     assert RULES.names() == ["factor", "topic.Orders.eu-1", "supplier.static"]
 
 

@@ -89,10 +89,10 @@ def connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[Connection]
             )
             manager.bootstrap(_WAIT_MS)
         except (KafkaError, OSError, ValueError, AssertionError) as error:
+            why = _why({**config, "bootstrap.servers": bootstrap}) or _reason(error)
             who, remedy = "a client without credentials", "another listener, or --client-config FILE"
             if config:
                 who, remedy = "with these credentials", "look at address, protocol and credentials"
-            why = _why({**config, "bootstrap.servers": bootstrap}) or _reason(error)
             raise DeclarationError(f"{bootstrap} doesn't answer {who}: {why}; {remedy}") from None
         yield Connection(manager)
         manager.close()
@@ -211,39 +211,34 @@ def _entity(parts: Iterable[Any]) -> Entity:
 def not_enforced(connection: Connection, sections: Collection[str]) -> Iterator[str]:
     """Each broker on which the quotas of these sections may not hold, as far as it can be seen."""
     for broker in connection.brokers():
-        configs = _configs(connection, broker)
-        if configs is None:
-            unseen = "whether it enforces what is set here can't be seen"
-            yield f"broker {broker}: {unseen}; {_GIVE} DescribeConfigs on the cluster"
-            continue
-        callback = configs.get(f"{PREFIX}class")
-        if callback and not callback.startswith("org.quotahost."):
-            yield f"broker {broker}: {callback} decides about quotas; what is set here holds as far as it follows it"
-            continue
-        if BUDGETS in sections and f"{PREFIX}budgets" not in configs:
-            yield f"broker {broker}: budgets of storage are not enforced; set {PREFIX}budgets=on"
-        for section, (supplier, kind) in _SUPPLIERS.items():
-            # Without quotahost, and with its default supplier, Kafka's own client quotas are enforced.
-            by_default = section == CLIENTS and (not callback or _SUPPLIER not in configs)
-            if section not in sections or by_default:
-                continue
-            enforced = _has_supplier(connection, broker, supplier) if callback else False
-            if enforced is None:
-                hidden = f"{_SUPPLIER}, which Kafka hides,"
-                yield f"broker {broker}: {kind} quotas are enforced only if {hidden} has {supplier}"
-            elif not enforced:
-                yield f"broker {broker}: {kind} quotas are not enforced; add {supplier} to {_SUPPLIER}"
+        yield from (f"broker {broker}: {words}" for words in _not_enforced_by(connection, broker, sections))
 
 
-def _configs(connection: Connection, broker: int) -> Mapping[str, str | None] | None:
-    """The properties of a broker, None if this client may not see them.
-
-    The value is None where Kafka hides it: of all that it doesn't know, and of passwords.
-    """
+def _not_enforced_by(connection: Connection, broker: int, sections: Collection[str]) -> Iterator[str]:
     form = DescribeConfigsRequest.DescribeConfigsResource
     resource = form(resource_type=_BROKER, resource_name=str(broker), configuration_keys=None)
     (answer,) = connection.ask(DescribeConfigsRequest(resources=[resource]), broker).results
-    return None if answer.error_code else {config.name: config.value for config in answer.configs or ()}
+    if answer.error_code:
+        yield f"whether it enforces what is set here can't be seen; {_GIVE} DescribeConfigs on the cluster"
+        return
+    # The value is None where Kafka hides it: of all that it doesn't know, and of passwords.
+    configs = {config.name: config.value for config in answer.configs or ()}
+    callback = configs.get(f"{PREFIX}class")
+    if callback and not callback.startswith("org.quotahost."):
+        yield f"{callback} decides about quotas; what is set here holds as far as it follows it"
+        return
+    if BUDGETS in sections and f"{PREFIX}budgets" not in configs:
+        yield f"budgets of storage are not enforced; set {PREFIX}budgets=on"
+    for section, (supplier, kind) in _SUPPLIERS.items():
+        # Without quotahost, and with its default supplier, Kafka's own client quotas are enforced.
+        by_default = section == CLIENTS and (not callback or _SUPPLIER not in configs)
+        if section not in sections or by_default:
+            continue
+        enforced = _has_supplier(connection, broker, supplier) if callback else False
+        if enforced is None:
+            yield f"{kind} quotas are enforced only if {_SUPPLIER}, which Kafka hides, has {supplier}"
+        elif not enforced:
+            yield f"{kind} quotas are not enforced; add {supplier} to {_SUPPLIER}"
 
 
 def _has_supplier(connection: Connection, broker: int, supplier: str) -> bool | None:

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from quotahost.cli.console import begin, console, csv_text, one_line, parsed, say, table, writing
 from quotahost.cli.lab.asking import Clusters, check_packages
-from quotahost.cli.quotas.plan import UNITS, Amount, Change, DeclarationError, Entity, Plan, Refusals
+from quotahost.cli.quotas.plan import Amount, Change, DeclarationError, Entity, Plan, Refusals
 from quotahost.errors import QuotahostError
 from quotahost.records.topics import QUOTAS
 from quotahost.units.show import show_bytes, show_limit
@@ -220,7 +220,7 @@ def _compared(cluster: "Cluster", declared: "Declared", prune: bool) -> Plan:
     _show_changes(screen, planned.changes)
     if kept := planned.not_managed:
         screen.print(Text("\nNot managed (no file names them; they stay, apply --prune removes them):", style="bold"))
-        rows = [(str(quota.entity), quota.key, _rate(quota.key, quota.before)) for quota in kept[:_MOST_KEPT]]
+        rows = [(str(quota.entity), quota.key, _rate(quota, quota.before)) for quota in kept[:_MOST_KEPT]]
         screen.print(table(("for", "quota", "rate"), rows))
         if len(kept) > _MOST_KEPT:
             screen.print(f"... and {len(kept) - _MOST_KEPT} more: quotahost quotas export shows all")
@@ -249,10 +249,9 @@ def _apply(cluster: "Cluster", declared: "Declared", prune: bool, yes: bool) -> 
 
 def _show_changes(screen: Console, changes: Sequence[Change]) -> None:
     rows = [
-        (change.what, str(change.entity), change.key, _rate(change.key, change.before), "->",
-         _rate(change.key, change.after))
+        (change.what, str(change.entity), change.key, _rate(change, change.before), "->", _rate(change, change.after))
         for change in changes
-    ]  # fmt: skip
+    ]
     if len(rows) > _MOST_ROWS:
         say("\n".join("  ".join(row) for row in rows))
     elif rows:
@@ -294,8 +293,8 @@ def _counted(planned: Plan) -> str:
     return ", ".join(f"{kinds.count(kind)} to {kind}" for kind in _STYLES)
 
 
-def _rate(key: str, rate: Amount | None) -> str:
+def _rate(of: Change, rate: Amount | None) -> str:
     """With its unit; ``none`` where there is no quota."""
     if rate is None or isinstance(rate, str):
         return "none" if rate is None else rate
-    return show_limit(None if math.isinf(rate) else rate, UNITS.get(key, ""))
+    return show_limit(None if math.isinf(rate) else rate, of.entity.units().get(of.key, ""))
