@@ -134,12 +134,11 @@ def _path(name: str, known: Mapping[str, Property]) -> tuple[str, ...] | Problem
             if len(parts) == count and all(parts):
                 return (attribute, *parts)
             return Problem(PREFIX + name, f"is incomplete; write {PREFIX}{prefix}{form}", unknown=True)
-    # The value of an unknown property is not shown: this may be a misspelt secret.
     if name in known:
         return known[name].path
-    if name in REMOVED:
-        return Problem(PREFIX + name, f"no longer exists: {REMOVED[name]}", unknown=True)
-    return Problem(PREFIX + name, _unknown(name, known), unknown=True)
+    # The value of an unknown property is not shown: this may be a misspelt secret.
+    wrong = f"no longer exists: {REMOVED[name]}" if name in REMOVED else _unknown(name, known)
+    return Problem(PREFIX + name, wrong, unknown=True)
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:
@@ -165,13 +164,12 @@ def _wrong(details: ErrorDetails, known: Iterable[Property], given: Mapping[str,
 
 def configured_names(settings: PluginSettings) -> dict[str, list[str]]:
     """The names of the plugins that these settings name, by the property that names them."""
-    named: dict[str, Iterable[str | None]] = {
-        "supplier": settings.supplier,
-        "factor.source": settings.factor_sources,
-        "policy": (settings.policy,),
-        "tasks": settings.tasks,
+    return {
+        "supplier": [*settings.supplier],
+        "factor.source": [*settings.factor_sources],
+        "policy": [settings.policy] if settings.policy else [],
+        "tasks": [*settings.tasks],
     }
-    return {key: [name for name in names if name] for key, names in named.items()}
 
 
 def _contradictions(settings: Settings) -> Iterator[Problem]:
@@ -191,10 +189,8 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
         wrong = f"topic {topic} has a threshold, but is never turned back: {why}"
         yield Problem(f"{PREFIX}topics.bytes.in.per.sec.threshold", wrong)
     if settings.budgets == "on" and settings.factor_source not in SNAPSHOT_READERS:
-        wrong = (
-            f"on needs {PREFIX}factor.source={' or '.join(SNAPSHOT_READERS)}, by which brokers know what the others "
-            "hold; set one of them, or off"
-        )
+        needed = f"{PREFIX}factor.source={' or '.join(SNAPSHOT_READERS)}"
+        wrong = f"on needs {needed}, by which brokers know what the others hold; set one of them, or off"
         yield Problem(f"{PREFIX}budgets", wrong)
     periods: dict[str, tuple[timedelta, str]] = {}  # and what happens if they are too long
     if settings.factor_source in SNAPSHOT_READERS or "publish-volumes" in settings.tasks:
@@ -255,9 +251,10 @@ def _row(declaration: Property, settings: Any) -> Row:
     *outer, attribute = declaration.path
     settings = reduce(getattr, outer, settings)
     value = declaration.unit.show(getattr(settings, attribute))
-    where = _SET if attribute in settings.model_fields_set else "default"
-    if where != _SET and attribute == "fallback_action":  # the one default that an operator must not guess at
-        where = f"default ({declaration.default})"
+    default = "default"
+    if attribute == "fallback_action":  # the one default that an operator must not guess at
+        default = f"default ({declaration.default})"
+    where = _SET if attribute in settings.model_fields_set else default
     return Row(PREFIX + declaration.name, value, where)
 
 
@@ -276,10 +273,8 @@ def properties_table() -> str:
     """All properties as a Markdown table, names without ``client.quota.callback.``."""
     lines = ["| property | default | unit | live | meaning |", "|---|---|---|---|---|"]
     for declaration in declared(Settings):
-        default = declaration.default
-        if default and " " not in default:
-            default = f"`{default}`"
-        live = "yes" if declaration.live else "no"
+        default, live = declaration.default, "yes" if declaration.live else "no"
+        default = f"`{default}`" if default and " " not in default else default
         cells = (f"`{declaration.name}`", default, declaration.unit.name, live, declaration.doc)
         # An unescaped | would end the cell.
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")

@@ -52,17 +52,18 @@ def property_names(model: type[BaseModel] | None) -> dict[str, str]:
 
 
 def is_secret_property(name: str, model: type[BaseModel] | None) -> bool:
-
-    def has_secret(annotation: Any) -> bool:
-        if isinstance(annotation, type) and issubclass(annotation, SecretStr | SecretBytes):
-            return True
-        # A secret is also hidden in `SecretStr | None` or `list[SecretStr]`.
-        return any(has_secret(part) for part in get_args(annotation))
-
-    field = property_names(model).get(name)
     # The name is enough even where there is a model: its author may have declared a password as str.
-    by_type = model is not None and field is not None and has_secret(model.model_fields[field].annotation)
-    return _SECRET.search(name) is not None or by_type
+    if _SECRET.search(name):
+        return True
+    field = property_names(model).get(name)
+    return model is not None and field is not None and _has_secret(model.model_fields[field].annotation)
+
+
+def _has_secret(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, SecretStr | SecretBytes):
+        return True
+    # A secret is also hidden in `SecretStr | None` or `list[SecretStr]`.
+    return any(map(_has_secret, get_args(annotation)))
 
 
 def secret_values(section: Mapping[str, str], model: type[BaseModel] | None) -> list[str]:
