@@ -89,7 +89,11 @@ def connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[Connection]
             )
             manager.bootstrap(_WAIT_MS)
         except (KafkaError, OSError, ValueError, AssertionError) as error:
-            why = _why({**config, "bootstrap.servers": bootstrap}) or _reason(error)
+            try:  # kafka-python tells nothing of why nobody answers
+                reach({**config, "bootstrap.servers": bootstrap}, _WAIT_MS / 1000)
+                why = _reason(error)
+            except NoAnswer as told:
+                why = str(told)
             who, remedy = "a client without credentials", "another listener, or --client-config FILE"
             if config:
                 who, remedy = "with these credentials", "look at address, protocol and credentials"
@@ -98,15 +102,6 @@ def connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[Connection]
         manager.close()
     finally:
         network.stop(_WAIT_MS)
-
-
-def _why(config: Mapping[str, str]) -> str:
-    """Why nobody answers, of which kafka-python tells nothing; "" if librdkafka has no reason, either."""
-    try:
-        reach(config, _WAIT_MS / 1000)
-    except NoAnswer as told:
-        return str(told)
-    return ""
 
 
 def _reason(error: Exception) -> str:
@@ -177,26 +172,18 @@ def alter(connection: Connection, changes: Iterable[Change], *, validate_only: b
     for first in range(0, len(entries), _AT_ONCE):
         some = entries[first : first + _AT_ONCE]
         answer = connection.ask(AlterClientQuotasRequest(entries=some, validate_only=validate_only))
-        refusals |= {
-            _entity(entry.entity): no_right
-            if entry.error_code == _NO_RIGHT
-            else entry.error_message or f"error {entry.error_code}"
-            for entry in answer.entries
-            if entry.error_code
-        }
+        for entry in (entry for entry in answer.entries if entry.error_code):
+            told = entry.error_message or f"error {entry.error_code}"
+            refusals[_entity(entry.entity)] = no_right if entry.error_code == _NO_RIGHT else told
     return refusals
 
 
 def _entry(entity: Entity, changes: Iterable[Change]) -> Any:
     form = AlterClientQuotasRequest.EntryData
-    names = [
-        form.EntityData(entity_type=kind, entity_name=None if name is DEFAULT else name)
-        for kind, name in entity.parts().items()
-    ]
-    operations = [
-        form.OpData(key=change.key, value=change.after or 0.0, remove=change.after is None) for change in changes
-    ]
-    return form(entity=names, ops=operations)
+    names = {kind: None if name is DEFAULT else name for kind, name in entity.parts().items()}
+    parts = [form.EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
+    made = [form.OpData(key=change.key, value=change.after or 0.0, remove=change.after is None) for change in changes]
+    return form(entity=parts, ops=made)
 
 
 def _entity(parts: Iterable[Any]) -> Entity:

@@ -128,12 +128,9 @@ def export(
             present |= cluster.recorded()
         except QuotahostError as error:  # a cluster may have none, and nobody but its operators the right to see that
             missing.append(f"left out: all cluster-wide quotas and budgets: {error}")
-    missing += [
-        f"left out: {entity} has {key} {rate}, by which Kafka limits nobody"
-        for entity, rates in present.items()
-        for key, rate in rates.items()
-        if not declarable(entity, rate)
-    ]
+    for entity, rates in present.items():
+        useless = (f"{key} {rate}" for key, rate in rates.items() if not declarable(entity, rate))
+        missing += [f"left out: {entity} has {each}, by which Kafka limits nobody" for each in useless]
     for words in (*cluster.warnings, *missing):
         say(words, to_stderr=True)
     if output is None:
@@ -270,9 +267,8 @@ def _show_bill(made: "Bill") -> None:
     rows = [(cluster, label or "(no label)", *_shown_bytes(amounts)) for cluster, label, amounts in made.amounts()]
     total = [sum(column) for column in zip(*(amounts for *_, amounts in made.amounts()), strict=True)]
     console().print(table(_BILL, [*rows, ("", "all", *_shown_bytes(total))]))
-    say(
-        f"\nMonth {made.since:%Y-%m}, in UTC, of what is recorded: clients with cluster-wide quotas, topics of budgets."
-    )
+    of = "of what is recorded: clients with cluster-wide quotas, topics of budgets"
+    say(f"\nMonth {made.since:%Y-%m}, in UTC, {of}.")
     for words in made.missing:
         say(f"Not recorded: {words}")
     for cluster in sorted({cluster for cluster, _ in made.sums}):
