@@ -10,6 +10,12 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
+def meant(name: str, known: Iterable[str], otherwise: str, before: str = "", after: str = "") -> str:
+    """``did you mean NAME?``, of the nearest known name with what stands around it; ``otherwise`` if none is alike."""
+    like = nearest(name, known)
+    return f"did you mean {before}{like}{after}?" if like else otherwise
+
+
 def printable(text: str) -> str:
     """The text, cut at 200 characters; in quotes and escaped where it would break a line of a log."""
     # Clients and other brokers' records choose such names: unescaped, a line break could forge a line of the log.

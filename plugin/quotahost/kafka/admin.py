@@ -125,7 +125,7 @@ class Listed:
 
 
 class BrokerConfig:
-    """The dynamic properties of one broker. Every call waits for the cluster, 10 s at most.
+    """The dynamic properties of one broker. Every call waits for the cluster, 10 s at most, and may raise NoAnswer.
 
     Lists are changed by Kafka's operations append and subtract, so that nobody else's entries are lost, whoever else
     changes them at the same moment (KIP-339).
@@ -133,13 +133,14 @@ class BrokerConfig:
 
     def __init__(self, config: Mapping[str, Any], broker: int) -> None:
         """Not connected yet. ``config`` is librdkafka's; ``broker`` is its id."""
-        self._config, self._broker = dict(config), str(broker)
-        self._admin: AdminClient | None = None
+        self._broker = str(broker)
+        with _answered():
+            self._admin = AdminClient(dict(config))
 
     def listed(self, name: str) -> Listed | None:
-        """A property's value, None if this Kafka doesn't know it. Raises NoAnswer, also without DescribeConfigs."""
+        """A property's value, None if this Kafka doesn't know it. It needs DescribeConfigs."""
         with _answered():
-            entry = described(self._client(), ResourceType.BROKER, self._broker, _CONFIG_WAIT).get(name)
+            entry = described(self._admin, ResourceType.BROKER, self._broker, _CONFIG_WAIT).get(name)
         if entry is None:
             return None
         entries = tuple(part for part in (entry.value or "").split(",") if part)
@@ -147,12 +148,10 @@ class BrokerConfig:
         return Listed(entries, bool(entries) and int(entry.source) not in of_this_broker)
 
     def change(
-        self,
-        append: Mapping[str, Iterable[str]] | None = None,
-        subtract: Mapping[str, Iterable[str]] | None = None,
+        self, append: Mapping[str, Iterable[str]] | None = None, subtract: Mapping[str, Iterable[str]] | None = None,
         put: Mapping[str, str | None] | None = None,
-    ) -> None:
-        """Change properties at once, all or none; None removes one. Raises NoAnswer, also without AlterConfigs."""
+    ) -> None:  # fmt: skip
+        """Change properties at once, all or none; None removes one. It needs AlterConfigs."""
         how = AlterConfigOpType
         changes = [(name, ",".join(entries), how.APPEND) for name, entries in (append or {}).items()]
         changes += [(name, ",".join(entries), how.SUBTRACT) for name, entries in (subtract or {}).items()]
@@ -160,14 +159,8 @@ class BrokerConfig:
         changed = [ConfigEntry(name, value, incremental_operation=operation) for name, value, operation in changes]
         resource = ConfigResource(ResourceType.BROKER, self._broker, incremental_configs=changed)
         with _answered():
-            self._client().incremental_alter_configs([resource], request_timeout=_CONFIG_WAIT)[resource].result(
-                _CONFIG_WAIT
-            )
-
-    def _client(self) -> AdminClient:
-        if self._admin is None:
-            self._admin = AdminClient(self._config)
-        return self._admin
+            answers = self._admin.incremental_alter_configs([resource], request_timeout=_CONFIG_WAIT)
+            answers[resource].result(_CONFIG_WAIT)
 
 
 @contextmanager

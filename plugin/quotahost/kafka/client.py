@@ -45,7 +45,7 @@ class Connection:
         self._clock, self._began = clock, clock()
         self._fault = LoggedOnce(context.log)
         self._connected: bool | None = None  # None until the first success
-        self._show()
+        self._show(connected=False)
 
     @property
     def ever(self) -> bool:
@@ -61,7 +61,7 @@ class Connection:
             self._context.log.warning("connected again")
         if not self._connected:
             self._connected = True
-            self._show()
+            self._show(connected=True)
 
     def fails(self, error: object) -> bool:
         """The client can read or write nothing; ``error`` goes to the log and must contain no secret.
@@ -74,14 +74,14 @@ class Connection:
         self._fault.report("not connected: %s", error)
         if self._connected:
             self._connected = False
-            self._show()
+            self._show(connected=False)
         return True
 
     def hide(self) -> None:
         self._context.metrics.forget("Connection", self._name)
 
-    def _show(self) -> None:
-        self._context.metrics.gauge("Connection", self._name, "Connected", float(bool(self._connected)))
+    def _show(self, *, connected: bool) -> None:
+        self._context.metrics.gauge("Connection", self._name, "Connected", float(connected))
 
 
 #: Names with an underscore are librdkafka's own errors, the others are answers of a broker.
@@ -112,6 +112,8 @@ _WORDS: Final = {
 }
 #: librdkafka has no code of its own for these; they stand in its texts.
 _TEXTS: Final = {"SSL_HANDSHAKE": _WORDS[KafkaError._SSL], "Connection refused": "nobody listens there"}
+#: Of a connection that was made and then closed without a word librdkafka tells nothing but that all brokers are down.
+_CLOSED: Final = "it closes the connection: its listener asks for another security.protocol or sasl.mechanism"
 
 
 class NoAnswer(QuotahostError):
@@ -124,42 +126,28 @@ def reach(config: Mapping[str, Any], wait: float, topic: str | None = None) -> A
     The answer is about one topic, or about all.
     """
     errors: list[KafkaError] = []
+    options: dict[str, Any] = {**_ASKING, **config, "error_cb": errors.append}
     try:
-        options: dict[str, Any] = {**_ASKING, **config, "error_cb": errors.append}
         admin = AdminClient(options)
     except (KafkaException, TypeError, ValueError) as failure:
         reason = failure.args[0] if failure.args else failure
         raise NoAnswer(str(reason.str() if isinstance(reason, KafkaError) else reason)) from None
-    try:
-        _first_answer(admin, errors, wait, topic)
-    except KafkaException as failure:
-        raise NoAnswer(why(errors) or str(failure.args[0].str())) from None
-    return admin
-
-
-def _first_answer(admin: AdminClient, errors: Sequence[KafkaError], wait: float, topic: str | None) -> None:
-    """Wait for it, but no longer than a moment once it is known why none comes."""
+    # The whole time is waited out only as long as it isn't known why no answer comes.
     for seconds in (min(_MOMENT, wait), wait):
         try:
             admin.list_topics(topic, timeout=seconds)
-        except KafkaException:
+            break
+        except KafkaException as failure:
             admin.poll(0)
             if seconds == wait or why(errors):
-                raise
-        else:
-            return
+                raise NoAnswer(why(errors) or str(failure.args[0].str())) from None
+    return admin
 
 
 def why(errors: Sequence[KafkaError]) -> str:
     """What kept a client from connecting, in words; "" if none of these errors is known."""
-    for error in errors:
-        if error.code() in _WORDS:
-            return _WORDS[error.code()]
     texts = " ".join(str(error.str()) for error in errors)
-    for text, words in _TEXTS.items():
-        if text in texts:
-            return words
-    # Of a connection that was made and then closed without a word librdkafka tells nothing but this.
-    if any(error.code() == KafkaError._ALL_BROKERS_DOWN for error in errors):
-        return "it closes the connection: its listener asks for another security.protocol or sasl.mechanism"
-    return ""
+    known = [_WORDS[error.code()] for error in errors if error.code() in _WORDS]
+    known += [words for text, words in _TEXTS.items() if text in texts]
+    known += [_CLOSED for error in errors if error.code() == KafkaError._ALL_BROKERS_DOWN]
+    return known[0] if known else ""

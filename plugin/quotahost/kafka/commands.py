@@ -4,16 +4,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    OFFSET_END,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    Producer,
-    TopicPartition,
-)  # fmt: skip
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from quotahost.errors import QuotahostError
 from quotahost.kafka.admin import ensure_compacted
@@ -27,24 +18,49 @@ _TURNED_BACK: Final = {KafkaError.POLICY_VIOLATION, KafkaError._MSG_TIMED_OUT}
 #: By it the fence knows this client where nobody authenticates: one watches above all while producers are stopped.
 _WATCHER: Final = "quotahost-top"
 _IN_A_PAUSE: Final = (
-    "where producers are stopped, only a principal of static.excluded.principal.name.list may watch; else see whether "
+    "where producers are stopped, only a principal of static.excluded.principal.name.list may write; else see whether "
     "the cluster is in service"
 )
-_IN_SERVICE: Final = "see whether the cluster is in service"
+_MAKE: Final = (
+    "run the task publish-usage on the brokers (client.quota.callback.tasks), which makes those of who watches; or "
+    "name another topic"
+)
+
+
+class TopicFailed(QuotahostError):
+    """A topic can't be used; the message's second line is what to do about it."""
+
+    exit_code = 2
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}\n  -> {remedy}")
+
+
+def _failed(error: KafkaError, topic: str, right: str) -> TopicFailed:
+    """Why the topic can't be used, by Kafka's error; ``right`` is the one that its use needs, as ACLs name it."""
+    if error.code() in ABSENT:
+        return TopicFailed(f"there is no topic {topic}", _MAKE)
+    if error.code() in DENIED:
+        remedy = "the rights of docs/security.md, or --client-config FILE"
+        return TopicFailed(f"this client may not {right} {topic}", remedy)
+    if error.code() in _TURNED_BACK:
+        return TopicFailed(f"no broker takes a record of {topic} ({error.str()})", _IN_A_PAUSE)
+    return TopicFailed(f"the cluster doesn't answer for {topic}: {error.str()}", "see whether it is in service")
 
 
 def _options(config: Mapping[str, str], client_id: str) -> dict[str, Any]:
     return {"log_level": 0, "allow.auto.create.topics": False, **config, "client.id": client_id}
 
 
-def _consumer(options: Mapping[str, Any], **more: Any) -> Consumer:
-    # librdkafka demands the name of a group, which is never joined (quotahost.records.topics.GROUPS).
-    group = {"group.id": options["client.id"], "enable.auto.commit": False}
-    return Consumer({**options, **group, **{name.replace("_", "."): value for name, value in more.items()}})
-
-
-class TopicFailed(QuotahostError):
-    """The topic can't be read or made; the message says why, and what to do."""
+def _consumer(options: Mapping[str, Any]) -> Consumer:
+    return Consumer({
+        **options,
+        "group.id": options["client.id"],  # librdkafka demands it; the group is never joined (records.topics.GROUPS)
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        # An open transaction, of whomever, would hide all records after its first one.
+        "isolation.level": "read_uncommitted",
+    })  # fmt: skip
 
 
 class CompactedTopic:
@@ -62,9 +78,8 @@ class CompactedTopic:
         except KafkaException as failure:
             if failure.args[0].code() in ABSENT:
                 return
-            raise self._failed("read", failure.args[0]) from None
-        # An open transaction, of whomever, would hide all records after its first one.
-        consumer = _consumer(self._config, enable_partition_eof=True, isolation_level="read_uncommitted")
+            raise _failed(failure.args[0], self.name, "Read") from None
+        consumer = _consumer(self._config)
         try:
             consumer.assign([TopicPartition(self.name, number, OFFSET_BEGINNING) for number in numbers])
             yield from self._to_the_end(consumer, set(numbers))
@@ -78,7 +93,7 @@ class CompactedTopic:
             if messages:
                 came_at = time.monotonic()
             elif time.monotonic() - came_at > _WAIT:
-                raise TopicFailed(f"topic {self.name} can't be read: nothing came within {_WAIT:g} s; try again")
+                raise TopicFailed(f"topic {self.name} can't be read: nothing came within {_WAIT:g} s", "try again")
             for message in messages:
                 error: Any = message.error()
                 if error is None:
@@ -86,7 +101,7 @@ class CompactedTopic:
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition() or 0)
                 elif error.code() in ABSENT | DENIED:
-                    raise self._failed("read", error)
+                    raise _failed(error, self.name, "Read")
 
     def write(self, records: Mapping[bytes, bytes | None]) -> dict[bytes, str]:
         """Write values by key (None is a tombstone), and make the topic if it is absent.
@@ -99,13 +114,13 @@ class CompactedTopic:
         try:
             ensure_compacted(self._config, self.name, 1, patient=False, gathering=False)
         except KafkaException as failure:
-            raise self._failed("made", failure.args[0]) from None
+            raise _failed(failure.args[0], self.name, "Create") from None
         producer = Producer(self._config | {"acks": "all", "linger.ms": 5, "delivery.timeout.ms": _DELIVERY_MS})
         failed: dict[bytes, str] = {}
 
-        def delivered(error: KafkaError | None, message: Message) -> None:
+        def delivered(error: KafkaError | None, message: Any) -> None:
             if error is not None:
-                failed[message.key() or b""] = str(self._failed("written", error))
+                failed[message.key() or b""] = str(_failed(error, self.name, "Write"))
 
         for key, value in records.items():
             # librdkafka's queue holds 100,000 records; those that were delivered make room.
@@ -118,69 +133,51 @@ class CompactedTopic:
         producer.flush(2 * _DELIVERY_MS / 1000)
         return failed
 
-    def _failed(self, what: str, error: KafkaError) -> TopicFailed:
-        if error.code() in DENIED:
-            reason = "this client may not; give the principal the rights of docs/security.md"
-        elif error.code() == KafkaError._MSG_TIMED_OUT:
-            reason = (
-                "no broker took it in time; where producers are stopped, name this principal in "
-                "static.excluded.principal.name.list"
-            )
-        else:
-            reason = f"{error.str()}; try again"
-        return TopicFailed(f"topic {self.name} can't be {what}: {reason}")
-
-
-class NotWatched(QuotahostError):
-    """The brokers can't be asked; the message's second line is what to do about it."""
-
-    exit_code = 2
-
-    def __init__(self, problem: str, remedy: str) -> None:
-        super().__init__(f"{problem}\n  -> {remedy}")
-
 
 class Watching:
     """A connection to a cluster whose brokers are watched. One thread reads; any may ask."""
 
     def __init__(self, config: Mapping[str, str], watch_topic: str, looks_topic: str) -> None:
-        """Raises NotWatched if no broker answers, a topic is absent, or this client may not use it."""
+        """Raises TopicFailed if no broker answers, a topic is absent, or this client may not use it."""
         self._topic, self._looks = watch_topic, looks_topic
         options = _options(config, config.get("client.id", _WATCHER))
         try:
             self._admin = reach(options, _WAIT, watch_topic)
         except NoAnswer as problem:
             where = options["bootstrap.servers"]
-            raise NotWatched(
+            raise TopicFailed(
                 f"{where} doesn't answer: {problem}", "another listener, or --client-config FILE"
             ) from None
         self._producer = Producer(options | {"acks": 1, "linger.ms": 0, "message.timeout.ms": int(_WAIT * 1000)})
-        self._consumer = _consumer(options, group_id=_WATCHER)
-        self._failure: KafkaError | None = None
+        self._consumer = _consumer(options)
         self._partitions(watch_topic, "Write")
         self._from_the_end()
 
     def brokers(self) -> frozenset[str]:
-        """The ids of the brokers that are alive. Raises NotWatched if no broker answers."""
+        """The ids of the brokers that are alive. Raises TopicFailed if no broker answers."""
         try:
             return frozenset(map(str, self._admin.list_topics(self._topic, timeout=_WAIT).brokers))
         except KafkaException as failure:
-            raise NotWatched(f"no broker answers: {failure.args[0].str()}", _IN_SERVICE) from None
+            raise _failed(failure.args[0], self._topic, "Write") from None
 
     def ask(self, watch: Watch) -> None:
-        """Write the watch; returns once it is written. Raises NotWatched if it can't be written."""
-        self._failure = None
-        self._producer.produce(self._topic, encode(watch), KEY, on_delivery=self._delivered)
-        left = self._producer.flush(_WAIT)
-        if self._failure is not None:
-            raise self._refused(self._failure, self._topic, "Write")
-        if left:
-            raise NotWatched("no broker takes the watch in time", _IN_A_PAUSE)
+        """Write the watch; returns once it is written. Raises TopicFailed if it can't be written."""
+        failures: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, message: object) -> None:
+            if error is not None:
+                failures.append(error)
+
+        self._producer.produce(self._topic, encode(watch), KEY, on_delivery=delivered)
+        # The error of a record that nobody takes comes after _WAIT.
+        self._producer.flush(2 * _WAIT)
+        if failures:
+            raise _failed(failures[0], self._topic, "Write")
 
     def read(self, seconds: float) -> Mapping[bytes, bytes]:
         """The newest look of each key, of those that wait and that come within so many seconds.
 
-        Raises NotWatched if the topic is denied or gone.
+        Raises TopicFailed if the topic is denied or gone.
         """
         newest: dict[bytes, bytes] = {}
         began = time.monotonic()
@@ -188,7 +185,7 @@ class Watching:
             for message in messages:
                 error = message.error()
                 if error is not None and error.code() in ABSENT | DENIED:
-                    raise self._refused(error, self._looks, "Read")
+                    raise _failed(error, self._looks, "Read")
                 value = message.value()
                 if error is None and value is not None:
                     newest[message.key() or b""] = value
@@ -205,32 +202,14 @@ class Watching:
         numbers = self._partitions(self._looks, "Read")
         self._consumer.assign([TopicPartition(self._looks, n, self._end(self._looks, n)) for n in numbers])
 
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        self._failure = error
-
     def _partitions(self, topic: str, right: str) -> list[int]:
         try:
             return partitions(self._admin, topic, _WAIT)
         except KafkaException as failure:
-            raise self._refused(failure.args[0], topic, right) from None
+            raise _failed(failure.args[0], topic, right) from None
 
     def _end(self, topic: str, partition: int) -> int:
         try:
             return self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_WAIT)[1]
         except KafkaException:
             return OFFSET_END
-
-    def _refused(self, error: KafkaError, topic: str, right: str) -> NotWatched:
-        if error.code() in ABSENT:
-            return NotWatched(
-                f"there is no topic {topic}: no broker answers those who watch",
-                "run the task publish-usage on the brokers (client.quota.callback.tasks), or name the topics "
-                "by --watch-topic and --looks-topic",
-            )
-        if error.code() in DENIED:
-            return NotWatched(
-                f"this client may not {right} {topic}", "the rights of docs/security.md, or --client-config FILE"
-            )
-        if error.code() in _TURNED_BACK:
-            return NotWatched(f"the brokers take no watch ({error.str()})", _IN_A_PAUSE)
-        return NotWatched(f"{topic}: {error.str()}", _IN_SERVICE)

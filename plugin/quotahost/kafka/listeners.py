@@ -66,23 +66,15 @@ class Listeners:
 
     def own(self, listener: str, begin: str) -> dict[str, str]:
         """The properties whose names begin so; those with the listener's prefix stand above the broker's own."""
-        prefix = f"listener.name.{listener.lower()}."
-        plain = {name: value for name, value in self._properties.items() if name.startswith(begin)}
-        return plain | {
-            name.removeprefix(prefix): value
-            for name, value in self._properties.items()
-            if name.startswith(prefix + begin)
-        }
+        of_listener = _stripped(self._properties, f"listener.name.{listener.lower()}.", begin)
+        return _stripped(self._properties, "", begin) | of_listener
 
     def login(self, listener: str) -> dict[str, str]:
         """The properties ``sasl.*`` with which a node logs in there, its mechanism's own above its listener's."""
-        of_mechanism = f"{self.mechanism(listener).lower()}."
-        mechanisms = self.own(listener, f"{of_mechanism}sasl.")
-        return {
-            **self.own(listener, "sasl."),
-            **{name.removeprefix(of_mechanism): value for name, value in mechanisms.items()},
-            "sasl.mechanism": self.mechanism(listener),
-        }
+        mechanism = self.mechanism(listener)
+        of_mechanism = f"{mechanism.lower()}."
+        own = _stripped(self.own(listener, f"{of_mechanism}sasl."), of_mechanism, "sasl.")
+        return {**self.own(listener, "sasl."), **own, "sasl.mechanism": mechanism}
 
     def login_name(self, listener: str) -> str | None:
         """The principal's name that this broker has there as a client; None if it can't be found out."""
@@ -132,6 +124,12 @@ class Listeners:
                 host = "localhost" if host in _EVERYWHERE else host
                 return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         return ""
+
+
+def _stripped(properties: Mapping[str, str], prefix: str, begin: str) -> dict[str, str]:
+    """The properties whose names begin so behind a prefix, without the prefix."""
+    names = [name for name in properties if name.startswith(prefix + begin)]
+    return {name.removeprefix(prefix): properties[name] for name in names}
 
 
 # ---- JAAS ----
@@ -189,10 +187,10 @@ def translate(java: Mapping[str, str], keystores: Keystores) -> dict[str, str]:
     protocol = java.get("security.protocol", "")
     if protocol.endswith("SSL"):
         made |= endpoint(made)
-        stores = keystores({name: value for name, value in java.items() if name.startswith("ssl.")})
+        stores = keystores(_stripped(java, "", "ssl."))
         made |= {name: stores[name] for name in _PEM if name in stores}
     else:
-        made = {name: value for name, value in made.items() if not name.startswith("ssl.")}
+        made.pop(IDENTIFICATION, None)
     return made | (login(java.get("sasl.jaas.config", "")) if protocol.startswith("SASL_") else {})
 
 

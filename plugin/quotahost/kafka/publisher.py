@@ -70,10 +70,8 @@ class Publisher:
             value = make()
             self._connected().produce(self._topic, key=key, value=value, on_delivery=self._delivered)
             self._in_flight = True
-        except KafkaException as failure:
-            self._failed(failure.args[0])
         except Exception as failure:  # such as a cluster that doesn't say yet which brokers are registered
-            self._failed(failure)
+            self._failed(failure.args[0] if isinstance(failure, KafkaException) else failure)
 
     def make_topics(self) -> None:
         """Look up the topics before the next record, and create those that are gone. Any thread may call."""

@@ -24,8 +24,6 @@ from quotahost.kafka.admin import Shape, shape
 from quotahost.kafka.client import DENIED, NoAnswer, reach
 from quotahost.records.topics import GROUPS
 
-__all__ = ["CHANGES", "Acl", "NoAnswer", "Rights", "ask"]
-
 _WAIT: Final = 10.0  # seconds
 _SILENT: Final = "it lets this client connect, and then doesn't answer in time"
 #: What changes a topic or its records; whoever may do one of these can lie to the brokers.
@@ -80,6 +78,14 @@ def ask(config: Mapping[str, str], topics: Collection[str], with_group: bool = F
         raise NoAnswer(_SILENT) from None
 
 
+def _result(answer: Any) -> tuple[Any, KafkaException | None, int]:
+    """What a request has brought; or None, the error that it ended in, and the error's code, which is 0 without one."""
+    try:
+        return answer.result(_WAIT), None, 0
+    except KafkaException as failure:
+        return None, failure, failure.args[0].code()
+
+
 def _topics(
     admin: AdminClient, topics: Collection[str]
 ) -> tuple[dict[str, frozenset[str]], dict[str, Shape], list[str]]:
@@ -87,23 +93,19 @@ def _topics(
     own: dict[str, frozenset[str]] = {}
     shapes: dict[str, Shape] = {}
     missing: list[str] = []
-    asked = admin.describe_topics(
-        TopicCollection(list(topics)), include_authorized_operations=True, request_timeout=_WAIT
-    )
+    wanted = TopicCollection(list(topics))
+    asked = admin.describe_topics(wanted, include_authorized_operations=True, request_timeout=_WAIT)
     for name, answer in asked.items():
-        try:
-            topic = answer.result(_WAIT)
-        except KafkaException as failure:
-            code = failure.args[0].code()
-            if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                own[name] = frozenset()
-            elif code == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                missing.append(name)
-            else:
-                raise
-            continue
-        own[name] = _named(topic.authorized_operations)
-        shapes[name] = shape(admin, topic, "DescribeConfigs" in own[name], _WAIT)
+        topic, failure, code = _result(answer)
+        if failure is None:
+            own[name] = _named(topic.authorized_operations)
+            shapes[name] = shape(admin, topic, "DescribeConfigs" in own[name], _WAIT)
+        elif code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            own[name] = frozenset()
+        elif code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            missing.append(name)
+        else:
+            raise failure
     return own, shapes, missing
 
 
@@ -111,23 +113,14 @@ def _creatable(admin: AdminClient, missing: Collection[str]) -> dict[str, bool]:
     if not missing:
         return {}
     asked = admin.create_topics([NewTopic(name, 1, 1) for name in missing], request_timeout=_WAIT, validate_only=True)
-    creatable = dict.fromkeys(missing, True)
-    for name, answer in asked.items():
-        try:
-            answer.result(_WAIT)
-        except KafkaException as failure:
-            # Another reason, such as a PAUSE, says nothing of the client's rights.
-            creatable[name] = failure.args[0].code() not in DENIED
-    return creatable
+    # Another reason, such as a PAUSE, says nothing of the client's rights.
+    return {name: _result(answer)[2] not in DENIED for name, answer in asked.items()}
 
 
 def _group(admin: AdminClient) -> bool:
     name = f"{GROUPS}doctor"  # it has no members; the plugins' groups have none, either
-    try:
-        admin.describe_consumer_groups([name], request_timeout=_WAIT)[name].result(_WAIT)
-    except KafkaException as failure:
-        return bool(failure.args[0].code() != KafkaError.GROUP_AUTHORIZATION_FAILED)
-    return True
+    answer = admin.describe_consumer_groups([name], request_timeout=_WAIT)[name]
+    return _result(answer)[2] != KafkaError.GROUP_AUTHORIZATION_FAILED
 
 
 def _acls(admin: AdminClient, topics: Collection[str]) -> tuple[Acl, ...]:

@@ -14,6 +14,8 @@ Properties come in here: the host (at the start and at each live change), ``doct
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
 from itertools import chain
 from typing import Any, Final
 
@@ -33,7 +35,7 @@ from quotahost.settings.properties import (
 from quotahost.settings.sections import is_secret_property, property_names
 from quotahost.settings.strimzi import SYNONYMS, Translation, live_names, translate
 from quotahost.settings.types import SUPPLIER
-from quotahost.text import nearest
+from quotahost.text import meant, nearest
 from quotahost.units.show import show_duration
 
 _PERIODS: Final = 2  # within validity: one snapshot, or look, may be late or lost
@@ -132,12 +134,11 @@ def _path(name: str, known: Mapping[str, Property]) -> tuple[str, ...] | Problem
             if len(parts) == count and all(parts):
                 return (attribute, *parts)
             return Problem(PREFIX + name, f"is incomplete; write {PREFIX}{prefix}{form}", unknown=True)
-    # The value of an unknown property is not shown: this may be a misspelt secret.
     if name in known:
         return known[name].path
-    if name in REMOVED:
-        return Problem(PREFIX + name, f"no longer exists: {REMOVED[name]}", unknown=True)
-    return Problem(PREFIX + name, _unknown(name, known), unknown=True)
+    # The value of an unknown property is not shown: this may be a misspelt secret.
+    wrong = f"no longer exists: {REMOVED[name]}" if name in REMOVED else _unknown(name, known)
+    return Problem(PREFIX + name, wrong, unknown=True)
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:
@@ -163,27 +164,24 @@ def _wrong(details: ErrorDetails, known: Iterable[Property], given: Mapping[str,
 
 def configured_names(settings: PluginSettings) -> dict[str, list[str]]:
     """The names of the plugins that these settings name, by the property that names them."""
-    named: dict[str, Iterable[str | None]] = {
-        "supplier": settings.supplier,
-        "factor.source": settings.factor_sources,
-        "policy": (settings.policy,),
-        "tasks": settings.tasks,
+    return {
+        "supplier": [*settings.supplier],
+        "factor.source": [*settings.factor_sources],
+        "policy": [settings.policy] if settings.policy else [],
+        "tasks": [*settings.tasks],
     }
-    return {key: [name for name in names if name] for key, names in named.items()}
 
 
 def _contradictions(settings: Settings) -> Iterator[Problem]:
     """Properties that are right each by itself and wrong together, in different parts of the settings."""
     names = list(chain.from_iterable(configured_names(settings).values()))
+    remove = f"remove it, or name the plugin in supplier, factor.source, policy or tasks (now: {', '.join(names)})"
     for section in (section for section in settings.plugin if section not in names):
-        like, now = nearest(section, names), ", ".join(names)
-        add = f"name the plugin in supplier, factor.source, policy or tasks (now: {now})"
-        hint = f"did you mean {PREFIX}plugin.{like}.*?" if like else f"remove it, or {add}"
+        hint = meant(section, names, remove, f"{PREFIX}plugin.", ".*")
         wrong = f"no configured plugin is named {section!r}; {hint}"
         yield Problem(f"{PREFIX}plugin.{section}.*", wrong, unknown=True)
     for name in sorted(settings.shadow.suppliers.difference(settings.supplier)):
-        like = nearest(name, settings.supplier)
-        hint = f"did you mean {SUPPLIER}{like}?" if like else f"remove it, or name the supplier in {PREFIX}supplier"
+        hint = meant(name, settings.supplier, f"remove it, or name the supplier in {PREFIX}supplier", SUPPLIER)
         yield Problem(f"{PREFIX}shadow", f"no supplier is named {name!r}; {hint}", f"{SUPPLIER}{name}")
     for topic in (topic for topic, _ in settings.topics.thresholds if topic in settings.spared_topics):
         own = "it is quotahost's own; remove the threshold"
@@ -191,29 +189,20 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
         wrong = f"topic {topic} has a threshold, but is never turned back: {why}"
         yield Problem(f"{PREFIX}topics.bytes.in.per.sec.threshold", wrong)
     if settings.budgets == "on" and settings.factor_source not in SNAPSHOT_READERS:
-        wrong = (
-            f"on needs {PREFIX}factor.source={' or '.join(SNAPSHOT_READERS)}, by which brokers know what the others "
-            "hold; set one of them, or off"
-        )
+        needed = f"{PREFIX}factor.source={' or '.join(SNAPSHOT_READERS)}"
+        wrong = f"on needs {needed}, by which brokers know what the others hold; set one of them, or off"
         yield Problem(f"{PREFIX}budgets", wrong)
-    told = settings.factor_source in SNAPSHOT_READERS or "publish-volumes" in settings.tasks
-    looks = told or settings.factor_source == "local"
-    for name, period, concerned, consequence in (
-        (
-            "snapshots.period",
-            settings.snapshots_period,
-            told,
-            "a cluster at rest would take its own brokers for silent",
-        ),
-        ("volumes.period", settings.volumes_period, looks, "a broker would take its own disks for unknown"),
-    ):
-        validity = settings.validity
-        if concerned and _PERIODS * period > validity:
-            wrong = (
-                f"{show_duration(period)} is more than half of validity ({show_duration(validity)}), so that "
-                f"{consequence}; set at most {show_duration(validity / _PERIODS)}, or {PREFIX}validity to at least "
-                f"{show_duration(_PERIODS * period)}"
-            )
+    periods: dict[str, tuple[timedelta, str]] = {}  # and what happens if they are too long
+    if settings.factor_source in SNAPSHOT_READERS or "publish-volumes" in settings.tasks:
+        periods["snapshots.period"] = settings.snapshots_period, "cluster at rest would take its own brokers for silent"
+    if periods or settings.factor_source == "local":
+        periods["volumes.period"] = settings.volumes_period, "broker would take its own disks for unknown"
+    for name, (period, consequence) in periods.items():
+        if _PERIODS * period > settings.validity:
+            half, validity = f"more than half of validity ({show_duration(settings.validity)})", f"{PREFIX}validity"
+            most, least = show_duration(settings.validity / _PERIODS), show_duration(_PERIODS * period)
+            remedy = f"set at most {most}, or {validity} to at least {least}"
+            wrong = f"{show_duration(period)} is {half}, so that a {consequence}; {remedy}"
             yield Problem(f"{PREFIX}{name}", wrong)
 
 
@@ -254,19 +243,18 @@ def describe(settings: Settings, models: Models | None = None) -> list[Row]:
     """
     rows: list[Row] = []
     for declaration in declared(Settings):
-        is_family = declaration.is_family
-        rows += _family(declaration, settings, models or {}) if is_family else [_row(declaration, settings)]
+        rows += _family(declaration, settings, models or {}) if declaration.is_family else [_row(declaration, settings)]
     return rows
 
 
 def _row(declaration: Property, settings: Any) -> Row:
     *outer, attribute = declaration.path
-    for step in outer:
-        settings = getattr(settings, step)
+    settings = reduce(getattr, outer, settings)
     value = declaration.unit.show(getattr(settings, attribute))
-    where = _SET if attribute in settings.model_fields_set else "default"
-    if where != _SET and attribute == "fallback_action":  # the one default that an operator must not guess at
-        where = f"default ({declaration.default})"
+    default = "default"
+    if attribute == "fallback_action":  # the one default that an operator must not guess at
+        default = f"default ({declaration.default})"
+    where = _SET if attribute in settings.model_fields_set else default
     return Row(PREFIX + declaration.name, value, where)
 
 
@@ -285,10 +273,8 @@ def properties_table() -> str:
     """All properties as a Markdown table, names without ``client.quota.callback.``."""
     lines = ["| property | default | unit | live | meaning |", "|---|---|---|---|---|"]
     for declaration in declared(Settings):
-        default = declaration.default
-        if default and " " not in default:
-            default = f"`{default}`"
-        live = "yes" if declaration.live else "no"
+        default, live = declaration.default, "yes" if declaration.live else "no"
+        default = f"`{default}`" if default and " " not in default else default
         cells = (f"`{declaration.name}`", default, declaration.unit.name, live, declaration.doc)
         # An unescaped | would end the cell.
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")

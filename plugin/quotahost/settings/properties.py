@@ -11,27 +11,9 @@ from pydantic import Field, SecretStr, model_validator
 
 from quotahost.model import QuotaType, State
 from quotahost.records import topics
+from quotahost.settings import types
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.storage import StorageSettings
-from quotahost.settings.types import (
-    ONE_OF,
-    Action,
-    Endpoint,
-    Few,
-    Name,
-    Names,
-    Part,
-    Principals,
-    QuotaTypes,
-    Shadowed,
-    Sharing,
-    SomeNames,
-    Text,
-    Thresholds,
-    TopicPrefix,
-    Topics,
-    of_volumes,
-)  # fmt: skip
 from quotahost.units import BytesLimit, BytesPerSecond, Count, Duration, MutationsLimit, PercentLimit
 from quotahost.units.show import show_number
 
@@ -57,7 +39,7 @@ def _sources(fields: dict[str, Any]) -> str:
 
 
 def _of_volumes(fields: dict[str, Any]) -> str | None:
-    return of_volumes(fields.get("factor_sources", ()))
+    return types.of_volumes(fields.get("factor_sources", ()))
 
 
 def _policy(fields: dict[str, Any]) -> str | None:
@@ -86,7 +68,7 @@ class StaticSettings(Frozen):
     """Request rate that the supplier `static` gives, in percent of one thread's time."""
     controller_mutation: MutationsLimit = declare("static.controller-mutation")
     """Rate at which the supplier `static` lets partitions be created and deleted."""
-    scope: Sharing = declare("static.scope", default="broker")
+    scope: types.Sharing = declare("static.scope", default="broker")
     """Which clients share one rate of `static`. `broker`: all clients of a broker, as with Strimzi's plugin. Else each
     client (principal and client-id), each user or each client-id has a rate of its own."""
     storage: StorageSettings = Field(default_factory=StorageSettings)
@@ -97,7 +79,7 @@ class PluginSettings(Frozen):
 
     callback_class: str = declare("class", default="org.quotahost.PythonQuotaCallback", live=False)
     """The class that Kafka loads; a property of Kafka's own."""
-    python_executable: Text = declare("python.executable", default="python3", live=False)
+    python_executable: types.Text = declare("python.executable", default="python3", live=False)
     """Interpreter of the environment in which `quotahost` and your plugins are installed. Give the full path."""
     python_process: Literal["broker", "child"] = declare("python.process", default="broker", live=False)
     """Where Python runs. `broker`: in the broker's own process. `child`: in a child process, which can crash without
@@ -105,16 +87,16 @@ class PluginSettings(Frozen):
     python_generation: str = declare("python.generation", default="")
     """Any text. With `python.process=child` a new value starts a new Python from `python.executable`. The new Python
     replaces the old one once it has built its plugins. If it can't build them, the change is refused."""
-    supplier: SomeNames = declare("supplier", default="client-quotas,static")
+    supplier: types.SomeNames = declare("supplier", default="client-quotas,static")
     """Suppliers in the order in which they are asked. The first answer is the client's quota."""
-    supplier_combine: Annotated[Literal["first", "most-constraining"], ONE_OF] = declare(
+    supplier_combine: Annotated[Literal["first", "most-constraining"], types.ONE_OF] = declare(
         "supplier.combine", default="first"
     )
     """Which answer counts where several suppliers have one. `first`: for each quota type, that of the first supplier.
     `most-constraining`: the smallest rate of all, so that a supplier can only lower what another one gives; unlimited
     is the largest."""
     static: StaticSettings = Field(default_factory=StaticSettings)
-    factor_sources: Names = declare(
+    factor_sources: types.Names = declare(
         "factor.source", default=_sources, words="local if a static.storage limit is set, else none"
     )
     """Where the state of the disks, and so the factor, comes from; beside it sources that are for single quota types,
@@ -122,9 +104,9 @@ class PluginSettings(Frozen):
     `snapshots` answers in its place."""
     factor_interval: Duration = declare("factor.interval", default="250ms")
     """How often the factor sources are read."""
-    policy: Name = declare("policy", default=_policy, words="limits with a factor.source for disks, else none")
+    policy: types.Name = declare("policy", default=_policy, words="limits with a factor.source for disks, else none")
     """Makes a factor of each volume that the factor source reports."""
-    tasks: Names = declare(
+    tasks: types.Names = declare(
         "tasks",
         default=_tasks,
         words="publish-volumes where factor.source reads snapshots, publish-usage with the supplier cluster-quota",
@@ -133,7 +115,7 @@ class PluginSettings(Frozen):
 
     @property
     def factor_source(self) -> str | None:
-        return of_volumes(self.factor_sources)
+        return types.of_volumes(self.factor_sources)
 
 
 # ---- records ----
@@ -158,11 +140,11 @@ class RecordSettings(Frozen):
     snapshots_period: Duration = declare("snapshots.period", default="5s")
     """How often a broker publishes its snapshot at least. A change of a thousandth of a volume's capacity, or a
     crossed limit, is published at once."""
-    topics_prefix: TopicPrefix = declare("topics.prefix", default=topics.PREFIX, live=False)
+    topics_prefix: types.TopicPrefix = declare("topics.prefix", default=topics.PREFIX, live=False)
     """Begin of the names of quotahost's compacted topics: `snapshots`, `cluster_volumes`, `usage`, `shares`, `quotas`,
     `watch` and `looks` follow it. Set another one if several Kafka clusters are mirrored into one, or if your names
     follow a rule; then give the pipeline the same by `--topics-prefix`, and name the topics to the commands."""
-    fenced_brokers: Annotated[Literal["last-known", "unknown"], ONE_OF] = declare(
+    fenced_brokers: Annotated[Literal["last-known", "unknown"], types.ONE_OF] = declare(
         "fenced.brokers", default="last-known"
     )
     """What applies to a fenced broker (registered, but out of service). `last-known`: its last known volumes, until it
@@ -207,16 +189,16 @@ class TopicSettings(Frozen):
     total: BytesLimit = declare(_TOTAL)
     """What this broker is expected to take in. While it takes in more, requests to topics above their thresholds are
     turned back. Needs the fence. `unlimited`: no topic quotas."""
-    thresholds: Thresholds = declare("topics.bytes.in.per.sec.threshold", default="")
+    thresholds: types.Thresholds = declare("topics.bytes.in.per.sec.threshold", default="")
     """What single topics are expected to take in: `important:50M,other:5M`, together at most the total. All other
     topics share the rest equally."""
-    reject_error: Annotated[Literal["NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION"], ONE_OF] = (
-        declare("topics.reject.error", default="NOT_ENOUGH_REPLICAS")
-    )
+    reject_error: Annotated[
+        Literal["NOT_ENOUGH_REPLICAS", "THROTTLING_QUOTA_EXCEEDED", "POLICY_VIOLATION"], types.ONE_OF
+    ] = declare("topics.reject.error", default="NOT_ENOUGH_REPLICAS")
     """The error for a request that is turned back. NOT_ENOUGH_REPLICAS: the producer tries again. POLICY_VIOLATION: it
     drops the records, as "Broker side quota (V1)" wants. THROTTLING_QUOTA_EXCEEDED: Kafka's own producer tries again,
     librdkafka drops."""
-    spared: Topics = declare("topics.spared", default=",".join(topics.SPARED))
+    spared: types.Topics = declare("topics.spared", default=",".join(topics.SPARED))
     """Topics without a threshold, to which no request is ever turned back: by default Kafka's own and quotahost's.
     Write whole names. quotahost's own are spared in any case."""
 
@@ -237,11 +219,11 @@ class TopicSettings(Frozen):
 class ClientSettings(Frozen):
     """Exempt principals, newcomers, the topics that clients write to, and the tables in the broker."""
 
-    listed_principals: Principals = declare("static.excluded.principal.name.list", default="")
+    listed_principals: types.Principals = declare("static.excluded.principal.name.list", default="")
     """Principals that are never throttled, whichever supplier answers: `User:a;User:CN=b,OU=c`, separated by `;`
     because a distinguished name contains commas."""
     # KafkaClusterSpec.FORBIDDEN_PREFIXES of Strimzi's operator has the name above.
-    exempt_principals: Principals = declare("exempt.principals", default="")
+    exempt_principals: types.Principals = declare("exempt.principals", default="")
     """More such principals, for brokers that Strimzi's operator runs: the operator drops
     `static.excluded.principal.name.list` from `spec.kafka.config`, and keeps this property."""
     newcomers: NewcomerSettings = Field(default_factory=NewcomerSettings)
@@ -264,7 +246,7 @@ class ClientSettings(Frozen):
 class EnforcementSettings(Frozen):
     """The fallback and the times until it applies, the bounds of a factor's effect, the fence, rules in shadow."""
 
-    fallback_action: Action = declare(
+    fallback_action: types.Action = declare(
         "fallback.action", default=_fallback, words="PAUSE with a factor.source for disks, else OPEN"
     )
     """What applies while the state of the disks is unknown or the host does not answer. With OPEN, the quotas that the
@@ -282,35 +264,35 @@ class EnforcementSettings(Frozen):
     max_mute: Duration = declare("max.mute", default="30s")
     """The longest throttle time that one step of the factor downwards may cause. quotahost reaches a lower factor in
     several steps, one each quota window."""
-    pause_resume_free_share: Part = declare("pause.resume.free-share", default="0.1")
+    pause_resume_free_share: types.Part = declare("pause.resume.free-share", default="0.1")
     """How much of the way from a volume's hard limit back to its soft one must be free before its PAUSE ends, 0.0 to
     1.0. At 0.0 a PAUSE ends with the first byte below the hard limit. For a volume without a soft limit the way is a
     twentieth of the hard one."""
-    factor_quota_types: QuotaTypes = declare("factor.quota.types", default="PRODUCE")
+    factor_quota_types: types.QuotaTypes = declare("factor.quota.types", default="PRODUCE")
     """Quota types that the factor multiplies."""
-    factor_scope: Annotated[Literal["cluster", "topics"], ONE_OF] = declare("factor.scope", default="cluster")
+    factor_scope: Annotated[Literal["cluster", "topics"], types.ONE_OF] = declare("factor.scope", default="cluster")
     """Which clients a factor of volumes applies to. `cluster`: all clients, as proposal 035 says. `topics`: only
     clients that write to topics with a replica on a volume above its soft limit. `topics` needs the fence, which sees
     who writes where. Without the fence, and where a source doesn't know the topics, all clients are slowed."""
-    budgets: Annotated[Literal["off", "on"], ONE_OF] = declare("budgets", default="off")
+    budgets: Annotated[Literal["off", "on"], types.ONE_OF] = declare("budgets", default="off")
     """Whether this broker slows, and turns back, who writes to topics that use up a budget of storage (`quotahost
     quotas apply`). Needs the fence and `factor.source=snapshots` or `cluster-volumes`. The plugins' client then reads
     the topic of the cluster-wide quotas."""
-    budget_soft_share: Part = declare("budget.soft.share", default="0.9")
+    budget_soft_share: types.Part = declare("budget.soft.share", default="0.9")
     """From which part of a budget's bytes, 0.0 to 1.0, those who write to its topics are slowed. At all of them their
     requests are turned back."""
     # By default ACLs stay in force where there are some; behind `none` everybody may do everything.
-    fence_authorizer: Text = declare(
+    fence_authorizer: types.Text = declare(
         "fence.authorizer", default="org.apache.kafka.metadata.authorizer.StandardAuthorizer", live=False
     )
     """The authorizer behind `authorizer.class.name=org.quotahost.QuotaFence`: the class that the cluster had, or `none`
     for a cluster without an authorizer. The fence itself reads this property."""
-    pause_creation: Annotated[Literal["refuse", "allow"], ONE_OF] = declare("pause.creation", default="refuse")
+    pause_creation: Annotated[Literal["refuse", "allow"], types.ONE_OF] = declare("pause.creation", default="refuse")
     """Whether topics and partitions may be created in a PAUSE. `refuse`: while a volume is known to be at its hard
     limit, all but those who pass the fence get POLICY_VIOLATION. The controllers' authorizer has to be the fence, and
     they have to know the factor: a node that is broker and controller does, any other one with
     `static.kafka.admin.bootstrap.servers`."""
-    shadow: Shadowed = declare("shadow", default="")
+    shadow: types.Shadowed = declare("shadow", default="")
     """Rules that quotahost computes and shows and doesn't enforce: `all` of them, or single ones, while it enforces the
     others: `supplier.NAME` (the suppliers behind it answer instead), `factor` (with the fence), `topics` (all
     thresholds of topics) or `topic.NAME` (the threshold of one)."""
@@ -322,9 +304,9 @@ class EnforcementSettings(Frozen):
 class ConnectionSettings(Frozen):
     """The metrics' port, and the three families of properties whose names others define."""
 
-    metrics_endpoint: Endpoint = declare("metrics.port", live=False)
+    metrics_endpoint: types.Endpoint = declare("metrics.port", live=False)
     """Port of the Prometheus endpoint, which listens on 127.0.0.1; or `ADDRESS:PORT`, such as `0.0.0.0:9404`."""
-    metrics_clients: Few = declare("metrics.clients", default="200", live=False)
+    metrics_clients: types.Few = declare("metrics.clients", default="200", live=False)
     """How many clients, or scopes that clients share, the metrics show with rate, quota, delay and what limits them:
     those that are held back, then the busiest. Prometheus keeps a series for each. `0` shows none."""
     kafka: dict[str, SecretStr] = declare(

@@ -45,10 +45,8 @@ def _entry(entry: str, read_name: Callable[[str, str], K]) -> tuple[K, float | N
     if len(parts) == 1:
         raise ValueError(f"has the entry {quoted} without a rate; {_FORM}")
     if len(parts) > 2:
-        raise ValueError(
-            rf"has the entry {quoted} with more than one colon; write \: for a colon in a name, "
-            r"and a comma between entries"
-        )
+        remedy = r"write \: for a colon in a name, and a comma between entries"
+        raise ValueError(f"has the entry {quoted} with more than one colon; {remedy}")
     name = read_name(parts[0], quoted)
     try:
         return name, parse_limit(parts[1])
@@ -65,9 +63,8 @@ def _name(text: str, quoted: str) -> str:
 def _pair(text: str, quoted: str) -> tuple[str, str]:
     parts = [_plain(part) for part in _pieces(text, "/")]
     if len(parts) != 2 or not parts[0]:
-        raise ValueError(
-            rf"has the entry {quoted}; write USER/CLIENT-ID:RATE, such as alice/app:4M, and \/ for a slash in a name"
-        )
+        form = r"write USER/CLIENT-ID:RATE, such as alice/app:4M, and \/ for a slash in a name"
+        raise ValueError(f"has the entry {quoted}; {form}")
     return parts[0], parts[1]
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr, Valid
 from pydantic_core import ErrorDetails
 
 from quotahost.settings.declaration import PREFIX, Problem, SettingsError, reason
-from quotahost.text import nearest, redact
+from quotahost.text import meant, redact
 
 _SECRET: Final = re.compile("passw|passphrase|secret|token|key|jaas|credential", re.IGNORECASE)
 _CUSTOM: Final = ("value_error", "assertion_error")  # texts of the plugin's own, which may contain the value
@@ -56,17 +56,18 @@ def property_names(model: type[BaseModel] | None) -> dict[str, str]:
 
 
 def is_secret_property(name: str, model: type[BaseModel] | None) -> bool:
-
-    def has_secret(annotation: Any) -> bool:
-        if isinstance(annotation, type) and issubclass(annotation, SecretStr | SecretBytes):
-            return True
-        # A secret is also hidden in `SecretStr | None` or `list[SecretStr]`.
-        return any(has_secret(part) for part in get_args(annotation))
-
-    field = property_names(model).get(name)
     # The name is enough even where there is a model: its author may have declared a password as str.
-    by_type = model is not None and field is not None and has_secret(model.model_fields[field].annotation)
-    return _SECRET.search(name) is not None or by_type
+    if _SECRET.search(name):
+        return True
+    field = property_names(model).get(name)
+    return model is not None and field is not None and _has_secret(model.model_fields[field].annotation)
+
+
+def _has_secret(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, SecretStr | SecretBytes):
+        return True
+    # A secret is also hidden in `SecretStr | None` or `list[SecretStr]`.
+    return any(map(_has_secret, get_args(annotation)))
 
 
 def secret_values(section: Mapping[str, str], model: type[BaseModel] | None) -> list[str]:
@@ -111,9 +112,7 @@ def _field_key(model: type[BaseModel], field: str) -> str:
 def _unknown(prefix: str, key: str, known: Iterable[str], removed: Mapping[str, str]) -> Problem:
     if key in removed:
         return Problem(prefix + key, f"was removed: {removed[key]}", unknown=True)
-    like = nearest(key, known)
-    names = ", ".join(known) or "none"
-    hint = f"did you mean {prefix}{like}?" if like else f"remove it; the plugin knows: {names}"
+    hint = meant(key, known, f"remove it; the plugin knows: {', '.join(known) or 'none'}", before=prefix)
     return Problem(prefix + key, f"unknown property; {hint}", unknown=True)
 
 

@@ -21,7 +21,7 @@ from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.limits import contradict
 from quotahost.settings.declaration import Frozen, declare
 from quotahost.settings.types import split
-from quotahost.text import nearest
+from quotahost.text import meant
 from quotahost.units import Share, Size, Space
 from quotahost.units.parse import parse_share, parse_size, parse_space
 from quotahost.units.show import Unit
@@ -101,18 +101,17 @@ def _parse(entry: str) -> Override:
 
 def _level(entry: str, text: str) -> tuple[str, Limit]:
     key, equals, number = text.partition("=")
+    where = f"has {text!r} in the entry {entry!r}"
     if not equals or key not in _LEVELS:
-        like = nearest(key, _LEVELS)
-        hint = f"did you mean {like}?" if like else f"write one of {', '.join(_LEVELS)}"
-        raise ValueError(f"has {text!r} in the entry {entry!r}, which is no limit; {hint}")
+        all_levels = f"write one of {', '.join(_LEVELS)}"
+        raise ValueError(f"{where}, which is no limit; {meant(key, _LEVELS, all_levels)}")
     side, limit_type, parse = _LEVELS[key]
     try:
         level = parse(number)
     except ValueError as error:
-        raise ValueError(f"has {text!r} in the entry {entry!r}: {number!r} {error}") from None
-    if level is None:
-        # The parsers read the word none as None.
-        raise ValueError(f"has {text!r} in the entry {entry!r}: a limit can't be taken away, only changed")
+        raise ValueError(f"{where}: {number!r} {error}") from None
+    if level is None:  # the parsers' word none
+        raise ValueError(f"{where}: a limit can't be taken away, only changed")
     return side, _limit(limit_type, level)
 
 
@@ -201,16 +200,16 @@ def match(overrides: Sequence[Override], volumes: Sequence[str], places: Mapping
     names = {_place(directory): volume for directory, volume in places.items()}
     names |= {_place(volume): volume for volume in volumes}
     limits: dict[str, tuple[Limit | None, Limit | None]] = {}
-    conflicts = []
+    unmatched, conflicts = [], []
     for override in overrides:
         volume = names.get(_place(override.volume))
-        if not volume:
-            continue
-        soft, hard = limits.get(volume, (None, None))
-        for side, later, first in (("soft", override.soft, soft), ("hard", override.hard, hard)):
-            if later and first:
-                conflicts.append(f"{override.volume} is the volume {volume}, whose {side} limit is set before: {first}")
-        limits[volume] = (soft or override.soft, hard or override.hard)
-    # A directory without a volume, as it is offline now, is a known name: its entry is no spelling mistake.
-    unmatched = tuple(override.volume for override in overrides if _place(override.volume) not in names)
-    return Matched(limits, unmatched, tuple(conflicts))
+        if volume is None:
+            unmatched.append(override.volume)
+        elif volume:  # "" is a directory that is offline now: a known name, and no spelling mistake
+            soft, hard = limits.get(volume, (None, None))
+            for side, later, first in (("soft", override.soft, soft), ("hard", override.hard, hard)):
+                if later and first:
+                    words = f"{override.volume} is the volume {volume}, whose {side} limit is set before: {first}"
+                    conflicts.append(words)
+            limits[volume] = (soft or override.soft, hard or override.hard)
+    return Matched(limits, tuple(unmatched), tuple(conflicts))

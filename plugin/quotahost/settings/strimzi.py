@@ -145,9 +145,8 @@ class Note:
 class Translation:
     """A broker's properties without Strimzi's own names."""
 
-    properties: dict[
-        str, str
-    ]  # by full names; of Strimzi's own only ``static.kafka.admin.*`` is left, a family of ours
+    #: By full names; of Strimzi's own only ``static.kafka.admin.*`` is left, a family of ours.
+    properties: dict[str, str]
     problems: list[Problem] = field(default_factory=list)  # with Strimzi's own, by name and value as they were written
     notes: list[Note] = field(default_factory=list)  # what each of them means here; no secrets
     origins: dict[str, str] = field(default_factory=dict)  # ours that were made from Strimzi's, both by full names
@@ -188,9 +187,7 @@ class _Translator:
         has_source = self._factor_source(limit, by_035)
         self._interval(with_default=not by_035)
         self._fallback(has_source, by_035)
-        self._put(VALIDITY)
-        if has_source and not by_035:
-            self._default(VALIDITY)
+        self._put(VALIDITY, with_default=has_source and not by_035)
 
     def _limit(self) -> StrimziProperty | None:
         limits = [limit for limit in (BYTES, RATIO) if limit.name in self._given]
@@ -213,13 +210,12 @@ class _Translator:
                 other = f"{PREFIX}{_SOURCE}={printable(self._given[_SOURCE])}"
                 self._problem(INTERVAL, f"turns the protection of disks off, and {other} on; keep one")
             else:
-                self._set(INTERVAL, _SOURCE, "")
-                why = f"{self._line(INTERVAL)} read as no {_SOURCE}: disks are not protected"
-                self._note(why, warns=bool(limit or by_035))
+                note = f"{self._line(INTERVAL)} read as no {_SOURCE}: disks are not protected"
+                self._set(INTERVAL, _SOURCE, "", note, warns=bool(limit or by_035))
             return False
         if limit and _SOURCE not in self._given:
-            self._set(limit, _SOURCE, _LOG_DIRS)
-            self._note(f"{limit.name} is set: {_SOURCE}={_LOG_DIRS} asks all brokers for their log dirs, as there")
+            note = f"{limit.name} is set: {_SOURCE}={_LOG_DIRS} asks all brokers for their log dirs, as there"
+            self._set(limit, _SOURCE, _LOG_DIRS, note)
         return bool(self._source())
 
     def _source(self) -> str:
@@ -230,24 +226,20 @@ class _Translator:
         source = self._source()
         # Set for another factor source, plugin.log-dirs.interval would be refused: that plugin isn't configured.
         if source == _LOG_DIRS:
-            self._put(INTERVAL)
-            if with_default:
-                self._default(INTERVAL)
+            self._put(INTERVAL, with_default=with_default)
         elif self._texts.get(INTERVAL.name):
             why = f"{_SOURCE} is {source}" if source else f"there is no {_SOURCE}"
             self._note(f"{self._line(INTERVAL)} is not used: {why}")
 
     def _fallback(self, has_source: bool, by_035: str) -> None:
+        # A file of theirs keeps the fallback that it had; the note says that it is the weaker one.
+        why, warns = ", which is weaker than PAUSE, quotahost's own", True
         if FALLBACK.name in self._texts:
-            between = _share(self._given[FALLBACK.name].strip()) not in (0, 1)
-            why = ": there is no factor in between here, and PAUSE is the safer" if between else ""
-            self._put(FALLBACK, why=why, warns=between)
-        if has_source and by_035:
-            if FALLBACK.name not in self._texts and FALLBACK.ours not in self._given:
-                self._note(f"{by_035} is a limit of proposal 035: {FALLBACK.ours}=PAUSE, as it says, unless you set it")
-        elif has_source:
-            # A file of theirs keeps the fallback that it had; the note says that it is the weaker one.
-            self._default(FALLBACK, ", which is weaker than PAUSE, quotahost's own", warns=True)
+            warns = _share(self._given[FALLBACK.name].strip()) not in (0, 1)
+            why = ": there is no factor in between here, and PAUSE is the safer" if warns else ""
+        elif has_source and by_035 and FALLBACK.ours not in self._given:
+            self._note(f"{by_035} is a limit of proposal 035: {FALLBACK.ours}=PAUSE, as it says, unless you set it")
+        self._put(FALLBACK, why=why, warns=warns, with_default=has_source and not by_035)
 
     def _note_shared(self) -> None:
         """What those names mean that both plugins have, or that have no meaning here."""
@@ -265,29 +257,34 @@ class _Translator:
                 means = "not used: kafka.bootstrap.servers is set"
             self._note(f"{ADMIN}* ({', '.join(map(printable, names))}) is {means}")
 
-    def _put(self, theirs: StrimziProperty, names: tuple[str, ...] = (), why: str = "", warns: bool = False) -> None:
-        """Set our property to the value of Strimzi's, unless the file sets one of ours (``names``) for the same."""
+    def _put(
+        self, theirs: StrimziProperty, names: tuple[str, ...] = (), *, why: str = "", warns: bool = False,
+        with_default: bool = False,
+    ) -> None:  # fmt: skip
+        """Set our property to the value of Strimzi's, or to Strimzi's default where the file has neither.
+
+        A file may not have one of ours (``names``) for the same beside Strimzi's.
+        """
+        names = names or (theirs.ours,)
         # A limit of ours that is none is no limit.
-        beside = [name for name in names or (theirs.ours,) if self._given.get(name, "none").strip() != "none"]
-        if theirs.name in self._given:
-            for name in beside:
-                ours = f"{PREFIX}{name}={printable(self._given[name])}"
-                self._problem(theirs, f"is read as what {ours} is, too; keep one of them")
+        beside = [name for name in names if self._given.get(name, "none").strip() != "none"]
+        if theirs.name not in self._given:
+            if with_default and theirs.ours not in self._given:
+                text = theirs.read(theirs.default)
+                note = f"{theirs.name} is not set: its default, {theirs.default}, read as {theirs.ours}={text}{why}"
+                self._set(theirs, theirs.ours, text, note, warns)
+            return
+        for name in beside:
+            ours = f"{PREFIX}{name}={printable(self._given[name])}"
+            self._problem(theirs, f"is read as what {ours} is, too; keep one of them")
         if theirs.name in self._texts and not beside:
             text = self._texts[theirs.name]
-            self._set(theirs, theirs.ours, text)
-            self._note(f"{self._line(theirs)} read as {theirs.ours}={text}{why}", warns)
+            self._set(theirs, theirs.ours, text, f"{self._line(theirs)} read as {theirs.ours}={text}{why}", warns)
 
-    def _default(self, theirs: StrimziProperty, why: str = "", warns: bool = False) -> None:
-        if theirs.name not in self._given and theirs.ours not in self._given:
-            text = theirs.read(theirs.default)
-            self._set(theirs, theirs.ours, text)
-            origin = f"{theirs.name} is not set: its default, {theirs.default}"
-            self._note(f"{origin}, read as {theirs.ours}={text}{why}", warns)
-
-    def _set(self, theirs: StrimziProperty, ours: str, text: str) -> None:
+    def _set(self, theirs: StrimziProperty, ours: str, text: str, note: str, warns: bool = False) -> None:
         self._made.properties[PREFIX + ours] = text
         self._made.origins[PREFIX + ours] = PREFIX + theirs.name
+        self._note(note, warns)
 
     def _problem(self, theirs: StrimziProperty, wrong: str) -> None:
         # The value may be shown: only the Admin client's properties carry secrets, and they never come here.

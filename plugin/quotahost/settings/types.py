@@ -68,10 +68,9 @@ def _name(value: object) -> str | None:
 
 def _names(value: object) -> tuple[str, ...]:
     parts = split(value, ",")
-    names = [name for name in map(_name, parts) if name]
-    if len(names) != len(parts):
+    if "" in parts:
         raise ValueError("has an empty name; separate names by one comma each")
-    return distinct(names)
+    return distinct([str(_name(part)) for part in parts])
 
 
 def _some(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -95,7 +94,6 @@ Text = Annotated[str, BeforeValidator(_text)]
 
 def _principals(value: object) -> tuple[str, ...]:
     # Strimzi's plugin takes a principal that is there twice, and empty entries; so does this.
-    # A dict, unlike a set, keeps the operator's order.
     return tuple(dict.fromkeys(_principal(part) for part in split(value, ";") if part))
 
 
@@ -210,7 +208,6 @@ def _topic(text: str, quoted: str) -> str:
 
 
 def _topics(value: object) -> tuple[str, ...]:
-    # A dict, unlike a set, keeps the operator's order.
     return tuple(dict.fromkeys(_topic(part, repr(part)) for part in split(value, ",")))
 
 
@@ -257,13 +254,10 @@ class Shadow:
     suppliers: frozenset[str] = frozenset()  # whose answers are not in force: those behind them in the chain answer
 
     def names(self) -> list[str]:
-        return [
-            *(["all"] if self.everything else []),
-            *(["factor"] if self.factor else []),
-            *(["topics"] if self.all_topics else []),
-            *(_TOPIC + topic for topic in sorted(self.topics)),
-            *(SUPPLIER + name for name in sorted(self.suppliers)),
-        ]
+        plain = {"all": self.everything, "factor": self.factor, "topics": self.all_topics}
+        names = [name for name, is_in_shadow in plain.items() if is_in_shadow]
+        names += [_TOPIC + topic for topic in sorted(self.topics)]
+        return names + [SUPPLIER + supplier for supplier in sorted(self.suppliers)]
 
 
 #: ``shadow=all``.
@@ -271,21 +265,17 @@ EVERYTHING: Final = Shadow(everything=True, factor=True, all_topics=True)
 
 
 def _shadow(value: object) -> Shadow:
-    plain: set[str] = set()
-    named: dict[str, set[str]] = {_TOPIC: set(), SUPPLIER: set()}
+    rules: dict[str, set[str]] = {"": set(), _TOPIC: set(), SUPPLIER: set()}  # by their kind
     for rule in distinct(split(value, ",")):
-        kind = next((kind for kind in named if rule.startswith(kind)), "")
-        if not rule or rule == kind:
+        kind = next((kind for kind in (_TOPIC, SUPPLIER) if rule.startswith(kind)), "")
+        if rule == kind:
             problem = f"{kind} without a name" if kind else "an empty entry"
             raise ValueError(f"has {problem}; write {', '.join(_RULES)}, separated by commas")
-        if kind:
-            named[kind].add(rule.removeprefix(kind))
-        else:
-            plain.add(choose(rule, _RULES))
+        rules[kind].add(rule.removeprefix(kind) if kind else choose(rule, _RULES))
+    plain, topics, suppliers = rules.values()
     if "all" in plain:
         return EVERYTHING
-    topics, suppliers = frozenset(named[_TOPIC]), frozenset(named[SUPPLIER])
-    return Shadow(False, "factor" in plain, "topics" in plain, topics, suppliers)
+    return Shadow(False, "factor" in plain, "topics" in plain, frozenset(topics), frozenset(suppliers))
 
 
 Shadowed = Annotated[

@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from harness.clients.consumer import ConsumerLoad
-from harness.clients.mutations import mutate
+from harness.clients.mutations import TopicError, mutate
 from harness.clients.producer import ProducerLoad
 from harness.clients.raw import QUOTA_EXCEEDED, Kind, RawClient, RoundTrip, now_ms
 from harness.java.jmx import Jmx
@@ -96,18 +96,15 @@ def tags_after(node: KafkaNode, level: dict[str, Any], rate: float | None, expec
 def quota_in_force(node: KafkaNode) -> tuple[dict[str, str], float | None]:
     """The tags and the bound by which Kafka measures the client's next records."""
     before = {tuple(q.tags.items()): q.value for q in enforced_quotas(node, "PRODUCE")}
+
+    def risen() -> list[EnforcedQuota]:
+        mine = [q for q in enforced_quotas(node, "PRODUCE") if "<" not in q.tags["user"]]
+        return [q for q in mine if q.value > before.get(tuple(q.tags.items()), 0)]
+
     with ProducerLoad(node.client_config(USER, CLIENT), "t", rate=500_000) as load:
-        eventually(lambda: load.meter.total_at(float("inf")) > 50_000)
-
-        def risen() -> list[Any]:
-            return [
-                q for q in enforced_quotas(node, "PRODUCE")
-                if q.value > before.get(tuple(q.tags.items()), 0) and "<" not in q.tags["user"]
-            ]  # fmt: skip
-
-        now = eventually(risen)
-    assert len(now) == 1
-    return now[0].tags, now[0].bound
+        eventually(lambda: load.meter.bytes > 50_000)
+        (now,) = eventually(risen)
+    return now.tags, now.bound
 
 
 def test_a_quota_set_by_kafka_configs_sh_is_enforced(nodes: dict[str, KafkaNode]) -> None:
@@ -270,25 +267,32 @@ def test_an_older_client_gets_everything_without_a_message_and_is_muted(
 def test_kafkas_client_tries_again_by_itself_until_it_succeeds_unless_told_otherwise(
     nodes: dict[str, KafkaNode],
 ) -> None:
-    node, topics = nodes["plugin"], {"first": BURST_S + 1, "second": 1}  # one token is owed after the first
+    node = nodes["plugin"]
     for client_id in ("impatient", "patient"):
         with limited(node, client_id, rate=1):
             pass
-    before = requests(node)
-    begin = now_ms()
-    outcome = mutate(node, "impatient", "create", {f"impatient-{name}": n for name, n in topics.items()}, retry=False)
-    error = outcome.pop("impatient-second")
-    assert outcome == {"impatient-first": None}
-    assert error is not None
-    assert (error.error, error.message) == ("ThrottlingQuotaExceededException", MESSAGE)
+    before, begin = requests(node), now_ms()
+    error = refused(node, "impatient", BURST_S + 1, retry=False)  # one token is owed after the first topic
+    assert error.message == MESSAGE
     assert 1000 - (now_ms() - begin) <= error.throttle_ms <= 1000
     once = eventually(lambda: requests(node) - before)
 
-    before = requests(node)
-    begin = now_ms()
+    before, begin = requests(node), now_ms()
+    topics = {"first": BURST_S + 1, "second": 1}
     assert mutate(node, "patient", "create", topics, retry=True) == dict.fromkeys(topics)
     assert now_ms() - begin >= 1000 - 2, "it can't have succeeded at once"
     eventually(lambda: requests(node) - before == 2 * once, what="one more request, after the throttle time")
+
+
+def refused(node: KafkaNode, client_id: str, partitions: int, **how: Any) -> TopicError:
+    """The error of the second of two topics that are created in one request, whose first has so many partitions."""
+    first, second = f"{client_id}-1", f"{client_id}-2"
+    outcome = mutate(node, client_id, "create", {first: partitions, second: 1}, **how)
+    error = outcome[second]
+    assert outcome[first] is None
+    assert error is not None
+    assert error.error == "ThrottlingQuotaExceededException"
+    return error
 
 
 def requests(node: KafkaNode) -> int:
@@ -299,16 +303,11 @@ def requests(node: KafkaNode) -> int:
 
 @pytest.mark.proves("kip-599.retry")
 def test_kafkas_client_gives_the_error_to_its_caller_once_its_time_is_over(nodes: dict[str, KafkaNode]) -> None:
-    node, topics = nodes["plugin"], {"given-up-1": 6, "given-up-2": 1}  # five tokens are owed, for 50 s
-    with limited(node, "hurried"):
+    with limited(nodes["plugin"], "hurried"):
         pass
     begin = now_ms()
-    outcome = mutate(node, "hurried", "create", topics, retry=True, timeout=3)
+    error = refused(nodes["plugin"], "hurried", 6, retry=True, timeout=3)  # five tokens are owed, for 50 s
     assert now_ms() - begin >= 3000 - 2, "it doesn't give up before"
-    error = outcome.pop("given-up-2")
-    assert outcome == {"given-up-1": None}
-    assert error is not None
-    assert error.error == "ThrottlingQuotaExceededException"
     assert 0 < error.throttle_ms <= 50_000
 
 

@@ -27,10 +27,10 @@ from harness.kafka.quotas import enforced_quotas
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from quotahost.throttling import SampledRate
-from tests.broker.support.commands import explain, field
-from tests.broker.support.node import callback_node
+from tests.broker.support.commands import explain_client, field
+from tests.broker.support.node import callback_node, changed
 from tests.broker.support.numbers import end_offset
-from tests.broker.support.seen import ANYONE, has_own_quota, table_row
+from tests.broker.support.seen import ANYONE, has_own_quota, limit_of
 
 pytestmark = pytest.mark.broker
 
@@ -132,23 +132,15 @@ def make_known(node: KafkaNode, client_id: str | None) -> None:
 
 
 @pytest.mark.proves(
-    "kip-13.client-id",
-    "kip-13.default-and-override",
-    "kip-13.bytes-written",
-    "kip-13.windows",
-    "kip-13.delay",
+    "kip-13.client-id", "kip-13.default-and-override", "kip-13.bytes-written", "kip-13.windows", "kip-13.delay",
     "kip-13.jmx",
-)
+)  # fmt: skip
 @pytest.mark.parametrize(
     ("client_id", "bound", "size"),
-    [
-        ("clientA", 40_000.0, 30_000),
-        ("other", DEFAULT, 15_000),
-        ("ns:app,1", 60_000.0, 45_000),
-        (None, DEFAULT, 15_000),
-    ],
+    [("clientA", 40_000.0, 30_000), ("other", DEFAULT, 15_000), ("ns:app,1", 60_000.0, 45_000),
+     (None, DEFAULT, 15_000)],
     ids=["override", "default", "special characters", "without client-id"],
-)
+)  # fmt: skip
 def test_a_producer_is_throttled_as_the_sampled_rate_predicts(
     node: KafkaNode, client_id: str | None, bound: float, size: int
 ) -> None:
@@ -163,9 +155,8 @@ def test_a_producer_is_throttled_as_the_sampled_rate_predicts(
 @pytest.mark.proves("kip-13.client-id", "kip-13.bytes-read", "kip-13.jmx")
 @pytest.mark.parametrize(("client_id", "bound"), [("clientC", 40_000.0), ("reader", DEFAULT)])
 def test_a_consumer_is_throttled_as_the_sampled_rate_predicts(node: KafkaNode, client_id: str, bound: float) -> None:
-    charge = size_of_filled(node)
     make_known(node, client_id)
-    ledger = played(node, client_id, fetching(charge), bound, takes_back=True)
+    ledger = played(node, client_id, fetching(size_of_filled(node)), bound, takes_back=True)
     assert ledger.throttle_times[0] == 0
     assert max(ledger.throttle_times) > 0
     ledger.check_beans(node, "Fetch" + bean_name(client_id))
@@ -242,39 +233,37 @@ def test_all_clients_without_a_client_id_share_one_quota(node: KafkaNode) -> Non
 @pytest.mark.proves("kip-13.default-and-override", "kip-13.static-config")
 def test_an_override_is_changed_live_and_a_wrong_one_is_refused_with_its_entry(node: KafkaNode) -> None:
     name = PREFIX + "plugin.overrides.quota.producer.override"
-    make_known(node, "live")
-    with RawClient(node, "live") as client:
-        client.produce("t", record_batch(10))
-    with pytest.raises(HelperError, match=r"quota\.producer\.override=.*the entry 'live:much', whose rate is not"):
-        alter_broker_config(node, {name: "live:much"})
-    assert table_row(node, ANYONE, "live")["limit"] == "50000.0"
-    brokers = ("--alter", "--entity-type", "brokers", "--entity-default")
-    kafka_configs(node, *brokers, "--add-config", rf"{name}=[live:70K,ns\:app:60K]")
-    try:
-        eventually(lambda: table_row(node, ANYONE, "live")["limit"] == "70000.0")
+
+    def limited_to(rate: float) -> None:
+        eventually(lambda: limit_of(node, ANYONE, "live") == rate)
         with RawClient(node, "live") as client:
             client.produce("t", record_batch(10))
-        assert [q.bound for q in enforced_quotas(node, "PRODUCE", client_id="live")] == [70_000.0]
-    finally:
-        alter_broker_config(node, {name: None})
-    eventually(lambda: table_row(node, ANYONE, "live")["limit"] == "50000.0")
+        assert [q.bound for q in enforced_quotas(node, "PRODUCE", client_id="live")] == [rate]
+
+    make_known(node, "live")
+    limited_to(50_000)
+    with pytest.raises(HelperError, match=r"quota\.producer\.override=.*the entry 'live:much', whose rate is not"):
+        alter_broker_config(node, {name: "live:much"})
+    limited_to(50_000)
+    brokers = ("--alter", "--entity-type", "brokers", "--entity-default")
+    kafka_configs(node, *brokers, "--add-config", rf"{name}=[live:70K,ns\:app:60K]")
+    limited_to(70_000)
+    alter_broker_config(node, {name: None})
+    limited_to(50_000)
 
 
 def test_the_most_constraining_supplier_wins_and_explain_shows_the_other_suppliers_rate(node: KafkaNode) -> None:
     make_known(node, "clientA")
     set_quota(node, {"producer_byte_rate": 10_000}, user=ANYONE)
-    try:
-        assert table_row(node, ANYONE, "clientA")["limit"] == "40000.0"
-        alter_broker_config(node, {PREFIX + "supplier.combine": "most-constraining"})
-        eventually(lambda: table_row(node, ANYONE, "clientA")["limit"] == "10000.0")
-        _, text = explain("--pid", node.pid, "--client", f"{ANYONE}/clientA", "--type", "produce")
-        assert field(text, "quota") == f"10,000 bytes/s (10K), shared by user {ANYONE}"
-        expected = "supplier client-quotas, the most constraining (overrides would give 40,000 bytes/s (40K))"
-        assert field(text, "from") == expected
-    finally:
-        alter_broker_config(node, {PREFIX + "supplier.combine": None})
-        set_quota(node, {"producer_byte_rate": None}, user=ANYONE)
-    eventually(lambda: table_row(node, ANYONE, "clientA")["limit"] == "40000.0")
+    assert limit_of(node, ANYONE, "clientA") == 40_000
+    with changed(node, {"supplier.combine": "most-constraining"}):
+        eventually(lambda: limit_of(node, ANYONE, "clientA") == 10_000)
+        _, text = explain_client(node, ANYONE, "clientA")
+    assert field(text, "quota") == f"10,000 bytes/s (10K), shared by user {ANYONE}"
+    expected = "supplier client-quotas, the most constraining (overrides would give 40,000 bytes/s (40K))"
+    assert field(text, "from") == expected
+    set_quota(node, {"producer_byte_rate": None}, user=ANYONE)
+    eventually(lambda: limit_of(node, ANYONE, "clientA") == 40_000)
 
 
 def bean_name(client_id: str | None) -> str:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from statistics import mean
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import pytest
 from confluent_kafka import Producer
 
-from harness.clients.mutations import TopicError, mutate
-from harness.clients.raw import QUOTA_EXCEEDED, RawClient, now_ms
+from harness.clients.mutations import mutate
+from harness.clients.raw import QUOTA_EXCEEDED, Kind, RawClient, now_ms
 from harness.java.jmx import Jmx
 from harness.kafka.admin import set_quota
 from harness.kafka.cluster import Cluster
@@ -62,12 +63,6 @@ def controller(cluster: Cluster) -> KafkaNode:
     return next(node for node in cluster.nodes if "controller" in node.roles)
 
 
-def ask(
-    cluster: Cluster, client_id: str, kind: Literal["create", "grow", "delete"], topics: dict[str, int], **more: Any
-) -> dict[str, TopicError | None]:
-    return mutate(cluster.brokers[0], client_id, kind, topics, **more)
-
-
 def make_known(cluster: Cluster, client_id: str) -> None:
     """Waits until broker and controller know the client, so that its mutations are not charged to the newcomers."""
     for node, listener in ((cluster.brokers[0], INTERNAL), (controller(cluster), CONTROLLER)):
@@ -87,46 +82,39 @@ def tokens(cluster: Cluster, client_id: str = "ledger") -> float:
     return found[0].value if found else SLOW * SAMPLES
 
 
-def charged(
-    cluster: Cluster, kind: Literal["create", "grow", "delete"], topics: dict[str, int], **more: Any
-) -> tuple[float, float]:
-    """The least and the most tokens that a request of ``ledger`` can have taken; the bucket refills meanwhile."""
-    begin, before = now_ms(), tokens(cluster)
-    assert set(ask(cluster, "ledger", kind, topics, **more).values()) == {None}
-    taken = before - tokens(cluster)
-    return taken - 1e-6, taken + SLOW * (now_ms() - begin) / 1000 + 1e-6
+@contextmanager
+def charged(cluster: Cluster, expected: int, client_id: str = "ledger") -> Iterator[None]:
+    """Checks how many tokens a client's requests take; its bucket refills meanwhile."""
+    begin, before = now_ms(), tokens(cluster, client_id)
+    yield
+    taken = before - tokens(cluster, client_id)
+    assert taken - 1e-6 <= expected <= taken + SLOW * (now_ms() - begin) / 1000 + 1e-6
 
 
-@pytest.mark.proves("kip-599.mutations", "kip-599.rate-type")
-def test_creating_growing_and_deleting_are_charged_by_partitions(cluster: Cluster) -> None:
+@pytest.mark.proves("kip-599.mutations", "kip-599.rate-type", "kip-599.validate-only")
+def test_creating_growing_deleting_and_in_kraft_validating_are_charged_by_partitions(cluster: Cluster) -> None:
+    """As of 4.3.1; the document spares ValidateOnly: "we plan to not apply the quota is this particular case"."""
     make_known(cluster, "ledger")
-    for kind, topics, expected in (
-        ("create", {"a": 12, "b": 4}, 16),
-        ("grow", {"a": 20}, 8),
-        ("delete", {"a": 0, "b": 0}, 24),
-    ):
-        low, high = charged(cluster, kind, topics)  # type: ignore[arg-type]
-        assert low <= expected <= high, kind
+    requests: tuple[tuple[Kind, dict[str, int], int, bool], ...] = (
+        ("create", {"a": 12, "b": 4}, 16, False),
+        ("grow", {"a": 20}, 8, False),
+        ("delete", {"a": 0, "b": 0}, 24, False),
+        ("create", {"c": 5}, 5, True),
+    )
+    for kind, topics, expected, validate_only in requests:
+        eventually(lambda: tokens(cluster) > 1)
+        with charged(cluster, expected):
+            outcome = mutate(cluster.brokers[0], "ledger", kind, topics, validate_only=validate_only)
+        assert set(outcome.values()) == {None}
 
 
 @pytest.mark.proves("kip-599.auto-creation", "kip-599.auto-creation-client")
 def test_a_topic_that_kafka_creates_by_itself_is_charged_to_the_client_that_asked_for_it(cluster: Cluster) -> None:
     make_known(cluster, "asker")
-    begin, before = now_ms(), tokens(cluster, "asker")
-    producer = Producer(cluster.brokers[0].client_config(client_id="asker"))
-    producer.produce("by-itself", b"a record")
-    assert producer.flush(30) == 0
-    taken = before - tokens(cluster, "asker")
-    assert taken <= BY_ITSELF <= taken + SLOW * (now_ms() - begin) / 1000 + 1e-6
-
-
-@pytest.mark.proves("kip-599.validate-only")
-def test_the_document_spares_validate_only_and_kafka_in_kraft_charges_it(cluster: Cluster) -> None:
-    """As of 4.3.1; the document says: "we plan to not apply the quota is this particular case"."""
-    make_known(cluster, "ledger")
-    eventually(lambda: tokens(cluster) > 1)
-    low, high = charged(cluster, "create", {"c": 5}, validate_only=True)
-    assert low <= 5 <= high
+    with charged(cluster, BY_ITSELF, "asker"):
+        producer = Producer(cluster.brokers[0].client_config(client_id="asker"))
+        producer.produce("by-itself", b"a record")
+        assert producer.flush(30) == 0
 
 
 @pytest.mark.proves("kip-599.two-quotas", "kip-599.throttle-time", "kip-599.throttle-time-of-topics")
@@ -184,15 +172,9 @@ def test_explain_shows_tokens_on_the_controller_alone_and_another_node_names_it(
 
 
 @pytest.mark.proves(
-    "kip-599.burst",
-    "kip-599.wait",
-    "kip-599-revision.bucket-example",
-    "kip-599.strictly-below",
-    "kip-599.error-name",
-    "kip-599.metric",
-    "kip-599-revision.bucket-enforced",
-    "kip-599-revision.metrics",
-)
+    "kip-599.burst", "kip-599.wait", "kip-599-revision.bucket-example", "kip-599.strictly-below", "kip-599.error-name",
+    "kip-599.metric", "kip-599-revision.bucket-enforced", "kip-599-revision.metrics",
+)  # fmt: skip
 def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_after_them(cluster: Cluster) -> None:
     # This must be the last test: afterwards the broker's metadata thread, which also applies quotas, makes 560 logs.
     make_known(cluster, "strict")
@@ -200,14 +182,14 @@ def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_afte
     early, late = TokenBucket(Q, SAMPLES, 1000), TokenBucket(Q, SAMPLES, 1000)
 
     begin = now_ms()
-    outcome = ask(cluster, "strict", "create", KIP_599)
+    outcome = mutate(cluster.brokers[0], "strict", "create", KIP_599)
     end = now_ms()
     assert outcome == dict.fromkeys(KIP_599), "the last of the seven finds 20 tokens, and may take 80"
     assert early.admit(sum(KIP_599.values()), begin)
     assert late.admit(sum(KIP_599.values()), end)
 
     before = now_ms()
-    error = ask(cluster, "strict", "create", {"eighth": 1})["eighth"]
+    error = mutate(cluster.brokers[0], "strict", "create", {"eighth": 1})["eighth"]
     assert error is not None
     assert error.error == "ThrottlingQuotaExceededException"
     assert early.throttle_ms(now_ms()) - 2 <= error.throttle_ms <= late.throttle_ms(before) + 2
@@ -224,7 +206,8 @@ def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_afte
     eventually(lambda: early.tokens(now_ms()) >= 5 * Q - 60, poll=0.2)  # 5 s after
     is_explained_as_limited(cluster, early, late)
 
-    eventually(lambda: ask(cluster, "strict", "create", {"eighth": 1}) == {"eighth": None}, poll=0.5)
+    broker = cluster.brokers[0]
+    eventually(lambda: mutate(broker, "strict", "create", {"eighth": 1}) == {"eighth": None}, poll=0.5)
     assert now_ms() >= begin + 12_000
     early.record(1, now_ms())
     late.record(1, now_ms())

@@ -9,13 +9,12 @@ import pytest
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.clients.raw import RawClient, introduce_clients, record_batch
-from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
-from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import callback_node
-from tests.broker.support.seen import ANYONE, gauge, table_row
+from tests.broker.support.node import callback_node, changed
+from tests.broker.support.seen import ANYONE, gauge, limit_of, table_row
 
 pytestmark = pytest.mark.broker
 
@@ -35,7 +34,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     with callback_node(directory, settings, users=USERS, properties=dict(QUICK_QUOTAS), heap="256m") as node:
         create_topic(node, "t")
         introduce_clients(node, ["first"])
-        eventually(lambda: table_row(node, ANYONE, "whatever")["limit"] == str(RATE))
+        eventually(lambda: limit_of(node, ANYONE, "whatever") == RATE)
         yield node
 
 
@@ -72,26 +71,20 @@ def test_client_ids_of_32_kb_cost_the_broker_nothing_that_stays(node: KafkaNode)
 def test_an_exempt_client_is_exempt_though_the_table_is_full(node: KafkaNode) -> None:
     with ProducerLoad(node.client_config("alice", "p"), "t", rate=1e5):
         eventually(lambda: gauge(node, "QuotaTable", "Clients") == 2)
-    alter_broker_config(node, {PREFIX + "newcomers.produce": "1M"})
-    try:
-        eventually(lambda: table_row(node, "bob", "p")["limit"] == str(RATE), what="the rate of who has no place")
+    with changed(node, {"newcomers.produce": "1M"}):
+        eventually(lambda: limit_of(node, "bob", "p") == RATE, what="the rate of who has no place")
         with ProducerLoad(node.client_config("root", "p"), "t", rate=6e6) as load:
             eventually(lambda: load.meter.bytes > 20e6, what="what no other client would get")
-        assert load.max_throttle() == 0
-    finally:
-        alter_broker_config(node, {PREFIX + "newcomers.produce": None})
+    assert load.max_throttle() == 0
     assert [q.bound for q in enforced_quotas(node, "PRODUCE", user="<exempt>")] == [None]
     assert gauge(node, "QuotaTable", "Clients") == 2
 
 
 def test_rotating_client_ids_share_the_newcomers_quota_where_each_would_have_one_of_its_own(node: KafkaNode) -> None:
-    alter_broker_config(node, {PREFIX + "static.scope": "client", PREFIX + "newcomers.produce": "1M"})
     newcomers = f"<newcomers {ANYONE}>"
-    try:
+    with changed(node, {"static.scope": "client", "newcomers.produce": "1M"}):
         # For some seconds they keep the user's quota, which all of them had.
         eventually(lambda: max(throttled(node, "each")) > 0 and table_row(node, ANYONE, "x")["user"] == newcomers)
-        assert table_row(node, ANYONE, "x")["limit"] == str(RATE)
+        assert limit_of(node, ANYONE, "x") == RATE
         assert [q.bound for q in enforced_quotas(node, "PRODUCE", user=newcomers)] in ([RATE], [])
-    finally:
-        alter_broker_config(node, {PREFIX + "static.scope": "user", PREFIX + "newcomers.produce": None})
     eventually(lambda: table_row(node, ANYONE, "x")["user"] == ANYONE)

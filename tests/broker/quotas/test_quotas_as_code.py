@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.raw import introduce_clients
-from harness.kafka.admin import DEFAULT, alter_broker_config, describe_quotas, set_quota
+from harness.kafka.admin import DEFAULT, describe_quotas, set_quota
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX, ROOT
 from harness.system.waiting import eventually
@@ -28,7 +28,7 @@ from quotahost.cli.quotas.plan import Entity
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.model import DEFAULT as CLIENT_DEFAULT
 from tests.broker.support.commands import connect_as, quotahost
-from tests.broker.support.node import callback_node
+from tests.broker.support.node import callback_node, changed
 from tests.broker.support.quotas import QUOTAS as TOPIC
 from tests.broker.support.seen import ANYONE, gauge, limit_of, table_row
 
@@ -212,20 +212,11 @@ def test_it_says_where_the_brokers_suppliers_enforce_other_quotas(
 ) -> None:
     file.write_text("quotas: [{user: alice, producer_byte_rate: 1M}]")
     assert "enforced" not in run(client, "plan", file).output
-    alter_broker_config(node, {PREFIX + "supplier": "static"})
-    try:
-
-        def told() -> bool:
-            return (
-                "broker 1: Kafka's client quotas are not enforced; add client-quotas to"
-                in run(client, "plan", file).output
-            )
-
-        eventually(told)
+    with changed(node, {"supplier": "static"}):
+        words = "broker 1: Kafka's client quotas are not enforced; add client-quotas to"
+        eventually(lambda: words in run(client, "plan", file).output)
         words = "broker 1: cluster-wide quotas are not enforced; add cluster-quota to client.quota.callback.supplier"
         assert words in run(client, "plan", EXAMPLE).output
-    finally:
-        alter_broker_config(node, {PREFIX + "supplier": None})
     eventually(lambda: "enforced" not in run(client, "plan", file).output)
 
 
@@ -259,7 +250,7 @@ def test_names_and_rates_of_every_kind_are_read_back(connected: Cluster, file: P
     planned = connected.compare(declared, prune=True)
     assert connected.change(planned) == {}
     assert connected.not_made(planned, {}) == []
-    assert {**connected.client_quotas(), **connected.cluster_quotas()} == declared.quotas == quotas
+    assert {**connected.client_quotas(), **connected.recorded()} == declared.quotas == quotas
     assert connected.compare(declared, prune=True).changes == ()
 
 

@@ -27,7 +27,7 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from quotahost.records import topics as records
-from tests.broker.support.node import callback_node, topic_name
+from tests.broker.support.node import callback_node, changed, topic_name
 from tests.broker.support.numbers import attempt, end_offset
 from tests.broker.support.seen import bytes_in, gauge
 
@@ -67,15 +67,9 @@ def topics_over(node: KafkaNode) -> list[str]:
 
 
 @pytest.mark.proves(
-    "v1.total-threshold",
-    "v1.topic-threshold",
-    "v1.one-minute-rate",
-    "v1.dropped",
-    "v1.measured-in-log",
-    "v1.logged",
-    "kip-13.topic-quotas-rejected",
-    "kip-13.error-after-delay",
-)
+    "v1.total-threshold", "v1.topic-threshold", "v1.one-minute-rate", "v1.dropped", "v1.measured-in-log", "v1.logged",
+    "kip-13.topic-quotas-rejected", "kip-13.error-after-delay",
+)  # fmt: skip
 def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_is_lost(node: KafkaNode) -> None:
     # Small requests one after the other: some 20 MB/s when it is let in.
     idempotent = {"enable.idempotence": True, "max.in.flight": 1, "batch.size": 16 * 1024}
@@ -93,9 +87,8 @@ def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_i
         eventually(lambda: bytes_in(node, "greedy") > owing + SHARE, LONG, "it is let in again")
         wait_for_topic_rates(node, {"greedy": SHARE} | KEPT)
         assert topics(node, "Rejections") > 20
-        alter_broker_config(node, {PREFIX + TOTAL: "1G"})
-        assert {topic: load.drain(120) for topic, load in loads.items()} == dict.fromkeys(OFFERS, 0)
-    alter_broker_config(node, {PREFIX + TOTAL: None})
+        with changed(node, {TOTAL: "1G"}):
+            assert {topic: load.drain(120) for topic, load in loads.items()} == dict.fromkeys(OFFERS, 0)
     assert [error for load in loads.values() for error in load.errors] == []
     for topic, load in loads.items():
         appended = bytes_in(node, topic)
@@ -153,12 +146,11 @@ def full(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     name = getattr(request, "param", "") + topic_name(request)
     create_topic(node, name)
     fill_topic(node.client_config("root", "filler"), name, 1_000_000)
-    alter_broker_config(node, {PREFIX + TOTAL: "1000", PREFIX + OWN: f"{name}:1"})
     alice = node.client_config("alice", "a")
-    eventually(lambda: attempt(alice, name) == "NOT_ENOUGH_REPLICAS" and name in topics_over(node))
-    yield name
-    alter_broker_config(node, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN, PREFIX + SPARED, PREFIX + "shadow"), None))
-    eventually(lambda: attempt(node.client_config("alice", "after"), name) is None)
+    with changed(node, {TOTAL: "1000", OWN: f"{name}:1"}):
+        eventually(lambda: attempt(alice, name) == "NOT_ENOUGH_REPLICAS" and name in topics_over(node))
+        yield name
+    eventually(lambda: attempt(alice, name) is None)
 
 
 @pytest.mark.proves("v1.exempt")
@@ -177,10 +169,8 @@ def test_a_topic_that_only_looks_internal_is_turned_back_until_the_operator_spar
     node: KafkaNode, full: str
 ) -> None:
     assert full.startswith("__")
-    alice = node.client_config("alice", "a")
-    assert attempt(alice, full) == "NOT_ENOUGH_REPLICAS"
-    alter_broker_config(node, {PREFIX + OWN: "another:1", PREFIX + SPARED: full})
-    eventually(lambda: attempt(alice, full) is None)
+    with changed(node, {OWN: "another:1", SPARED: full}):
+        eventually(lambda: attempt(node.client_config("alice", "a"), full) is None)
 
 
 @pytest.mark.proves("v1.exempt")
@@ -213,10 +203,9 @@ def test_librdkafkas_producer_sends_one_topic_a_request_so_others_of_its_topics_
 @pytest.mark.proves("v1.dropped")
 @pytest.mark.parametrize("error", ["POLICY_VIOLATION", "THROTTLING_QUOTA_EXCEEDED"])
 def test_the_error_of_turned_back_requests_can_be_chosen(node: KafkaNode, full: str, error: str) -> None:
-    alter_broker_config(node, {PREFIX + "topics.reject.error": error})
     alice = node.client_config("alice", "a")
-    eventually(lambda: attempt(alice, full) == error)
-    alter_broker_config(node, {PREFIX + "topics.reject.error": None})
+    with changed(node, {"topics.reject.error": error}):
+        eventually(lambda: attempt(alice, full) == error)
     eventually(lambda: attempt(alice, full) == "NOT_ENOUGH_REPLICAS")
 
 
@@ -225,9 +214,8 @@ def test_what_is_too_large_is_metered_by_itself_and_is_no_bytes_in(node: KafkaNo
     create_topic(node, "small-records", config={"max.message.bytes": "10"})
     before = topics(node, "FailedBytes")
     assert attempt(node.client_config("alice", "a"), "small-records") == "MSG_SIZE_TOO_LARGE"
-    rejected = Jmx(node).get(
-        "kafka.server:type=BrokerTopicMetrics,name=BytesRejectedPerSec,topic=small-records", "Count"
-    )
+    meter = "kafka.server:type=BrokerTopicMetrics,name=BytesRejectedPerSec,topic=small-records"
+    rejected = Jmx(node).get(meter, "Count")
     assert topics(node, "FailedBytes") == before + rejected
     assert rejected > 10
     assert bytes_in(node, "small-records") == 0
@@ -235,15 +223,14 @@ def test_what_is_too_large_is_metered_by_itself_and_is_no_bytes_in(node: KafkaNo
 
 def test_in_shadow_everything_is_appended_and_counted(node: KafkaNode, full: str) -> None:
     alice = node.client_config("alice", "a")
-    for shadow in ({"shadow": "all"}, {"shadow": f"topic.{full}"}, {"shadow": "topics"}):
-        alter_broker_config(node, {PREFIX + name: value for name, value in shadow.items()})
-        eventually(lambda: attempt(alice, full) is None)
-        before, shadowed = topics(node, "Rejections"), topics(node, "Shadowed")
-        assert eventually(lambda old=shadowed: attempt(alice, full) is None and topics(node, "Shadowed") > old)
-        assert topics(node, "Rejections") == before
-    beans = Jmx(node).query("quotahost:type=Shadow,*")
+    for shadow in ("all", f"topic.{full}", "topics"):
+        with changed(node, {"shadow": shadow}):
+            eventually(lambda: attempt(alice, full) is None)
+            before, shadowed = topics(node, "Rejections"), topics(node, "Shadowed")
+            eventually(lambda old=shadowed: attempt(alice, full) is None and topics(node, "Shadowed") > old)
+            assert topics(node, "Rejections") == before
+            beans = Jmx(node).query("quotahost:type=Shadow,*")
     assert sum(float(bean["Seconds"]) for name, bean in beans.items() if "topic" in name) > 0
-    alter_broker_config(node, {PREFIX + "shadow": None})
 
 
 @pytest.mark.proves("v1.sum", "v1.recomputed", "v1.total-threshold")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -76,6 +76,16 @@ def check_serves(node: KafkaNode, client_id: str) -> None:
         eventually(lambda: producer.meter.bytes > 2_000_000, what="produced")
         eventually(lambda: consumer.meter.bytes > 2_000_000, what="consumed")
     assert producer.errors == consumer.errors == []
+
+
+@contextmanager
+def changed(node: KafkaNode, settings: Mapping[str, str]) -> Iterator[None]:
+    """Changes settings, which have no prefix, live for the time of a ``with`` block."""
+    alter_broker_config(node, {PREFIX + name: text for name, text in settings.items()})
+    try:
+        yield
+    finally:
+        alter_broker_config(node, dict.fromkeys(PREFIX + name for name in settings))
 
 
 def set_factor(node: KafkaNode, factor: float) -> None:

@@ -1,11 +1,11 @@
 """A compacted topic is created with as many replicas as there are brokers, once they have registered."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import ConfigResource
 
 from quotahost.kafka import admin as module
 from quotahost.kafka.admin import Gathering, ensure_compacted
@@ -13,57 +13,56 @@ from quotahost.kafka.admin import Gathering, ensure_compacted
 ABSENT = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
+class Admin:
+    """Of a cluster with two live brokers; ``made`` has the replicas of each topic that was created."""
+
+    def __init__(self) -> None:
+        self.error: KafkaError | None = ABSENT  # of the topic t
+        self.result: Callable[[float], None] = lambda wait: None
+        self.made: list[int] = []
+
+    def list_topics(self, *_: Any, timeout: float) -> Any:
+        return SimpleNamespace(topics={"t": SimpleNamespace(error=self.error)}, brokers={1: "", 2: ""})
+
+    def create_topics(self, topics: list[Any], **_: Any) -> dict[str, Any]:
+        self.made.append(topics[0].replication_factor)
+        return {"t": self}
+
+    def describe_configs(self, resources: list[Any], **_: Any) -> dict[Any, Any]:
+        return {resources[0]: self}
+
+
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The replicas of each topic that is created, in a cluster with two live brokers and no topic."""
-    replicas: list[int] = []
-
-    def create(topics: list[Any], **_: Any) -> dict[str, Any]:
-        replicas.append(topics[0].replication_factor)
-        return {"t": SimpleNamespace(result=lambda timeout: None)}
-
-    found = SimpleNamespace(topics={"t": SimpleNamespace(error=ABSENT)}, brokers={1: "", 2: ""})
-    admin = SimpleNamespace(list_topics=lambda topic, timeout: found, create_topics=create)
+def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
+    admin = Admin()
     monkeypatch.setattr(module, "reach", lambda config, wait, topic: admin)
-    return replicas
+    return admin
 
 
 @pytest.mark.parametrize(
     ("brokers", "patient", "replicas"), [(5, True, 3), (3, True, 3), (2, True, 2), (3, False, 2), (0, True, 1)]
 )
-def test_it_has_up_to_three_replicas(made: list[int], brokers: int, patient: bool, replicas: int) -> None:
+def test_it_has_up_to_three_replicas(admin: Admin, brokers: int, patient: bool, replicas: int) -> None:
     ensure_compacted({}, "t", brokers, patient, gathering=False)
-    assert made == [replicas]
+    assert admin.made == [replicas]
 
 
-def test_it_is_not_created_with_too_few_replicas_while_more_brokers_may_register(made: list[int]) -> None:
+def test_it_is_not_created_with_too_few_replicas_while_more_brokers_may_register(admin: Admin) -> None:
     with pytest.raises(Gathering):
         ensure_compacted({}, "t", 2, True, gathering=True)
-    assert made == []
+    assert admin.made == []
     ensure_compacted({}, "t", 3, True, gathering=True)
-    assert made == [3]
+    assert admin.made == [3]
 
 
-def late(timeout: float) -> None:
-    """As a future whose broker doesn't answer."""
-    raise TimeoutError
+def test_a_broker_that_does_not_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(
+    admin: Admin,
+) -> None:
+    def late(wait: float) -> None:
+        raise TimeoutError
 
-
-def test_a_broker_that_does_not_answer_in_time_is_an_error_of_kafkas(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = SimpleNamespace(topics={"t": SimpleNamespace(error=ABSENT)}, brokers={1: ""})
-    answer = {"t": SimpleNamespace(result=late)}
-    admin = SimpleNamespace(list_topics=lambda topic, timeout: found, create_topics=lambda topics, **_: answer)
-    monkeypatch.setattr(module, "reach", lambda config, wait, topic: admin)
+    admin.result = late
     with pytest.raises(KafkaException, match="Timed out"):
         ensure_compacted({}, "t", 1, patient=False, gathering=False)
-
-
-def test_a_topic_whose_policy_nobody_tells_in_time_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = SimpleNamespace(topics={"t": SimpleNamespace(error=None)})
-
-    def describe(resources: list[ConfigResource], **_: Any) -> dict[ConfigResource, Any]:
-        return {resources[0]: SimpleNamespace(result=late)}
-
-    admin = SimpleNamespace(list_topics=lambda topic, timeout: found, describe_configs=describe)
-    monkeypatch.setattr(module, "reach", lambda config, wait, topic: admin)
+    admin.error = None  # it exists: only its cleanup.policy isn't told
     ensure_compacted({}, "t", 1, patient=False, gathering=False)

@@ -1,19 +1,31 @@
 """Settings of short names, for the tests of this package."""
 
+from collections.abc import Mapping
+
 import pytest
 
-from quotahost.settings.broker import Settings
+from quotahost.settings.broker import Settings, describe
 from quotahost.settings.declaration import PREFIX, SettingsError, declared
 
 NAMES = [p.name for p in declared(Settings) if not p.is_family]
 
 
-def read(**properties: str) -> Settings:
-    """Settings of short names, written with ``_`` for ``.``."""
-    return Settings.from_properties({PREFIX + name.replace("_", "."): text for name, text in properties.items()})
+def full(given: Mapping[str, str]) -> dict[str, str]:
+    return {PREFIX + name: text for name, text in given.items()}
 
 
-def refused(properties: dict[str, str]) -> str:
+def read(given: Mapping[str, str] | None = None, **properties: str) -> Settings:
+    """Settings of short names; those that are keywords have ``_`` for ``.``."""
+    named = {name.replace("_", "."): text for name, text in properties.items()}
+    return Settings.from_properties(full({**(given or {}), **named}))
+
+
+def refused(given: Mapping[str, str]) -> str:
     with pytest.raises(SettingsError) as error:
-        Settings.from_properties({PREFIX + name: text for name, text in properties.items()})
+        read(given)
     return str(error.value)
+
+
+def shown(settings: Settings) -> dict[str, str]:
+    """The values as doctor shows them, by short names."""
+    return {row.property.removeprefix(PREFIX): row.value for row in describe(settings)}

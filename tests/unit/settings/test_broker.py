@@ -11,7 +11,7 @@ from quotahost.settings import strimzi as strimzi_names
 from quotahost.settings.broker import REMOVED, Settings, describe, live_properties, properties_table
 from quotahost.settings.declaration import PREFIX, SettingsError, declared
 from quotahost.settings.types import EVERYTHING, Shadow
-from tests.unit.settings.properties import NAMES, read
+from tests.unit.settings.properties import NAMES, full, read, refused
 
 #: A change of these needs a restart.
 STATIC = {
@@ -31,7 +31,7 @@ def test_properties_are_understood_with_their_units() -> None:
         "kafka.sasl.password": "hunter2", "plugin.mine.off-peak.hours": "22-6",
     }  # fmt: skip
     others = {"client.quota.callback": "outside the prefix", "log.dirs": "/not/ours"}
-    settings = Settings.from_properties({PREFIX + name: text for name, text in given.items()} | others)
+    settings = Settings.from_properties(full(given) | others)
     assert (settings.supplier, settings.tasks) == (("mine", "static"), ("one", "two"))
     static = settings.static
     assert (static.produce, static.request, static.controller_mutation) == (10_000_000, 150, 0.5)
@@ -46,7 +46,7 @@ def test_properties_are_understood_with_their_units() -> None:
     assert settings.plugin == {"mine": {"off-peak.hours": "22-6"}}
 
 
-PRINCIPALS = "static_excluded_principal_name_list"
+PRINCIPALS = "static.excluded.principal.name.list"
 RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozenset({"static"}))
 
 
@@ -55,18 +55,18 @@ RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozens
     [
         # Disks that are unknown pause only where a source looks at them.
         *((given, "fallback_action", action) for given, action in (
-            ({}, State.OPEN), ({"factor_source": "volumes"}, State.PAUSE), ({"factor_source": ""}, State.OPEN),
-            ({"factor_source": "load"}, State.OPEN), ({"factor_source": "volumes,load"}, State.PAUSE),
-            ({"factor_source": "volumes", "fallback_action": "open"}, State.OPEN),
-            ({"fallback_action": "PAUSE"}, State.PAUSE))),
+            ({}, State.OPEN), ({"factor.source": "volumes"}, State.PAUSE), ({"factor.source": ""}, State.OPEN),
+            ({"factor.source": "load"}, State.OPEN), ({"factor.source": "volumes,load"}, State.PAUSE),
+            ({"factor.source": "volumes", "fallback.action": "open"}, State.OPEN),
+            ({"fallback.action": "PAUSE"}, State.PAUSE))),
         # Excluded principals are written as for Strimzi, or without "User:".
-        *(({name: text}, "excluded_principals", value) for name in (PRINCIPALS, "exempt_principals")
+        *(({name: text}, "excluded_principals", value) for name in (PRINCIPALS, "exempt.principals")
           for text, value in (("User:a;User:CN=b,OU=c", ("a", "CN=b,OU=c")), ("a; User: b ;;a", ("a", "b")),
                               ("User:spiffe://x/y", ("spiffe://x/y",)), ("", ()))),
         # Metrics are served on loopback unless an address is named.
-        *(({"metrics_port": text}, "metrics_address", address) for text, address in (
+        *(({"metrics.port": text}, "metrics_address", address) for text, address in (
             ("9404", "127.0.0.1"), ("0.0.0.0:9404", "0.0.0.0"), ("[::1]:9404", "::1"), ("", "127.0.0.1"))),
-        *(({"metrics_port": text}, "metrics_port", port) for text, port in (
+        *(({"metrics.port": text}, "metrics_port", port) for text, port in (
             ("9404", 9404), ("[::1]:9404", 9404), ("", None))),
         # Rules in shadow are taken in any order and case, and topics may have dots.
         *((given, "shadow", value) for given, value in (
@@ -75,12 +75,12 @@ RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozens
     ],
 )  # fmt: skip
 def test_what_is_written_means_this(given: dict[str, str], attribute: str, value: object) -> None:
-    assert getattr(read(**given), attribute) == value
+    assert getattr(read(given), attribute) == value
     assert RULES.names() == ["factor", "topic.Orders.eu-1", "supplier.static"]
 
 
 def test_what_can_change_live_is_listed_as_live_with_what_configured_plugins_declare() -> None:
-    live = live_properties(Settings.from_properties({}))
+    live = live_properties(read())
     assert live == [PREFIX + name for name in LIVE] + strimzi_names.live_names()
     assert set(NAMES) > STATIC
 
@@ -88,8 +88,7 @@ def test_what_can_change_live_is_listed_as_live_with_what_configured_plugins_dec
         off_peak: str = ""
         rate: int = 1
 
-    settings = read(supplier="mine,static", tasks="mine")
-    live = live_properties(settings, {"mine": Mine, "static": None})
+    live = live_properties(read(supplier="mine,static", tasks="mine"), {"mine": Mine, "static": None})
     assert live[len(LIVE) :][:2] == [f"{PREFIX}plugin.mine.off-peak", f"{PREFIX}plugin.mine.rate"]
 
 
@@ -106,21 +105,19 @@ def test_one_prefix_names_all_topics_of_quotahost() -> None:
 @pytest.mark.parametrize(
     ("period", "reader", "consequence"),
     [
-        ("snapshots", {"factor_source": "snapshots"}, "a cluster at rest would take its own brokers for silent"),
+        ("snapshots", {"factor.source": "snapshots"}, "a cluster at rest would take its own brokers for silent"),
         ("snapshots", {"tasks": "publish-volumes"}, "a cluster at rest would take its own brokers for silent"),
-        ("volumes", {"factor_source": "local"}, "a broker would take its own disks for unknown"),
-        ("volumes", {"factor_source": "snapshots"}, "a broker would take its own disks for unknown"),
+        ("volumes", {"factor.source": "local"}, "a broker would take its own disks for unknown"),
+        ("volumes", {"factor.source": "snapshots"}, "a broker would take its own disks for unknown"),
     ],
 )
 def test_a_period_above_half_of_validity_is_refused(period: str, reader: dict[str, str], consequence: str) -> None:
-    name = f"{period}_period"
-    with pytest.raises(SettingsError) as caught:
-        read(**reader, **{name: "31s"}, validity="1m")
-    assert str(caught.value) == (
+    reader |= {"validity": "1m"}
+    assert refused(reader | {f"{period}.period": "31s"}) == (
         f"{PREFIX}{period}.period: 31 s is more than half of validity (60 s), so that {consequence}; set at most 30 s, "
         f"or {PREFIX}validity to at least 62 s"
     )
-    assert getattr(read(**reader, **{name: "30s"}, validity="1m"), name) == timedelta(seconds=30)
+    assert getattr(read(reader | {f"{period}.period": "30s"}), f"{period}_period") == timedelta(seconds=30)
 
 
 def test_a_period_is_of_no_concern_where_nobody_waits_for_what_it_brings() -> None:
@@ -130,10 +127,9 @@ def test_a_period_is_of_no_concern_where_nobody_waits_for_what_it_brings() -> No
 
 @pytest.mark.parametrize("name", [*REMOVED])
 def test_a_property_that_is_gone_is_an_error_that_says_what_to_do(name: str) -> None:
-    with pytest.raises(
-        SettingsError, match=rf"^{re.escape(PREFIX + name)}: no longer exists: .*(remove it|write that)"
-    ) as caught:
-        Settings.from_properties({PREFIX + name: "secret"})
+    gone = rf"^{re.escape(PREFIX + name)}: no longer exists: .*(remove it|write that)"
+    with pytest.raises(SettingsError, match=gone) as caught:
+        read({name: "secret"})
     assert "secret" not in str(caught.value)
     assert caught.value.problems[0].unknown, "one that Kafka has stored stops no start"
 
@@ -157,8 +153,7 @@ def test_secrets_are_described_as_stars_by_name_or_by_the_plugin_s_own_model() -
         hour: str = ""
 
     secrets = ("kafka.bootstrap.servers", "plugin.mine.api-token", "plugin.mine.open-sesame")
-    properties = dict.fromkeys(secrets, "SECRET") | {"supplier": "mine", "plugin.mine.hour": "22"}
-    settings = Settings.from_properties({PREFIX + name: text for name, text in properties.items()})
+    settings = read(dict.fromkeys(secrets, "SECRET") | {"supplier": "mine", "plugin.mine.hour": "22"})
     values = {row.property.removeprefix(PREFIX): row.value for row in describe(settings, {"mine": Mine})}
     assert {name: values[name] for name in secrets} == dict.fromkeys(secrets, "***")
     assert values["plugin.mine.hour"] == "22"
@@ -174,4 +169,4 @@ def test_the_table_has_every_property_once_and_its_defaults_mean_what_leaving_th
     assert all(declaration.doc for declaration in declared(Settings))
     written = {PREFIX + p.name: p.default for p in declared(Settings) if p.default and " " not in p.default}
     written.pop(PREFIX + "metrics.port")  # "off" is a word for none
-    assert Settings.from_properties(written) == Settings.from_properties({})
+    assert Settings.from_properties(written) == read()

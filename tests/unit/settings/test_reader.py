@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.settings.broker import Settings, describe
+from quotahost.settings.broker import describe
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.strimzi import translate
 from quotahost.text import printable
-from tests.unit.settings.properties import NAMES, refused
+from tests.unit.settings.properties import NAMES, full, read, refused
 
 
 @pytest.mark.parametrize(
@@ -107,17 +107,17 @@ ANY_NAME = (
 
 @given(st.dictionaries(ANY_NAME, TEXTS, max_size=8))
 def test_any_properties_are_understood_or_refused_by_name(properties: dict[str, str]) -> None:
-    full = {PREFIX + name: text for name, text in properties.items()}
+    names = full(properties)
     sections = {f"{PREFIX}plugin.{name.split('.')[1]}.*" for name in properties if name.startswith("plugin.")}
     try:
-        understood = {row.property for row in describe(Settings.from_properties(full))}
+        understood = {row.property for row in describe(read(properties))}
     except SettingsError as refusal:
         error = refusal
     else:
-        assert understood >= set(full)
+        assert understood >= set(names)
         return
     for problem in error.problems:
-        assert problem.property in set(full) | sections
+        assert problem.property in set(names) | sections
         assert printable(problem.property) in str(error)
 
 
@@ -138,10 +138,9 @@ def test_no_error_or_description_shows_a_secret(
     properties: dict[str, str], supplier: str, misspelt: dict[str, str]
 ) -> None:
     given = properties | SECRETS | misspelt | {"supplier": supplier}
-    full = {PREFIX + name: text for name, text in given.items()}
-    shown = str([note.text for note in translate(full).notes])
+    shown = str([note.text for note in translate(full(given)).notes])
     try:
-        settings = Settings.from_properties(full)
+        settings = read(given)
     except SettingsError:
         shown += traceback.format_exc()
     else:

@@ -7,21 +7,15 @@ import pytest
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.settings.broker import Settings, describe
-from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.declaration import SettingsError
 from quotahost.settings.storage import Override, match
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import context, monitor, settings
 from tests.unit.broker.plugins.policies.test_limits import policy, used
+from tests.unit.settings.properties import read, refused, shown
 
-NAME = PREFIX + "static.storage.overrides"
-
-
+NAME = "static.storage.overrides"
 bytes_used, bytes_free, percent_free = (partial(Limit, kind) for kind in LimitType)
-
-
-def parsed(text: str) -> tuple[Override, ...]:
-    return Settings.from_properties({NAME: text}).static.storage.overrides
 
 
 @pytest.mark.parametrize(
@@ -37,14 +31,13 @@ def parsed(text: str) -> tuple[Override, ...]:
     ],
 )  # fmt: skip
 def test_each_entry_is_a_volume_and_its_limits(text: str, overrides: tuple[Override, ...]) -> None:
-    assert parsed(text) == overrides
+    assert read({NAME: text}).static.storage.overrides == overrides
 
 
 def test_an_override_alone_makes_the_broker_guard_its_disks_and_is_shown_in_full() -> None:
-    given = Settings.from_properties({NAME: "/a hard=5T; /b soft.min-free-percent=0.1"})
+    given = read({NAME: "/a hard=5T; /b soft.min-free-percent=0.1"})
     assert (given.factor_source, given.policy) == ("local", "limits")
-    (shown,) = (row.value for row in describe(given) if row.property == NAME)
-    assert shown == "/a: hard ConsumedBytes 5,000,000,000,000 bytes; /b: soft MinFreePercentage 10 %"
+    assert shown(given)[NAME] == "/a: hard ConsumedBytes 5,000,000,000,000 bytes; /b: soft MinFreePercentage 10 %"
 
 
 @pytest.mark.parametrize(
@@ -67,11 +60,9 @@ def test_an_override_alone_makes_the_broker_guard_its_disks_and_is_shown_in_full
     ],
 )
 def test_an_error_names_the_property_the_entry_and_the_remedy(text: str, words: str) -> None:
-    with pytest.raises(SettingsError) as caught:
-        parsed(text)
-    (problem,) = caught.value.problems
-    assert problem.property == NAME
-    assert words in str(problem)
+    message = refused({NAME: text})
+    assert message.startswith(f"client.quota.callback.{NAME}=")
+    assert words in message
 
 
 def test_a_volume_goes_by_its_name_or_any_log_directory_on_it() -> None:

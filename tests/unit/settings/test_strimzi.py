@@ -13,10 +13,11 @@ from quotahost.broker.host.exemptions import Exemptions
 from quotahost.broker.host.messages import Reason
 from quotahost.cli.main import app
 from quotahost.model import Client, Limit, LimitType, State
-from quotahost.settings.broker import Settings, describe, live_properties
-from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.broker import describe, live_properties
+from quotahost.settings.declaration import PREFIX
 from quotahost.settings.strimzi import PROPERTIES, translate
 from tests.fakes.shim import FakeShim
+from tests.unit.settings.properties import full, read, refused
 
 BYTES = "static.storage.per.volume.limit.min.available.bytes"
 RATIO = "static.storage.per.volume.limit.min.available.ratio"
@@ -36,27 +37,12 @@ OF_0_4 = {
 }  # fmt: skip
 
 
-def full(properties: dict[str, str]) -> dict[str, str]:
-    return {PREFIX + name: text for name, text in properties.items()}
+def notes(file: dict[str, str]) -> list[str]:
+    return [note.text for note in translate(full(file)).notes]
 
 
-def read(properties: dict[str, str]) -> Settings:
-    return Settings.from_properties(full(properties))
-
-
-def notes(properties: dict[str, str]) -> list[str]:
-    return [note.text for note in translate(full(properties)).notes]
-
-
-def warnings(properties: dict[str, str]) -> list[str]:
-    return [note.text for note in translate(full(properties)).notes if note.warns]
-
-
-def refused(properties: dict[str, str]) -> str:
-    with pytest.raises(SettingsError) as error:
-        read(properties)
-    assert "\n" not in str(error.value)
-    return str(error.value)
+def warnings(file: dict[str, str]) -> list[str]:
+    return [note.text for note in translate(full(file)).notes if note.warns]
 
 
 def test_a_whole_file_of_strimzi_s_means_what_it_meant() -> None:
@@ -171,7 +157,7 @@ def test_a_property_of_ours_comes_before_strimzi_s_default() -> None:
 
 
 @pytest.mark.parametrize(
-    "properties",
+    "file",
     [
         *({BYTES: "10", f"{HARD}{kind}": text} for kind, text in (
             (".min-free-bytes", "11"), (".min-free-bytes", "10K"), (".min-free-percent", "0.1"), ("", "10"))),
@@ -181,11 +167,11 @@ def test_a_property_of_ours_comes_before_strimzi_s_default() -> None:
         {FALLBACK: "0.5", "fallback.action": "OPEN"}, {VALIDITY: "PT5M", "validity": "300s"},
     ],
 )  # fmt: skip
-def test_a_name_of_theirs_beside_one_of_ours_is_refused_and_both_are_named(properties: dict[str, str]) -> None:
-    message = refused(properties)
-    theirs, ours, *_ = properties
-    assert f"{PREFIX}{theirs}={properties[theirs]}: " in message
-    assert f"{PREFIX}{ours}={properties[ours]}" in message
+def test_a_name_of_theirs_beside_one_of_ours_is_refused_and_both_are_named(file: dict[str, str]) -> None:
+    message = refused(file)
+    theirs, ours, *_ = file
+    assert message.startswith(f"{PREFIX}{theirs}={file[theirs]}: "), "of all that is there this alone is wrong"
+    assert f"{PREFIX}{ours}={file[ours]}" in message
     assert "keep one" in message
     read({BYTES: "10000", "static.storage.hard": "none"})  # "none" contradicts nothing
     both = refused({BYTES: "1", RATIO: "0.1"})
@@ -247,8 +233,8 @@ def test_notes_are_lines_that_name_our_scope() -> None:
     assert {row.removeprefix(PREFIX) for row in live_properties(read({}))} >= {INTERVAL, BYTES, RATIO}
 
 
-def client_config(properties: dict[str, str]) -> dict[str, str]:
-    return HostBroker(FakeShim(), read(properties)).client_config()
+def client_config(file: dict[str, str]) -> dict[str, str]:
+    return HostBroker(FakeShim(), read(file)).client_config()
 
 
 def test_their_client_is_the_plugins_client_and_our_own_wins_as_a_whole_or_setting_by_setting() -> None:
@@ -294,12 +280,12 @@ LIMITS: st.SearchStrategy[dict[str, str]] = st.one_of(
 
 @given(FILES, LIMITS)
 def test_every_valid_file_of_theirs_is_understood_and_described(file: dict[str, str], limit: dict[str, str]) -> None:
-    properties = {**file, **limit}
-    settings = read(properties)
-    is_on = int(properties.get(INTERVAL, "60")) > 0
+    file |= limit
+    settings = read(file)
+    is_on = int(file.get(INTERVAL, "60")) > 0
     assert (settings.storage_hard is not None) == bool(limit)
     assert settings.factor_source == ("log-dirs" if limit and is_on else None)
     assert describe(settings)
-    noted = " ".join(notes(properties))
-    for name in properties:
+    noted = " ".join(notes(file))
+    for name in file:
         assert name.removeprefix(ADMIN) in noted, "each has a note"

@@ -17,7 +17,8 @@ from quotahost.cli.console import Finding, good, note, weak, wrong
 from quotahost.cli.doctor.protection import LOCAL_ALONE, OPEN, SEE_ALL, STANDARD
 from quotahost.cli.property_files import AUTHORIZER, FENCES, BrokerFile
 from quotahost.kafka.admin import Shape
-from quotahost.kafka.rights import CHANGES, NoAnswer, Rights, ask
+from quotahost.kafka.client import NoAnswer
+from quotahost.kafka.rights import CHANGES, Rights, ask
 from quotahost.records.topics import (
     CLUSTER_VOLUMES,
     GROUPS,

@@ -89,24 +89,19 @@ def connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[Connection]
             )
             manager.bootstrap(_WAIT_MS)
         except (KafkaError, OSError, ValueError, AssertionError) as error:
+            try:  # kafka-python tells nothing of why nobody answers
+                reach({**config, "bootstrap.servers": bootstrap}, _WAIT_MS / 1000)
+                why = _reason(error)
+            except NoAnswer as told:
+                why = str(told)
             who, remedy = "a client without credentials", "another listener, or --client-config FILE"
             if config:
                 who, remedy = "with these credentials", "look at address, protocol and credentials"
-            why = _why({**config, "bootstrap.servers": bootstrap}) or _reason(error)
             raise DeclarationError(f"{bootstrap} doesn't answer {who}: {why}; {remedy}") from None
         yield Connection(manager)
         manager.close()
     finally:
         network.stop(_WAIT_MS)
-
-
-def _why(config: Mapping[str, str]) -> str:
-    """Why nobody answers, of which kafka-python tells nothing; "" if librdkafka has no reason, either."""
-    try:
-        reach(config, _WAIT_MS / 1000)
-    except NoAnswer as told:
-        return str(told)
-    return ""
 
 
 def _reason(error: Exception) -> str:
@@ -177,26 +172,18 @@ def alter(connection: Connection, changes: Iterable[Change], *, validate_only: b
     for first in range(0, len(entries), _AT_ONCE):
         some = entries[first : first + _AT_ONCE]
         answer = connection.ask(AlterClientQuotasRequest(entries=some, validate_only=validate_only))
-        refusals |= {
-            _entity(entry.entity): no_right
-            if entry.error_code == _NO_RIGHT
-            else entry.error_message or f"error {entry.error_code}"
-            for entry in answer.entries
-            if entry.error_code
-        }
+        for entry in (entry for entry in answer.entries if entry.error_code):
+            told = entry.error_message or f"error {entry.error_code}"
+            refusals[_entity(entry.entity)] = no_right if entry.error_code == _NO_RIGHT else told
     return refusals
 
 
 def _entry(entity: Entity, changes: Iterable[Change]) -> Any:
     form = AlterClientQuotasRequest.EntryData
-    names = [
-        form.EntityData(entity_type=kind, entity_name=None if name is DEFAULT else name)
-        for kind, name in entity.parts().items()
-    ]
-    operations = [
-        form.OpData(key=change.key, value=change.after or 0.0, remove=change.after is None) for change in changes
-    ]
-    return form(entity=names, ops=operations)
+    names = {kind: None if name is DEFAULT else name for kind, name in entity.parts().items()}
+    parts = [form.EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
+    made = [form.OpData(key=change.key, value=change.after or 0.0, remove=change.after is None) for change in changes]
+    return form(entity=parts, ops=made)
 
 
 def _entity(parts: Iterable[Any]) -> Entity:
@@ -211,39 +198,34 @@ def _entity(parts: Iterable[Any]) -> Entity:
 def not_enforced(connection: Connection, sections: Collection[str]) -> Iterator[str]:
     """Each broker on which the quotas of these sections may not hold, as far as it can be seen."""
     for broker in connection.brokers():
-        configs = _configs(connection, broker)
-        if configs is None:
-            unseen = "whether it enforces what is set here can't be seen"
-            yield f"broker {broker}: {unseen}; {_GIVE} DescribeConfigs on the cluster"
-            continue
-        callback = configs.get(f"{PREFIX}class")
-        if callback and not callback.startswith("org.quotahost."):
-            yield f"broker {broker}: {callback} decides about quotas; what is set here holds as far as it follows it"
-            continue
-        if BUDGETS in sections and f"{PREFIX}budgets" not in configs:
-            yield f"broker {broker}: budgets of storage are not enforced; set {PREFIX}budgets=on"
-        for section, (supplier, kind) in _SUPPLIERS.items():
-            # Without quotahost, and with its default supplier, Kafka's own client quotas are enforced.
-            by_default = section == CLIENTS and (not callback or _SUPPLIER not in configs)
-            if section not in sections or by_default:
-                continue
-            enforced = _has_supplier(connection, broker, supplier) if callback else False
-            if enforced is None:
-                hidden = f"{_SUPPLIER}, which Kafka hides,"
-                yield f"broker {broker}: {kind} quotas are enforced only if {hidden} has {supplier}"
-            elif not enforced:
-                yield f"broker {broker}: {kind} quotas are not enforced; add {supplier} to {_SUPPLIER}"
+        yield from (f"broker {broker}: {words}" for words in _not_enforced_by(connection, broker, sections))
 
 
-def _configs(connection: Connection, broker: int) -> Mapping[str, str | None] | None:
-    """The properties of a broker, None if this client may not see them.
-
-    The value is None where Kafka hides it: of all that it doesn't know, and of passwords.
-    """
+def _not_enforced_by(connection: Connection, broker: int, sections: Collection[str]) -> Iterator[str]:
     form = DescribeConfigsRequest.DescribeConfigsResource
     resource = form(resource_type=_BROKER, resource_name=str(broker), configuration_keys=None)
     (answer,) = connection.ask(DescribeConfigsRequest(resources=[resource]), broker).results
-    return None if answer.error_code else {config.name: config.value for config in answer.configs or ()}
+    if answer.error_code:
+        yield f"whether it enforces what is set here can't be seen; {_GIVE} DescribeConfigs on the cluster"
+        return
+    # The value is None where Kafka hides it: of all that it doesn't know, and of passwords.
+    configs = {config.name: config.value for config in answer.configs or ()}
+    callback = configs.get(f"{PREFIX}class")
+    if callback and not callback.startswith("org.quotahost."):
+        yield f"{callback} decides about quotas; what is set here holds as far as it follows it"
+        return
+    if BUDGETS in sections and f"{PREFIX}budgets" not in configs:
+        yield f"budgets of storage are not enforced; set {PREFIX}budgets=on"
+    for section, (supplier, kind) in _SUPPLIERS.items():
+        # Without quotahost, and with its default supplier, Kafka's own client quotas are enforced.
+        by_default = section == CLIENTS and (not callback or _SUPPLIER not in configs)
+        if section not in sections or by_default:
+            continue
+        enforced = _has_supplier(connection, broker, supplier) if callback else False
+        if enforced is None:
+            yield f"{kind} quotas are enforced only if {_SUPPLIER}, which Kafka hides, has {supplier}"
+        elif not enforced:
+            yield f"{kind} quotas are not enforced; add {supplier} to {_SUPPLIER}"
 
 
 def _has_supplier(connection: Connection, broker: int, supplier: str) -> bool | None:

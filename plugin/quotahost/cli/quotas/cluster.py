@@ -16,21 +16,10 @@ from typing import Final
 
 from quotahost.cli.property_files import read_client_config
 from quotahost.cli.quotas import client_quotas
+from quotahost.cli.quotas import plan as plans
 from quotahost.cli.quotas.client_quotas import CLIENT_ID, Connection
 from quotahost.cli.quotas.files import Declared
-from quotahost.cli.quotas.plan import (
-    BUDGETS,
-    CLIENTS,
-    CLUSTER,
-    Amount,
-    Change,
-    DeclarationError,
-    Entity,
-    Plan,
-    Quotas,
-    Refusals,
-    compare,
-)
+from quotahost.cli.quotas.plan import CLIENTS, Amount, Change, DeclarationError, Entity, Plan, Quotas, Refusals
 from quotahost.errors import QuotahostError
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.kafka.rights import ask as ask_rights
@@ -38,7 +27,6 @@ from quotahost.model import DEFAULT
 from quotahost.model.budgets import Budget
 from quotahost.records import budgets
 from quotahost.records import quotas as records
-from quotahost.records.budgets import LatestBudgets
 from quotahost.records.codec import Refused
 
 _WAIT: Final = 10.0  # seconds until brokers have what the controller has taken
@@ -56,8 +44,6 @@ def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterat
         config = read_client_config(client_config)
         with client_quotas.connected(bootstrap, config) as connection:
             yield Cluster(connection, {**config, "bootstrap.servers": bootstrap}, topic)
-    except DeclarationError:
-        raise
     except QuotahostError as error:
         raise DeclarationError(str(error)) from None
 
@@ -72,74 +58,58 @@ class Cluster:
         """Nothing is asked yet; ``config`` is librdkafka's, with secrets of which nothing is shown."""
         self._connection, self._config = connection, config
         self._topic = CompactedTopic(config, topic, CLIENT_ID)
-        self._latest, self._budgets, self._is_read = records.LatestQuotas(), LatestBudgets(), False
+        self._read = records.LatestQuotas(), budgets.LatestBudgets()
         self.warnings: list[str] = []
 
     def client_quotas(self) -> Quotas:
         """Kafka's client quotas."""
         return client_quotas.describe(self._connection)
 
-    def cluster_quotas(self) -> Quotas:
-        """The cluster-wide quotas, as :meth:`_read` finds them."""
-        self._read()
-        return {
-            Entity(DEFAULT if entity == records.DEFAULT else entity.user, entity.client_id, in_cluster=True): {
-                kind: rate for kind, rate in (("produce", quota.produce), ("fetch", quota.fetch)) if rate is not None
-            }
-            for entity, quota in self._latest.by_entity.items()
-        }
-
-    def budgets(self) -> Quotas:
-        """The budgets of storage, as :meth:`_read` finds them."""
-        self._read()
-        return {
-            Entity(budget=name): {
-                "topics": ", ".join(sorted(set(budget.topics))),
-                "bytes": budget.bytes,
-                "of": "replicas" if budget.replicas else "leaders",
-            }
-            for name, budget in self._budgets.by_name.items()
-        }
-
-    def _read(self) -> None:
-        """Read the topic, once until it is changed; a warning names each record that no broker takes."""
-        if self._is_read:
-            return
-        self._latest, self._budgets = records.LatestQuotas(), LatestBudgets()
+    def recorded(self) -> Quotas:
+        """The cluster-wide quotas and budgets of storage; a warning names each record that no broker takes."""
+        quotas, sizes = self._read = records.LatestQuotas(), budgets.LatestBudgets()
         refused = []
         for key, value in self._topic.read():
             try:
-                self._latest.take(key, value)
-                self._budgets.take(key, value)
+                quotas.take(key, value)
+                sizes.take(key, value)
             except Refused as problem:
                 refused.append(f"brokers refuse the record {(key or b'')[:200]!r} of {self._topic.name}: {problem}")
         self.warnings += refused[:_MOST_WARNINGS]
         if len(refused) > _MOST_WARNINGS:
             self.warnings.append(f"... and {len(refused) - _MOST_WARNINGS} more records of {self._topic.name}")
-        self._is_read = True
+        found: dict[Entity, dict[str, Amount]] = {}
+        for (user, client_id), quota in quotas.by_entity.items():
+            rates = {"produce": quota.produce, "fetch": quota.fetch}
+            entity = Entity(DEFAULT if quota.entity == records.DEFAULT else user, client_id, in_cluster=True)
+            found[entity] = {kind: rate for kind, rate in rates.items() if rate is not None}
+        for name, budget in sizes.by_name.items():
+            of, topics = "replicas" if budget.replicas else "leaders", ", ".join(sorted(set(budget.topics)))
+            found[Entity(budget=name)] = {"topics": topics, "bytes": budget.bytes, "of": of}
+        return found
 
     def compare(self, declared: Declared, prune: bool) -> Plan:
         """What differs in the sections that the files have."""
-        sections = {CLIENTS: self.client_quotas, CLUSTER: self.cluster_quotas, BUDGETS: self.budgets}
-        asked = [section for section in sections if section in declared.sections]
-        present = {entity: rates for section in asked for entity, rates in sections[section]().items()}
-        self.warnings += client_quotas.not_enforced(self._connection, asked)
-        return compare(declared.quotas, present, prune=prune or declared.prune)
+        present = dict(self.client_quotas()) if CLIENTS in declared.sections else {}
+        if declared.sections - {CLIENTS}:
+            recorded = self.recorded()
+            present |= {entity: amounts for entity, amounts in recorded.items() if entity.section in declared.sections}
+        self.warnings += client_quotas.not_enforced(self._connection, declared.sections)
+        return plans.compare(declared.quotas, present, prune=prune or declared.prune)
 
     def change(self, plan: Plan, *, validate_only: bool = False) -> Refusals:
         """Make the changes, or ask who would refuse them; all of an entity's are made, or none."""
         refusals = client_quotas.alter(self._connection, _of_kafka(plan), validate_only=validate_only)
         entities: dict[bytes, Entity] = {}
         values: dict[bytes, bytes | None] = {}
+        recorded = [entity for entity in plan.wanted if entity.section != CLIENTS]
         # What is removed comes first: brokers keep so many at most, and refuse what would be one more.
-        for entity, rates in sorted(plan.wanted.items(), key=lambda wanted: bool(wanted[1])):
-            if entity.section == CLIENTS:
-                continue
+        for entity in sorted(recorded, key=lambda entity: bool(plan.wanted[entity])):
             try:
-                key, value = _record(entity, rates)
-                if validate_only:  # as brokers will
-                    self._latest.take(key, value)
-                    self._budgets.take(key, value)
+                key, value = _record(entity, plan.wanted[entity])
+                if validate_only:
+                    for latest in self._read:  # as brokers will
+                        latest.take(key, value)
             except Refused as problem:
                 refusals[entity] = f"brokers would refuse it: {problem}"
             else:
@@ -147,7 +117,6 @@ class Cluster:
         if validate_only:
             lacking = self._lacking() if values else ""
             return refusals | (dict.fromkeys(entities.values(), lacking) if lacking else {})
-        self._is_read = False
         try:
             return refusals | {entities[key]: why for key, why in self._topic.write(values).items()}
         except QuotahostError as error:  # the client quotas are changed, and what became of them must be told
@@ -160,10 +129,10 @@ class Cluster:
             rights = ask_rights(self._config, [topic])
         except QuotahostError as error:
             raise QuotahostError(f"the cluster doesn't say who may write to {topic}: {error}") from None
-        if topic in rights.missing:
-            return "" if rights.missing[topic] else f"this client may not create {topic}; see docs/security.md"
-        may_write = rights.own[topic] & {"Write", "All"}
-        return "" if may_write else f"this client may not write to {topic}; see docs/security.md"
+        if rights.missing.get(topic) or rights.own.get(topic, frozenset()) & {"Write", "All"}:
+            return ""
+        act = "create" if topic in rights.missing else "write to"
+        return f"this client may not {act} {topic}; see docs/security.md"
 
     def not_made(self, plan: Plan, refusals: Refusals) -> list[Change]:
         """The changes that were not made. Brokers have Kafka's 10 s at most after the controller has taken them.
@@ -171,14 +140,13 @@ class Cluster:
         A cluster-wide quota is made once its record is written: each broker follows the topic.
         """
         until = time.monotonic() + _WAIT
-        waiting = [change for change in _of_kafka(plan) if change.entity not in refusals]
-        while waiting:
+        left = {change for change in _of_kafka(plan) if change.entity not in refusals}
+        while left:
             present = self.client_quotas()
-            waiting = [change for change in waiting if present.get(change.entity, {}).get(change.key) != change.after]
-            if not waiting or time.monotonic() > until:
+            left = {change for change in left if present.get(change.entity, {}).get(change.key) != change.after}
+            if not left or time.monotonic() > until:
                 break
             time.sleep(_POLL)
-        left = set(waiting)
         return [change for change in plan.changes if change.entity in refusals or change in left]
 
 
@@ -194,11 +162,7 @@ def _record(entity: Entity, amounts: Mapping[str, Amount]) -> tuple[bytes, bytes
             return key, None
         topics = tuple(amounts["topics"].split(", "))
         return key, budgets.encode(Budget(entity.budget, topics, amounts["bytes"], amounts["of"] == "replicas"))
-    quota = records.ClusterQuota(_recorded(entity), amounts.get("produce"), amounts.get("fetch"))
+    user = None if entity.user is DEFAULT else entity.user
+    client_id = None if entity.client_id is None else str(entity.client_id)
+    quota = records.ClusterQuota(records.Entity(user, client_id), amounts.get("produce"), amounts.get("fetch"))
     return records.key_of(quota.entity), records.encode(quota) if amounts else None
-
-
-def _recorded(entity: Entity) -> records.Entity:
-    if entity.user is DEFAULT:
-        return records.DEFAULT
-    return records.Entity(entity.user, None if entity.client_id is None else str(entity.client_id))

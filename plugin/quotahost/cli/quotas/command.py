@@ -20,7 +20,7 @@ from rich.text import Text
 
 from quotahost.cli.console import begin, console, csv_text, one_line, parsed, say, table, writing
 from quotahost.cli.lab.asking import Clusters, check_packages
-from quotahost.cli.quotas.plan import UNITS, Amount, Change, DeclarationError, Entity, Plan, Refusals
+from quotahost.cli.quotas.plan import Amount, Change, DeclarationError, Entity, Plan, Refusals
 from quotahost.errors import QuotahostError
 from quotahost.records.topics import QUOTAS
 from quotahost.units.show import show_bytes, show_limit
@@ -125,15 +125,12 @@ def export(
 
         present = dict(cluster.client_quotas())
         try:
-            present |= {**cluster.cluster_quotas(), **cluster.budgets()}
+            present |= cluster.recorded()
         except QuotahostError as error:  # a cluster may have none, and nobody but its operators the right to see that
             missing.append(f"left out: all cluster-wide quotas and budgets: {error}")
-    missing += [
-        f"left out: {entity} has {key} {rate}, by which Kafka limits nobody"
-        for entity, rates in present.items()
-        for key, rate in rates.items()
-        if not declarable(entity, rate)
-    ]
+    for entity, rates in present.items():
+        useless = (f"{key} {rate}" for key, rate in rates.items() if not declarable(entity, rate))
+        missing += [f"left out: {entity} has {each}, by which Kafka limits nobody" for each in useless]
     for words in (*cluster.warnings, *missing):
         say(words, to_stderr=True)
     if output is None:
@@ -220,7 +217,7 @@ def _compared(cluster: "Cluster", declared: "Declared", prune: bool) -> Plan:
     _show_changes(screen, planned.changes)
     if kept := planned.not_managed:
         screen.print(Text("\nNot managed (no file names them; they stay, apply --prune removes them):", style="bold"))
-        rows = [(str(quota.entity), quota.key, _rate(quota.key, quota.before)) for quota in kept[:_MOST_KEPT]]
+        rows = [(str(quota.entity), quota.key, _rate(quota, quota.before)) for quota in kept[:_MOST_KEPT]]
         screen.print(table(("for", "quota", "rate"), rows))
         if len(kept) > _MOST_KEPT:
             screen.print(f"... and {len(kept) - _MOST_KEPT} more: quotahost quotas export shows all")
@@ -249,10 +246,9 @@ def _apply(cluster: "Cluster", declared: "Declared", prune: bool, yes: bool) -> 
 
 def _show_changes(screen: Console, changes: Sequence[Change]) -> None:
     rows = [
-        (change.what, str(change.entity), change.key, _rate(change.key, change.before), "->",
-         _rate(change.key, change.after))
+        (change.what, str(change.entity), change.key, _rate(change, change.before), "->", _rate(change, change.after))
         for change in changes
-    ]  # fmt: skip
+    ]
     if len(rows) > _MOST_ROWS:
         say("\n".join("  ".join(row) for row in rows))
     elif rows:
@@ -261,8 +257,8 @@ def _show_changes(screen: Console, changes: Sequence[Change]) -> None:
 
 def _show_refusals(screen: Console, refusals: Refusals) -> None:
     for entity in sorted(refusals, key=Entity.order)[:_MOST_ROWS]:
-        words = one_line(f"{entity}: {refusals[entity]}")
-        screen.print(Text.assemble(("failed ", "bold red"), words), soft_wrap=True)
+        words = " ".join(refusals[entity].split())  # also of a message with a line of its own for the remedy
+        screen.print(Text.assemble(("failed ", "bold red"), one_line(f"{entity}: {words}")), soft_wrap=True)
     if len(refusals) > _MOST_ROWS:
         screen.print(f"... and {len(refusals) - _MOST_ROWS} more failed")
 
@@ -271,9 +267,8 @@ def _show_bill(made: "Bill") -> None:
     rows = [(cluster, label or "(no label)", *_shown_bytes(amounts)) for cluster, label, amounts in made.amounts()]
     total = [sum(column) for column in zip(*(amounts for *_, amounts in made.amounts()), strict=True)]
     console().print(table(_BILL, [*rows, ("", "all", *_shown_bytes(total))]))
-    say(
-        f"\nMonth {made.since:%Y-%m}, in UTC, of what is recorded: clients with cluster-wide quotas, topics of budgets."
-    )
+    of = "of what is recorded: clients with cluster-wide quotas, topics of budgets"
+    say(f"\nMonth {made.since:%Y-%m}, in UTC, {of}.")
     for words in made.missing:
         say(f"Not recorded: {words}")
     for cluster in sorted({cluster for cluster, _ in made.sums}):
@@ -294,8 +289,8 @@ def _counted(planned: Plan) -> str:
     return ", ".join(f"{kinds.count(kind)} to {kind}" for kind in _STYLES)
 
 
-def _rate(key: str, rate: Amount | None) -> str:
+def _rate(of: Change, rate: Amount | None) -> str:
     """With its unit; ``none`` where there is no quota."""
     if rate is None or isinstance(rate, str):
         return "none" if rate is None else rate
-    return show_limit(None if math.isinf(rate) else rate, UNITS.get(key, ""))
+    return show_limit(None if math.isinf(rate) else rate, of.entity.units().get(of.key, ""))

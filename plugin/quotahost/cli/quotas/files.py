@@ -12,52 +12,26 @@
 import ipaddress
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Self, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    AliasPath,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from quotahost.cli.property_files import read_broker_file
 from quotahost.cli.quotas.documents import Document, Way, documents, dumped
-from quotahost.cli.quotas.plan import (
-    BUDGETS,
-    CLIENTS,
-    CLUSTER,
-    DEFAULT_NAME,
-    OF_CLUSTER,
-    UNITS,
-    Amount,
-    DeclarationError,
-    Entity,
-    Quotas,
-)
+from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, DEFAULT_NAME, Amount, DeclarationError, Entity, Quotas
 from quotahost.errors import QuotahostError
 from quotahost.model import DEFAULT, Default
 from quotahost.records.budgets import MAX_PATTERNS, NAME, PATTERN, Of
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.rate_lists import parse_client_rates, parse_rates
-from quotahost.text import nearest, printable
-from quotahost.units.parse import (
-    MAX_COUNT,
-    MAX_SIZE,
-    UNLIMITED,
-    parse_limit,
-    parse_percent,
-    parse_quantity,
-    parse_space,
-)
+from quotahost.text import meant, nearest, printable
+from quotahost.units import parse
+from quotahost.units.parse import UNLIMITED
 from quotahost.units.show import shorthand
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -70,6 +44,8 @@ _WRONG: Final = {
     "too_short": "is empty; write an entry, or leave the key out",
     "string_type": "is no text; write one",
     "list_type": "is no list; write [A, B], or each entry after a dash",
+    "string_pattern_mismatch": "names no topics; write the name of one, or the begin of names with a * at its end: "
+    "orders.*",
     **dict.fromkeys(("dict_type", "model_type"), "is no mapping; write NAME: VALUE"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "is neither true nor false; write one of them"),
 }
@@ -104,34 +80,29 @@ def _address(value: object) -> str | Default:
     return name
 
 
-def _above_0(value: object, parse: Any = parse_quantity) -> float:
+def _above_0(value: object, read: Callable[[object], Any] = parse.parse_quantity) -> float:
     if value is None:
         raise ValueError("is empty; write a rate such as 10M, or leave the key out")
     if value == UNLIMITED:
         raise ValueError(f"can't be {UNLIMITED} in Kafka; {_LEAVE_OUT}")
-    return float(parse(value))
+    return float(read(value))
 
 
-def _whole(value: object, most: int = MAX_SIZE) -> float:
+def _whole(value: object, most: int = parse.MAX_SIZE) -> float:
     """A whole number a second, above 0, with the units of sizes."""
     number = _above_0(value)
-    if number != math.floor(number):
+    if not number.is_integer():
         raise ValueError("is no whole number, and Kafka takes no other here; round it")
     if number > most:
         raise ValueError(f"is above {most}, the most that Kafka takes; {_LEAVE_OUT}")
     return number
 
 
-def _bytes(value: object) -> int | None:
-    if value is None:
+def _bytes(value: object) -> int:
+    size = None if value is None else parse.parse_space(value)
+    if size is None:
         raise ValueError("is empty; write a size such as 500G")
-    return parse_space(value)
-
-
-def _topics(value: str) -> str:
-    if PATTERN.fullmatch(value) is None:
-        raise ValueError("names no topics; write the name of one, or the begin of names with a * at its end: orders.*")
-    return value
+    return size
 
 
 # None only where the key is left out: a key without a value is a mistake.
@@ -140,8 +111,8 @@ _Name = Annotated[str | Default | None, BeforeValidator(_name)]
 _ClientId = Annotated[str | Default | None, BeforeValidator(lambda value: value if value == "" else _name(value))]
 _Address = Annotated[str | Default | None, BeforeValidator(_address)]
 _Whole = Annotated[float | None, BeforeValidator(_whole)]
-_Count = Annotated[float | None, BeforeValidator(lambda value: _whole(value, MAX_COUNT))]
-_Percent = Annotated[float | None, BeforeValidator(lambda value: _above_0(value, parse_percent))]
+_Count = Annotated[float | None, BeforeValidator(lambda value: _whole(value, parse.MAX_COUNT))]
+_Percent = Annotated[float | None, BeforeValidator(lambda value: _above_0(value, parse.parse_percent))]
 _Rate = Annotated[float | None, BeforeValidator(_above_0)]
 _ClusterRate = Annotated[float | None, BeforeValidator(lambda v: math.inf if v == UNLIMITED else _above_0(v))]
 
@@ -152,7 +123,7 @@ class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     def quotas(self) -> dict[str, Amount]:
-        return {key: value for key, value in self if key in UNITS and value is not None}
+        return self.model_dump(exclude={"label", "user", "client_id", "ip"}, exclude_none=True)
 
 
 def _label(value: object) -> str:
@@ -222,7 +193,8 @@ class _ClusterEntry(_Entry):
         return self
 
 
-_Topics = Annotated[list[Annotated[str, AfterValidator(_topics)]], Field(min_length=1, max_length=MAX_PATTERNS)]
+_Topic = Annotated[str, Field(pattern=f"^(?:{PATTERN.pattern})$")]
+_Topics = Annotated[list[_Topic], Field(min_length=1, max_length=MAX_PATTERNS)]
 
 
 class _BudgetEntry(_Entry):
@@ -230,7 +202,7 @@ class _BudgetEntry(_Entry):
 
     name: str | None = None
     topics: _Topics = Field(default_factory=list)
-    size: Annotated[int | None, BeforeValidator(_bytes)] = Field(alias="bytes")
+    size: Annotated[int, BeforeValidator(_bytes)] = Field(alias="bytes")
     of: Of = "leaders"
 
     def entity(self) -> Entity:
@@ -265,6 +237,11 @@ class _OwnDocument(_Form):
     client_quotas: list[_ClientEntry] | None = Field(None, alias="quotas")
     cluster_quotas: list[_ClusterEntry] | None = Field(None, alias="cluster-quotas")
     budgets: list[_BudgetEntry] | None = None
+
+    def sections(self) -> dict[str, Sequence[_Entry]]:
+        """The entries of those that it has."""
+        sections = {CLIENTS: self.client_quotas, CLUSTER: self.cluster_quotas, BUDGETS: self.budgets}
+        return {section: entries for section, entries in sections.items() if entries is not None}
 
 
 class _StrimziQuotas(_Form):
@@ -321,7 +298,7 @@ def read_declared(files: Iterable[Path]) -> Declared:
     for file in files:
         for document in documents(file):
             reading.document(document)
-    reading.topics_by_label()
+    reading.take_entries()
     if reading.problems:
         more = len(reading.problems) - _MOST_PROBLEMS
         last = [f"... and {more} more problems"] if more > 0 else []
@@ -336,8 +313,7 @@ class _Reading:
         self.declared = Declared()
         self.problems: list[str] = []
         self._places: dict[Entity, str] = {}
-        self._topics: dict[str, list[str]] = {}  # by label, of all documents
-        self._by_label: list[tuple[Document, Way, Entity, str]] = []  # the budgets without topics, and their labels
+        self._own: list[tuple[Document, _OwnDocument]] = []
 
     def document(self, document: Document) -> None:
         if not isinstance(document.content, dict):
@@ -345,36 +321,30 @@ class _Reading:
         elif "kind" in document.content:
             self._resource(document, (), document.content)
         elif own := self._checked(document, (), document.content, _OwnDocument):
+            self._own.append((document, own))
+
+    def take_entries(self) -> None:
+        """Take those of quotahost's own documents; only after the last one the topics of each label are known."""
+        topics: dict[str, set[str]] = defaultdict(set)
+        for _, own in self._own:
+            for label, of_label in own.topic_labels.items():
+                topics[label].update(of_label)
+        for document, own in self._own:
             self.declared.prune |= own.prune
-            for label, topics in own.topic_labels.items():
-                self._topics.setdefault(label, []).extend(topics)
-            sections: tuple[tuple[Sequence[_Entry] | None, str], ...]
-            sections = ((own.client_quotas, CLIENTS), (own.cluster_quotas, CLUSTER), (own.budgets, BUDGETS))
-            for entries, section in sections:
-                if entries is None:
-                    continue
+            for section, entries in own.sections().items():
                 self.declared.sections.add(section)
                 for number, entry in enumerate(entries):
-                    self._add(document, (section, number), entry.entity(), entry.quotas())
-                    if entry.label is not None:
-                        self.declared.labels[entry.entity()] = entry.label
-                    if isinstance(entry, _BudgetEntry) and not entry.topics and entry.label is not None:
-                        self._by_label.append((document, (section, number), entry.entity(), entry.label))
+                    self._entry(document, (section, number), entry, topics)
 
-    def topics_by_label(self) -> None:
-        """Give each budget without topics those of its label; to be called after the last document."""
-        for document, way, entity, label in self._by_label:
-            topics = set(self._topics.get(label, ()))
-            if not topics:
-                like = nearest(label, self._topics)
-                example = f"write topics here, or topic-labels: {{{printable(label)}: [orders.*]}}"
-                remedy = f"did you mean {printable(like)}?" if like else example
-                self._problem(document, (*way, "label"), printable(label), f"has no topics; {remedy}")
-            elif len(topics) > MAX_PATTERNS:
-                remedy = "write beginnings of names with a * at the end, or several labels"
-                words = f"has {len(topics)} topics, and a budget has at most {MAX_PATTERNS}; {remedy}"
-                self._problem(document, (*way, "label"), printable(label), words)
-            self.declared.quotas[entity]["topics"] = _joined(topics)
+    def _entry(self, document: Document, way: Way, entry: _Entry, topics: Mapping[str, set[str]]) -> None:
+        entity, quotas = entry.entity(), entry.quotas()
+        if entry.label is not None:
+            self.declared.labels[entity] = entry.label
+            if quotas.get("topics") == "":  # of a budget
+                quotas["topics"] = _joined(topics.get(entry.label, ()))
+                if wrong := _topics_wrong(entry.label, topics):
+                    self._problem(document, (*way, "label"), printable(entry.label), wrong)
+        self._add(document, way, entity, quotas)
 
     def _resource(self, document: Document, way: Way, resource: Any) -> None:
         """A resource of Kubernetes, or a list of them as ``kubectl get -o yaml`` prints it."""
@@ -414,11 +384,20 @@ class _Reading:
         self.problems.append(" ".join((f"{document.place(way)}:", *words)))
 
 
+def _topics_wrong(label: str, topics: Mapping[str, set[str]]) -> str:
+    """What is wrong with the topics of a budget's label; "" if nothing is."""
+    count = len(topics.get(label, ()))
+    if count > MAX_PATTERNS:
+        remedy = "write beginnings of names with a * at the end, or several labels"
+        return f"has {count} topics, and a budget has at most {MAX_PATTERNS}; {remedy}"
+    like, example = nearest(label, topics), f"write topics here, or topic-labels: {{{printable(label)}: [orders.*]}}"
+    return "" if count else f"has no topics; {f'did you mean {printable(like)}?' if like else example}"
+
+
 def _words(details: ErrorDetails, keys: Sequence[str]) -> Iterator[str]:
     """The value, if it is one, and what is wrong with it."""
     if details["type"] == "extra_forbidden":
-        like = nearest(str(details["loc"][-1]), keys)
-        yield "is an unknown key" + (f"; did you mean {like}?" if like else "; see docs/quotas.md for those that exist")
+        yield f"is an unknown key; {meant(str(details['loc'][-1]), keys, 'see docs/quotas.md for those that exist')}"
         return
     if isinstance(value := details["input"], str | None):
         yield "nothing" if value is None else printable(value)
@@ -440,9 +419,7 @@ def read_properties(file: Path) -> Declared:
     except QuotahostError as error:
         raise DeclarationError(str(error)) from None
     declared = Declared(sections={CLUSTER})
-    hidden = (
-        "has a value that only the broker's config provider knows; write it in place of ${...} in a copy of the file"
-    )
+    hidden = "has a value that only the broker's config provider knows; write it for ${...} in a copy of the file"
     problems = [f"{file}: {name} {hidden}" for name in broker.unresolved if name.startswith(_OLD)]
     for name, text in broker.properties.items():
         kind, _, names = name.removeprefix(_OLD).partition(".")
@@ -462,13 +439,16 @@ def read_properties(file: Path) -> Declared:
 
 def _old_rates(kind: str, names: str, text: str) -> dict[tuple[str | Default | None, str | None], float | None]:
     """Rates by user and client-id of one property, such as ``produce.users``; None is unlimited."""
-    if kind in OF_CLUSTER and names == "default":
-        return {(DEFAULT, None): parse_limit(text)}
-    if kind in OF_CLUSTER and names == "clients":
-        return dict(parse_client_rates(text).items())
-    if kind in OF_CLUSTER and names in ("users", "client-ids"):
-        by_name = parse_rates(text)
-        return {(name, None) if names == "users" else (None, name): rate for name, rate in by_name.items()}
+    if kind in ("produce", "fetch"):
+        match names:
+            case "default":
+                return {(DEFAULT, None): parse.parse_limit(text)}
+            case "users":
+                return {(user, None): rate for user, rate in parse_rates(text).items()}
+            case "client-ids":
+                return {(None, client_id): rate for client_id, rate in parse_rates(text).items()}
+            case "clients":
+                return dict(parse_client_rates(text).items())
     raise ValueError("is no property that quotahost had")
 
 
@@ -484,10 +464,7 @@ def in_yaml(quotas: Quotas) -> str:
         if entity.budget is not None:
             names, rates["topics"] = {"name": entity.budget}, rates["topics"].split(", ")
         content[entity.section].append(names | rates)
-    for section in (CLUSTER, BUDGETS):
-        if not content[section]:
-            del content[section]
-    return _HEAD + dumped(content)
+    return _HEAD + dumped({section: entries for section, entries in content.items() if entries or section == CLIENTS})
 
 
 def declarable(entity: Entity, rate: Amount) -> bool:

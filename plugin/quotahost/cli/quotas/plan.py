@@ -20,7 +20,6 @@ OF_CLIENTS: Final = {
 OF_ADDRESSES: Final = {"connection_creation_rate": "connections/s"}
 OF_CLUSTER: Final = {"produce": "bytes/s", "fetch": "bytes/s"}
 OF_BUDGET: Final = {"topics": "", "bytes": "bytes", "of": ""}
-UNITS: Final = OF_CLIENTS | OF_ADDRESSES | OF_CLUSTER | OF_BUDGET
 #: The sections of a file that are managed or not, and what an entity belongs to.
 CLIENTS, CLUSTER, BUDGETS = "quotas", "cluster-quotas", "budgets"
 

@@ -118,18 +118,18 @@ def bill(
     Raises QuotahostError if nothing is recorded of that month.
     """
     made = Bill(*month)
-    moved = _recorded(spark, BYTES_COLUMNS, folder(history, "bytes"), made, clusters)
-    held = _recorded(spark, BUDGETS_COLUMNS, folder(history, "budgets"), made, clusters)
-    if moved is None and held is None:
+    for name, columns, add, lacking in _KINDS:
+        rows = stored(spark, columns, folder(history, name))
+        if rows is None:
+            made.missing.append(lacking)
+        else:
+            # By the day first, so that the folders of other days stay closed.
+            rows = rows.where((F.col("day") >= F.lit(made.since.date())) & (F.col("day") < F.lit(made.until.date())))
+            rows = rows.where(F.col("cluster").isin(list(clusters))) if clusters else rows
+            _add_hours(made, rows)
+            add(made, rows, labels)
+    if len(made.missing) == len(_KINDS):
         raise QuotahostError(f"{history} has no usage of clients or budgets; {_TURN_ON}")
-    if moved is None:
-        made.missing.append("bytes in and out: turn on the task publish-usage and set cluster-wide quotas")
-    else:
-        _add_clients(made, moved, labels)
-    if held is None:
-        made.missing.append("bytes stored: set budgets of storage, with budgets=on")
-    else:
-        _add_budgets(made, held, labels)
     if not made.sums:
         of = f" of cluster {' or '.join(clusters)}" if clusters else ""
         raise QuotahostError(
@@ -139,20 +139,7 @@ def bill(
     return made
 
 
-def _recorded(
-    spark: SparkSession, columns: str, directory: str, made: Bill, clusters: Sequence[str]
-) -> DataFrame | None:
-    """The rows of the month; None if the history has no such folder."""
-    rows = stored(spark, columns, directory)
-    if rows is None:
-        return None
-    # By the day first, so that the folders of other days stay closed.
-    rows = rows.where((F.col("day") >= F.lit(made.since.date())) & (F.col("day") < F.lit(made.until.date())))
-    return rows.where(F.col("cluster").isin(list(clusters))) if clusters else rows
-
-
 def _add_clients(made: Bill, rows: DataFrame, labels: Mapping[Entity, str]) -> None:
-    _add_hours(made, rows)
     sums = rows.groupBy("cluster", "user", "client").agg(F.sum("written").alias("written"), F.sum("read").alias("read"))
     for row in sums.toLocalIterator():  # this process holds the rows of one of Spark's partitions at a time
         to = made.sums[row["cluster"], label_of(labels, row["user"], row["client"])]
@@ -161,7 +148,6 @@ def _add_clients(made: Bill, rows: DataFrame, labels: Mapping[Entity, str]) -> N
 
 
 def _add_budgets(made: Bill, rows: DataFrame, labels: Mapping[Entity, str]) -> None:
-    _add_hours(made, rows)
     part = PART / _HOUR
     for row in rows.groupBy("cluster").agg(F.countDistinct("at").alias("parts")).collect():
         made.stored_hours[row["cluster"]] = row["parts"] * part
@@ -179,3 +165,11 @@ def _add_hours(made: Bill, rows: DataFrame) -> None:
     first, hour = int(made.since.timestamp()) // 3600, F.expr("unix_micros(at) div 3600000000L").alias("hour")
     for row in rows.select("cluster", hour).distinct().collect():
         made.hours[row["cluster"]].add(row["hour"] - first)
+
+
+#: The folders of the history, what their rows are added by, and what to do where there is no such folder.
+_KINDS: Final = (
+    ("bytes", BYTES_COLUMNS, _add_clients,
+     "bytes in and out: turn on the task publish-usage and set cluster-wide quotas"),
+    ("budgets", BUDGETS_COLUMNS, _add_budgets, "bytes stored: set budgets of storage, with budgets=on"),
+)  # fmt: skip

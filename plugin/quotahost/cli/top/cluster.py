@@ -31,7 +31,7 @@ from quotahost.cli.explain.volume import VOLUMES, show_budgets, show_volume, vol
 from quotahost.cli.top.live import Panel, Question
 from quotahost.cli.top.rows import ClusterLook, ClusterUse, merged, numeric, require_one_client
 from quotahost.errors import QuotahostError
-from quotahost.kafka.commands import NotWatched, Watching
+from quotahost.kafka.commands import TopicFailed, Watching
 from quotahost.model import ClientUse, Look, VolumeUse
 from quotahost.model.use import MeasuredVolume
 from quotahost.records.codec import Refused
@@ -56,7 +56,7 @@ class Cluster:
     def __init__(self, config: Mapping[str, str], watch: str = WATCH.name, looks: str = LOOKS.name) -> None:
         """Connect by librdkafka's configuration; ``watch`` and ``looks`` are the names of the two topics.
 
-        Raises NotWatched if the brokers can't be asked.
+        Raises TopicFailed if the brokers can't be asked.
         """
         self._watching = Watching(config, watch, looks)
         # Whoever looks into the topic sees who watches; the end tells two apart that watch from one place.
@@ -81,7 +81,7 @@ class Cluster:
     def look(self) -> ClusterLook:
         """What the brokers say now. The first look waits for all of them, some seconds at most.
 
-        Raises NotWatched if no broker answers.
+        Raises TopicFailed if no broker answers.
         """
         with self._lock:
             alive = self._alive = self._watching.brokers()
@@ -94,9 +94,9 @@ class Cluster:
             return merged({broker: look.look for broker, look in fresh.items()}, alive)
         if self._refused:
             looks = f"none of their {self._refused} looks can be read: their quotahost is of another version"
-            raise NotWatched(f"the brokers answer, but {looks}", "use the quotahost of the brokers' version")
+            raise TopicFailed(f"the brokers answer, but {looks}", "use the quotahost of the brokers' version")
         remedy = "run the task publish-usage on the brokers (client.quota.callback.tasks)"
-        raise NotWatched("no broker answers", remedy)
+        raise TopicFailed("no broker answers", remedy)
 
     def answer(self, question: Question) -> Panel:
         """What each broker that has the client says of it; all brokers' volumes; or what a volume's broker says.

@@ -12,7 +12,7 @@ from quotahost.broker.host.broker import TRIES, ClusterWatch, HostBroker
 from quotahost.broker.host.messages import ConfigRow
 from quotahost.model import Cluster
 from tests.fakes.shim import FakeShim, node_of
-from tests.unit.settings.test_strimzi import read
+from tests.unit.settings.properties import read
 
 SECRET = "hunter2"
 

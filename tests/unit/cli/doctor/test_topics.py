@@ -15,8 +15,8 @@ from quotahost.cli.property_files import in_librdkafkas_names
 from quotahost.errors import QuotahostError
 from quotahost.kafka import rights as kafka_rights
 from quotahost.kafka.admin import Shape
-from quotahost.kafka.client import reach
-from quotahost.kafka.rights import Acl, NoAnswer, Rights
+from quotahost.kafka.client import NoAnswer, reach
+from quotahost.kafka.rights import Acl, Rights
 from quotahost.records.topics import LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, WATCH, Party, Topic
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX

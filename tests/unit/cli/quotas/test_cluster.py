@@ -109,7 +109,7 @@ def test_what_is_removed_makes_room_for_what_is_added(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Cluster, "_lacking", lambda _: "")
     cluster = Cluster(None, {}, "quotas")  # type: ignore[arg-type]
     declared = {Entity(budget="new"): {"topics": "new", "bytes": 1, "of": "leaders"}}
-    plan = compare(declared, cluster.budgets(), prune=True)
+    plan = compare(declared, cluster.recorded(), prune=True)
     for validate_only in (True, False):
         assert cluster.change(plan, validate_only=validate_only) == {}
     assert topic.written == [(budgets.key_of("old"), True), (budgets.key_of("new"), False)]

@@ -8,7 +8,7 @@ from quotahost.cli.top import cluster as module
 from quotahost.cli.top.cluster import Cluster, listed
 from quotahost.cli.top.live import Question
 from quotahost.cli.top.rows import Choice, ClusterUse, Order, cause_line, merged, whole
-from quotahost.kafka.commands import NotWatched
+from quotahost.kafka.commands import TopicFailed
 from quotahost.model import LimitedBy, QuotaType, State, VolumeUse
 from quotahost.records import look as look_record
 from quotahost.records.look import Answered
@@ -54,7 +54,7 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
 def test_looks_of_brokers_that_the_cluster_does_not_list_are_not_kept(brokers: Brokers) -> None:
     with Cluster({}) as cluster:
         brokers.write("forged")
-        with pytest.raises(NotWatched, match="no broker answers"):
+        with pytest.raises(TopicFailed, match="no broker answers"):
             cluster.look()
         brokers.write("1")
         for number in range(1_000):
