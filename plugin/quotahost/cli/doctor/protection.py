@@ -36,12 +36,9 @@ _SESSIONS: Final = 2
 _MESSAGE_MAX: Final = 1_048_588  # Kafka's default of message.max.bytes (ServerLogConfigs)
 #: Properties that a cluster of several nodes sets, to a number above 1 or a list.
 _OF_SEVERAL: Final = (
-    "controller.quorum.voters",
-    "controller.quorum.bootstrap.servers",
-    "default.replication.factor",
-    "offsets.topic.replication.factor",
-    "min.insync.replicas",
-)
+    "controller.quorum.voters", "controller.quorum.bootstrap.servers", "default.replication.factor",
+    "offsets.topic.replication.factor", "min.insync.replicas",
+)  # fmt: skip
 #: The factor sources that read this broker's file stores, on which overrides apply.
 _LOOK_AT_DISKS: Final = ("local", *SNAPSHOT_READERS)
 #: Those that know volumes, but not which topics have a replica on them.
@@ -49,41 +46,40 @@ _WITHOUT_TOPICS: Final = ("log-dirs", "prometheus", "fixed")
 
 
 def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    yield from _fence(settings, broker)
-    yield from _scope(settings, broker)
+    roles = broker.get("process.roles")
+    has_fence = broker.get(AUTHORIZER) in FENCES
+    if has_fence:
+        yield from _behind_the_fence(settings, broker)
+        # On a controller it always stays open: Kafka makes the authorizer there as well, but no client produces.
+        if settings.factor_source is None and settings.topics.total is None and roles != "controller":
+            yield weak(
+                "the fence is installed, but without a factor source or topic quotas it never has a reason to close",
+                f"set {PREFIX}factor.source, or take the fence out of {AUTHORIZER}",
+            )
+    yield from _scope(settings, has_fence)
     if settings.factor_source is None:
         if settings.policy is not None:
             yield weak("a policy is named, but no factor.source that it could judge", f"set {PREFIX}factor.source")
         return
+    if not has_fence:
+        authorizer = broker.get(AUTHORIZER)
+        yield weak(
+            f"a factor source is set, but {AUTHORIZER} is {authorizer or 'not set'}, not the fence: PAUSE then only "
+            f"slows each producer to floor.bytes ({show_number(settings.floor_bytes)} bytes/s), and a producer that "
+            "opens new connections escapes even that, since Kafka throttles each by itself, and after the append",
+            f"{AUTHORIZER}={FENCES[0]} and {_INNER}={authorizer or 'none'}, on brokers and controllers",
+        )
+    elif settings.pause_creation == "refuse" and roles in ("controller", "broker"):
+        yield from _creation(settings, roles)
     yield from _fallback(settings)
     yield from _other_brokers(settings, broker)
     yield from _floor(settings, broker)
-    roles = broker.get("process.roles")
     # A controller has no log directories of clients' topics.
     if settings.static.storage.any_limit:
         yield from _volumes(settings, broker, has_disks=not roles or "broker" in roles)
 
 
-def _fence(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    authorizer, source = broker.get(AUTHORIZER), settings.factor_source
-    if authorizer not in FENCES:
-        if source is not None:
-            rate = f"{show_number(settings.floor_bytes)} bytes/s"
-            yield weak(
-                f"a factor source is set, but {AUTHORIZER} is {authorizer or 'not set'}, not the fence: PAUSE then "
-                f"only slows each producer to floor.bytes ({rate}), and a producer that opens new connections escapes "
-                "even that, since Kafka throttles after the append and each connection by itself",
-                f"{AUTHORIZER}={FENCES[0]} and {_INNER}={authorizer or 'none'}, on brokers and controllers",
-            )
-        return
-    # On a controller the fence always stays open: Kafka makes the authorizer there as well, but no client produces.
-    if source is None and settings.topics.total is None and broker.get("process.roles") != "controller":
-        yield weak(
-            "the fence is installed, but without a factor source or topic quotas it never has a reason to close",
-            f"set {PREFIX}factor.source, or take the fence out of {AUTHORIZER}",
-        )
-    if settings.pause_creation == "refuse" and source:
-        yield from _creation(settings, broker.get("process.roles"))
+def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     acls = [name for name in _OF_ACLS if broker.get(name)]
     if settings.fence_authorizer == STANDARD and not acls:
         yield weak(
@@ -99,36 +95,34 @@ def _fence(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
         )
 
 
-def _creation(settings: Settings, roles: str) -> Iterator[Finding]:
+def _creation(settings: Settings, role: str) -> Iterator[Finding]:
     """Whether anybody refuses new topics in a PAUSE, where controllers are nodes of their own."""
-    if roles not in ("controller", "broker"):
-        return
+    address = f"{PREFIX}static.kafka.admin.bootstrap.servers"
     if settings.factor_source not in SNAPSHOT_READERS:
         yield note(
             "in a PAUSE topics and partitions are still created: controllers that are nodes of their own can follow "
             f"the factor sources {' and '.join(SNAPSHOT_READERS)} alone; the task cordon keeps new replicas off full "
             "volumes (Kafka 4.3 and newer)"
         )
-    elif roles == "broker":
+    elif role == "broker":
         yield note(
             "in a PAUSE controllers refuse new topics and partitions if they have the fence, this factor source and "
-            f"{PREFIX}static.kafka.admin.bootstrap.servers: let quotahost doctor look at their properties, too"
+            f"{address}: let quotahost doctor look at their properties, too"
         )
     elif not judges_alone(settings):
         yield note(
             "in a PAUSE this controller still creates topics and partitions, since it doesn't know where the brokers "
-            f"are; {PREFIX}static.kafka.admin.bootstrap.servers, and credentials there, let it follow their disks"
+            f"are; {address}, and credentials there, let it follow their disks"
         )
 
 
-def _scope(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+def _scope(settings: Settings, has_fence: bool) -> Iterator[Finding]:
     """Why a factor is for all clients, though its scope is said to be topics, and why budgets hold nobody."""
-    by_topic = [("budgets is on", "budgets of storage slow and stop nobody")] if settings.budgets == "on" else []
-    if settings.factor_scope == "topics":
-        by_topic.append(("factor.scope is topics", "a factor is for all clients"))
-    for what, then in by_topic if broker.get(AUTHORIZER) not in FENCES else ():
+    by_topic = {"budgets is on": settings.budgets == "on", "factor.scope is topics": settings.factor_scope == "topics"}
+    for what in (what for what, is_set in by_topic.items() if is_set and not has_fence):
         yield weak(
-            f"{what}, but {AUTHORIZER} is not the fence, which alone sees who writes to which topic: {then}",
+            f"{what}, but {AUTHORIZER} is not the fence, which alone sees who writes to which topic: budgets slow "
+            "nobody, and a factor is for all clients",
             f"{AUTHORIZER}={FENCES[0]}",
         )
     if settings.factor_scope == "topics" and settings.factor_source in _WITHOUT_TOPICS:
@@ -141,10 +135,8 @@ def _scope(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 def _fallback(settings: Settings) -> Iterator[Finding]:
     if settings.fallback_action is State.OPEN:
-        yield weak(
-            "fallback.action is OPEN: when nothing is known of the disks, they are not protected",
-            f"{PREFIX}fallback.action=PAUSE",
-        )
+        text = "fallback.action is OPEN: when nothing is known of the disks, they are not protected"
+        yield weak(text, f"{PREFIX}fallback.action=PAUSE")
     hard = [settings.storage_hard, *(override.hard for override in settings.static.storage.overrides)]
     if any(limit and limit.type is not LimitType.CONSUMED_BYTES and limit.level == 0 for limit in hard):
         yield weak(
@@ -152,26 +144,21 @@ def _fallback(settings: Settings) -> Iterator[Finding]:
             f"{PREFIX}static.storage.hard.min-free-bytes=5G, alone, or as much in the volume's own entry",
         )
     if settings.validity <= 2 * settings.factor_interval:
-        yield weak(
-            "validity is not above twice factor.interval: one late read, and the fallback is in force",
-            f"a longer {PREFIX}validity",
-        )
+        text = "validity is not above twice factor.interval: one late read, and the fallback is in force"
+        yield weak(text, f"a longer {PREFIX}validity")
 
 
 def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """Whether the disks of other brokers are seen, and a broker that dies is fenced before it counts as silent."""
     source = settings.factor_source
-    several = [name for name in _OF_SEVERAL if _is_several(broker.get(name))]
+    several = [f"{name}={broker.get(name)}" for name in _OF_SEVERAL if _is_several(broker.get(name))]
     if source == "local" and several:
-        yield weak(f"{LOCAL_ALONE} ({several[0]}={broker.get(several[0])}: there are several nodes)", SEE_ALL)
+        yield weak(f"{LOCAL_ALONE} ({several[0]}: there are several nodes)", SEE_ALL)
     if source not in SNAPSHOT_READERS:
         return
     if "publish-volumes" not in settings.tasks:
-        yield weak(
-            f"factor.source is {source}, but the task publish-volumes is not named: no other broker learns of this "
-            "one's disks",
-            f"add publish-volumes to {PREFIX}tasks",
-        )
+        text = "the task publish-volumes is not named: no other broker learns of this one's disks"
+        yield weak(f"factor.source is {source}, but {text}", f"add publish-volumes to {PREFIX}tasks")
     session = timedelta(milliseconds=_number(broker, _SESSION, _SESSION_MS))
     least = _SESSIONS * session + settings.snapshots_period
     if settings.validity < least and settings.fenced_brokers != "unknown":
@@ -194,13 +181,12 @@ def _number(broker: BrokerFile, name: str, default: int) -> int:
 
 def _floor(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """Whether one batch at the floor takes longer than ``max.mute``, so that Kafka mutes the producer for longer."""
-    largest = _number(broker, "message.max.bytes", _MESSAGE_MAX)
+    largest, floor = _number(broker, "message.max.bytes", _MESSAGE_MAX), settings.floor_bytes
     mute = settings.max_mute.total_seconds()
-    if settings.floor_bytes * mute < largest:
+    if floor * mute < largest:
         yield weak(
-            f"one record batch of message.max.bytes ({largest:,}) at floor.bytes "
-            f"({show_number(settings.floor_bytes)} bytes/s) mutes its producer for "
-            f"{largest / settings.floor_bytes:,.0f} s, longer than max.mute ({show_duration(settings.max_mute)})",
+            f"one record batch of message.max.bytes ({largest:,}) at floor.bytes ({show_number(floor)} bytes/s) mutes "
+            f"its producer for {largest / floor:,.0f} s, longer than max.mute ({show_duration(settings.max_mute)})",
             f"{PREFIX}floor.bytes={math.ceil(largest / mute)}, or a longer {PREFIX}max.mute",
         )
 
@@ -219,15 +205,13 @@ def _volumes(settings: Settings, broker: BrokerFile, has_disks: bool) -> Iterato
     if not here or not has_disks:
         return
     disks = read_disks(broker.get("node.id"), here)
+    volumes = {volume.name: volume for volume in disks.volumes}
     # Directories that are not here have "" for a volume, so that their overrides are not judged as unmatched.
     known = dict.fromkeys(log_dirs(broker.properties), "") | dict(disks.places)
-    matched = match(overrides, [volume.name for volume in disks.volumes], known)
+    matched = match(overrides, list(volumes), known)
     for name in matched.unmatched:
-        yield weak(
-            f"static.storage.overrides: {printable(name)} is no volume or log directory of this broker: it "
-            "applies to nothing",
-            f"name one of {', '.join([*known, *(volume.name for volume in disks.volumes)])}",
-        )
+        text = f"{printable(name)} is no volume or log directory of this broker: it applies to nothing"
+        yield weak(f"static.storage.overrides: {text}", f"name one of {', '.join([*known, *volumes])}")
     for text in matched.conflicts:
         yield weak(f"static.storage.overrides: {text}", "write the limits of a volume in one entry")
     for volume in disks.volumes:
