@@ -158,7 +158,7 @@ def check_client_software() -> Iterator[Finding]:
     asked = False
     for broker in brokers:
         try:
-            with BrokerSocket(broker) as connection, connection.understood():
+            with BrokerSocket(broker) as connection:
                 told = numbers_of(gauges(connection.ask), "ImpatientClients")
                 own = {software: int(told[software]["Connections"]) for software in _IMPATIENT if software in told}
         except Unanswered as problem:

@@ -99,7 +99,7 @@ def named(client: str | None, user: str | None, client_id: str | None) -> Client
 
 def explain_client(client: Client, which: str, type: QuotaType | None, screen: Console | None = None) -> int:
     """Ask a broker (``broker_socket.name_of``) about a client and print the answer (:func:`show`); the exit code."""
-    with connect(which) as broker, broker.understood():
+    with connect(which) as broker:
 
         def largest(budget: str) -> Any:
             try:

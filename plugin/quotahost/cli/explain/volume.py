@@ -56,7 +56,7 @@ _MOST_CUTS: Final = 5  # topics of which the segments are looked at
 def explain_volume(name: str, which: str, seconds: float, screen: Console | None = None) -> int:
     """Explain the volume of this name, or with one of its log directories, or list all if it is ""; the exit code."""
     screen = screen or console()
-    with connect(which) as broker, broker.understood():
+    with connect(which) as broker:
         state, disks, look = ask_volumes(broker.ask)
         if not name:
             screen.print(table(VOLUMES, [volume_row(use) for use in look.volumes if not use.budget]))
@@ -87,7 +87,7 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
 
 
 def volume_names(which: str) -> list[str]:
-    with connect(which) as broker, broker.understood():
+    with connect(which) as broker:
         return [volume.name for volume in ask_volumes(broker.ask)[2].volumes if not volume.budget]
 
 

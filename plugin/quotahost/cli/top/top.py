@@ -111,7 +111,7 @@ class Attached:
 
     def look(self) -> Look:
         """What the broker says now. Raises Unanswered if there is no such broker, or it can't be asked."""
-        with connect(self._which) as broker, broker.understood():
+        with connect(self._which) as broker:
             # One more tells whether there are more.
             return parse(broker.ask("uses", str(self._most + 1))).first(self._most)
 
