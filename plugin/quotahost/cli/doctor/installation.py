@@ -136,11 +136,9 @@ def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[F
     ``in_child``: the interpreter gets a process of its own (``python.process=child``).
     """
     for name in filter(os.environ.get, _FAULT_HANDLERS):
-        yield note(
-            f"{name} is set here. The broker's Python is started isolated and ignores it: Python's faulthandler would "
-            "take the JVM's handler of SIGSEGV away, and the broker would crash",
-            f"take {name} out of the broker's environment; quotahost refuses to start with faulthandler enabled",
-        )
+        text = f"{name} is set here; the broker's Python is started isolated and ignores it, since faulthandler would"
+        remedy = f"take {name} out of the broker's environment; quotahost refuses to start with faulthandler enabled"
+        yield note(f"{text} take the JVM's handler of SIGSEGV away, and the broker would crash", remedy)
     named, executable, version = interpreter.named, interpreter.executable, interpreter.version
     yield good(executable if named == executable else f"{executable} (as {named})")
     if not Path(named).is_absolute():
@@ -249,11 +247,8 @@ def check_version(libs: Path) -> Finding:
         return weak(f"Kafka {text}: quotahost was tried with 4.0 to 4.4 only", "look for a newer quotahost")
     # KAFKA-20746 is in MetadataCache.toCluster (in 4.0 it was KRaftMetadataCache's).
     if line < (4, 2) or version < _MENDED.get(line, (0, 0, 0)):
-        return weak(
-            f"Kafka {text} logs a NullPointerException for each change of metadata while a broker that has replicas is "
-            "down, with any quota callback (KAFKA-20746)",
-            "Kafka 4.2.2, 4.3.2 or newer",
-        )
+        fault = "logs a NullPointerException for each change of metadata while a broker that has replicas is down"
+        return weak(f"Kafka {text} {fault}, with any quota callback (KAFKA-20746)", "Kafka 4.2.2, 4.3.2 or newer")
     return good(f"Kafka {text}")
 
 
@@ -265,13 +260,11 @@ def check_internals(kafka_home: Path) -> Iterator[Finding]:
         with nullcontext() if jars_in(libs) else carried_jar() as carried:  # without one of the broker's own
             class_path = f"{libs}/*:{carried.path}" if carried else f"{libs}/*"
             done = _run_java(*options, class_path, "org.quotahost.internals.Internals")
+        *lines, end = done.stdout.splitlines() or [""]
+        if end != "end":  # the folder may have no Kafka in it
+            raise QuotahostError(_last_line(done.stderr) or "java printed nothing")
     except (QuotahostError, OSError, subprocess.TimeoutExpired) as error:
         yield note(f"Nobody has looked for what quotahost uses of Kafka: {str(error).splitlines()[0]}")
-        return
-    *lines, end = done.stdout.splitlines() or [""]
-    if end != "end":  # the folder may have no Kafka in it
-        problem = _last_line(done.stderr) or "java printed nothing"
-        yield note(f"Nobody has looked for what quotahost uses of Kafka: {problem}")
         return
     for line in lines:
         level, _, sentence = line.partition("\t")

@@ -98,11 +98,9 @@ def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
         text = f"{_ANONYMOUS} is excluded, and so is everybody on {is_open}: nobody there is throttled"
         yield weak(text, f"take {_ANONYMOUS} out of {_EXCLUDED}")
     elif is_open and not settings.excluded_principals and not listeners.knows_nodes(listeners.inter_broker):
-        yield weak(
-            f"nobody authenticates on {is_open}, and no principal is excluded: there the brokers and the "
-            "plugins' own client are recognized by their client-ids alone, which anyone can claim",
-            f"use SASL or mutual TLS, and list the brokers' principals in {_EXCLUDED}",
-        )
+        text = f"nobody authenticates on {is_open}, and no principal is excluded: brokers and plugins are recognized"
+        remedy = f"use SASL or mutual TLS, and list the brokers' principals in {_EXCLUDED}"
+        yield weak(f"{text} by their client-ids alone, which anyone can claim", remedy)
     address = settings.metrics_address
     if settings.metrics_port is not None and not _is_loopback(address):
         text = f"metrics are served on {address}, not on loopback, to anyone who can connect"
@@ -118,11 +116,8 @@ def _is_loopback(address: str) -> bool:
 
 def _quotas(settings: Settings) -> Iterator[Finding]:
     if settings.clients_idle < _SENSORS_LIVE:
-        yield weak(
-            "clients.idle is below the hour that Kafka keeps a client's sensors: a throttled client whose "
-            "place is given away early starts again with a fresh quota",
-            f"{PREFIX}clients.idle=1h",
-        )
+        text = "clients.idle is below the hour that Kafka keeps sensors: who is forgotten early has a fresh quota"
+        yield weak(text, f"{PREFIX}clients.idle=1h")
     if unlimited := [name.replace("_", "-") for name, rate in settings.newcomers if rate is None]:
         text = f"newcomers are unlimited ({', '.join(unlimited)})"
         yield weak(f"{text}: a client that changes its name all the time has no quota", "set rates")
@@ -149,11 +144,8 @@ def _topics(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
         yield weak(text, f"{AUTHORIZER}={FENCES[0]}")
     # Added up as the settings do it (TopicSettings).
     if math.fsum(rate for _, rate in topics.thresholds) >= topics.total:
-        yield weak(
-            "the topics' thresholds use up the total: while the broker is over it, topics without a threshold of "
-            "their own take nothing in",
-            f"a higher {PREFIX}topics.total.bytes.in.per.sec.threshold",
-        )
+        text = "the topics' thresholds use up the total: over it, topics without a threshold take nothing in"
+        yield weak(text, f"a higher {PREFIX}topics.total.bytes.in.per.sec.threshold")
 
 
 def _tiering(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
@@ -208,9 +200,8 @@ def _windows(broker: BrokerFile) -> Iterator[Finding]:
         return  # Kafka itself refuses it
     seconds = windows.number * windows.size
     if seconds > _EVEN:
-        yield weak(
-            f"quotas are measured over {windows.number} windows of {windows.size} s: a client that sends as fast as it "
-            f"can gets {seconds} s of its quota at once, and then next to nothing for {seconds - windows.size} s; its "
-            "mean over longer times is right",
-            "quota.window.num=2" + ("" if windows.size == 1 else " and quota.window.size.seconds=1"),
+        text = (
+            f"quotas are measured over {windows.number} windows of {windows.size} s: an eager client gets {seconds} s"
         )
+        remedy = "quota.window.num=2" + ("" if windows.size == 1 else " and quota.window.size.seconds=1")
+        yield weak(f"{text} of its quota at once, and then next to nothing for {seconds - windows.size} s", remedy)

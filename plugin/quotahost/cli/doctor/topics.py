@@ -122,11 +122,8 @@ def check_cluster(
     if settings and settings.factor_source == "local" and rights.brokers > 1:
         yield weak(f"{LOCAL_ALONE} ({against} has {rights.brokers} brokers)", SEE_ALL)
     if not config and "Alter" in rights.cluster:
-        yield weak(
-            f"{against} lets a client without credentials do everything: there is no authorizer, or {OPEN} is true; "
-            f"so everybody who can connect may write to {', '.join(topics)}",
-            _AUTHORIZER,
-        )
+        text = f"{against} lets a client without credentials do everything: there is no authorizer, or {OPEN} is true"
+        yield weak(f"{text}; so everybody who can connect may write to {', '.join(topics)}", _AUTHORIZER)
         return
     yield from _of_acls(rights, topics)
     if party is not None:
@@ -146,10 +143,8 @@ def _of_acls(rights: Rights, topics: Mapping[str, Topic]) -> Iterator[Finding]:
     for acl in rights.acls:
         if acl.principal == _EVERYBODY:
             danger = f": whoever does {topics[acl.topic].danger}" if acl.operation in CHANGES else ""
-            yield weak(
-                f"an ACL for {acl.pattern} lets everybody (User:*) {acl.operation} {acl.topic}{danger}",
-                f"remove it with kafka-acls.sh, and give {_RECIPE}",
-            )
+            text = f"an ACL for {acl.pattern} lets everybody (User:*) {acl.operation} {acl.topic}{danger}"
+            yield weak(text, f"remove it with kafka-acls.sh, and give {_RECIPE}")
         else:
             holders[acl.topic][acl.principal][acl.operation] = acl.pattern
     for name in [*holders]:
@@ -158,11 +153,9 @@ def _of_acls(rights: Rights, topics: Mapping[str, Topic]) -> Iterator[Finding]:
     # A look shows the names and rates of all clients.
     readers, watchers = _holding("Read", holders[names[LOOKS]]), _holding("Write", holders[names[WATCH]])
     if strangers := [reader for reader in readers if reader not in watchers]:
-        yield weak(
-            f"ACLs let {', '.join(strangers)} Read {names[LOOKS]}, but not watch: whoever does sees the names and "
-            "rates of all clients, and nobody needs that right alone",
-            "remove it with kafka-acls.sh",
-        )
+        text = f"ACLs let {', '.join(strangers)} Read {names[LOOKS]}, but not watch"
+        sees = "whoever does sees the names and rates of all clients, and nobody needs that right alone"
+        yield weak(f"{text}: {sees}", "remove it with kafka-acls.sh")
     elif readers:
         yield good(f"ACLs let nobody else than {', '.join(readers)} Read {names[LOOKS]}, and they watch")
 
@@ -188,10 +181,8 @@ def _of_changes(name: str, topic: Topic, holders: Mapping[str, Mapping[str, str]
     ]
     if excess:
         enough = "more than Write is needed by nobody" if is_watched else "one principal that writes is enough"
-        yield weak(
-            f"ACLs let too many change {name}, where {enough}: {'; '.join(excess)}. Whoever does {topic.danger}",
-            "remove what is too much with kafka-acls.sh",
-        )
+        text = f"ACLs let too many change {name}, where {enough}: {'; '.join(excess)}. Whoever does {topic.danger}"
+        yield weak(text, "remove what is too much with kafka-acls.sh")
     elif writers:
         only, more = ("", ", and watch") if is_watched else ("nobody else than ", "")
         yield good(f"ACLs let {only}{', '.join(writers)} write to {name}{more}")

@@ -89,7 +89,7 @@ def test_nothing_is_said_of_what_protects(weak: Weak, lines: list[str]) -> None:
         ([FENCE, ".factor.source=log-dirs", ".factor.scope=topics"],
          ["log-dirs doesn't know which topics", UNSEEN], f"{PREFIX}factor.source=snapshots"),
         ([FENCE, ".factor.source=log-dirs", ".static.storage.overrides=/dev/sda hard=80", "log.dirs=/no/where"],
-         ["they apply to no volume"], "local"),
+         ["overrides apply to no volume"], "local"),
     ],
 )  # fmt: skip
 def test_what_protects_less_than_it_seems_is_said(weak: Weak, lines: list[str], texts: list[str], remedy: str) -> None:
