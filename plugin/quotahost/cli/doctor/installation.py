@@ -61,26 +61,19 @@ for _name in ("LDLIBRARY", "LIBDIR", "Py_ENABLE_SHARED"):
 
 
 class Interpreter(BaseModel):
-    """A Python's answers to the probe; "" for what it doesn't have.
-
-    Attributes:
-        named: the executable as the operator named it, a path or a name to look up on PATH.
-        executable: the path that it gives for itself.
-        jpype: the installed version of jpype1; ``quotahost`` that of quotahost.
-        config: variables of its build, as ``NAME=VALUE``.
-    """
+    """A Python's answers to the probe; "" for what it doesn't have."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
-    named: str
+    named: str  # the executable as the operator named it, a path or a name to look up on PATH
     version: str
-    executable: str = ""
+    executable: str = ""  # the path that it gives for itself
     prefix: str = ""
     libpython: str = ""
     is_free_threaded: bool = Field(False, alias="free-threaded")
-    jpype: str = ""
-    quotahost: str = ""
-    config: tuple[str, ...]
+    jpype: str = ""  # the installed version of jpype1
+    quotahost: str = ""  # likewise
+    config: tuple[str, ...]  # variables of its build, as ``NAME=VALUE``
     path: tuple[str, ...] = ()
 
     def run_doctor(self, options: Sequence[str]) -> int:
@@ -95,10 +88,7 @@ class Interpreter(BaseModel):
 
 
 def ask(executable: str) -> Interpreter:
-    """Run the probe that the shim itself runs before it starts Python.
-
-    Raises QuotahostError if it can't be run, doesn't answer, or is too old to answer.
-    """
+    """Run the probe that the shim runs before it starts Python. Raises QuotahostError if no Python of use answers."""
     try:
         # As text, since quotahost may not be installed for that interpreter.
         done = _run([executable, "-I", "-c", inspect.getsource(probe) + _MORE], _TIMEOUT)
@@ -131,10 +121,7 @@ def _last_line(text: str) -> str:
 
 
 def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[Finding]:
-    """What the broker's start would find; packages and libpython only of a version that would do.
-
-    ``in_child``: the interpreter gets a process of its own (``python.process=child``).
-    """
+    """What the broker's start would find, if ``in_child`` with a process of its own (``python.process=child``)."""
     for name in filter(os.environ.get, _FAULT_HANDLERS):
         text = f"{name} is set here; the broker's Python is started isolated and ignores it, since faulthandler would"
         remedy = f"take {name} out of the broker's environment; quotahost refuses to start with faulthandler enabled"

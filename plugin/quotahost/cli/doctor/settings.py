@@ -39,10 +39,7 @@ _EVEN: Final = 2
 
 
 def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Settings | None]:
-    """Read the properties as the broker does; the settings are None if they are wrong.
-
-    ``with_plugins`` says whether the broker's plugins are installed here, so that they can check theirs.
-    """
+    """Read the properties as the broker does; ``with_plugins``, they check theirs. The settings are None if wrong."""
     findings = list(_before_reading(broker))
     try:
         settings, translation = read_properties(broker.properties)

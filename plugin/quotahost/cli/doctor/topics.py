@@ -57,10 +57,7 @@ def _is_followed(topic: Topic, settings: Settings) -> bool:
 
 
 def needed(settings: Settings | None, party: Party) -> dict[str, frozenset[str]]:
-    """By topic, whether the party must read or write it: without that it doesn't do what is configured.
-
-    ``settings`` name the topics and, for the plugins, say which of them they use; without settings all.
-    """
+    """By topic, whether the party must read or write it; of the plugins what these settings use, without them all."""
     needs: dict[str, frozenset[str]] = {}
     for name, topic in named(settings).items():
         operations = {"Read", "Write"} & set[str](topic.operations(party))

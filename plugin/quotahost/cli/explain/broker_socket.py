@@ -60,10 +60,7 @@ class BrokerSocket:
     """A connection to one broker. Use it in a ``with`` block, in which its answers are read."""
 
     def __init__(self, broker: Broker, timeout: float = TIMEOUT) -> None:
-        """Connect; no answer may take longer than ``timeout`` seconds.
-
-        Raises Unanswered if nobody listens there, or somebody else does.
-        """
+        """Connect; ``timeout`` (s) is for each answer. Raises Unanswered if nobody listens there, or somebody else."""
         self._broker, self._timeout = broker, timeout
         self._rest, self._version = b"", ""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -147,10 +144,7 @@ def name_of(pid: int | None, broker: int | None) -> str:
 
 
 def connect(which: str = "") -> BrokerSocket:
-    """Find the broker that is meant (:func:`name_of`) and connect to it.
-
-    Raises Unanswered if there is none, there are several, or it can't be asked.
-    """
+    """Connect to the broker of this name (:func:`name_of`). Raises Unanswered if there is not just one, or it can't."""
     refused: list[str] = []
     brokers = [broker for broker in running(refused) if which in ("", str(broker.pid), f"broker:{broker.node}")]
     if len(brokers) == 1:

@@ -77,10 +77,7 @@ def _limit(answer: Answer, quota: QuotaState) -> str:
 
 
 def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str]:
-    """What the limit is multiplied by now, or, if it is of a budget or of the quota type alone, is on its way to.
-
-    With the words that say why.
-    """
+    """What multiplies the limit now, or is going to (of a budget, or of this type alone), and words that say why."""
     factor, why = 1.0, f": {printable(answer.cause)}" if answer.cause else ""
     if quota.affected_topic:
         why = f", since it {writes(quota)}"

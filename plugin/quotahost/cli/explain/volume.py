@@ -91,10 +91,7 @@ def volume_names(which: str) -> list[str]:
 
 
 def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
-    """Ask a broker: its state, what its disks have now, and a look with its volumes' limits and who writes.
-
-    Raises ValueError if its answers are those of another version.
-    """
+    """A broker's state, its disks now, and a look with its volumes' limits and who writes. ValueError as ``parse``."""
     with of_this_version():
         state = state_of(ask("state"))
         disks, shown = read_disks(state.node, state.log_dirs), gauges(ask)

@@ -52,10 +52,7 @@ class Cluster:
     """Use it in a ``with`` block; it tells the brokers at the end that nobody watches any more."""
 
     def __init__(self, config: Mapping[str, str], watch: str = WATCH.name, looks: str = LOOKS.name) -> None:
-        """Connect by librdkafka's configuration; ``watch`` and ``looks`` are the names of the two topics.
-
-        Raises NotWatched if the brokers can't be asked.
-        """
+        """By librdkafka's configuration and the names of the two topics. Raises NotWatched if nobody can be asked."""
         self._watching = Watching(config, watch, looks)
         # Whoever looks into the topic sees who watches; the end tells two apart that watch from one place.
         self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
@@ -77,10 +74,7 @@ class Cluster:
             self._watching.close()
 
     def look(self) -> ClusterLook:
-        """What the brokers say now. The first look waits for all of them, some seconds at most.
-
-        Raises NotWatched if no broker answers.
-        """
+        """What brokers say now; the first look waits some seconds for all of them. Raises NotWatched if none answers."""
         with self._lock:
             alive = self._alive = self._watching.brokers()
             # Whatever the cluster no longer lists is forgotten, so what is kept is bounded by its size.
@@ -96,10 +90,7 @@ class Cluster:
         raise NotWatched("no broker answers", remedy)
 
     def answer(self, question: Question) -> Panel:
-        """What each broker that has the client says of it; all brokers' volumes; or what a volume's broker says.
-
-        Raises QuotahostError if the question can't be answered here.
-        """
+        """What brokers say of a client, or of volumes. Raises QuotahostError if the question can't be answered here."""
         with self._lock:
             if question.client is not None:
                 return self._explained(question.client)

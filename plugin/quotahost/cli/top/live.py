@@ -19,7 +19,7 @@ from rich.live import Live
 from rich.text import Text
 
 from quotahost.cli.console import Terminal, one_line
-from quotahost.cli.top.rows import LONGEST, Choice, Order, cause_line, left_out, state_line, table
+from quotahost.cli.top.rows import LONGEST, Choice, Order, head, left_out, table
 from quotahost.errors import QuotahostError
 from quotahost.model import ClientUse, Look, QuotaType
 
@@ -258,10 +258,10 @@ class Screen:
     def drawn(self, width: int, height: int) -> RenderableType:
         """The whole screen, of exactly this many columns and lines at most."""
         self._height = height
-        head = [state_line(self.look), cause_line(self.look)] if self.look else [Text("looking ..."), Text()]
         body, lines = self._body(width, max(1, height - _AROUND))
         blank = [Text()] * (height - _AROUND + 1 - lines)
-        parts: list[RenderableType] = [*head, self._choice_line(), body, *blank, self._foot()]
+        above = head(self.look) if self.look else [Text("looking ..."), Text()]
+        parts: list[RenderableType] = [*above, self._choice_line(), body, *blank, self._foot()]
         for part in parts:
             if isinstance(part, Text):
                 part.no_wrap, part.overflow = True, "ellipsis"
