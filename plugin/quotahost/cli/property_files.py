@@ -43,14 +43,11 @@ _OF_JAVA_ALONE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class BrokerFile:
-    """A broker's properties, by full names.
-
-    ``unresolved`` are names whose values a config provider of the broker resolves (KIP-297); of ours it has no others.
-    """
+    """A broker's file."""
 
     path: Path
-    properties: dict[str, str]
-    unresolved: tuple[str, ...]
+    properties: dict[str, str]  # by full names
+    unresolved: tuple[str, ...]  # names whose values a config provider resolves (KIP-297); of ours it has no others
 
     def get(self, name: str, default: str = "") -> str:
         return self.properties.get(name, default).strip()
@@ -70,10 +67,7 @@ def read_broker_file(path: Path) -> BrokerFile:
 
 
 def read_client_config(path: Path | None) -> dict[str, str]:
-    """Read a client's file in librdkafka's names; without a file it is empty, to connect as anybody can.
-
-    Raises QuotahostError if it can't be used. The message has nothing of its values.
-    """
+    """A client's file in librdkafka's names; empty without one. A QuotahostError of it has nothing of its values."""
     if path is None:
         return {}
     try:

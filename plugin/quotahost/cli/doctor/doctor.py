@@ -13,17 +13,10 @@ from typing import Annotated, Final
 import typer
 
 from quotahost.broker.discovery import survey
+from quotahost.broker.host.broker_status import gauges, numbers_of
 from quotahost.cli.console import Finding, Section, console, good, note, say, show, table, weak, wrong
-from quotahost.cli.doctor.installation import (
-    EXECUTABLE,
-    OURS,
-    PROCESS,
-    Interpreter,
-    ask,
-    check_jar,
-    check_kafka,
-    check_python,
-)
+from quotahost.cli.doctor import installation
+from quotahost.cli.doctor.installation import EXECUTABLE, OURS, PROCESS, check_jar, check_kafka, check_python
 from quotahost.cli.doctor.settings import check_settings, check_weaknesses
 from quotahost.cli.doctor.topics import check_cluster
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
@@ -42,31 +35,24 @@ _IMPATIENT: Final = {
 }  # fmt: skip
 
 
+_PROPERTIES: Final = typer.Argument(metavar="[server.properties]", help="The broker's properties.")
+_KAFKA_HOME: Final = typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")
+_PYTHON: Final = typer.Option(metavar="EXE", help="Interpreter to look at instead of python.executable.")
+_AGAINST: Final = typer.Option(metavar="HOST:PORT", help="A running broker: who may use quotahost's topics there?")
+_CLIENT_CONFIG: Final = typer.Option(
+    "--client-config", "--command-config", metavar="FILE",
+    help="How to connect to it, in the names of librdkafka or of Kafka's Java client; without, as anybody can.",
+)  # fmt: skip
+_AS: Final = typer.Option("--as", help="Whose file that is: has its principal all rights that it needs?")
+
+
 def doctor(
-    properties: Annotated[
-        Path | None, typer.Argument(metavar="[server.properties]", help="The broker's properties.")
-    ] = None,
-    kafka_home: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")
-    ] = None,
-    python: Annotated[
-        str | None, typer.Option(metavar="EXE", help="Interpreter to look at instead of python.executable.")
-    ] = None,
-    against: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="A running broker: who may use quotahost's topics there?")
-    ] = None,
-    client_config: Annotated[
-        Path | None,
-        typer.Option(
-            "--client-config",
-            "--command-config",
-            metavar="FILE",
-            help="How to connect to it, in the names of librdkafka or of Kafka's Java client; without, as anybody can.",
-        ),
-    ] = None,
-    party: Annotated[
-        Party | None, typer.Option("--as", help="Whose file that is: has its principal all rights that it needs?")
-    ] = None,
+    properties: Annotated[Path | None, _PROPERTIES] = None,
+    kafka_home: Annotated[Path | None, _KAFKA_HOME] = None,
+    python: Annotated[str | None, _PYTHON] = None,
+    against: Annotated[str | None, _AGAINST] = None,
+    client_config: Annotated[Path | None, _CLIENT_CONFIG] = None,
+    party: Annotated[Party | None, _AS] = None,
     here: Annotated[bool, typer.Option("--here", hidden=True)] = False,
 ) -> None:
     """Look for what would keep a broker from starting with quotahost, and for what is weak.
@@ -75,13 +61,13 @@ def doctor(
     """
     if against is None and (client_config or party):
         raise typer.BadParameter("--against is missing: --client-config and --as are about a running cluster")
-    broker = None if properties is None else read_broker_file(properties)
+    broker = read_broker_file(properties) if properties else None
     # python3 is the default of python.executable.
     configured = broker.get(EXECUTABLE) or "python3" if broker else sys.executable
     in_child = broker is not None and broker.get(PROCESS) == "child"
-    interpreter: Interpreter | None = None
+    interpreter: installation.Interpreter | None = None
     try:
-        interpreter = ask(python or configured)
+        interpreter = installation.ask(python or configured)
         of_interpreter = list(check_python(interpreter, in_child))
     except QuotahostError as error:
         of_interpreter = [wrong(str(error), f"{OURS}, which has this quotahost")]
@@ -93,22 +79,18 @@ def doctor(
     # --here ends the chain: the doctor that was started there never starts another one.
     if interpreter and interpreter.quotahost and not is_here and not here:
         given = {
-            "--python": python,
-            "--kafka-home": kafka_home,
-            "--against": against,
-            "--client-config": client_config,
+            "--python": python, "--kafka-home": kafka_home, "--against": against, "--client-config": client_config,
             "--as": party and party.value,
-        }
+        }  # fmt: skip
         options = [part for name, value in given.items() if value is not None for part in (name, str(value))]
         raise typer.Exit(interpreter.run_doctor([*options, *([str(properties)] if properties else [])]))
     sections = [
         Section("Interpreter", of_interpreter),
         Section("Jar", list(check_jar(kafka_home, interpreter, in_child))),
         *([Section("Kafka", list(check_kafka(kafka_home)))] if kafka_home else []),
-        check_plugins()
-        if is_here
-        else Section("Plugins", [note("not checked: the interpreter above has no quotahost to ask")]),
     ]
+    unknown = Section("Plugins", [note("not checked: the interpreter above has no quotahost to ask")])
+    sections.append(check_plugins() if is_here else unknown)
     settings: Settings | None = None
     if broker is None:
         sections.append(Section("Settings", [note("not checked", "name the broker's server.properties")]))
@@ -122,7 +104,7 @@ def doctor(
     show(sections)
     is_wrong = any(section.is_wrong for section in sections)
     say("\nSomething is WRONG: see above." if is_wrong else "\nNothing is wrong.")
-    raise typer.Exit(1 if is_wrong else 0)
+    raise typer.Exit(int(is_wrong))
 
 
 def plugins() -> None:
@@ -155,40 +137,35 @@ def _cluster(
 ) -> Iterator[Section]:
     yield Section("Topics", list(check_cluster(against, read_client_config(client_config), settings, party)))
     yield Section("Clients", list(check_client_software()))
-    if broker and settings and settings.kafka and not client_config:
-        yield Section("Topics, as the brokers' plugins", list(_as_plugins(broker, against, settings)))
-
-
-def _as_plugins(broker: BrokerFile, against: str, settings: Settings) -> Iterator[Finding]:
-    """What the properties' own ``kafka.*`` may do, if they stand there in full."""
-    if unresolved := [name for name in broker.unresolved if name.startswith(f"{PREFIX}kafka.")]:
-        yield note(
-            f"not checked: only the broker knows {', '.join(unresolved)}",
-            f"--client-config FILE with them, and --as {Party.PLUGINS.value}",
-        )
+    if not (broker and settings and settings.kafka) or client_config:
         return
-    config = {name: value.get_secret_value() for name, value in settings.kafka.items()}
-    # They may connect to another listener than who looks.
-    yield from check_cluster(config.get("bootstrap.servers", against), config, settings, Party.PLUGINS)
+    # What the properties' own kafka.* may do, if they stand there in full.
+    if unresolved := ", ".join(name for name in broker.unresolved if name.startswith(f"{PREFIX}kafka.")):
+        remedy = f"--client-config FILE with them, and --as {Party.PLUGINS.value}"
+        findings = [note(f"not checked: only the broker knows {unresolved}", remedy)]
+    else:
+        config = {name: value.get_secret_value() for name, value in settings.kafka.items()}
+        # They may connect to another listener than who looks.
+        theirs = config.get("bootstrap.servers", against)
+        findings = list(check_cluster(theirs, config, settings, Party.PLUGINS))
+    yield Section("Topics, as the brokers' plugins", findings)
 
 
 def check_client_software() -> Iterator[Finding]:
     """Which connected clients use a library that gives up early in a PAUSE, by the gauges of this machine's brokers."""
     connections = Counter[str]()
-    asked = 0
     brokers = running([])
+    asked = False
     for broker in brokers:
-        own = Counter[str]()
         try:
-            with BrokerSocket(broker) as connection, connection.understood():
-                for kind, software, _, count in connection.ask("gauges"):
-                    if kind == "ImpatientClients" and software in _IMPATIENT:
-                        own[software] += int(float(count))
+            with BrokerSocket(broker) as connection:
+                told = numbers_of(gauges(connection.ask), "ImpatientClients")
+                own = {software: int(told[software]["Connections"]) for software in _IMPATIENT if software in told}
         except Unanswered as problem:
             yield note(f"broker {broker.node} (pid {broker.pid}) doesn't tell the software of its clients: {problem}")
-            continue
-        asked += 1
-        connections += own
+        else:
+            asked = True
+            connections.update(own)
     remedy = "the settings of docs/clients.md, and a drill (docs/operate.md), which shows who gives up"
     impatient = +connections
     yield from (weak(f"{count} connections {_IMPATIENT[software]}", remedy) for software, count in impatient.items())

@@ -22,8 +22,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -60,26 +61,19 @@ for _name in ("LDLIBRARY", "LIBDIR", "Py_ENABLE_SHARED"):
 
 
 class Interpreter(BaseModel):
-    """A Python's answers to the probe; "" for what it doesn't have.
-
-    Attributes:
-        named: the executable as the operator named it, a path or a name to look up on PATH.
-        executable: the path that it gives for itself.
-        jpype: the installed version of jpype1; ``quotahost`` that of quotahost.
-        config: variables of its build, as ``NAME=VALUE``.
-    """
+    """A Python's answers to the probe; "" for what it doesn't have."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
-    named: str
+    named: str  # the executable as the operator named it, a path or a name to look up on PATH
     version: str
-    executable: str = ""
+    executable: str = ""  # the path that it gives for itself
     prefix: str = ""
     libpython: str = ""
     is_free_threaded: bool = Field(False, alias="free-threaded")
-    jpype: str = ""
-    quotahost: str = ""
-    config: tuple[str, ...]
+    jpype: str = ""  # the installed version of jpype1
+    quotahost: str = ""  # likewise
+    config: tuple[str, ...]  # variables of its build, as ``NAME=VALUE``
     path: tuple[str, ...] = ()
 
     def run_doctor(self, options: Sequence[str]) -> int:
@@ -94,24 +88,17 @@ class Interpreter(BaseModel):
 
 
 def ask(executable: str) -> Interpreter:
-    """Run the probe that the shim itself runs before it starts Python.
-
-    Raises QuotahostError if it can't be run, doesn't answer, or is too old to answer.
-    """
-    # As text, since quotahost may not be installed for that interpreter.
-    command = [executable, "-I", "-c", inspect.getsource(probe) + _MORE]
+    """Run the probe that the shim runs before it starts Python. Raises QuotahostError if no Python of use answers."""
     try:
-        # No standard input: a program that is no Python might wait for some.
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL
-        )
+        # As text, since quotahost may not be installed for that interpreter.
+        done = _run([executable, "-I", "-c", inspect.getsource(probe) + _MORE], _TIMEOUT)
     except OSError as error:
         raise QuotahostError(f"{executable} can't be run: {error.strerror or error}") from None
     except subprocess.TimeoutExpired:
         raise QuotahostError(f"{executable} did not answer within {_TIMEOUT:.0f} s") from None
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise QuotahostError(f"{executable} is no working Python 3.11 or newer: {printable(last)}")
+        problem = printable(_last_line(done.stderr) or "no message")
+        raise QuotahostError(f"{executable} is no working Python 3.11 or newer: {problem}")
     lines = [line.partition("=") for line in done.stdout.splitlines()]
     facts = {key: value for key, _, value in lines}
     if not facts.get("version"):
@@ -121,25 +108,29 @@ def ask(executable: str) -> Interpreter:
     return Interpreter.model_validate(facts | lists | {"named": executable})
 
 
-def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[Finding]:
-    """What the broker's start would find; packages and libpython only of a version that would do.
+def _run(command: Sequence[str], timeout: float, **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run it without standard input: a program that is not what it should be might wait for some."""
+    return subprocess.run(
+        command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False,
+        stdin=subprocess.DEVNULL, **more,
+    )  # fmt: skip
 
-    ``in_child``: the interpreter gets a process of its own (``python.process=child``).
-    """
+
+def _last_line(text: str) -> str:
+    return next(iter(text.strip().splitlines()[-1:]), "")
+
+
+def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[Finding]:
+    """What the broker's start would find, if ``in_child`` with a process of its own (``python.process=child``)."""
     for name in filter(os.environ.get, _FAULT_HANDLERS):
-        yield note(
-            f"{name} is set here. The broker's Python is started isolated and ignores it: Python's faulthandler would "
-            "take the JVM's handler of SIGSEGV away, and the broker would crash",
-            f"take {name} out of the broker's environment; quotahost refuses to start with faulthandler enabled",
-        )
-    named = "" if interpreter.named == interpreter.executable else f" (as {interpreter.named})"
-    yield good(f"{interpreter.executable}{named}")
-    if not Path(interpreter.named).is_absolute():
-        yield weak(
-            f"{interpreter.named!r} is looked up on the broker's PATH, which may be another than this shell's",
-            f"{EXECUTABLE}={interpreter.executable}",
-        )
-    version = interpreter.version
+        text = f"{name} is set here; the broker's Python is started isolated and ignores it, since faulthandler would"
+        remedy = f"take {name} out of the broker's environment; quotahost refuses to start with faulthandler enabled"
+        yield note(f"{text} take the JVM's handler of SIGSEGV away, and the broker would crash", remedy)
+    named, executable, version = interpreter.named, interpreter.executable, interpreter.version
+    yield good(executable if named == executable else f"{executable} (as {named})")
+    if not Path(named).is_absolute():
+        text = f"{named!r} is looked up on the broker's PATH, which may be another than this shell's"
+        yield weak(text, f"{EXECUTABLE}={executable}")
     if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < _OLDEST:
         yield wrong(f"Python {version}; 3.11 or newer is needed", f"for example {OURS}")
         return
@@ -161,7 +152,7 @@ def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[F
             f"PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install --force {version}; or name a Python of uv's or "
             f"conda's, which have one; or set {PROCESS}=child",
         )
-    install = f"{shlex.quote(interpreter.executable)} -m pip install quotahost"
+    install = f"{shlex.quote(executable)} -m pip install quotahost"
     if interpreter.prefix != sys.prefix:
         install += f"; or, for the one that runs this doctor, {OURS}"
     for name, installed in (("quotahost", interpreter.quotahost), ("jpype1", interpreter.jpype)):
@@ -172,11 +163,7 @@ def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[F
 
 
 def check_jar(kafka_home: Path | None, interpreter: Interpreter | None, in_child: bool = False) -> Iterator[Finding]:
-    """The jar in Kafka's ``libs``, or without a Kafka the one that this package carries.
-
-    It has Java's half and JPype's Java classes; both must be of the versions of the broker's ``interpreter``, or the
-    start fails. A Python in a process of its own (``in_child``) may be of another release that has the same protocol.
-    """
+    """The jar in Kafka's ``libs``, or without a Kafka the one that this package carries."""
     if kafka_home is None:
         yield note("the broker's classpath is not checked", "give --kafka-home DIR")
         try:
@@ -187,14 +174,14 @@ def check_jar(kafka_home: Path | None, interpreter: Interpreter | None, in_child
         return
     libs, install = kafka_home / "libs", f"quotahost install --kafka-home {shlex.quote(str(kafka_home))}"
     jars = jars_in(libs)
-    if not jars:
-        yield wrong(f"no jar of quotahost's in {libs}", install)
-    elif len(jars) > 1:
+    if len(jars) == 1:
+        yield from _versions(jars[0], interpreter, install, in_child)
+    elif jars:
         # Java would take each class from whichever of them the classpath lists first.
         names = ", ".join(jar.path.name for jar in jars)
         yield wrong(f"more than one jar of quotahost's in {libs}: {names}", f"{install}, which leaves one")
     else:
-        yield from _versions(jars[0], interpreter, install, in_child)
+        yield wrong(f"no jar of quotahost's in {libs}", install)
 
 
 def _versions(jar: Jar, interpreter: Interpreter | None, remedy: str, in_child: bool) -> Iterator[Finding]:
@@ -228,7 +215,12 @@ _JVM_OPTIONS: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS",
 def check_kafka(kafka_home: Path) -> Iterator[Finding]:
     yield check_version(kafka_home / "libs")
     yield from check_internals(kafka_home)
-    yield from _check_java()
+    with suppress(OSError, subprocess.TimeoutExpired):  # of which check_internals tells
+        version = _JAVA.search(_run_java("-version").stderr)
+        if version and int(version[1]) >= _NATIVE_ACCESS:
+            text = f"Java {version[1]} warns at the broker's start that native code is loaded"
+            remedy = "KAFKA_OPTS=--enable-native-access=ALL-UNNAMED in the broker's environment"
+            yield note(f"{text}; a later Java will refuse it", remedy)
 
 
 def check_version(libs: Path) -> Finding:
@@ -242,24 +234,23 @@ def check_version(libs: Path) -> Finding:
         return weak(f"Kafka {text}: quotahost was tried with 4.0 to 4.4 only", "look for a newer quotahost")
     # KAFKA-20746 is in MetadataCache.toCluster (in 4.0 it was KRaftMetadataCache's).
     if line < (4, 2) or version < _MENDED.get(line, (0, 0, 0)):
-        return weak(
-            f"Kafka {text} logs a NullPointerException for each change of metadata while a broker that has replicas is "
-            "down, with any quota callback (KAFKA-20746)",
-            "Kafka 4.2.2, 4.3.2 or newer",
-        )
+        fault = "logs a NullPointerException for each change of metadata while a broker that has replicas is down"
+        return weak(f"Kafka {text} {fault}, with any quota callback (KAFKA-20746)", "Kafka 4.2.2, 4.3.2 or newer")
     return good(f"Kafka {text}")
 
 
 def check_internals(kafka_home: Path) -> Iterator[Finding]:
     """A finding for each thing that the Kafka in this folder has not, of those that quotahost uses."""
     libs = kafka_home.absolute() / "libs"
+    options = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp")
     try:
-        if jars_in(libs):  # the broker's own
-            lines = _internals(f"{libs}/*")
-        else:
-            with carried_jar() as jar:
-                lines = _internals(f"{libs}/*:{jar.path}")
-    except (QuotahostError, OSError, ValueError, subprocess.TimeoutExpired) as error:
+        with nullcontext() if jars_in(libs) else carried_jar() as carried:  # without one of the broker's own
+            class_path = f"{libs}/*:{carried.path}" if carried else f"{libs}/*"
+            done = _run_java(*options, class_path, "org.quotahost.internals.Internals")
+        *lines, end = done.stdout.splitlines() or [""]
+        if end != "end":  # the folder may have no Kafka in it
+            raise QuotahostError(_last_line(done.stderr) or "java printed nothing")
+    except (QuotahostError, OSError, subprocess.TimeoutExpired) as error:
         yield note(f"Nobody has looked for what quotahost uses of Kafka: {str(error).splitlines()[0]}")
         return
     for line in lines:
@@ -270,39 +261,11 @@ def check_internals(kafka_home: Path) -> Iterator[Finding]:
         yield good("it has all that quotahost uses of it")
 
 
-def _internals(class_path: str) -> list[str]:
-    """The tool's lines, without the last; a ValueError if it failed: the folder may have no Kafka in it."""
-    options = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", class_path)
-    done = _run_java(*options, "org.quotahost.internals.Internals")
-    *lines, end = done.stdout.decode(errors="replace").splitlines() or [""]
-    if end != "end":
-        raise ValueError((done.stderr.decode(errors="replace").strip().splitlines() or ["java printed nothing"])[-1])
-    return lines
-
-
-def _check_java() -> Iterator[Finding]:
-    """Whether this Java warns of the native code by which Python comes into the broker's process."""
-    try:
-        done = _run_java("-version")
-    except (OSError, subprocess.TimeoutExpired):
-        return  # check_internals says so
-    version = _JAVA.search(done.stderr.decode(errors="replace"))
-    if version and int(version[1]) >= _NATIVE_ACCESS:
-        yield note(
-            f"Java {version[1]} warns at the broker's start that native code is loaded; a later Java will refuse it",
-            "KAFKA_OPTS=--enable-native-access=ALL-UNNAMED in the broker's environment",
-        )
-
-
-def _run_java(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+def _run_java(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the java of JAVA_HOME, else of PATH; far from the working directory, without options of its environment."""
     home = os.environ.get("JAVA_HOME")
     java = (shutil.which("java", path=f"{home}/bin") if home else None) or shutil.which("java")
     if java is None:
         raise FileNotFoundError("there is no java; set JAVA_HOME")
     environment = {name: value for name, value in os.environ.items() if name not in _JVM_OPTIONS}
-    command = [str(Path(java).absolute()), *arguments]
-    return subprocess.run(
-        command, capture_output=True, timeout=_JAVA_TIMEOUT, check=False, stdin=subprocess.DEVNULL, cwd="/",
-        env=environment,
-    )  # fmt: skip
+    return _run([str(Path(java).absolute()), *arguments], _JAVA_TIMEOUT, cwd="/", env=environment)

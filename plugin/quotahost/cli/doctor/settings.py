@@ -17,7 +17,7 @@ from typing import Final
 from pydantic import BaseModel
 
 from quotahost.broker.discovery import PluginError, configured, load, plugin_settings, settings_model
-from quotahost.cli.console import Finding, Level, Section, good, note, weak, wrong
+from quotahost.cli.console import Finding, Section, good, note, weak, wrong
 from quotahost.cli.doctor.protection import check_protection
 from quotahost.cli.doctor.topics import check_rights
 from quotahost.cli.property_files import AUTHORIZER, CLASS, CLASSES, FENCES, BrokerFile
@@ -39,17 +39,14 @@ _EVEN: Final = 2
 
 
 def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Settings | None]:
-    """Read the properties as the broker does; the settings are None if they are wrong.
-
-    ``with_plugins`` says whether the broker's plugins are installed here, so that they can check theirs.
-    """
+    """Read the properties as the broker does; ``with_plugins``, they check theirs. The settings are None if wrong."""
     findings = list(_before_reading(broker))
     try:
         settings, translation = read_properties(broker.properties)
     except SettingsError as error:
         return Section("Settings", [*findings, *(wrong(str(problem)) for problem in error.problems)]), None
     findings.append(good(f"{broker.path} is understood; changes made live by kafka-configs.sh are not seen here"))
-    findings += [Finding(Level.WEAK if n.warns else Level.NOTE, n.text) for n in translation.notes]
+    findings += [weak(told.text) if told.warns else note(told.text) for told in translation.notes]
     models: dict[str, type[BaseModel] | None] = {}  # of the plugins' own settings, which tell secrets from the rest
     for role, name in configured(settings) if with_plugins else ():
         try:
@@ -71,10 +68,11 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
     name_of_class = broker.get(_CLASS)
     # A class that a config provider supplies can't be read here, so nothing is said of it.
     if name_of_class not in CLASSES and _CLASS not in broker.unresolved:
-        text = f"{_CLASS} is {name_of_class}" if name_of_class else f"{_CLASS} is not set"
-        yield wrong(f"{text}: this broker does not load quotahost", f"{_CLASS}={CLASS}")
-    for name in (name for name in broker.unresolved if name.startswith(PREFIX)):
-        yield note(f"{name} is not checked: a config provider of the broker resolves it")
+        text = f"{_CLASS} is {name_of_class or 'not set'}: this broker does not load quotahost"
+        yield wrong(text, f"{_CLASS}={CLASS}")
+    for name in broker.unresolved:
+        if name.startswith(PREFIX):
+            yield note(f"{name} is not checked: a config provider of the broker resolves it")
 
 
 # ---- what is weak ----------------------------------------------------------------------------------------------
@@ -94,21 +92,16 @@ def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     listeners = Listeners(broker.properties)
     is_open = "" if "listeners" in broker.unresolved else ", ".join(listeners.unauthenticated())
     if is_open and _ANONYMOUS in settings.excluded_principals:
-        yield weak(
-            f"{_ANONYMOUS} is excluded, and so is everybody on {is_open}: nobody there is throttled",
-            f"take {_ANONYMOUS} out of {_EXCLUDED}",
-        )
+        text = f"{_ANONYMOUS} is excluded, and so is everybody on {is_open}: nobody there is throttled"
+        yield weak(text, f"take {_ANONYMOUS} out of {_EXCLUDED}")
     elif is_open and not settings.excluded_principals and not listeners.knows_nodes(listeners.inter_broker):
-        yield weak(
-            f"nobody authenticates on {is_open}, and no principal is excluded: there the brokers and the "
-            "plugins' own client are recognized by their client-ids alone, which anyone can claim",
-            f"use SASL or mutual TLS, and list the brokers' principals in {_EXCLUDED}",
-        )
-    if settings.metrics_port is not None and not _is_loopback(settings.metrics_address):
-        yield weak(
-            f"metrics are served on {settings.metrics_address}, not on loopback, to anyone who can connect",
-            f"{PREFIX}metrics.port without an address, or a firewall",
-        )
+        text = f"nobody authenticates on {is_open}, and no principal is excluded: brokers and plugins are recognized"
+        remedy = f"use SASL or mutual TLS, and list the brokers' principals in {_EXCLUDED}"
+        yield weak(f"{text} by their client-ids alone, which anyone can claim", remedy)
+    address = settings.metrics_address
+    if settings.metrics_port is not None and not _is_loopback(address):
+        text = f"metrics are served on {address}, not on loopback, to anyone who can connect"
+        yield weak(text, f"{PREFIX}metrics.port without an address, or a firewall")
 
 
 def _is_loopback(address: str) -> bool:
@@ -120,17 +113,11 @@ def _is_loopback(address: str) -> bool:
 
 def _quotas(settings: Settings) -> Iterator[Finding]:
     if settings.clients_idle < _SENSORS_LIVE:
-        yield weak(
-            "clients.idle is below the hour that Kafka keeps a client's sensors: a throttled client whose "
-            "place is given away early starts again with a fresh quota",
-            f"{PREFIX}clients.idle=1h",
-        )
-    newcomers = settings.newcomers
-    if unlimited := [name for name in type(newcomers).model_fields if getattr(newcomers, name) is None]:
-        names = ", ".join(name.replace("_", "-") for name in unlimited)
-        yield weak(
-            f"newcomers are unlimited ({names}): a client that changes its name all the time has no quota", "set rates"
-        )
+        text = "clients.idle is below the hour that Kafka keeps sensors: who is forgotten early has a fresh quota"
+        yield weak(text, f"{PREFIX}clients.idle=1h")
+    if unlimited := [name.replace("_", "-") for name, rate in settings.newcomers if rate is None]:
+        text = f"newcomers are unlimited ({', '.join(unlimited)})"
+        yield weak(f"{text}: a client that changes its name all the time has no quota", "set rates")
     static = settings.static
     rates = (static.produce, static.fetch, static.request, static.controller_mutation)
     has_rates = any(rate is not None for rate in rates)
@@ -150,17 +137,12 @@ def _topics(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if topics.total is None:
         return
     if broker.get(AUTHORIZER) not in FENCES:
-        yield weak(
-            "topics.* are set, but the broker's authorizer is not the fence: no producer is turned back",
-            f"{AUTHORIZER}={FENCES[0]}",
-        )
+        text = "topics.* are set, but the broker's authorizer is not the fence: no producer is turned back"
+        yield weak(text, f"{AUTHORIZER}={FENCES[0]}")
     # Added up as the settings do it (TopicSettings).
     if math.fsum(rate for _, rate in topics.thresholds) >= topics.total:
-        yield weak(
-            "the topics' thresholds use up the total: while the broker is over it, topics without a threshold of "
-            "their own take nothing in",
-            f"a higher {PREFIX}topics.total.bytes.in.per.sec.threshold",
-        )
+        text = "the topics' thresholds use up the total: over it, topics without a threshold take nothing in"
+        yield weak(text, f"a higher {PREFIX}topics.total.bytes.in.per.sec.threshold")
 
 
 def _tiering(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
@@ -173,11 +155,10 @@ def _tiering(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if broker.get("remote.log.storage.system.enable").lower() != "true":
         return
     # Its own properties are those of RemoteLogManager and TopicBasedRemoteLogMetadataManagerConfig.
-    prefix = broker.get("remote.log.metadata.manager.impl.prefix") or "rlmm.config."
-    common = f"{prefix}remote.log.metadata.common.client."
+    prefix = f"{broker.get('remote.log.metadata.manager.impl.prefix') or 'rlmm.config.'}remote.log.metadata."
 
     def get(name: str) -> str:
-        return broker.get(f"{prefix}remote.log.metadata.producer.{name}") or broker.get(common + name)
+        return broker.get(f"{prefix}producer.{name}") or broker.get(f"{prefix}common.client.{name}")
 
     client = "tiered storage's client for __remote_log_metadata"
     slow = "is not exempt: its quota, and in a PAUSE without the fence the floor, slows offloading down"
@@ -186,23 +167,17 @@ def _tiering(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     is_anonymous = protocol in ("", "PLAINTEXT")
     if listener and protocol in ("", "SSL"):
         is_anonymous = not listeners.authenticates(listener)
-    if is_anonymous:
-        # Where brokers are anonymous, too, client-ids exempt both.
-        if listeners.authenticates(between) and _ANONYMOUS not in settings.excluded_principals:
-            yield weak(
-                f"{client} connects as {_ANONYMOUS}, while brokers authenticate to each other: it {slow}",
-                f"{of_client}={between}, with {common}sasl.* or ssl.* to log in as the brokers do",
-            )
-        return
     # The user of SASL; None for a certificate's subject, and for what a file of Java's JAAS names.
     name = login_name(get("sasl.jaas.config"), get("sasl.mechanism") or "GSSAPI")
     brokers = listeners.login_name(between) if listeners.protocol(between).startswith("SASL") else None
-    if name is None:
-        yield weak(
-            f"the principal of {client} can't be found in this file: unless it is the brokers' own or listed, it "
-            f"{slow}",
-            f"make sure that {_EXCLUDED} lists it",
-        )
+    if is_anonymous:
+        # Where brokers are anonymous, too, client-ids exempt both.
+        if listeners.authenticates(between) and _ANONYMOUS not in settings.excluded_principals:
+            text = f"{client} connects as {_ANONYMOUS}, while brokers authenticate to each other: it {slow}"
+            yield weak(text, f"{of_client}={between}, with {prefix}common.client.sasl.* or ssl.* to log in as they do")
+    elif name is None:
+        text = f"the principal of {client} can't be found in this file: unless it is the brokers' own or listed, it"
+        yield weak(f"{text} {slow}", f"make sure that {_EXCLUDED} lists it")
     elif name not in {*settings.excluded_principals, brokers}:
         text = f"{client} logs in as {printable(name)}, which {slow}"
         yield weak(text, f"add User:{printable(name)} to {_EXCLUDED}")
@@ -222,9 +197,8 @@ def _windows(broker: BrokerFile) -> Iterator[Finding]:
         return  # Kafka itself refuses it
     seconds = windows.number * windows.size
     if seconds > _EVEN:
-        yield weak(
-            f"quotas are measured over {windows.number} windows of {windows.size} s: a client that sends as fast as it "
-            f"can gets {seconds} s of its quota at once, and then next to nothing for {seconds - windows.size} s; its "
-            "mean over longer times is right",
-            "quota.window.num=2" + ("" if windows.size == 1 else " and quota.window.size.seconds=1"),
+        text = (
+            f"quotas are measured over {windows.number} windows of {windows.size} s: an eager client gets {seconds} s"
         )
+        remedy = "quota.window.num=2" + ("" if windows.size == 1 else " and quota.window.size.seconds=1")
+        yield weak(f"{text} of its quota at once, and then next to nothing for {seconds - windows.size} s", remedy)

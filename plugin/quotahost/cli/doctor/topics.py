@@ -19,39 +19,21 @@ from quotahost.cli.property_files import AUTHORIZER, FENCES, BrokerFile
 from quotahost.kafka.admin import Shape
 from quotahost.kafka.client import NoAnswer
 from quotahost.kafka.rights import CHANGES, Rights, ask
-from quotahost.records.topics import (
-    CLUSTER_VOLUMES,
-    GROUPS,
-    LOOKS,
-    QUOTAS,
-    REFUSED,
-    SHARES,
-    SNAPSHOTS,
-    TICKS,
-    TOPICS,
-    USAGE,
-    WATCH,
-    Operation,
-    Party,
-    Topic,
-)
+from quotahost.records import topics as kept
+from quotahost.records.topics import LOOKS, QUOTAS, WATCH, Party, Topic
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.properties import SNAPSHOT_READERS
 
 _RECIPE: Final = "the rights of docs/security.md (conf/secured/acls.sh)"
+_AUTHORIZER: Final = f"an authorizer ({STANDARD}) and {_RECIPE}"
 _EVERYBODY: Final = "User:*"
-_NEEDS: Final = {
-    Party.PLUGINS: "the brokers' plugins need",
-    Party.PIPELINE: "the pipeline needs",
-    Party.WATCHERS: "the watchers need",
-    Party.OPERATORS: "the operators need",
-}
 #: One party writes to each topic. Create alone changes nothing that exists.
 _LIES: Final = CHANGES - {"Create"}
-_WRITES: Final = ("Write", "All")
-_DELETED: Final = (REFUSED, TICKS)  # nobody needs the past of these
-_WRITTEN_BY: Final = {SNAPSHOTS: "publish-volumes", USAGE: "publish-usage", LOOKS: "publish-usage"}
+_DELETED: Final = (kept.REFUSED, kept.TICKS)  # nobody needs the past of these
+_WRITTEN_BY: Final = {kept.SNAPSHOTS: "publish-volumes", kept.USAGE: "publish-usage", LOOKS: "publish-usage"}
+#: The factor sources that believe a topic.
+_BELIEVED_BY: Final = {kept.CLUSTER_VOLUMES: ("cluster-volumes",), kept.SNAPSHOTS: SNAPSHOT_READERS}
 _LARGEST: Final = 1048588  # bytes; Kafka's default, to which a producer's default fits
 
 
@@ -60,30 +42,28 @@ _LARGEST: Final = 1048588  # bytes; Kafka's default, to which a producer's defau
 
 def named(settings: Settings | None) -> dict[str, Topic]:
     """The topics by their names, as these settings have them; by their default names without settings."""
-    return {topic.named(settings.topics_prefix) if settings else topic.name: topic for topic in TOPICS}
+    return {topic.named(settings.topics_prefix) if settings else topic.name: topic for topic in kept.TOPICS}
 
 
-def _believed(settings: Settings) -> list[Topic]:
-    """The topics by which a broker with these settings decides about clients."""
-    return [
-        *([CLUSTER_VOLUMES] if settings.factor_source == "cluster-volumes" else []),
-        *([SNAPSHOTS] if settings.factor_source in SNAPSHOT_READERS else []),
-        *([USAGE, SHARES, QUOTAS] if "cluster-quota" in settings.supplier else []),
-    ]
+def _is_believed(topic: Topic, settings: Settings) -> bool:
+    """Whether a broker with these settings decides about clients by the topic."""
+    if topic in (kept.USAGE, kept.SHARES, QUOTAS):
+        return "cluster-quota" in settings.supplier
+    return settings.factor_source in _BELIEVED_BY.get(topic, ())
 
 
-def needed(settings: Settings | None, party: Party) -> dict[str, frozenset[Operation]]:
-    """By topic, whether the party must read or write it: without that it doesn't do what is configured.
+def _is_followed(topic: Topic, settings: Settings) -> bool:
+    has_budgets = topic is QUOTAS and settings.budgets == "on"
+    return has_budgets or (topic in (WATCH, QUOTAS) and "publish-usage" in settings.tasks)
 
-    ``settings`` name the topics and, for the plugins, say which of them they use; without settings all.
-    """
-    needs: dict[str, frozenset[Operation]] = {}
+
+def needed(settings: Settings | None, party: Party) -> dict[str, frozenset[str]]:
+    """By topic, whether the party must read or write it; of the plugins what these settings use, without them all."""
+    needs: dict[str, frozenset[str]] = {}
     for name, topic in named(settings).items():
-        operations = {right for right in topic.operations(party) if right in ("Read", "Write")}
+        operations = {"Read", "Write"} & set[str](topic.operations(party))
         if settings is not None and party is Party.PLUGINS:
-            is_followed = topic in (WATCH, QUOTAS) and "publish-usage" in settings.tasks
-            has_budgets = topic is QUOTAS and settings.budgets == "on"
-            if not is_followed and not has_budgets and topic not in _believed(settings):
+            if not _is_believed(topic, settings) and not _is_followed(topic, settings):
                 operations.discard("Read")
             if _WRITTEN_BY.get(topic) not in settings.tasks:
                 operations.discard("Write")
@@ -97,29 +77,24 @@ def needed(settings: Settings | None, party: Party) -> dict[str, frozenset[Opera
 
 def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """What opens to everybody the topics that this broker believes or is watched by, as far as its properties show."""
-    authorizer = broker.get(AUTHORIZER)
-    inner = settings.fence_authorizer if authorizer in FENCES else authorizer
-    has_none = not inner or inner == "none"
-    if broker.get("process.roles") == "controller" or not (has_none or broker.get(OPEN).lower() == "true"):
+    authorizer, remedy = broker.get(AUTHORIZER), _AUTHORIZER
+    if broker.get("process.roles") == "controller":
         return
-    why, remedy, who = f"{OPEN} is true", f"{OPEN}=false, or {_RECIPE}", "everybody"
-    if has_none:
-        why = f"{PREFIX}fence.authorizer is none" if authorizer in FENCES else f"{AUTHORIZER} is not set"
-        remedy, who = f"an authorizer ({STANDARD}) and {_RECIPE}", "everybody who can connect"
-    names = {topic: name for name, topic in named(settings).items()}
-    if believed := ", ".join(name for topic, name in names.items() if topic in _believed(settings)):
-        may = f"{who} may write to {believed}, and this broker decides by that about all producers"
-        if not has_none:
-            may = f"unless ACLs are set for {believed}, everybody may write there, and this broker decides by it about "
-            may += "all producers"
-        yield weak(f"{why}: {may}", remedy)
+    if authorizer in FENCES and settings.fence_authorizer == "none":
+        may = f"{PREFIX}fence.authorizer is none: everybody who can connect may"
+    elif authorizer in ("", "none"):
+        may = f"{AUTHORIZER} is not set: everybody who can connect may"
+    elif broker.get(OPEN).lower() == "true":
+        may, remedy = f"{OPEN} is true: where no ACL is set, everybody may", f"{OPEN}=false, or {_RECIPE}"
+    else:
+        return
+    names = named(settings)
+    if believed := ", ".join(name for name, topic in names.items() if _is_believed(topic, settings)):
+        yield weak(f"{may} write to {believed}, and this broker decides by that about all producers", remedy)
     if "publish-usage" in settings.tasks:
-        unless = "" if has_none else "unless ACLs are set for them, "
-        yield weak(
-            f"{why}: {unless}{who} may write to {names[WATCH]}, by which the task publish-usage shows the names and "
-            f"rates of all clients, and read them in {names[LOOKS]}",
-            remedy,
-        )
+        watch, looks = (topic.named(settings.topics_prefix) for topic in (WATCH, LOOKS))
+        shows = "by which the task publish-usage shows the names and rates of all clients"
+        yield weak(f"{may} write to {watch}, {shows}, and read them in {looks}", remedy)
 
 
 # ---- from a running cluster ------------------------------------------------------------------------------------
@@ -145,11 +120,8 @@ def check_cluster(
     if settings and settings.factor_source == "local" and rights.brokers > 1:
         yield weak(f"{LOCAL_ALONE} ({against} has {rights.brokers} brokers)", SEE_ALL)
     if not config and "Alter" in rights.cluster:
-        yield weak(
-            f"{against} lets a client without credentials do everything: there is no authorizer, or {OPEN} is true; "
-            f"so everybody who can connect may write to {', '.join(topics)}",
-            f"an authorizer ({STANDARD}) and {_RECIPE}",
-        )
+        text = f"{against} lets a client without credentials do everything: there is no authorizer, or {OPEN} is true"
+        yield weak(f"{text}; so everybody who can connect may write to {', '.join(topics)}", _AUTHORIZER)
         return
     yield from _of_acls(rights, topics)
     if party is not None:
@@ -164,95 +136,81 @@ def _of_acls(rights: Rights, topics: Mapping[str, Topic]) -> Iterator[Finding]:
     if rights.acls is None:
         yield note("ACLs are not checked: this client may not look at them", "--client-config FILE of a super user")
         return
+    # By topic, principal and operation, the pattern of the ACL.
     holders: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for acl in rights.acls:
         if acl.principal == _EVERYBODY:
             danger = f": whoever does {topics[acl.topic].danger}" if acl.operation in CHANGES else ""
-            yield weak(
-                f"an ACL for {acl.pattern} lets everybody (User:*) {acl.operation} {acl.topic}{danger}",
-                f"remove it with kafka-acls.sh, and give {_RECIPE}",
-            )
+            text = f"an ACL for {acl.pattern} lets everybody (User:*) {acl.operation} {acl.topic}{danger}"
+            yield weak(text, f"remove it with kafka-acls.sh, and give {_RECIPE}")
         else:
             holders[acl.topic][acl.principal][acl.operation] = acl.pattern
-    for name, by_principal in holders.items():
-        yield from _of_changes(name, topics[name], by_principal)
-    watch, looks = (next(name for name, topic in topics.items() if topic is one) for one in (WATCH, LOOKS))
-    yield from _of_readers(looks, watch, holders)
+    for name in [*holders]:
+        yield from _of_changes(name, topics[name], holders[name])
+    names = {topic: name for name, topic in topics.items()}
+    # A look shows the names and rates of all clients.
+    readers, watchers = _holding("Read", holders[names[LOOKS]]), _holding("Write", holders[names[WATCH]])
+    if strangers := [reader for reader in readers if reader not in watchers]:
+        text = f"ACLs let {', '.join(strangers)} Read {names[LOOKS]}, but not watch"
+        sees = "whoever does sees the names and rates of all clients, and nobody needs that right alone"
+        yield weak(f"{text}: {sees}", "remove it with kafka-acls.sh")
+    elif readers:
+        yield good(f"ACLs let nobody else than {', '.join(readers)} Read {names[LOOKS]}, and they watch")
+
+
+def _holding(operation: str, holders: Mapping[str, Mapping[str, str]]) -> list[str]:
+    return sorted(principal for principal, rights in holders.items() if rights.keys() & {operation, "All"})
 
 
 def _of_changes(name: str, topic: Topic, holders: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
     """Whom ACLs let change a topic; super users need none, and are not listed."""
-    changes = [
-        (principal, operation, pattern)
+    writers, is_watched = _holding("Write", holders), "Write" in topic.watchers
+
+    def is_right(principal: str, operation: str) -> bool:
+        if is_watched:  # several people may watch, and each writes a record for it
+            return operation == "Write"
+        return writers == [principal]
+
+    excess = [
+        f"{principal} may {operation} by the ACL for {pattern}"
         for principal, rights in sorted(holders.items())
         for operation, pattern in sorted(rights.items())
-        if operation in _LIES
+        if operation in _LIES and not is_right(principal, operation)
     ]
-    writers = list(dict.fromkeys(principal for principal, operation, _ in changes if operation in _WRITES))
-    if "Write" in topic.watchers:  # several people may watch, and each writes a record for it
-        excess = [change for change in changes if change[1] != "Write"]
-        what, why, right = "somebody do more than write to", "which nobody needs", ", and watch"
-    elif len(writers) > 1:
-        excess, what, why, right = changes, "more than one principal write to", "of which one is enough", ""
-    else:
-        excess = [change for change in changes if change[0] not in writers]
-        what, why, right = "somebody change", "and not to write to it", ""
     if excess:
-        listed = "; ".join(
-            f"{principal} may {operation} by the ACL for {pattern}" for principal, operation, pattern in excess
-        )
-        yield weak(
-            f"ACLs let {what} {name}, {why}: {listed}. Whoever does {topic.danger}",
-            "remove what is too much with kafka-acls.sh",
-        )
+        enough = "more than Write is needed by nobody" if is_watched else "one principal that writes is enough"
+        text = f"ACLs let too many change {name}, where {enough}: {'; '.join(excess)}. Whoever does {topic.danger}"
+        yield weak(text, "remove what is too much with kafka-acls.sh")
     elif writers:
-        only = "" if right else "nobody else than "
-        yield good(f"ACLs let {only}{', '.join(writers)} write to {name}{right}")
-
-
-def _of_readers(looks: str, watch: str, holders: Mapping[str, Mapping[str, Mapping[str, str]]]) -> Iterator[Finding]:
-    """Who may see the names and rates of all clients, and whether all of them may also watch."""
-    readers = {name for name, rights in holders.get(looks, {}).items() if {"Read", "All"} & rights.keys()}
-    watchers = {name for name, rights in holders.get(watch, {}).items() if {"Write", "All"} & rights.keys()}
-    if strangers := sorted(readers - watchers):
-        yield weak(
-            f"ACLs let {', '.join(strangers)} Read {looks}, but not watch: whoever does sees the names and rates of "
-            "all clients, and nobody needs that right alone",
-            "remove it with kafka-acls.sh",
-        )
-    elif readers:
-        yield good(f"ACLs let nobody else than {', '.join(sorted(readers))} Read {looks}, and they watch")
+        only, more = ("", ", and watch") if is_watched else ("nobody else than ", "")
+        yield good(f"ACLs let {only}{', '.join(writers)} write to {name}{more}")
 
 
 def _of_party(rights: Rights, settings: Settings | None, party: Party) -> Iterator[Finding]:
-    lacking = list(_lacking(rights, settings, party))
-    yield from (wrong(f"these credentials {text}, which {_NEEDS[party]}", _RECIPE) for text in lacking)
+    lacking, needs = list(_lacking(rights, settings, party)), f"needed by the {party.value}"
+    yield from (wrong(f"these credentials {text}, which is {needs}", _RECIPE) for text in lacking)
     if not lacking:
-        yield good(f"these credentials have all that {_NEEDS[party]}: {', '.join(needed(settings, party))}")
+        yield good(f"these credentials have all that is {needs}: {', '.join(needed(settings, party))}")
     for name, topic in named(settings).items():
         dangerous = _LIES | {"Read"} if topic is LOOKS else _LIES  # a look shows the names and rates of all clients
-        operations = (rights.own.get(name, frozenset()) & dangerous) - set(topic.operations(party))
-        if operations:
-            yield weak(f"these credentials may also {', '.join(sorted(operations))} {name}: more than {_NEEDS[party]}")
+        if beyond := (rights.own.get(name, frozenset()) & dangerous) - set(topic.operations(party)):
+            yield weak(f"these credentials may also {', '.join(sorted(beyond))} {name}: more than is {needs}")
 
 
 def _lacking(rights: Rights, settings: Settings | None, party: Party) -> Iterator[str]:
-    topics = named(settings)
-    for name, operations in needed(settings, party).items():
+    topics, needs = named(settings), needed(settings, party)
+    for name, operations in needs.items():
         if name in rights.missing:
             if "Create" in topics[name].operations(party) and not rights.missing[name]:
                 yield f"may not Create {name}, which doesn't exist"
-        elif lacks := sorted(set[str](operations) - rights.own.get(name, frozenset())):
+        elif lacks := sorted(operations - rights.own.get(name, frozenset())):
             yield f"may not {', '.join(lacks)} {name}"
     if party is not Party.PLUGINS:
         return
-    if not rights.group and any("Read" in needs for needs in needed(settings, party).values()):
-        yield f"may not Describe groups {GROUPS}*"
-    if (
-        settings
-        and "cordon" in settings.tasks
-        and (lacks := sorted({"AlterConfigs", "DescribeConfigs"} - rights.cluster))
-    ):
+    if not rights.group and any("Read" in operations for operations in needs.values()):
+        yield f"may not Describe groups {kept.GROUPS}*"
+    lacks = sorted({"AlterConfigs", "DescribeConfigs"} - rights.cluster)
+    if lacks and settings and "cordon" in settings.tasks:
         yield f"may not {', '.join(lacks)} on the cluster for the task cordon"
 
 
@@ -276,33 +234,26 @@ def _of_shapes(rights: Rights, topics: Mapping[str, Topic]) -> Iterator[Finding]
     yield from problems
     if seen and not problems:
         yield good(f"replicas, compaction and size of records are right: {', '.join(seen)}")
-    unseen = [name for name in rights.shapes if name not in seen]
-    if unseen:
-        yield note(f"the configuration of {', '.join(unseen)} is not checked: DescribeConfigs is missing there")
+    if unseen := ", ".join(name for name in rights.shapes if name not in seen):
+        yield note(f"the configuration of {unseen} is not checked: DescribeConfigs is missing there")
 
 
 def _of_shape(name: str, topic: Topic, shape: Shape) -> Iterator[Finding]:
-    config = shape.config or {}
-    if topic not in _DELETED and "compact" not in config.get("cleanup.policy", "compact"):
-        yield wrong(
-            f"{name} has cleanup.policy={config['cleanup.policy']}: it loses the records of silent brokers",
-            "kafka-configs.sh: cleanup.policy=compact",
-        )
-    if config.get("message.timestamp.type", "LogAppendTime") != "LogAppendTime":
-        yield weak(
-            f"{name} has message.timestamp.type={config['message.timestamp.type']}: ages then follow the clocks of its "
-            "writers",
-            "kafka-configs.sh: message.timestamp.type=LogAppendTime",
-        )
-    largest = int(config.get("max.message.bytes", _LARGEST))
+    config, replicas, mend = shape.config or {}, shape.replicas, "kafka-configs.sh: "
+    policy, clock = config.get("cleanup.policy", "compact"), config.get("message.timestamp.type", "LogAppendTime")
+    largest, least = int(config.get("max.message.bytes", _LARGEST)), int(config.get("min.insync.replicas", 1))
+    if topic not in _DELETED and "compact" not in policy:
+        text = f"{name} has cleanup.policy={policy}: it loses the records of silent brokers"
+        yield wrong(text, f"{mend}cleanup.policy=compact")
+    if clock != "LogAppendTime":
+        text = f"{name} has message.timestamp.type={clock}: ages then follow the clocks of its writers"
+        yield weak(text, f"{mend}message.timestamp.type=LogAppendTime")
     if largest < _LARGEST:
-        yield weak(
-            f"{name} has max.message.bytes={largest}: the records of a large cluster may not fit",
-            f"kafka-configs.sh: max.message.bytes={_LARGEST}",
-        )
-    replicas, least = shape.replicas, int(config.get("min.insync.replicas", 1))
-    remedy = "kafka-configs.sh: min.insync.replicas=1"
+        text = f"{name} has max.message.bytes={largest}: the records of a large cluster may not fit"
+        yield weak(text, f"{mend}max.message.bytes={_LARGEST}")
     if least > replicas:
-        yield wrong(f"{name} has {replicas} replicas and min.insync.replicas={least}: nobody can write to it", remedy)
+        text = f"{name} has {replicas} replicas and min.insync.replicas={least}: nobody can write to it"
+        yield wrong(text, f"{mend}min.insync.replicas=1")
     elif least == replicas > 1:
-        yield weak(f"{name} has min.insync.replicas={least} of {replicas}: one broker down ends all writing", remedy)
+        text = f"{name} has min.insync.replicas={least} of {replicas}: one broker down ends all writing"
+        yield weak(text, f"{mend}min.insync.replicas=1")

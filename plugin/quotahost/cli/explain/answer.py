@@ -4,27 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from quotahost.broker.host.dump import (
-    BROKER,
-    EXEMPT,
-    GROUP,
-    OF_USER,
-    UNLIMITED,
-    BrokerState,
-    QuotaState,
-    Row,
-    of_this_version,
-    quota_of,
-    state_facts,
-    whose,
-)
+from quotahost.broker.host import dump
+from quotahost.broker.host.dump import BrokerState, QuotaState, Row, whose
 from quotahost.model import Client
 from quotahost.text import printable
 from quotahost.units.show import BYTES_PER_SECOND, rounded, show_bytes
 
 Facts = list[tuple[str, str]]
 
-TOGETHER: Final = (UNLIMITED, EXEMPT)  # the tags of clients that nobody needs to measure apart
+TOGETHER: Final = (dump.UNLIMITED, dump.EXEMPT)  # the tags of clients that nobody needs to measure apart
+_IN_SHADOW: Final = "in shadow: limits are not multiplied by it"
 _FIRST: Final = "cluster-volumes"  # the factor source for which a second one stands in
 _LONGEST: Final = 256  # characters of a client-id that Java's table keeps (Names)
 _FOR_PRINCIPALS: Final = 10  # the part of the table that is for principals alone (Remembered)
@@ -47,15 +36,15 @@ class Answer(BrokerState):
     budget: Row = field(default_factory=dict)
 
 
-def parse(dump: Row, client: Client) -> Answer:
+def parse(told: Row, client: Client) -> Answer:
     """The answer of ``broker_status.explained``. Raises ValueError if it is that of another version."""
-    with of_this_version():
-        facts, of_client = state_facts(dump["state"]), dump["client"]
-        quotas = tuple(quota_of(BrokerState(**facts), row, of_client) for row in of_client["quotas"])
+    with dump.of_this_version():
+        facts, of_client = dump.state_facts(told["state"]), told["client"]
+        quotas = tuple(dump.quota_of(BrokerState(**facts), row, of_client) for row in of_client["quotas"])
         return Answer(
             **facts, client=client, fence_passes=bool(of_client["passes"]),
-            is_marked=of_client["mark"] is not None, quotas=quotas, would_be_rates=dump.get("would_be_rates", {}),
-            address=of_client.get("address") or "", budget=dump.get("budget", {}),
+            is_marked=of_client["mark"] is not None, quotas=quotas, would_be_rates=told.get("would_be_rates", {}),
+            address=of_client.get("address") or "", budget=told.get("budget", {}),
         )  # fmt: skip
 
 
@@ -63,15 +52,19 @@ def common_facts(answer: Answer) -> Facts:
     principal, client_id = map(printable, answer.client)
     address = f", lately from {printable(answer.address)}" if answer.address else ""
     # At factor 1 the fullest volume is no cause, but the fallback is.
-    has_cause = answer.factor < 1 or "fallback.action" in answer.cause
+    has_cause = answer.cause and (answer.factor < 1 or "fallback.action" in answer.cause)
+    source = printable(answer.source) if answer.source else ""
+    if source:
+        stands_in = f"as the standby, since no record reaches {_FIRST}"
+        source = f"{source} answers" if source == _FIRST else f"{source} answers {stands_in}"
     facts = [
         ("broker", f"{printable(answer.node) if answer.node else 'of unknown id'} (pid {answer.pid})"),
         ("client", f"user {principal}, client-id {client_id}{address}"),
         ("state", str(answer.state)),
         ("factor", _factor(answer)),
-        ("cause", printable(answer.cause) if answer.cause and has_cause else ""),
+        ("cause", printable(answer.cause) if has_cause else ""),
         ("slowed", _slowed(answer)),
-        ("source", _source(answer)),
+        ("source", source),
         ("scope", _scope(answer)),
         ("budget", _budget(answer)),
         ("fence", _fence(answer)),
@@ -85,7 +78,7 @@ def common_facts(answer: Answer) -> Facts:
 def _factor(answer: Answer) -> str:
     text = f"{answer.factor:.4g}, on {', '.join(map(printable, sorted(answer.factor_types)))}"
     if answer.factor_in_shadow:
-        return text + ("; in shadow: limits are not multiplied by it" if answer.factor < 1 else "")
+        return f"{text}; {_IN_SHADOW}" if answer.factor < 1 else text
     if answer.limit_factor == answer.factor:
         return text
     by_fence = answer.fence_closed and answer.factor <= 0
@@ -98,41 +91,39 @@ def _slowed(answer: Answer) -> str:
         f"since {printable(cause)}: {', '.join(map(printable, names))} by the factor {factor:.4g}"
         for names, factor, cause in answer.slowed_types
     ]
-    in_shadow = ["in shadow: limits are not multiplied by it"] if told and answer.factor_in_shadow else []
-    return "; ".join(told + in_shadow)
-
-
-def _source(answer: Answer) -> str:
-    if answer.source in ("", _FIRST):
-        return answer.source and f"{_FIRST} answers"
-    return f"{printable(answer.source)} answers as the standby, since no record reaches {_FIRST}"
+    if told and answer.factor_in_shadow:
+        told.append(_IN_SHADOW)
+    return "; ".join(told)
 
 
 def _scope(answer: Answer) -> str:
     if not answer.is_for_topics:
         return ""
-    text = f"the factor is for those who write to {answer.affected_topics:,} affected topics"
-    if answer.factor_in_shadow:
-        return f"{text}; it is in shadow, so nobody is slowed"
     slowed = next((quota for quota in answer.quotas if quota.affected_topic and quota.budget_factor is None), None)
-    if slowed is not None:
-        return f"{text}; this client is slowed, since it {writes(slowed)}"
-    return f"{text}; this client keeps its full quota: it has not written to an affected topic"
+    then = "this client keeps its full quota: it has not written to an affected topic"
+    if answer.factor_in_shadow:
+        then = "it is in shadow, so nobody is slowed"
+    elif slowed:
+        then = f"this client is slowed, since it {writes(slowed)}"
+    return f"the factor is for those who write to {answer.affected_topics:,} affected topics; {then}"
 
 
 def _budget(answer: Answer) -> str:
-    quota, factor = next(((q, q.budget_factor) for q in answer.quotas if q.budget_factor is not None), (None, 1.0))
+    quota = next((quota for quota in answer.quotas if quota.budget_factor is not None), None)
     if quota is None:
         return ""
+    factor, budget = quota.budget_factor or 0.0, answer.budget
     what = "turned back" if factor <= 0 else f"slowed by the factor {factor:.4g}"
-    text, budget = f"this client {writes(quota)}: {what}", answer.budget
+    told = [f"this client {writes(quota)}: {what}"]
     if budget.get("bytes"):
-        text += f"; {show_bytes(budget['used'])} of {show_bytes(budget['bytes'])} are used in the cluster"
+        told.append(f"{show_bytes(budget['used'])} of {show_bytes(budget['bytes'])} are used in the cluster")
     topics = [
         f"{printable(topic)} ({', '.join([show_bytes(size), *_an_hour(growth)])})"
         for topic, size, growth in budget.get("largest", ())
     ]
-    return text + (f"; the largest on this broker: {', '.join(topics)}" if topics else "")
+    if topics:
+        told.append(f"the largest on this broker: {', '.join(topics)}")
+    return "; ".join(told)
 
 
 def _an_hour(growth: float | None) -> list[str]:
@@ -165,15 +156,14 @@ def _topics(answer: Answer) -> str:
     if not answer.topics_threshold:
         return ""
     rate, threshold = map(BYTES_PER_SECOND.show, (round(answer.topics_rate), answer.topics_threshold))
-    text = f"{rate} come in where {threshold} are expected; "
-    if not answer.topics_over:
-        return text + "no topic is over its own threshold meanwhile"
     # A super user passes a closed fence, too, but has quotas, also those of topics.
     exempt = answer.fence_passes and any(quota.exempt for quota in answer.quotas)
     verb = "passed by this client alone" if exempt else "turned back"
     over = [topic for topic in answer.topics_over if topic not in answer.topics_in_shadow]
     parts = [(verb, over), ("in shadow, so only counted", answer.topics_in_shadow)]
-    return text + "; ".join(f"{what}: {', '.join(map(printable, topics))}" for what, topics in parts if topics)
+    told = [f"{what}: {', '.join(map(printable, topics))}" for what, topics in parts if topics]
+    meanwhile = "; ".join(told) or "no topic is over its own threshold meanwhile"
+    return f"{rate} come in where {threshold} are expected; {meanwhile}"
 
 
 def _mode(answer: Answer) -> str:
@@ -208,15 +198,15 @@ def sharers(quota: QuotaState) -> tuple[str, str]:
         return f"those of {them} who write to affected topics", its
     user, client_id, scope = whose(quota.user, quota.client_id)
     name, of_client = f"user {printable(user)}", f"client-id {printable(client_id)}"
-    if quota.user.startswith(OF_USER):
-        return f"all client-ids of {name} that are not known yet", "newcomers'"
     if quota.newcomer:
-        return "all newcomers", "newcomers'"
-    if quota.user in TOGETHER:
-        return "all clients without one", "unlimited clients'"
-    if quota.user == BROKER:
-        return "all clients of this broker", "whole broker's"
-    if quota.user.startswith(GROUP):
+        of_user = scope == "newcomers of the user"
+        return f"all client-ids of {name} that are not known yet" if of_user else "all newcomers", "newcomers'"
+    if quota.user.startswith(dump.GROUP):
         return f"group {printable(scope.partition(' ')[2])}", "group's"
-    text = {"client-id": f"{of_client}, whatever the user", "user": name}.get(scope)
-    return (text, f"{scope}'s") if text else (f"this client alone ({name}, {of_client})", "client's")
+    return {
+        "unlimited": ("all clients without one", "unlimited clients'"),
+        "exempt": ("all clients without one", "unlimited clients'"),
+        "broker": ("all clients of this broker", "whole broker's"),
+        "client-id": (f"{of_client}, whatever the user", "client-id's"),
+        "user": (name, "user's"),
+    }.get(scope, (f"this client alone ({name}, {of_client})", "client's"))

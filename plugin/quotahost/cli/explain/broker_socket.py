@@ -30,7 +30,6 @@ TIMEOUT: Final = 20.0
 _MOST: Final = 64 << 20  # bytes of one answer; that about 50,000 clients has some 30 MB
 _NAME: Final = re.compile(r"broker-(-?\d{1,10})-(\d{1,10})\.sock")
 _LISTENING: Final = Path("/proc/net/unix")  # Linux' list of all sockets in this network namespace, wherever they lie
-_DIRECTORY: Final = "quotahost-"  # followed by the id of the user
 _LONGEST: Final = 2000  # characters of a line of an error; a broker may have sent what is in it
 _CHUNK: Final = 1 << 16  # bytes
 #: What an answer of another version raises where it is read.
@@ -58,69 +57,65 @@ class Broker(NamedTuple):
 
 
 class BrokerSocket:
-    """A connection to one broker. Use it in a ``with`` block."""
+    """A connection to one broker. Use it in a ``with`` block, in which its answers are read."""
 
     def __init__(self, broker: Broker, timeout: float = TIMEOUT) -> None:
-        """Connect; no answer may take longer than ``timeout`` seconds.
-
-        Raises Unanswered if nobody listens there, or somebody else does.
-        """
+        """Connect; ``timeout`` (s) is for each answer. Raises Unanswered if nobody listens there, or somebody else."""
         self._broker, self._timeout = broker, timeout
         self._rest, self._version = b"", ""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout)
-        problem = ""
         try:
-            self._socket.connect(str(broker.path))
-            if (uid := _listener(self._socket)) is not None and not _is_believed(uid, broker.pid):
-                problem = f"user {uid} listens there"
-        except OSError as error:
-            problem = _reason(error)
-        if problem:
+            with self._answering():
+                self._socket.connect(str(broker.path))
+                if (uid := _listener(self._socket)) is not None and not _is_believed(uid, broker.pid):
+                    raise PermissionError(f"user {uid} listens there")
+        except Unanswered:
             self._socket.close()
-            raise self._unanswered(problem)
+            raise
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
+    def __exit__(self, _type: object, problem: BaseException | None, _traceback: object) -> None:
+        """Close it. Raises Unanswered if an answer, which the block has read, has another form than of this version."""
         self._socket.close()
-
-    def ask(self, *words: str) -> Any:
-        """What the broker answers to a question. Raises Unanswered if it doesn't, or says that it can't."""
-        # What isn't Unicode, as half a surrogate pair, can be in no name that Kafka knows.
-        line = " ".join(quote(word, safe="", errors="replace") for word in words)
-        try:
-            self._socket.settimeout(self._timeout)
-            self._socket.sendall(f"{line}\n".encode())
-            answer = json.loads(self._line())
-        except TimeoutError:
-            raise self._unanswered(f"no answer within {self._timeout:.0f} s") from None
-        except OSError as error:
-            raise self._unanswered(_reason(error)) from None
-        except (ValueError, RecursionError) as error:
-            raise self._unanswered(f"its answer is no JSON ({error})") from None
-        if isinstance(answer, dict):
-            if "error" in answer:
-                raise self._unanswered(str(answer["error"]))
-            if isinstance(state := answer.get("state"), dict):
-                self._version = str(state.get("version", ""))
-        return answer
-
-    @contextmanager
-    def understood(self) -> Iterator[None]:
-        """Within it an answer is read and shown. Raises Unanswered if that has another form than of this version."""
-        try:
-            yield
-        except UNREADABLE as problem:
+        if isinstance(problem, UNREADABLE):
             version = f"{self._version}; " if self._version else ""
             raise Unanswered(
                 f"the quotahost of {self._broker} isn't of this version ({version}{problem})",
                 "quotahost install --kafka-home DIR, and restart the broker",
             ) from None
+
+    def ask(self, *words: str) -> Any:
+        """What the broker answers to a question. Raises Unanswered if it doesn't, or says that it can't."""
+        # What isn't Unicode, as half a surrogate pair, can be in no name that Kafka knows.
+        line = " ".join(quote(word, safe="", errors="replace") for word in words)
+        with self._answering():
+            self._socket.settimeout(self._timeout)
+            self._socket.sendall(f"{line}\n".encode())
+            answer = json.loads(self._line())
+            if isinstance(answer, dict):
+                if "error" in answer:
+                    raise OSError(str(answer["error"]))
+                if isinstance(state := answer.get("state"), dict):
+                    self._version = str(state.get("version", ""))
+            return answer
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Within it, whatever keeps the broker from answering is raised as Unanswered."""
+        try:
+            yield
+            return
+        except TimeoutError:
+            problem = f"no answer within {self._timeout:.0f} s"
+        except OSError as error:
+            problem = _reason(error)
+        except (ValueError, RecursionError) as error:
+            problem = f"its answer is no JSON ({error})"
+        remedy = "see whether it still runs, and what its log says"
+        raise Unanswered(f"{self._broker} can't be asked: {problem}", remedy) from None
 
     def _line(self) -> bytes:
         parts, size, end = [self._rest], len(self._rest), time.monotonic() + self._timeout
@@ -139,11 +134,6 @@ class BrokerSocket:
         line, _, self._rest = b"".join(parts).partition(b"\n")
         return line
 
-    def _unanswered(self, problem: str) -> Unanswered:
-        return Unanswered(
-            f"{self._broker} can't be asked: {problem}", "see whether it still runs, and what its log says"
-        )
-
 
 # ---- which broker ----------------------------------------------------------------------------------------------
 
@@ -154,10 +144,7 @@ def name_of(pid: int | None, broker: int | None) -> str:
 
 
 def connect(which: str = "") -> BrokerSocket:
-    """Find the broker that is meant (:func:`name_of`) and connect to it.
-
-    Raises Unanswered if there is none, there are several, or it can't be asked.
-    """
+    """Connect to the broker of this name (:func:`name_of`). Raises Unanswered if there is not just one, or it can't."""
     refused: list[str] = []
     brokers = [broker for broker in running(refused) if which in ("", str(broker.pid), f"broker:{broker.node}")]
     if len(brokers) == 1:
@@ -181,20 +168,20 @@ def running(refused: list[str]) -> list[Broker]:
     brokers: dict[int, Broker] = {}
     for path in _candidates():
         match = _NAME.fullmatch(path.name)
-        node, pid = (match[1], int(match[2])) if match else ("", 0)
-        place = _reachable(path, pid) if match and pid not in brokers else None
-        if place is None:
+        place = _reachable(path, int(match[2])) if match else None
+        if match is None or place is None or int(match[2]) in brokers:
             continue
+        broker = Broker(int(match[2]), match[1], place)
         try:
             owner = os.lstat(place).st_uid
         except OSError as error:
-            refused.append(f"pid {pid} (broker {node}): {_reason(error)}")
+            refused.append(f"{broker}: {_reason(error)}")
             continue
-        if _is_believed(owner, pid):
-            brokers[pid] = Broker(pid, node, place)
+        if _is_believed(owner, broker.pid):
+            brokers[broker.pid] = broker
         else:
-            refused.append(f"pid {pid} (broker {node}): {place} belongs to user {owner}")
-    return sorted(brokers.values(), key=lambda broker: broker.pid)
+            refused.append(f"{broker}: {place} belongs to user {owner}")
+    return sorted(brokers.values())
 
 
 def _candidates() -> Iterator[Path]:
@@ -204,9 +191,8 @@ def _candidates() -> Iterator[Path]:
         yield from {Path(line.split()[-1]) for line in lines if line.endswith(".sock") and " /" in line}
     user = os.geteuid()
     for place in dict.fromkeys((os.environ.get("TMPDIR", "/tmp"), "/tmp")):
-        for directory in Path(place).glob(_DIRECTORY + ("*" if user == 0 else str(user))):
-            with suppress(OSError):
-                yield from sorted(directory.glob("broker-*.sock"))
+        with suppress(OSError):
+            yield from sorted(Path(place).glob(f"quotahost-{'*' if user == 0 else user}/broker-*.sock"))
 
 
 def _reachable(path: Path, pid: int) -> Path | None:
@@ -219,19 +205,9 @@ def _reachable(path: Path, pid: int) -> Path | None:
             return place
         except OSError:
             continue
-        if stat.S_ISSOCK(status.st_mode) and _is_alive(pid):
+        if stat.S_ISSOCK(status.st_mode) and _owner_of(pid) is not None:
             return place
     return None
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)  # sends nothing
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        pass
-    return True
 
 
 def _is_believed(uid: int, pid: int) -> bool:
@@ -249,6 +225,7 @@ def _listener(connected: socket.socket) -> int | None:
 
 
 def _owner_of(pid: int) -> int | None:
+    """The user of a process; None if it has ended."""
     with suppress(OSError):
         return Path(f"/proc/{pid}").stat().st_uid
     with suppress(OSError, ValueError, subprocess.TimeoutExpired):  # macOS has no /proc

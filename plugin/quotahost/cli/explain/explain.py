@@ -38,7 +38,8 @@ def parser() -> ArgumentParser:
         "--volume", nargs="?", const="", metavar="NAME",
         help="instead of a client: what fills this volume; without a name, which there are",
     )  # fmt: skip
-    add("--interval", default="5s", help="time between the two looks that measure a volume's growth (5s)")
+    looks = "time between the two looks that measure a volume's growth (5s)"
+    add("--interval", type=seconds, default="5s", help=looks)
     return made
 
 
@@ -51,19 +52,19 @@ def one_of(names: type[E]) -> Callable[[str], E]:
     """The parser of an option that is one of these names, in whatever case."""
 
     def parsed(text: str) -> E:
-        try:
-            return {name.casefold(): name for name in names}[text.casefold()]
-        except KeyError:
-            raise ArgumentTypeError(f"{text!r} is none of {', '.join(names)}") from None
+        for name in names:
+            if name.casefold() == text.casefold():
+                return name
+        raise ArgumentTypeError(f"{text!r} is none of {', '.join(names)}")
 
     return parsed
 
 
-def seconds(made: ArgumentParser, text: str) -> float:
+def seconds(text: str) -> float:
     try:
         return parse_duration(text).total_seconds()
     except ValueError as wrong:
-        made.error(f"--interval: {text!r} {wrong}")
+        raise ArgumentTypeError(f"{text!r} {wrong}") from None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -72,34 +73,32 @@ def main(arguments: Sequence[str]) -> int:
     which = name_of(given.pid, given.broker_id)
     if given.volume is None:
         try:
-            client = named(given.client, given.user, given.client_id)
-        except ValueError as wrong:
+            return explain_client(named(given.client, given.user, given.client_id), which, given.type)
+        except ArgumentTypeError as wrong:
             made.error(str(wrong))
-        return explain_client(client, which, given.type)
     if (given.client, given.user, given.client_id, given.type) != (None, None, None, None):
         made.error("--volume is about no client: leave --client, --user, --client-id and --type out")
-    interval = seconds(made, given.interval)
     from quotahost.cli.explain.volume import explain_volume  # needs what a client needs not
 
-    return explain_volume(given.volume, which, interval)
+    return explain_volume(given.volume, which, given.interval)
 
 
 def named(client: str | None, user: str | None, client_id: str | None) -> Client:
-    """The client, from ``USER/CLIENT`` or from its two names. Raises ValueError if not one of both is given."""
+    """The client, from ``USER/CLIENT`` or from its two names. Raises ArgumentTypeError if not one of both is given."""
     if client is None and user is not None and client_id is not None:
         return Client(user, client_id)
     if client is None or user is not None or client_id is not None:
-        raise ValueError("give --client USER/CLIENT, or both --user and --client-id")
+        raise ArgumentTypeError("give --client USER/CLIENT, or both --user and --client-id")
     # At the last slash: a principal may be a distinguished name that contains some.
     name, slash, rest = client.rpartition("/")
     if not slash or not name:
-        raise ValueError("--client is USER/CLIENT; where nobody authenticates USER is ANONYMOUS")
+        raise ArgumentTypeError("--client is USER/CLIENT; where nobody authenticates USER is ANONYMOUS")
     return Client(name, rest)
 
 
 def explain_client(client: Client, which: str, type: QuotaType | None, screen: Console | None = None) -> int:
     """Ask a broker (``broker_socket.name_of``) about a client and print the answer (:func:`show`); the exit code."""
-    with connect(which) as broker, broker.understood():
+    with connect(which) as broker:
 
         def largest(budget: str) -> Any:
             try:

@@ -6,7 +6,7 @@ are never charged, so their tokens say nothing.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -35,7 +35,7 @@ def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
         rate, of = (quota.newcomers, "the newcomers' rate") if quota.stand_in is None else (quota.stand_in, "measured")
         facts.append(("instead", f"{_rate(quota, rate)} ({of}), as a factor needs a rate to act on"))
     facts.append(("limit", _limit(answer, quota)))
-    facts += [("in shadow", text) for text in _in_shadow(answer, quota) if text]
+    facts += [("in shadow", text) for text in _in_shadow(answer, quota)]
     if quota.type is _MUTATIONS and quota.user not in TOGETHER:
         return [*facts, *_bucket(answer, quota)]
     return [*facts, ("measured", _measured(quota))]
@@ -68,31 +68,30 @@ def _from(quota: QuotaState) -> str:
 
 
 def _limit(answer: Answer, quota: QuotaState) -> str:
-    text = _rate(quota, quota.limit)
+    factor, text = _in_force(answer, quota)[0], _rate(quota, quota.limit)
     if answer.is_shadow:
         return text + ", as shadow=all enforces nothing"
     if quota.floored:
         return text + ", the floor"
-    return text + (f", by the factor {_in_force(answer, quota)[0]:.4g}" if _is_lowered(answer, quota) else "")
+    return f"{text}, by the factor {factor:.4g}" if _is_lowered(quota, factor) else text
 
 
-def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str | None]:
-    """What the limit is multiplied by now; of a budget, or of the quota type alone, what that is on its way to.
-
-    With the cause where the smaller factor is the one of the quota type alone, else None.
-    """
-    of_all = 1.0
+def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str]:
+    """What multiplies the limit now, or is going to (of a budget, or of this type alone), and words that say why."""
+    factor, why = 1.0, f": {printable(answer.cause)}" if answer.cause else ""
+    if quota.affected_topic:
+        why = f", since it {writes(quota)}"
     if quota.type in answer.factor_types:
-        of_all = answer.limit_factor if quota.budget_factor is None else quota.budget_factor
-    of_type = None if answer.factor_in_shadow else answer.type_factors.get(quota.type)
-    return of_type if of_type is not None and of_type[0] < of_all else (of_all, None)
+        factor = answer.limit_factor if quota.budget_factor is None else quota.budget_factor
+    of_type, cause = answer.type_factors.get(quota.type, (1.0, ""))
+    if of_type < factor and not answer.factor_in_shadow:
+        return of_type, f", since {printable(cause)}"
+    return factor, why
 
 
-def _is_lowered(answer: Answer, quota: QuotaState) -> bool:
+def _is_lowered(quota: QuotaState, factor: float) -> bool:
     """Whether the factor lowers this limit now. A quota below the floor stays whole under any factor."""
-    if _in_force(answer, quota)[0] >= 1 or quota.limit is None:
-        return False
-    return quota.whole is None or quota.limit < quota.whole
+    return factor < 1 and quota.limit is not None and (quota.whole is None or quota.limit < quota.whole)
 
 
 def _measured(quota: QuotaState) -> str:
@@ -109,41 +108,37 @@ def _measured(quota: QuotaState) -> str:
 # ---- rules in shadow -------------------------------------------------------------------------------------------
 
 
-def _in_shadow(answer: Answer, quota: QuotaState) -> list[str]:
-    of_quota = ""
+def _in_shadow(answer: Answer, quota: QuotaState) -> Iterator[str]:
+    """What rules in shadow would do: all of them, a supplier, the factor once limits have arrived there."""
     if answer.is_shadow and quota.base is not None:
-        of_quota = f"the quota would be the limit; {_compared(quota, quota.rate, quota.base)}"
-    return [of_quota, _supplier_in_shadow(answer, quota), _factor_in_shadow(answer, quota)]
-
-
-def _supplier_in_shadow(answer: Answer, quota: QuotaState) -> str:
-    would = would_be(quota.shadow, quota.type)
-    if would is None:
-        return ""
-    user, client_id = would.tags(*answer.client)
-    them, _ = sharers(replace(quota, user=user, client_id=client_id, newcomer=False, slowed=False))
-    given = f"supplier {printable(would.supplier)} would give {_rate(quota, would.rate)}, shared by {them}"
-    untouched = answer.factor_in_shadow or answer.is_for_topics or quota.type not in answer.factor_types
-    limit = _lowered(answer, quota, would.rate, 1.0 if untouched else answer.limit_factor)
-    if answer.is_shadow or limit is None:
-        return given
-    lowered = "" if limit == would.rate else f" ({_rate(quota, limit)} by the factor)"
-    return f"{given}{lowered}; {_compared(quota, answer.would_be_rates.get(quota.type), limit)}"
-
-
-def _factor_in_shadow(answer: Answer, quota: QuotaState) -> str:
-    """What the factor would do if it were not in shadow, once limits have arrived there."""
-    concerns = quota.type in answer.factor_types and not quota.exempt and (not answer.is_for_topics or answer.is_marked)
-    if not answer.factor_in_shadow or answer.factor >= 1 or not concerns:
-        return ""
+        yield f"the quota would be the limit; {_compared(quota, quota.rate, quota.base)}"
+    concerns = quota.type in answer.factor_types
+    if would := would_be(quota.shadow, quota.type):
+        user, client_id = would.tags(*answer.client)
+        them, _ = sharers(replace(quota, user=user, client_id=client_id, newcomer=False, slowed=False))
+        text = f"supplier {printable(would.supplier)} would give {_rate(quota, would.rate)}, shared by {them}"
+        multiplied = concerns and not answer.factor_in_shadow and not answer.is_for_topics
+        limit = _lowered(answer, quota, would.rate, answer.limit_factor if multiplied else 1.0)
+        if limit is not None and not answer.is_shadow:
+            lowered = "" if limit == would.rate else f" ({_rate(quota, limit)} by the factor)"
+            text += f"{lowered}; {_compared(quota, answer.would_be_rates.get(quota.type), limit)}"
+        yield text
+    if (
+        not answer.factor_in_shadow
+        or answer.factor >= 1
+        or not concerns
+        or (answer.is_for_topics and not answer.is_marked)
+    ):
+        return
     limit = _lowered(answer, quota, quota.base, answer.factor, quota.stand_in)
     if limit is None:
-        return ""
+        return
     if quota.type is QuotaType.PRODUCE and answer.stops_all:
-        text = f"the fence would turn back its produce requests ({printable(answer.cause)})"
-        return "" if answer.fence_passes else text
-    would = f"the factor {answer.factor:.4g} would make the limit {_rate(quota, limit)}"
-    return f"{would}; {_compared(quota, quota.rate, limit)}"
+        if not answer.fence_passes:
+            yield f"the fence would turn back its produce requests ({printable(answer.cause)})"
+        return
+    would_make = f"the factor {answer.factor:.4g} would make the limit {_rate(quota, limit)}"
+    yield f"{would_make}; {_compared(quota, quota.rate, limit)}"
 
 
 def _lowered(
@@ -239,26 +234,17 @@ def _why_nothing(answer: Answer, quota: QuotaState) -> str:
         return f", as it is exempt from all quotas: {_why_exempt(quota)}"
     if quota.limit is None:
         return f", as it has no limit for {quota.type}"
-    is_factored = answer.slows_some and quota.type in answer.factor_types
-    keeps = is_factored and not quota.affected_topic
+    keeps = answer.slows_some and quota.type in answer.factor_types and not quota.affected_topic
     full = ": it keeps its full quota, as it has not written to an affected topic" if keeps else ""
     return f" now{full}; {quota.type} would first be limited by {_source_of_limit(answer, quota)}"
 
 
 def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
-    factor, of_type = _in_force(answer, quota)
-    because = f": {printable(answer.cause)}" if answer.cause else ""
-    if quota.affected_topic:
-        because = f", since it {writes(quota)}"
-    if of_type:
-        because = f", since {printable(of_type)}"
-    bound = quota.bound
-    if bound is LimitedBy.NOTHING:  # what would be first
-        lowered = LimitedBy.FACTOR if _is_lowered(answer, quota) else LimitedBy.QUOTA
-        bound = LimitedBy.FLOOR if quota.floored else lowered
-    if bound is LimitedBy.FLOOR:
-        return f"the floor, which the factor {factor:.4g} has come down to{because}"
-    if bound is LimitedBy.FACTOR:
-        return f"the factor {factor:.4g}{because}"
+    """By what the limit is what it is, whether it binds now or would first."""
+    factor, why = _in_force(answer, quota)
+    if quota.floored:
+        return f"the floor, which the factor {factor:.4g} has come down to{why}"
+    if _is_lowered(quota, factor):
+        return f"the factor {factor:.4g}{why}"
     given_by = "" if quota.newcomer else f" of {printable(quota.supplier)}"
     return f"the {sharers(quota)[1]} quota{given_by}"

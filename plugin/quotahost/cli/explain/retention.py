@@ -14,29 +14,26 @@ import os
 import stat
 import struct
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Final, NamedTuple, Self
-
-from quotahost.broker.disks.topics import Look
 
 SHARES: Final = (2, 4)  # a cut to a half and to a quarter
 #: Seconds: twice the default of ``log.retention.check.interval.ms``. For so long a segment may be past its retention.
 LOOKED_FOR: Final = 600.0
 _ENTRY: Final = struct.Struct(">qi")
-_SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
+_INDEXES: Final = (".index", ".timeindex", ".txnindex")
 _BLOCK: Final = 512
 
 
 class Segment(NamedTuple):
-    """A segment that Kafka has closed."""
+    """A segment of a partition."""
 
     length: int  # bytes of its records
     used: int  # bytes that it takes on the disk, with its indexes
-    newest: float | None  # when its newest record is from, in seconds since 1970; None if that isn't known
+    newest: float  # when its newest record is from, in seconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +49,22 @@ class Retention:
     def of(cls, properties: Mapping[str, str]) -> Self:
         """From a topic's properties. With tiered storage the local retention counts, since it is about this disk."""
         is_tiered = properties.get("remote.storage.enable") == "true"
-        time, size = (int(properties.get(f"retention.{unit}", "-1")) for unit in ("ms", "bytes"))
-        if is_tiered:
+
+        def kept(unit: str) -> int | None:
+            local = int(properties.get(f"local.retention.{unit}", "-2"))
             # -2 stands for the retention of the whole topic.
-            local_time, local_size = (int(properties.get(f"local.retention.{unit}", "-2")) for unit in ("ms", "bytes"))
-            time, size = time if local_time == -2 else local_time, size if local_size == -2 else local_size
+            is_local = is_tiered and local != -2
+            number = local if is_local else int(properties.get(f"retention.{unit}", "-1"))
+            return number if number >= 0 else None
+
+        millis = kept("ms")
         compacted = "delete" not in properties.get("cleanup.policy", "delete")
-        return cls(time / 1000 if time >= 0 else None, size if size >= 0 else None, compacted, is_tiered)
+        return cls(None if millis is None else millis / 1000, kept("bytes"), compacted, is_tiered)
+
+    @property
+    def by_size(self) -> bool:
+        """Whether its size alone decides."""
+        return self.seconds is None and self.size is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,52 +74,49 @@ class Cut:
     topic: str
     kept: Retention  # now
     base: float | None  # the seconds, or bytes of a partition, that are cut; None if nothing is closed
-    by_size: bool  # ``base`` is in bytes
     freed: Sequence[int]
     overdue: int = 0  # bytes that the present retention should have freed already; told of tiered topics alone
 
 
-def cut(topic: str, kept: Retention, seen: Look, now: float | None = None) -> Cut:
-    """Work out the cuts of one topic from the segments in its directories (``now`` in seconds since 1970)."""
+def cut(topic: str, kept: Retention, partitions: Iterable[str], now: float | None = None) -> Cut:
+    """Work out the cuts of one topic from the segments in these directories (``now`` in seconds since 1970)."""
     now = time.time() if now is None else now
-    closed = {directory: segments(directory) for directory in seen.partitions.get(topic, [])}
-    if kept.seconds is None and kept.size is not None:
-        lengths = Counter[str]()  # bytes of records in each partition's directory
-        for path, (_, length) in seen.logs.items():
-            lengths[str(Path(path).parent)] += length
-        surplus = [(parts, lengths[directory]) for directory, parts in closed.items()]
-        freed = [sum(_beyond(parts, length - kept.size // share) for parts, length in surplus) for share in SHARES]
-        # A segment was closed after its newest record; one that was closed lately may still be looked for.
-        settled = [([part for part in parts if _is_older(part, now - LOOKED_FOR)], length) for parts, length in surplus]
-        overdue = sum(_beyond(parts, length - kept.size) for parts, length in settled) if kept.tiered else 0
-        return Cut(topic, kept, kept.size, True, freed, overdue)
+    logs = [segments(partition) for partition in partitions]
+
+    def freed(limit: float, lately: float = 0.0) -> int:
+        """Bytes that such a retention frees, without those that it could not free ``lately`` seconds ago."""
+        size = 0
+        for log in logs:
+            left = sum(segment.length for segment in log)
+            for segment in log[:-1]:
+                left -= segment.length
+                age = (
+                    now - segment.newest
+                )  # by size, it counts from the segment's end, which came after its newest record
+                is_past = left >= limit and (not lately or age > lately) if kept.by_size else age > limit + lately
+                if not is_past:
+                    break
+                size += segment.used
+        return size
+
     # A topic that is kept for ever is cut to a part of the age that it has.
-    ages = [now - part.newest for parts in closed.values() for part in parts if part.newest is not None]
-    base = kept.seconds if kept.seconds is not None else max(ages, default=None)
-    freed = [
-        0 if base is None else sum(_until(parts, now - base / share) for parts in closed.values()) for share in SHARES
-    ]
-    overdue = 0
-    if kept.tiered and kept.seconds is not None:
-        overdue = sum(_until(parts, now - kept.seconds - LOOKED_FOR) for parts in closed.values())
-    return Cut(topic, kept, base, False, freed, overdue)
+    oldest = max((now - segment.newest for log in logs for segment in log[:-1]), default=None)
+    limit = kept.size if kept.by_size else kept.seconds
+    base = oldest if limit is None else limit
+    overdue = freed(limit, LOOKED_FOR) if kept.tiered and limit is not None else 0
+    return Cut(topic, kept, base, [0 if base is None else freed(base / share) for share in SHARES], overdue)
 
 
 def segments(partition: str) -> list[Segment]:
-    """The closed segments of a partition's directory, the oldest first; what has gone meanwhile is left out."""
-    names = sorted(file.stem for file in Path(partition).glob("*.log"))
-    read = [_segment(Path(partition, name)) for name in names[:-1]]
-    return [segment for segment in read if segment is not None]
-
-
-def _segment(base: Path) -> Segment | None:
-    try:
-        log = base.with_name(base.name + ".log").stat()
-        parts = [part for suffix in _SUFFIXES if (part := base.with_name(base.name + suffix)).exists()]
-        used = sum(part.stat().st_blocks * _BLOCK for part in parts)
-        return Segment(log.st_size, used, _newest(base.with_name(base.name + ".timeindex")) or log.st_mtime)
-    except OSError:
-        return None
+    """Those in a partition's directory, the oldest first, the one in use last; without what has gone meanwhile."""
+    found = []
+    for log in sorted(Path(partition).glob("*.log")):
+        with suppress(OSError):
+            others = (log.with_suffix(suffix) for suffix in _INDEXES)
+            files = [log.stat(), *(file.stat() for file in others if file.exists())]
+            newest = _newest(log.with_suffix(".timeindex")) or files[0].st_mtime
+            found.append(Segment(files[0].st_size, sum(file.st_blocks for file in files) * _BLOCK, newest))
+    return found
 
 
 def _newest(index: Path) -> float | None:
@@ -130,18 +133,3 @@ def _newest(index: Path) -> float | None:
     except (OSError, ValueError, struct.error):
         return None
     return millis / 1000 if millis > 0 else None
-
-
-def _until(closed: Sequence[Segment], until: float) -> int:
-    """Bytes of the oldest segments whose newest records are from before ``until``, in seconds since 1970."""
-    return sum(segment.used for segment in takewhile(lambda segment: _is_older(segment, until), closed))
-
-
-def _is_older(segment: Segment, until: float) -> bool:
-    return segment.newest is not None and segment.newest < until
-
-
-def _beyond(closed: Sequence[Segment], surplus: int) -> int:
-    """Bytes of the oldest segments that a partition can lose if it has so many bytes of records too much."""
-    lengths = accumulate(segment.length for segment in closed)
-    return sum(segment.used for segment, length in zip(closed, lengths, strict=True) if length <= surplus)

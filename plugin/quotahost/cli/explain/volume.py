@@ -56,23 +56,22 @@ _MOST_CUTS: Final = 5  # topics of which the segments are looked at
 def explain_volume(name: str, which: str, seconds: float, screen: Console | None = None) -> int:
     """Explain the volume of this name, or with one of its log directories, or list all if it is ""; the exit code."""
     screen = screen or console()
-    with connect(which) as broker, broker.understood():
+    with connect(which) as broker:
         state, disks, look = ask_volumes(broker.ask)
+        volumes = {use.name: use for use in look.volumes if not use.budget}
         if not name:
-            screen.print(table(VOLUMES, [volume_row(use) for use in look.volumes if not use.budget]))
+            screen.print(table(VOLUMES, map(volume_row, volumes.values())))
             for lost in disks.offline:
                 screen.print(Text(f"unknown: {one_line(lost)}"), soft_wrap=True)
             show_budgets(screen, look.volumes)
             return 0
         volume = dict(disks.places).get(name, name)
-        names = [use.name for use in look.volumes if not use.budget]
-        if volume not in names:
-            known = ", ".join(map(printable, names)) or "none that can be read"
-            lost = "".join(f"; {text}" for text in disks.offline)
-            raise Unanswered(f"broker {state.node} has no volume {printable(name)}", f"it has: {known}{lost}")
-        directories = [directory for directory, place in disks.places if place == volume]
+        if volume not in volumes:
+            known = ", ".join(map(printable, volumes)) or "none that can be read"
+            remedy = "; ".join([f"it has: {known}", *disks.offline])
+            raise Unanswered(f"broker {state.node} has no volume {printable(name)}", remedy)
         try:
-            measured, seen = measure(volume, directories, seconds)
+            measured, seen = measure(volume, [path for path, place in disks.places if place == volume], seconds)
         except OSError as error:
             raise Unanswered(f"volume {printable(volume)} can't be read", str(error)) from None
         show_volume(screen, f"{state.node or 'of unknown id'} (pid {state.pid})", look, measured)
@@ -80,31 +79,27 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
         if topics := [topic for topic in topics if "(" not in topic][:_MOST_CUTS]:
             kept, problem = _retention(broker, topics)
             note = _CLOSED + (f"\n  Retention is not known: {one_line(problem)}" if problem else "")
-            cuts = [cut(topic, kept[topic], seen) for topic in topics]
+            cuts = [cut(topic, kept[topic], seen.partitions[topic]) for topic in topics]
             note += stalled_uploads(cuts)
             _titled(screen, "What a shorter retention would free", _CUTS, map(cut_row, cuts), note)
     return 0
 
 
 def volume_names(which: str) -> list[str]:
-    with connect(which) as broker, broker.understood():
+    with connect(which) as broker:
         return [volume.name for volume in ask_volumes(broker.ask)[2].volumes if not volume.budget]
 
 
 def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
-    """Ask a broker: its state, what its disks have now, and a look with its volumes' limits and who writes.
-
-    Raises ValueError if its answers are those of another version.
-    """
+    """A broker's state, its disks now, and a look with its volumes' limits and who writes. ValueError as ``parse``."""
     with of_this_version():
         state = state_of(ask("state"))
-        disks = read_disks(state.node, state.log_dirs)
-        shown = gauges(ask)
+        disks, shown = read_disks(state.node, state.log_dirs), gauges(ask)
         numbers = numbers_of(shown)  # none where nobody watches the volumes
-        limits = {
-            volume.name: map(numbers.get(volume.name, {}).get, ("Soft", "Hard", "Factor")) for volume in disks.volumes
-        }
-        volumes = [VolumeUse(at.name, at.capacity, at.consumed, *limits[at.name]) for at in disks.volumes]
+        volumes = [
+            VolumeUse(at.name, at.capacity, at.consumed, *map(numbers.get(at.name, {}).get, ("Soft", "Hard", "Factor")))
+            for at in disks.volumes
+        ]
         volumes += budgets_of(shown)
         return state, disks, parse(ask("uses", str(_MOST_USES)), volumes, marks(ask, _MOST_CLIENTS))
 
@@ -112,10 +107,10 @@ def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
 def _retention(broker: BrokerSocket, topics: Sequence[str]) -> tuple[Mapping[str, Retention], str]:
     """How long each topic is kept, and why that isn't known; "" if it is."""
     try:
-        properties: dict[str, dict[str, str]] = {topic: {"retention.ms": "-1"} for topic in topics}
+        properties: dict[str, dict[str, str]] = {topic: {} for topic in topics}
         for topic, name, value in broker.ask("retention", ",".join(topics)):
             properties.setdefault(topic, {})[name] = value
-        return {topic: Retention.of(properties[topic]) for topic in topics}, ""
+        return {topic: Retention.of(of_topic) for topic, of_topic in properties.items()}, ""
     except (Unanswered, ValueError, TypeError) as error:
         # The Python host answers this one, and it may hang. Then the ages of the topics stand in for their retention.
         return dict.fromkeys(topics, Retention()), str(error).splitlines()[0]
@@ -139,9 +134,9 @@ def _titled(screen: Console, title: str, columns: Sequence[str], rows: Iterable[
 
 
 def volume_row(volume: VolumeUse) -> Sequence[str]:
-    sizes = [show_bytes(size) for size in (volume.capacity, volume.consumed)]
-    limits = ["" if limit is None else show_bytes(limit) for limit in (volume.soft, volume.hard)]
-    return [printable(volume.name), *sizes, *limits, "" if volume.factor is None else f"{volume.factor:.4g}"]
+    sizes = (volume.capacity, volume.consumed, volume.soft, volume.hard)
+    shown = ["" if size is None else show_bytes(size) for size in sizes]
+    return [printable(volume.name), *shown, "" if volume.factor is None else f"{volume.factor:.4g}"]
 
 
 def show_budgets(screen: Console, uses: Iterable[VolumeUse]) -> None:
@@ -171,6 +166,12 @@ def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> list[tupl
             limits.append((label, f"{show_bytes(limit)}, {distance}"))
     of_volume = "" if use.factor is None else f"this volume's factor is {use.factor:.4g}; "
     cause = f" ({printable(look.cause)})" if look.cause and look.factor < 1 else ""
+    growth = f"{show_rate(measured.growth)} over {measured.seconds:.1f} s"
+    ends = [("its hard limit", measured.until(use.hard)), ("full", measured.until(measured.capacity))]
+    # A limit that is reached needs no time.
+    times = [(end, show_time(seconds)) for end, seconds in ends if seconds]
+    if known := [f"{end} {time if time.startswith('in ') else f'in {time}'}" for end, time in times]:
+        growth += f"; at this growth {', '.join(known)}"
     return [
         ("broker", printable(broker)),
         ("volume", f"{printable(measured.name)}, with {', '.join(map(printable, measured.directories))}"),
@@ -178,20 +179,9 @@ def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> list[tupl
         ("consumed", f"{show_bytes(measured.consumed)} ({_share(measured.consumed, measured.capacity)})"),
         *(limits or [("limits", "unknown: nothing on this broker tells them (static.storage.*, factor.source)")]),
         ("state", f"{of_volume}{look.state} with the factor {look.factor:.4g} is in force{cause}"),
-        ("growth", _growth(measured, use.hard)),
+        ("growth", growth),
         *[("unread", printable(text)) for text in measured.unread],
     ]
-
-
-def _growth(measured: MeasuredVolume, hard: float | None) -> str:
-    text = f"{show_rate(measured.growth)} over {measured.seconds:.1f} s"
-    if measured.growth <= 0:
-        return text
-    ends = [("its hard limit", measured.until(hard)), ("full", measured.until(measured.capacity))]
-    # A limit that is reached needs no time.
-    times = [(name, show_time(seconds)) for name, seconds in ends if seconds]
-    known = [f"{name} {time if time.startswith('in ') else f'in {time}'}" for name, time in times]
-    return f"{text}; at this growth {', '.join(known)}" if known else text
 
 
 def topic_rows(measured: MeasuredVolume) -> Iterable[Sequence[str]]:
@@ -215,13 +205,14 @@ def client_rows(look: Look) -> Iterable[Sequence[str]]:
 
 
 def cut_row(cut: Cut) -> Sequence[str]:
-    if cut.kept.compacted:
+    kept, base, show = cut.kept, cut.base, show_bytes if cut.kept.by_size else _span
+    if kept.compacted:
         return printable(cut.topic), "compacted: no retention applies", "", ""
-    freed = [show_bytes(size) for size in cut.freed]
-    if cut.base is not None:
-        parts = [show_bytes(cut.base / share) if cut.by_size else _span(cut.base / share) for share in SHARES]
-        freed = [f"{size} ({part})" for size, part in zip(freed, parts, strict=True)]
-    return printable(cut.topic), _kept(cut), *freed
+    now = f"{show(base or 0)} a partition" if kept.by_size else _span(kept.seconds or 0)
+    if not kept.by_size and kept.seconds is None:
+        now = f"for ever; its oldest closed segment is {_span(base)} old" if base else "for ever"
+    parts = ["" if base is None else f" ({show(base / share)})" for share in SHARES]
+    return printable(cut.topic), now, *(show_bytes(size) + part for size, part in zip(cut.freed, parts, strict=True))
 
 
 def stalled_uploads(cuts: Iterable[Cut]) -> str:
@@ -232,14 +223,6 @@ def stalled_uploads(cuts: Iterable[Cut]) -> str:
         for cut in cuts
         if cut.overdue
     )
-
-
-def _kept(cut: Cut) -> str:
-    if cut.by_size:
-        return f"{show_bytes(cut.base or 0)} a partition"
-    if cut.kept == Retention():
-        return "for ever" + (f"; its oldest closed segment is {_span(cut.base)} old" if cut.base else "")
-    return _span(cut.kept.seconds or 0)
 
 
 def _span(seconds: float) -> str:

@@ -21,8 +21,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, Self
 
-from rich.console import Console
-
 from quotahost.cli.console import lines_of, table
 from quotahost.cli.explain.answer import parse
 from quotahost.cli.explain.broker_socket import UNREADABLE, Unanswered
@@ -32,7 +30,7 @@ from quotahost.cli.top.live import Panel, Question
 from quotahost.cli.top.rows import ClusterLook, ClusterUse, merged, numeric, require_one_client
 from quotahost.errors import QuotahostError
 from quotahost.kafka.commands import TopicFailed, Watching
-from quotahost.model import ClientUse, Look, VolumeUse
+from quotahost.model import Client, ClientUse, Look, VolumeUse
 from quotahost.model.use import MeasuredVolume
 from quotahost.records.codec import Refused
 from quotahost.records.look import BrokerLook, decode
@@ -54,10 +52,7 @@ class Cluster:
     """Use it in a ``with`` block; it tells the brokers at the end that nobody watches any more."""
 
     def __init__(self, config: Mapping[str, str], watch: str = WATCH.name, looks: str = LOOKS.name) -> None:
-        """Connect by librdkafka's configuration; ``watch`` and ``looks`` are the names of the two topics.
-
-        Raises TopicFailed if the brokers can't be asked.
-        """
+        """By librdkafka's configuration and the names of the two topics. Raises TopicFailed if nobody can be asked."""
         self._watching = Watching(config, watch, looks)
         # Whoever looks into the topic sees who watches; the end tells two apart that watch from one place.
         self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
@@ -79,19 +74,15 @@ class Cluster:
             self._watching.close()
 
     def look(self) -> ClusterLook:
-        """What the brokers say now. The first look waits for all of them, some seconds at most.
-
-        Raises TopicFailed if no broker answers.
-        """
+        """What brokers say now; the first look waits some seconds for all of them. Raises TopicFailed if none answers."""
         with self._lock:
             alive = self._alive = self._watching.brokers()
             # Whatever the cluster no longer lists is forgotten, so what is kept is bounded by its size.
             self._known = {broker: known for broker, known in self._known.items() if broker in alive}
             first = not self._known
             self._read(lambda: not first or alive <= self._fresh().keys())
-            fresh = self._fresh()
-        if fresh:
-            return merged({broker: look.look for broker, look in fresh.items()}, alive)
+            if fresh := self._fresh():
+                return merged({broker: look.look for broker, look in fresh.items()}, alive)
         if self._refused:
             looks = f"none of their {self._refused} looks can be read: their quotahost is of another version"
             raise TopicFailed(f"the brokers answer, but {looks}", "use the quotahost of the brokers' version")
@@ -99,25 +90,23 @@ class Cluster:
         raise TopicFailed("no broker answers", remedy)
 
     def answer(self, question: Question) -> Panel:
-        """What each broker that has the client says of it; all brokers' volumes; or what a volume's broker says.
-
-        Raises QuotahostError if the question can't be answered here.
-        """
-        if question.client is not None:
-            return self._explained(question.client)
-        if question.volume:
-            return self._opened(VolumeOf(question.broker, question.volume))
+        """What brokers say of a client, or of volumes. Raises QuotahostError if the question can't be answered here."""
         with self._lock:
+            if question.client is not None:
+                return self._explained(question.client)
+            if question.volume:
+                return self._opened(VolumeOf(question.broker, question.volume))
             return listed({broker: look.look for broker, look in self._fresh().items()})
+
+    # ---- under the lock ----
 
     def _explained(self, use: ClientUse) -> Panel:
         require_one_client(use)
         wanted = set(use.brokers) if isinstance(use, ClusterUse) else set()
-        with self._lock, self._asking(Watch(self._name, MOST_SECONDS, client=use.client)):
+        with self._asking(client=use.client):
             self._read(lambda: wanted <= self._answers().keys())
             answers = self._answers()
-            crowd = self._crowd()
-        return Panel(_told(use, answers, sorted(wanted - answers.keys(), key=numeric), crowd))
+            return Panel(_told(use, answers, sorted(wanted - answers.keys(), key=numeric), self._crowd()))
 
     def _opened(self, volume: VolumeOf) -> Panel:
         def told() -> list[str]:
@@ -125,7 +114,7 @@ class Cluster:
             of_volume = [one for one in look.opened if one.name == volume.name] if look else []
             return opened(volume.broker, look.look, of_volume[0]) if look and of_volume else []
 
-        with self._lock, self._asking(Watch(self._name, MOST_SECONDS, volume=volume)):
+        with self._asking(volume=volume):
             self._read(lambda: bool(told()))
             if lines := told():
                 return Panel(lines)
@@ -134,13 +123,11 @@ class Cluster:
                 "try again in a minute, or quotahost explain --volume on the broker's machine",
             )
 
-    # ---- under the lock ----
-
     @contextmanager
-    def _asking(self, watch: Watch) -> Iterator[None]:
+    def _asking(self, client: Client | None = None, volume: VolumeOf | None = None) -> Iterator[None]:
         """Within it, brokers are asked this; what they have said of other questions is forgotten."""
         self._known = {broker: (at, replace(look, answers=(), opened=())) for broker, (at, look) in self._known.items()}
-        self._watch, self._asked_at = watch, 0.0
+        self._watch, self._asked_at = Watch(self._name, MOST_SECONDS, client=client, volume=volume), 0.0
         try:
             yield
         finally:
@@ -158,10 +145,10 @@ class Cluster:
                     look = decode(key, value)
                 except Refused:
                     self._refused += 1  # of another version, or a stranger's
-                else:
-                    # Without this watch it names no client: the last watcher has left, or the broker has just started.
-                    if look.watched:
-                        self._known[look.broker] = time.monotonic(), look
+                    continue
+                # Without this watch it names no client: the last watcher has left, or the broker has just started.
+                if look.watched:
+                    self._known[look.broker] = time.monotonic(), look
             if enough() or time.monotonic() - began >= (_PATIENCE if self._known or self._refused else _LONGEST):
                 return
 
@@ -178,12 +165,8 @@ class Cluster:
         return {broker: look for broker, (at, look) in self._known.items() if at >= since}
 
     def _answers(self) -> dict[str, tuple[str, ...]]:
-        return {
-            broker: answer.lines
-            for broker, look in self._fresh().items()
-            for answer in look.answers
-            if answer.watcher == self._name
-        }
+        fresh = self._fresh().items()
+        return {broker: told.lines for broker, look in fresh for told in look.answers if told.watcher == self._name}
 
     def _crowd(self) -> str:
         """A clause that names how many others the brokers answer instead; "" if they answer nobody else."""
@@ -192,21 +175,19 @@ class Cluster:
 
 
 def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Sequence[str], crowd: str) -> list[str]:
-
-    def draw(screen: Console) -> None:
-        for broker in [*sorted(answers, key=numeric), *missing]:
-            screen.print(f"\n---- broker {printable(broker)} ----")
-            if broker not in answers:
-                screen.print(f"no answer{crowd}")
-                continue
-            try:
-                # The answer is one line of JSON; those of older versions have other lines.
-                (line,) = answers[broker]
-                show_client(parse(json.loads(line), use.client), use.quota_type, screen)
-            except UNREADABLE as problem:
-                screen.print(f"its quotahost isn't of this version ({printable(str(problem))})")
-
-    return "\n".join(lines_of(draw)).strip("\n").splitlines()
+    lines = list[str]()
+    for broker in [*sorted(answers, key=numeric), *missing]:
+        lines += ["", f"---- broker {printable(broker)} ----"]
+        if broker not in answers:
+            lines.append(f"no answer{crowd}")
+            continue
+        try:
+            # The answer is one line of JSON; those of older versions have other lines.
+            (line,) = answers[broker]
+            lines += lines_of(partial(show_client, parse(json.loads(line), use.client), use.quota_type))
+        except UNREADABLE as problem:
+            lines.append(f"its quotahost isn't of this version ({printable(str(problem))})")
+    return lines[1:]
 
 
 # ---- the volumes of all brokers --------------------------------------------------------------------------------
@@ -217,13 +198,12 @@ def listed(looks: Mapping[str, Look]) -> Panel:
     uses = [(broker, use) for broker, look in looks.items() for use in look.volumes]
     uses.sort(key=lambda pair: (_left(pair[1]), numeric(pair[0]), pair[1].name))
     volumes = [(broker, use) for broker, use in uses if not use.budget]
-    silent = sorted(looks.keys() - {broker for broker, _ in volumes}, key=numeric)
     rows = [
         [str(at) if at <= _MOST_KEYS else "", printable(broker), *volume_row(volume)]
         for at, (broker, volume) in enumerate(volumes, 1)
     ]
     lines = lines_of(lambda screen: screen.print(table(("", "broker", *VOLUMES), rows))) if rows else []
-    if silent:
+    if silent := sorted(looks.keys() - {broker for broker, _ in volumes}, key=numeric):
         brokers = f"broker{'s' if len(silent) > 1 else ''} {', '.join(map(printable, silent))}"
         lines += ["", f"unknown of {brokers}: nothing watches volumes there (factor.source, the task publish-volumes)"]
     lines += lines_of(partial(show_budgets, uses=[use for _, use in uses]))

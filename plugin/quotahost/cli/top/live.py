@@ -7,19 +7,19 @@ import termios
 import textwrap
 import threading
 import tty
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Final, NamedTuple, Protocol, Self
+from typing import Final, NamedTuple, Protocol, Self
 
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from quotahost.cli.console import Terminal, one_line
-from quotahost.cli.top.rows import LONGEST, Choice, Order, cause_line, left_out, state_line, table
+from quotahost.cli.top.rows import LONGEST, Choice, Order, head, left_out, table
 from quotahost.errors import QuotahostError
 from quotahost.model import ClientUse, Look, QuotaType
 
@@ -27,6 +27,7 @@ HELP: Final = "r s d n sort  t type  h held  / filter  f freeze  \u21b5 client  
 _REDRAW: Final = 1.0  # seconds; a terminal that changes its size is drawn anew within it
 _ORDERS: Final = {"r": Order.RATE, "s": Order.SHARE, "d": Order.DELAY, "n": Order.NAME}
 _AROUND: Final = 5  # lines that are no rows: state, cause, choice, the table's head, keys
+_KEYBOARD: Final = 0  # the descriptor of standard input
 _END: Final = 10**9  # more steps than there are rows or lines
 _SEQUENCES: Final = {
     "\x1b[A": "up", "\x1b[B": "down", "\x1bOA": "up", "\x1bOB": "down", "\x1b[5~": "page-up", "\x1b[6~": "page-down",
@@ -65,17 +66,18 @@ def watch(watched: Watched, choice: Choice, interval: float) -> None:
     """Show the live table until the user leaves it; ``interval`` in seconds is between two looks."""
     terminal, screen = Terminal(), Screen(choice)
     with (
-        Keys() as keys,
+        _unbuffered(_KEYBOARD),
         Background(watched, interval) as background,
         Live(console=terminal, screen=True, auto_refresh=False) as live,
     ):
-        while not screen.done and not keys.gone:
-            live.update(screen.drawn(terminal.width, terminal.height), refresh=True)
-            for key in keys.wait(background.wake, _REDRAW):
-                question = screen.press(key)
-                if question:
+        keys: Sequence[str] | None = ()
+        while keys is not None and not screen.done:
+            for key in keys:
+                if question := screen.press(key):
                     background.ask(question)
             background.hand_over(screen)
+            live.update(screen.drawn(terminal.width, terminal.height), refresh=True)
+            keys = _pressed(_KEYBOARD, background.wake)
 
 
 # ---- looks and answers -----------------------------------------------------------------------------------------
@@ -141,31 +143,24 @@ def decode(text: str) -> list[str]:
     return [key for key in keys if not key.startswith("\x1b") and (len(key) > 1 or key.isprintable())]
 
 
-class Keys:
-    """The keys of a terminal; in its ``with`` block they come at once, and are not echoed."""
+@contextmanager
+def _unbuffered(terminal: int) -> Iterator[None]:
+    """Within it, the keys of a terminal come at once, and are not echoed."""
+    before = termios.tcgetattr(terminal)
+    tty.setcbreak(terminal)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
-    def __init__(self, terminal: int = 0) -> None:
-        """``terminal`` is a file descriptor."""
-        self._terminal = terminal
-        self._before: list[Any] = []
-        self.gone = False  # the terminal was closed
 
-    def __enter__(self) -> Self:
-        self._before = termios.tcgetattr(self._terminal)
-        tty.setcbreak(self._terminal)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._before)
-
-    def wait(self, other: int, seconds: float) -> list[str]:
-        """The keys that were pressed, as soon as there are any, or ``other`` (a descriptor) can be read, or in time."""
-        ready, _, _ = select.select([self._terminal, other], [], [], seconds)
-        if self._terminal not in ready:
-            return []
-        read = os.read(self._terminal, 1024)
-        self.gone = not read
-        return decode(read.decode(errors="replace"))
+def _pressed(terminal: int, other: int) -> list[str] | None:
+    """The keys pressed, once there are any, or ``other`` can be read, or in time; None if the terminal was closed."""
+    ready, _, _ = select.select([terminal, other], [], [], _REDRAW)
+    if terminal not in ready:
+        return []
+    read = os.read(terminal, 1024)
+    return decode(read.decode(errors="replace")) if read else None
 
 
 # ---- the screen ------------------------------------------------------------------------------------------------
@@ -208,9 +203,8 @@ class Screen:
             return self._in_panel(key)
         elif key == "v":
             return self._ask(Question())
-        elif key == "enter":
-            if rows := self.rows():
-                return self._ask(Question(client=rows[min(self.selected, len(rows) - 1)]))
+        elif key == "enter" and (rows := self.rows()):
+            return self._ask(Question(client=rows[min(self.selected, len(rows) - 1)]))
         elif key == "q":
             self.done = True
         elif key in ("f", " "):
@@ -230,11 +224,11 @@ class Screen:
         self._choose(replace(self.choice, text=changed))
 
     def _in_panel(self, key: str) -> Question | None:
+        volumes = dict(zip("123456789", self.panel.volumes if self.panel else (), strict=False))
+        if key in volumes:
+            return self._ask(volumes[key])
         if key in ("escape", "q", "enter", "backspace"):
-            self.panel = self.question = None
-            self._first = 0
-        elif self.panel and key in map(str, range(1, min(9, len(self.panel.volumes)) + 1)):
-            return self._ask(self.panel.volumes[int(key) - 1])
+            self.panel, self.question, self._first = None, None, 0
         else:
             self._first = max(0, self._first + self._step(key))
         return None
@@ -264,10 +258,10 @@ class Screen:
     def drawn(self, width: int, height: int) -> RenderableType:
         """The whole screen, of exactly this many columns and lines at most."""
         self._height = height
-        head = [state_line(self.look), cause_line(self.look)] if self.look else [Text("looking ..."), Text()]
         body, lines = self._body(width, max(1, height - _AROUND))
         blank = [Text()] * (height - _AROUND + 1 - lines)
-        parts: list[RenderableType] = [*head, self._choice_line(), body, *blank, self._foot()]
+        above = head(self.look) if self.look else [Text("looking ..."), Text()]
+        parts: list[RenderableType] = [*above, self._choice_line(), body, *blank, self._foot()]
         for part in parts:
             if isinstance(part, Text):
                 part.no_wrap, part.overflow = True, "ellipsis"

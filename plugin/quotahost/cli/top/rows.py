@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from rich.console import Group, RenderableType
@@ -139,49 +140,43 @@ class Choice:
         return sorted(filter(self._has, uses), key=self._place)
 
     def _place(self, use: ClientUse) -> tuple[Any, ...]:
-        kind = list(QuotaType).index(use.quota_type)
+        kind, name = list(QuotaType).index(use.quota_type), (use.user, use.client_id)
         if self.order is Order.NAME:
-            return use.user, use.client_id, use.scope, kind
+            return *name, use.scope, kind
         if self.order is Order.DELAY:
-            return -use.delay_ms, kind, use.user, use.client_id
+            return -use.delay_ms, kind, *name
         if self.order is Order.SHARE:
             # Who has a quota of 0 and uses something is beyond all others; who has none is behind them.
             of_nothing = math.inf if use.rate else 0.0
-            share = -1.0 if use.quota is None else of_nothing if use.share is None else use.share
-            return -share, kind, use.user, use.client_id
+            share = of_nothing if use.share is None else use.share
+            return 1.0 if use.quota is None else -share, kind, *name
         # Rates of different types have different units, so types follow one another.
-        return kind, -use.rate, use.user, use.client_id
+        return kind, -use.rate, *name
 
     def _has(self, use: ClientUse) -> bool:
         if self.type not in (None, use.quota_type) or (self.held and not use.is_held_back):
             return False
-        if not use.rate and not use.is_held_back and not use.shadow:
-            return False  # idle
-        wanted = self.text.casefold()
-        return any(
-            wanted in text.casefold() for text in (use.user, use.client_id, use.scope, use.address, _bound_by(use))
-        )
+        is_idle = not use.rate and not use.is_held_back and not use.shadow
+        texts = (use.user, use.client_id, use.scope, use.address, _bound_by(use))
+        return not is_idle and any(self.text.casefold() in text.casefold() for text in texts)
 
 
 # ---- a row ------------------------------------------------------------------------------------------------------
 
 
-def _name(text: str) -> str:
-    return one_line(text, LONGEST)
+_name: Final = partial(one_line, most=LONGEST)
 
 
 def _user(use: ClientUse) -> str:
     """In brackets what stands for several users."""
-    if use.user or use.scope == "client":
-        return _name(use.user)
-    return "(all)" if use.client_id else f"({_name(use.scope)})"
+    several = "(all)" if use.client_id else f"({_name(use.scope)})"
+    return _name(use.user) if use.user or use.scope == "client" else several
 
 
 def _client_id(use: ClientUse) -> str:
     """In brackets what stands for several client-ids of a user."""
-    if use.scope == "client" or not use.user:
-        return _name(use.client_id)
-    return "(all)" if use.scope == "user" else f"({_name(use.scope)})"
+    several = "(all)" if use.scope == "user" else f"({_name(use.scope)})"
+    return _name(use.client_id) if use.scope == "client" or not use.user else several
 
 
 def _bound_by(use: ClientUse) -> str:
@@ -240,10 +235,12 @@ _COLUMNS: Final = (
 
 def table(uses: Sequence[ClientUse], width: int, selected: int | None = None) -> Table:
     """The rows, on lines of one row each. Names are cut, and numbers never."""
-    left_out = set() if any(isinstance(use, ClusterUse) for use in uses) else {"brokers"}
-    left_out |= set() if width >= _WIDE else {"quota"}
-    left_out |= set() if width >= _WITH_ADDRESS and any(use.address for use in uses) else {"address"}
-    columns = [column for column in _COLUMNS if column.heading and column.key not in left_out]
+    is_shown = {
+        "brokers": any(isinstance(use, ClusterUse) for use in uses),
+        "quota": width >= _WIDE,
+        "address": width >= _WITH_ADDRESS and any(use.address for use in uses),
+    }
+    columns = [column for column in _COLUMNS if column.heading and is_shown.get(column.key, True)]
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=True, header_style="reverse")
     for column in columns:
         if column.key in ("user", "client_id"):
@@ -260,8 +257,8 @@ def table(uses: Sequence[ClientUse], width: int, selected: int | None = None) ->
 # ---- a look -----------------------------------------------------------------------------------------------------
 
 
-def state_line(look: Look) -> Text:
-    """Whom the look is of, the state, the factor, the fence, and how full the table is."""
+def head(look: Look) -> list[Text]:
+    """Whom the look is of, state, factor and fence, and how full the table is; why clients are slowed, if they are."""
     factor = f"factor {look.factor:.3g}"
     if abs(look.limit_factor - look.factor) >= 0.0005 and look.fence != "closed":
         factor += f" (limits x {look.limit_factor:.3g})"
@@ -269,12 +266,8 @@ def state_line(look: Look) -> Text:
         factor += f" for writers to {look.affected:,} topics"
     places = f"{look.clients:,} of {look.clients_max:,} places{' at most' if isinstance(look, ClusterLook) else ''}"
     where, state = (f"{_name(look.where)}  ", "bold"), (str(look.state), _STATES[look.state])
-    return Text.assemble(where, state, f"  {factor}  fence {look.fence}  {places}")
-
-
-def cause_line(look: Look) -> Text:
-    """Why clients are slowed: the factor's cause, and the factors of single quota types; empty if they aren't."""
-    return Text(f"cause: {_name(look.cause)}" if look.cause else "")
+    line = Text.assemble(where, state, f"  {factor}  fence {look.fence}  {places}")
+    return [line, Text(f"cause: {_name(look.cause)}" if look.cause else "")]
 
 
 def left_out(look: Look) -> str:
@@ -283,21 +276,14 @@ def left_out(look: Look) -> str:
 
 
 def whole(look: Look, choice: Choice, width: int) -> RenderableType:
-    rows = table(choice.rows(look.uses), width)
-    return Group(state_line(look), cause_line(look), rows, *([left_out(look)] if look.left_out else []))
+    return Group(*head(look), table(choice.rows(look.uses), width), *filter(None, [left_out(look)]))
 
 
 def values(look: Look, choice: Choice) -> dict[str, Any]:
     """A look for programs: rates in the type's unit, shares from 0 on, null where there is no quota or limit."""
     where: dict[str, Any] = {"broker": look.where}
     if isinstance(look, ClusterLook):
-        by_broker = {
-            broker: _state(of_broker)
-            | {"volumes": [asdict(use) for use in of_broker.volumes if not use.budget]}
-            | {"budgets": [asdict(use) | {"name": use.budget} for use in of_broker.volumes if use.budget]}
-            for broker, of_broker in look.looks.items()
-        }
-        where = {"brokers": by_broker, "silent": list(look.silent)}
+        where = {"brokers": {broker: _of_broker(one) for broker, one in look.looks.items()}, "silent": [*look.silent]}
     rows = [
         {column.key: column.value(use) for column in _COLUMNS if column.key != "brokers" or isinstance(use, ClusterUse)}
         for use in choice.rows(look.uses)
@@ -306,6 +292,12 @@ def values(look: Look, choice: Choice) -> dict[str, Any]:
         **where, **_state(look), "limit_factor": look.limit_factor, "affected_topics": look.affected,
         "clients": look.clients, "clients_max": look.clients_max, "left_out": look.left_out, "rows": rows,
     }  # fmt: skip
+
+
+def _of_broker(look: Look) -> dict[str, Any]:
+    volumes = [asdict(use) for use in look.volumes if not use.budget]
+    budgets = [asdict(use) | {"name": use.budget} for use in look.volumes if use.budget]
+    return _state(look) | {"volumes": volumes, "budgets": budgets}
 
 
 def _state(look: Look) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def parser() -> ArgumentParser:
     wanted = "only rows with this text in user, client-id, address or what binds"
     add("--filter", default="", metavar="TEXT", help=wanted)
     add("--held", action="store_true", help="only clients that are held back")
-    add("--interval", default="2s", help="time between two looks (2s); with --bootstrap 30s at most")
+    add("--interval", type=seconds, default="2s", help="time between two looks (2s); with --bootstrap 30s at most")
     add("--most", type=_rows, help=f"rows of one look at one broker; those held back come first ({MOST})")
     add("--bootstrap", metavar="HOST:PORT", help="a broker of a cluster: show all of its brokers instead")
     add(
@@ -69,26 +69,21 @@ def main(arguments: Sequence[str]) -> int:
     made = parser()
     given = made.parse_args(arguments)
     choice = Choice(given.sort, given.type, given.filter, given.held)
-    interval = seconds(made, given.interval)
+    if given.bootstrap is None and given.client_config is not None:
+        made.error("--client-config is about a cluster: name it by --bootstrap")
+    if given.bootstrap is not None and (given.pid, given.broker_id, given.most) != (None, None, None):
+        made.error("--bootstrap is about all brokers: leave --pid, --broker-id and --most out")
     with ExitStack() as stack:
-        watched: Watched
-        if given.bootstrap is None:
-            if given.client_config is not None:
-                made.error("--client-config is about a cluster: name it by --bootstrap")
-            watched = Attached(name_of(given.pid, given.broker_id), given.most or MOST)
-        elif (given.pid, given.broker_id, given.most) != (None, None, None):
-            made.error("--bootstrap is about all brokers: leave --pid, --broker-id and --most out")
-        else:
+        watched: Watched = Attached(name_of(given.pid, given.broker_id), given.most or MOST)
+        if given.bootstrap is not None:
             # Only here: they need Kafka's client, which takes long to import.
             from quotahost.cli.property_files import read_client_config
             from quotahost.cli.top.cluster import Cluster
             from quotahost.records.watch import MOST_SECONDS
 
             # Between two looks the watch would end, and the next look would show what brokers had told before that.
-            if interval > MOST_SECONDS:
-                made.error(
-                    f"--interval: at most {MOST_SECONDS}s with --bootstrap, since brokers stop telling after that"
-                )
+            if given.interval > MOST_SECONDS:
+                made.error(f"--interval: at most {MOST_SECONDS}s with --bootstrap, as brokers stop telling after that")
             config = read_client_config(given.client_config) | {"bootstrap.servers": given.bootstrap}
             watched = stack.enter_context(Cluster(config, given.watch_topic, given.looks_topic))
         look = watched.look()
@@ -98,7 +93,7 @@ def main(arguments: Sequence[str]) -> int:
             screen = console()
             screen.print(whole(look, choice, screen.width))
         else:
-            watch(watched, choice, interval)
+            watch(watched, choice, given.interval)
     return 0
 
 
@@ -111,7 +106,7 @@ class Attached:
 
     def look(self) -> Look:
         """What the broker says now. Raises Unanswered if there is no such broker, or it can't be asked."""
-        with connect(self._which) as broker, broker.understood():
+        with connect(self._which) as broker:
             # One more tells whether there are more.
             return parse(broker.ask("uses", str(self._most + 1))).first(self._most)
 

@@ -63,7 +63,10 @@ def test_listeners_on_which_everybody_is_anonymous(tmp_path: Path, properties: s
         ([".supplier=static"], "nobody is throttled"),
         ([".supplier=mine", ".static.fetch=1M"], "the supplier static is not named"),
         ([f".{TOTAL}=10M"], "the broker's authorizer is not the fence"),
-        ([FENCE, f".{TOTAL}=10M", f".{TOTAL.replace('total.', '')}=a:4M,b:6M"], "topics without a threshold of their"),
+        (
+            [FENCE, f".{TOTAL}=10M", f".{TOTAL.replace('total.', '')}=a:4M,b:6M"],
+            "topics without a threshold take nothing",
+        ),
     ],
 )
 def test_each_weakness_is_found_once_with_a_remedy(found: Found, lines: list[str], words: str) -> None:
@@ -91,8 +94,8 @@ def test_metrics_on_loopback_are_not_weak(found: Found, address: str) -> None:
 @pytest.mark.parametrize(
     ("properties", "words", "remedy"),
     [
-        ("", "11 windows of 1 s: a client that sends as fast as it can gets 11 s of its quota at once, and then next "
-         "to nothing for 10 s", EVEN),
+        ("", "11 windows of 1 s: an eager client gets 11 s of its quota at once, and then next to nothing for 10 s",
+         EVEN),
         ("quota.window.num=5", "gets 5 s of its quota at once, and then next to nothing for 4 s", EVEN),
         (f"{EVEN}\nquota.window.size.seconds=30", "60 s of its quota at once, and then next to nothing for 30 s",
          f"{EVEN} and quota.window.size.seconds=1"),

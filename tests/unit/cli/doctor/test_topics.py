@@ -25,11 +25,10 @@ from tests.unit.cli.commands import broker_file, run
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 FENCE = "authorizer.class.name=org.quotahost.QuotaFence"
-
-
 OPEN = "allow.everyone.if.no.acl.found"
 OPEN_TO_ALL = (f"authorizer.class.name={STANDARD}", f"{OPEN}=true")
 UNSET = "authorizer.class.name is not set: everybody who can connect may write to "
+UNLESS = f"{OPEN} is true: where no ACL is set, everybody may write to"
 SNAPSHOTS_READ, WATCHED = ".factor.source=snapshots", ".tasks=publish-usage"
 
 
@@ -45,14 +44,14 @@ SNAPSHOTS_READ, WATCHED = ".factor.source=snapshots", ".tasks=publish-usage"
         ([SNAPSHOTS_READ, "process.roles=controller"], []),
         ([SNAPSHOTS_READ, ".tasks="], [f"{UNSET}__quotahost_snapshots, and this broker decides by that"]),
         ([SNAPSHOTS_READ, ".tasks=", ".topics.prefix=my_"], ["may write to my_snapshots, and"]),
-        ([SNAPSHOTS_READ, ".tasks=", *OPEN_TO_ALL], [f"{OPEN} is true: unless ACLs are set for __quotahost_snapshots"]),
+        ([SNAPSHOTS_READ, ".tasks=", *OPEN_TO_ALL], [f"{UNLESS} __quotahost_snapshots, and"]),
         ([".factor.source=cluster-volumes", ".tasks=", FENCE, ".fence.authorizer=none"],
          ["fence.authorizer is none: everybody"]),
         ([".supplier=cluster-quota", ".tasks=", FENCE, f"{OPEN}=TRUE"],
-         [f"{OPEN} is true: unless ACLs are set for __quotahost_usage, __quotahost_shares,"]),
+         [f"{UNLESS} __quotahost_usage, __quotahost_shares,"]),
         ([WATCHED], [f"{UNSET}__quotahost_watch,"]),
         ([WATCHED, FENCE, ".fence.authorizer=none"], ["fence.authorizer is none: everybody who can connect may"]),
-        ([WATCHED, *OPEN_TO_ALL], ["unless ACLs are set for them"]),
+        ([WATCHED, *OPEN_TO_ALL], [f"{UNLESS} __quotahost_watch,"]),
         ([WATCHED, ".topics.prefix=my_"], ["shows the names and rates of all clients, and read them in my_looks"]),
     ],
 )  # fmt: skip
@@ -78,14 +77,18 @@ def test_the_declared_names_and_properties_are_those_of_brokers_and_of_the_pipel
 
 NONE = frozenset[str]()
 USER = {"user": "x"}  # some credentials
+Cluster = Callable[..., list[tuple[Level, str]]]
 
 
-def cluster(
-    monkeypatch: pytest.MonkeyPatch, rights: Rights, party: Party | None = None, given: Settings | None = None,
-) -> list[tuple[Level, str]]:  # fmt: skip
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """What is said of a cluster that gives these rights to some credentials."""
-    monkeypatch.setattr(cluster_check, "ask", lambda config, topics, with_group: rights)
-    return [(each.level, each.text) for each in check_cluster("b:9092", USER, given, party)]
+
+    def check(rights: Rights, party: Party | None = None, given: Settings | None = None) -> list[tuple[Level, str]]:
+        monkeypatch.setattr(cluster_check, "ask", lambda config, topics, with_group: rights)
+        return [(each.level, each.text) for each in check_cluster("b:9092", USER, given, party)]
+
+    return check
 
 
 def all_of(party: Party) -> dict[str, frozenset[str]]:
@@ -93,26 +96,25 @@ def all_of(party: Party) -> dict[str, frozenset[str]]:
 
 
 @pytest.mark.parametrize("party", list(Party))
-def test_each_right_that_a_party_lacks_is_wrong(monkeypatch: pytest.MonkeyPatch, party: Party) -> None:
+def test_each_right_that_a_party_lacks_is_wrong(cluster: Cluster, party: Party) -> None:
     full = all_of(party)
-    ((level, text),) = cluster(monkeypatch, Rights(full, NONE, ()), party)
-    assert (level, text.startswith("these credentials have all that the ")) == (Level.GOOD, True)
+    ((level, text),) = cluster(Rights(full, NONE, ()), party)
+    assert (level, f"these credentials have all that is needed by the {party.value}: " in text) == (Level.GOOD, True)
     for name, operations in needed(None, party).items():
         for operation in operations:
-            rights = Rights(full | {name: full[name] - {operation}}, NONE, ())
-            ((level, text),) = cluster(monkeypatch, rights, party)
-            assert level is Level.WRONG
-            assert f"these credentials may not {operation} {name}, which the " in text
+            lacking = cluster(Rights(full | {name: full[name] - {operation}}, NONE, ()), party)
+            told = f"these credentials may not {operation} {name}, which is needed by the {party.value}"
+            assert lacking == [(Level.WRONG, told)]
 
 
-def test_settings_say_what_the_plugins_need(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_say_what_the_plugins_need(cluster: Cluster) -> None:
     given = settings(tasks="publish-volumes", factor__source="snapshots", topics__prefix="my_")
     assert needed(given, Party.PLUGINS) == {"my_snapshots": {"Read", "Write"}}
     with_budgets = settings(tasks="publish-volumes", factor__source="snapshots", budgets="on")
     assert needed(with_budgets, Party.PLUGINS)["__quotahost_quotas"] == {"Read"}
     assert needed(settings(factor__source="local"), Party.PLUGINS) == {}
     rights = Rights(all_of(Party.PLUGINS), frozenset({"DescribeConfigs"}), (), group=False)
-    found = cluster(monkeypatch, rights, Party.PLUGINS, settings(tasks="cordon", factor__source="snapshots"))
+    found = cluster(rights, Party.PLUGINS, settings(tasks="cordon", factor__source="snapshots"))
     assert [text.split(", which")[0] for level, text in found if level is Level.WRONG] == [
         "these credentials may not Describe groups quotahost-*",
         "these credentials may not AlterConfigs on the cluster for the task cordon",
@@ -127,16 +129,20 @@ def test_settings_say_what_the_plugins_need(monkeypatch: pytest.MonkeyPatch) -> 
         pytest.param(Party.PIPELINE, {SNAPSHOTS.name: frozenset({"Read", "Write", "Alter"})}, [], Level.WEAK,
                      "may also Alter, Write __quotahost_snapshots", id="more than the pipeline needs"),
         pytest.param(Party.PLUGINS, {LOOKS.name: all_of(Party.PLUGINS)[LOOKS.name] | {"Read"}}, [], Level.WEAK,
-                     "may also Read __quotahost_looks: more than the brokers' plugins need",
+                     "may also Read __quotahost_looks: more than is needed by the brokers",
                      id="the plugins need not see all clients"),
     ],
 )  # fmt: skip
 def test_a_topic_that_is_missing_and_a_right_beyond_a_partys_needs_are_named(
-    monkeypatch: pytest.MonkeyPatch, party: Party, own: dict[str, frozenset[str] | None], missing: list[Topic],
-    level: Level, words: str,
-) -> None:  # fmt: skip
+    cluster: Cluster,
+    party: Party,
+    own: dict[str, frozenset[str] | None],
+    missing: list[Topic],
+    level: Level,
+    words: str,
+) -> None:
     given = {name: rights for name, rights in (all_of(party) | own).items() if rights is not None}
-    found = cluster(monkeypatch, Rights(given, NONE, (), {each.name: False for each in missing}), party)
+    found = cluster(Rights(given, NONE, (), {each.name: False for each in missing}), party)
     (text,) = [text for of, text in found if of is not Level.GOOD]
     assert (found[-1][0], words in text) == (level, True)
 
@@ -152,11 +158,11 @@ READER = [("ann", "Write", WATCH), ("ann", "Read", LOOKS), ("brokers", "Write", 
          "User:mallory may All by the ACL for literal __quotahost_usage; User:quotahost may Write by the ACL for lit"),
         (WATCHERS, Level.GOOD, "ACLs let User:ann, User:bob write to __quotahost_watch, and watch"),
         *(([*WATCHERS, ("mallory", operation, WATCH)], Level.WEAK,
-           f"do more than write to __quotahost_watch, which nobody needs: User:mallory may {operation} by")
+           f"__quotahost_watch, where more than Write is needed by nobody: User:mallory may {operation} by")
           for operation in ("Delete", "Alter", "AlterConfigs", "All")),
         # Without any writer, the brokers are super users.
         *(([*writers, ("mallory", "Delete", USAGE)], Level.WEAK,
-           "let somebody change __quotahost_usage, and not to write to it: User:mallory may Delete by the")
+           "__quotahost_usage, where one principal that writes is enough: User:mallory may Delete by")
           for writers in ([("brokers", "Write", USAGE)], [])),
         (READER, Level.GOOD, "ACLs let nobody else than User:ann Read __quotahost_looks, and they watch"),
         *(([*READER, ("mallory", operation, LOOKS)], Level.WEAK,
@@ -165,19 +171,20 @@ READER = [("ann", "Write", WATCH), ("ann", "Read", LOOKS), ("brokers", "Write", 
     ],
 )  # fmt: skip
 def test_who_may_change_or_read_more_than_others_by_acls_is_named(
-    monkeypatch: pytest.MonkeyPatch, acls: list[tuple[str, str, Topic]], level: Level, words: str
+    cluster: Cluster, acls: list[tuple[str, str, Topic]], level: Level, words: str
 ) -> None:
     given = tuple(Acl(topic.name, f"User:{who}", f"literal {topic.name}", right) for who, right, topic in acls)
-    found = cluster(monkeypatch, Rights({}, NONE, given))
+    found = cluster(Rights({}, NONE, given))
     assert [of for of, text in found if words in text] == [level]
     assert level is not Level.GOOD or {of for of, _ in found[:-1]} == {Level.GOOD}
 
 
-def test_the_disks_of_one_broker_do_not_protect_a_cluster_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = settings(static__storage__hard__min_free_bytes="5G")
-    one, three = (cluster(monkeypatch, Rights({}, NONE, (), brokers=each), None, given) for each in (1, 3))
-    assert not [text for _, text in one if "not cluster-wide" in text]
-    assert ["b:9092 has 3 brokers" in text for _, text in three if "not cluster-wide" in text] == [True]
+@pytest.mark.parametrize(("brokers", "told"), [(1, []), (3, [True])])
+def test_the_disks_of_one_broker_do_not_protect_a_cluster_of_several(
+    cluster: Cluster, brokers: int, told: list[bool]
+) -> None:
+    found = cluster(Rights({}, NONE, (), brokers=brokers), None, settings(static__storage__hard__min_free_bytes="5G"))
+    assert ["b:9092 has 3 brokers" in text for _, text in found if "not cluster-wide" in text] == told
 
 
 RIGHT = {
@@ -200,12 +207,11 @@ RIGHT = {
     ],
 )
 def test_how_a_topic_is_kept(
-    monkeypatch: pytest.MonkeyPatch, topic: Topic, replicas: int, change: dict[str, str] | None, level: Level,
-    words: str,
-) -> None:  # fmt: skip
+    cluster: Cluster, topic: Topic, replicas: int, change: dict[str, str] | None, level: Level, words: str
+) -> None:
     shapes = {topic.name: Shape(replicas, None if change is None else RIGHT | change)}
-    found = cluster(monkeypatch, Rights({topic.name: NONE}, NONE, (), shapes=shapes))[-1]
-    assert (found[0], words in found[1]) == (level, True), found
+    *_, (found, text) = cluster(Rights({topic.name: NONE}, NONE, (), shapes=shapes))
+    assert (found, words in text) == (level, True), text
 
 
 def test_credentials_that_are_not_understood_are_an_error_and_not_nobodys() -> None:
@@ -277,21 +283,24 @@ def test_a_broker_that_connects_and_then_is_silent_ends_in_a_sentence(monkeypatc
 def test_nobody_there_is_a_note_without_credentials_and_wrong_with_those_of_the_properties(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka_rights, "_WAIT", 0.3)
-    shown = run("doctor", "--against", "127.0.0.1:1")
-    assert "127.0.0.1:1 doesn't answer a client without credentials" in shown.output
-    assert shown.exit_code == 0
-    assert run("doctor", "--against", "127.0.0.1:1", "--as", "pipeline").exit_code == 1, "its rights were asked for"
+    def told(*arguments: object, wait: float = 0.3) -> tuple[int, str]:
+        monkeypatch.setattr(kafka_rights, "_WAIT", wait)
+        done = run("doctor", "--against", "127.0.0.1:1", *arguments)
+        return done.exit_code, done.output
+
+    assert told()[0] == 0
+    assert "127.0.0.1:1 doesn't answer a client without credentials" in told()[1]
+    assert told("--as", "pipeline")[0] == 1, "its rights were asked for"
+    code, text = told("--client-config", tmp_path / "no")
+    assert (code != 0, "can't be read" in text) == (True, True)
+    lines = [f"{PREFIX}kafka.bootstrap.servers=127.0.0.1:2", f"{PREFIX}kafka.sasl.password=hush"]
+    code, text = told(broker_file(tmp_path, *lines).path, wait=2)
+    assert "127.0.0.1:2 doesn't answer with these credentials: nobody listens there" in text
+    assert (code, "hush" in text) == (1, False)
+    lines += ["config.providers=file", f"{PREFIX}kafka.sasl.password=${{file:/x:y}}"]
+    assert "not checked: only the broker knows" in told(broker_file(tmp_path, *lines).path)[1]
+
+
+def test_options_of_a_cluster_without_one_are_refused(tmp_path: Path) -> None:
     unasked = run("doctor", "--client-config", tmp_path / "no", "--as", "pipeline")
     assert (unasked.exit_code, "--against is missing" in unasked.stderr) == (2, True)
-    missing = run("doctor", "--against", "127.0.0.1:1", "--client-config", tmp_path / "no")
-    assert (missing.exit_code != 0, "can't be read" in missing.output + missing.stderr) == (True, True)
-    monkeypatch.setattr(kafka_rights, "_WAIT", 2)
-    lines = [f"{PREFIX}kafka.bootstrap.servers=127.0.0.1:1", f"{PREFIX}kafka.sasl.password=hush"]
-    own = broker_file(tmp_path, *lines).path
-    tried = run("doctor", own, "--against", "127.0.0.1:2")
-    assert "127.0.0.1:1 doesn't answer with these credentials: nobody listens there" in tried.output
-    assert (tried.exit_code, "hush" in tried.output) == (1, False)
-    lines += ["config.providers=file", f"{PREFIX}kafka.sasl.password=${{file:/x:y}}"]
-    own = broker_file(tmp_path, *lines).path
-    assert "not checked: only the broker knows" in run("doctor", own, "--against", "127.0.0.1:1").output

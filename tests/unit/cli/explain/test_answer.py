@@ -1,5 +1,6 @@
 """From what a broker answers about a client to the facts and the sentence that an operator reads."""
 
+from argparse import ArgumentTypeError
 from contextlib import nullcontext
 from typing import Any
 
@@ -61,7 +62,7 @@ WRITES = "since it writes to orders, which has a replica on broker 3, volume /de
     ],
 )  # fmt: skip
 def test_a_client_is_given_by_one_name_or_two(given: tuple[str | None, ...], client: tuple[str, str] | None) -> None:
-    with nullcontext() if client else pytest.raises(ValueError, match="--client"):
+    with nullcontext() if client else pytest.raises(ArgumentTypeError, match="--client"):
         assert named(*given) == client
 
 

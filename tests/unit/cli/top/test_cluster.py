@@ -7,7 +7,7 @@ from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.cli.top import cluster as module
 from quotahost.cli.top.cluster import Cluster, listed
 from quotahost.cli.top.live import Question
-from quotahost.cli.top.rows import Choice, ClusterUse, Order, cause_line, merged, whole
+from quotahost.cli.top.rows import Choice, ClusterUse, Order, head, merged, whole
 from quotahost.kafka.commands import TopicFailed
 from quotahost.model import LimitedBy, QuotaType, State, VolumeUse
 from quotahost.records import look as look_record
@@ -164,8 +164,8 @@ def test_the_worst_state_is_told_and_who_is_silent() -> None:
 def test_a_broker_that_slows_single_types_by_its_load_is_named() -> None:
     cause = "FETCH, PRODUCE x0.42: this broker's request handlers are 4 % idle (target 30 %)"
     found = merged({"1": look(), "2": look(where="broker 2", cause=cause)}, {"1", "2"})
-    assert cause_line(found).plain == f"cause: broker 2: {cause}"
-    assert cause_line(look()).plain == ""
+    assert head(found)[1].plain == f"cause: broker 2: {cause}"
+    assert head(look())[1].plain == ""
 
 
 def test_brokers_that_slow_nobody_hide_no_topics_of_the_others() -> None:
