@@ -187,7 +187,7 @@ def draw_use(volume: ReplayedVolume, replay: Replay) -> Figure:
         axes.plot(at, [point.capacity for point in part], color=COLOURS["text"], linewidth=0.8)
         axes.plot(at, [point.then for point in part], **_THEN)
         axes.plot(at, [point.new for point in part], **_NEW)
-    top = 1.04 * max(1, volume.peak_then, volume.peak_new, *(point.capacity for point in volume.points))
+    top = 1.04 * max(1, volume.then.peak, volume.new.peak, *(point.capacity for point in volume.points))
     last = volume.points[-1]
     _scale(axes, top, {"full": last.capacity, "hard": last.hard, "soft": last.soft}, full="text")
     return figure

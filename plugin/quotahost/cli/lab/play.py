@@ -62,6 +62,13 @@ class StateTimes:
         self.lowest, self.paused = min(self.lowest, factor), state is State.PAUSE
 
 
+@dataclass(slots=True)
+class VolumeTimes(StateTimes):
+    """Of a volume's own factor; whether that held clients back depends on the other volumes, too."""
+
+    peak: int = 0  # the most bytes consumed
+
+
 class FactorPoint(NamedTuple):
     """A factor from a time on; then, and with the new settings."""
 
@@ -174,7 +181,7 @@ def play(report: Report, plan: Plan) -> Replay:
             for factor in factors:
                 factor.step(now, step if number < last else 0.0, silent)
     volumes = [volume for factor in factors for volume in factor.volumes if volume.points]
-    volumes.sort(key=lambda v: (-v.new.pause_s, -v.new.throttle_s, -v.peak_new / max(1, v.capacity)))
+    volumes.sort(key=lambda v: (-v.new.pause_s, -v.new.throttle_s, -v.new.peak / max(1, v.capacity)))
     clients = [replayed_client(client, _points(client, factors), until) for client in report.clients or ()]
     held = [client for client in clients if any((*client.then, *client.new))]
     held.sort(key=lambda c: (-c.new.paused_s, -c.new.slowed_s, c.user, c.client))
@@ -271,7 +278,6 @@ class ReplayedVolume:
     """One volume, as far as it has come through the history.
 
     Attributes:
-        then: by its own factor; whether it held others back depends on the other volumes.
         full_at: when it would have been full; None if not, or if it was full anyway.
         points: each reading.
         then_s: seconds at full share that clients have had since the last reading; ``new_s`` with the new settings.
@@ -282,7 +288,7 @@ class ReplayedVolume:
         self.key: Key = curve.name.broker, curve.name.volume
         self._taken, self._since = 0, 0.0
         self.growth = Growth(curve.buckets[0].last)
-        self.then, self.new = StateTimes(), StateTimes()
+        self.then, self.new = VolumeTimes(), VolumeTimes()
         self.then_s = self.new_s = 0.0
         self.points: list[UsePoint] = []
         self.full_at: float | None = None
@@ -290,14 +296,6 @@ class ReplayedVolume:
     @property
     def capacity(self) -> int:
         return self.points[-1].capacity
-
-    @property
-    def peak_then(self) -> int:
-        return max(point.then for point in self.points)
-
-    @property
-    def peak_new(self) -> int:
-        return max(point.new for point in self.points)
 
     def take(self, now: float) -> bool:
         """Go on to the newest reading of this time; False if there is none after the last one."""
@@ -312,6 +310,7 @@ class ReplayedVolume:
             self.growth = Growth(newest.last)
         self._since, self.then_s, self.new_s = now, 0.0, 0.0
         new = self.as_would_be()
+        self.then.peak, self.new.peak = max(self.then.peak, newest.last), max(self.new.peak, new.consumed)
         if self.full_at is None and newest.last < newest.capacity <= new.consumed:
             self.full_at = newest.at
         limits = byte_limits(new, new.soft, new.hard)
@@ -400,8 +399,7 @@ def replayed_client(client: ClientUse, factors: Sequence[FactorPoint], until: fl
 def _parts(factors: Sequence[FactorPoint], begin: float, end: float) -> Iterator[tuple[FactorPoint, float]]:
     """The factors in force from then to then, each with its seconds."""
     inside = factors[max(0, _index(factors, begin)) : _index(factors, end) + 1]
-    for at, factor in enumerate(inside):
-        following = inside[at + 1].at if at + 1 < len(inside) else end
+    for factor, following in zip(inside, [*(point.at for point in inside[1:]), end], strict=False):
         length = following - max(begin, factor.at)
         if length > 0:
             yield factor, length
