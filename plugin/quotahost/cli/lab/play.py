@@ -275,13 +275,7 @@ class ReplayedFactor:
 
 
 class ReplayedVolume:
-    """One volume, as far as it has come through the history.
-
-    Attributes:
-        full_at: when it would have been full; None if not, or if it was full anyway.
-        points: each reading.
-        then_s: seconds at full share that clients have had since the last reading; ``new_s`` with the new settings.
-    """
+    """One volume, as far as it has come through the history."""
 
     def __init__(self, curve: Curve, limits: Limits) -> None:
         self.name, self._buckets, self._limits = curve.name, curve.buckets, limits
@@ -289,9 +283,10 @@ class ReplayedVolume:
         self._taken, self._since = 0, 0.0
         self.growth = Growth(curve.buckets[0].last)
         self.then, self.new = VolumeTimes(), VolumeTimes()
+        # Seconds at full share that clients have had since the last reading, then and with the new settings.
         self.then_s = self.new_s = 0.0
-        self.points: list[UsePoint] = []
-        self.full_at: float | None = None
+        self.points: list[UsePoint] = []  # each reading
+        self.full_at: float | None = None  # when it would have been full; None if not, or if it was full anyway
 
     @property
     def capacity(self) -> int:

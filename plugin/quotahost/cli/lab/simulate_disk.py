@@ -74,16 +74,11 @@ def disk(
     clients = _clients(demands, parsed("--quota", quota, parse_quantity), _size("--batch", batch))
     lasts = parsed("--time", time, _time)
     _check_work(clients, lasts)
-    volume = _filled(
-        DiskPlan(
-            capacity=_size("--budget", budget) if budget else _size("--capacity", capacity),
-            used=0 if used is None else _size("--used", used),
-            drain=0.0 if drain == "0" else parsed("--drain", drain, parse_quantity),
-            lump=max(1, ms(parsed("--every", every, parse_duration))),
-            is_budget=budget is not None,
-        ),
-        settings_of(own),
-    )
+    size = _size("--budget", budget) if budget else _size("--capacity", capacity)
+    start = 0 if used is None else _size("--used", used)
+    drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_quantity)
+    lump = max(1, ms(parsed("--every", every, parse_duration)))
+    volume = _filled(DiskPlan(size, start, drain=drained, lump=lump, is_budget=budget is not None), settings_of(own))
     has_fence = properties is None or file.get(AUTHORIZER) in FENCES
     played = record(World(Scene(0, ms(lasts), own, clients, (volume,), count, window_ms, has_fence)))
     _show(played, budget is not None)
@@ -131,11 +126,10 @@ def properties_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> t
     if any(name.startswith("static.storage.") for name in given):
         without += ("static.storage.",)
     # A broker has budgets with the source snapshots alone; what other brokers publish is not played.
-    source = (
-        {"factor.source": "snapshots", "budgets": "on"} if is_budget else {"factor.source": "local", "budgets": "off"}
-    )
+    source, budgets = ("snapshots", "on") if is_budget else ("local", "off")
+    played = {"factor.source": source, "budgets": budgets, "shadow": ""}
     kept = {name: text for name, text in own.items() if not name.startswith(without)}
-    return tuple(sorted((kept | given | source | {"shadow": ""}).items()))
+    return tuple(sorted((kept | given | played).items()))
 
 
 def _filled(plan: DiskPlan, settings: Settings) -> DiskPlan:
@@ -183,20 +177,21 @@ def _show(played: Recording, is_budget: bool) -> None:
     # Only an eager client is silent because it is held: the others may have nothing to send.
     silences = [(played.silence(i), name) for i, name in enumerate(played.clients) if name.endswith("eager")]
     longest, who = max(silences, default=(0, ""))
-    silence = f"{longest / 1000:,.1f} s outside a PAUSE, client {who}" if who else "no client is eager"
+    bounds = played.bounds
     place = f"{played.rest:.2f} of the way from soft to hard (mean of the last quarter)"
-    rows = [
-        ["limits", f"{show_bytes(played.bounds.soft)} soft, {show_bytes(played.bounds.hard)} hard"],
-        ["at rest after", "not within this time" if played.rest_ms is None else f"{played.rest_ms / 1000:,.1f} s"],
-        ["place", place if played.bounds.soft < played.bounds.hard else "there is no way from soft to hard"],
-        ["PAUSEs", str(pauses([sample.factor for sample in played.samples]))],
-        ["longest silence", silence],
+    rows = [["limits", f"{show_bytes(bounds.soft)} soft, {show_bytes(bounds.hard)} hard"]]
+    if is_budget:
+        rows.append(["slowed after", _after(played.first(State.THROTTLE, State.PAUSE))])
+        rows.append(["turned back after", _after(played.first(State.PAUSE))])
+    rows += [
+        ["at rest after", _after(played.rest_ms)],
+        ["place", place if bounds.soft < bounds.hard else "there is no way from soft to hard"],
+        ["PAUSEs", str(pauses(sample.factor for sample in played.samples))],
+        ["longest silence", f"{longest / 1000:,.1f} s outside a PAUSE, client {who}" if who else "no client is eager"],
         ["beyond hard", show_bytes(played.beyond)],
     ]
-    if is_budget:
-        firsts = played.first(State.THROTTLE, State.PAUSE), played.first(State.PAUSE)
-        rows[1:1] = [
-            [what, "not within this time" if at is None else f"{at / 1000:,.1f} s"]
-            for what, at in zip(("slowed after", "turned back after"), firsts, strict=True)
-        ]
     console().print(table(["", "outcome"], rows))
+
+
+def _after(ms: int | None) -> str:
+    return "not within this time" if ms is None else f"{ms / 1000:,.1f} s"

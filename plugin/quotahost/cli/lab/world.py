@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
@@ -130,7 +130,7 @@ class Recording:
         return longest
 
 
-def pauses(factors: Sequence[float]) -> int:
+def pauses(factors: Iterable[float]) -> int:
     """How often a PAUSE begins in a course of factors, which follows upon OPEN."""
     return sum(new <= 0 < old for old, new in pairwise([1.0, *factors]))
 
