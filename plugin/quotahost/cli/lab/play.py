@@ -61,6 +61,11 @@ class StateTimes:
             self.first_pause = at if self.first_pause is None else self.first_pause
         self.lowest, self.paused = min(self.lowest, factor), state is State.PAUSE
 
+    @property
+    def held(self) -> tuple[float, float]:
+        """By this the worst come first: who was paused longest, then who was slowed longest."""
+        return self.pause_s, self.throttle_s
+
 
 @dataclass(slots=True)
 class VolumeTimes(StateTimes):
@@ -88,27 +93,17 @@ class UsePoint(NamedTuple):
     hard: int | None
 
 
-class HeldBack(NamedTuple):
-    """For how many seconds a client was slowed, and paused."""
-
-    slowed_s: float
-    paused_s: float
-
-
 @dataclass(frozen=True, slots=True)
 class ReplayedClient:
-    """One producer, as far as brokers published its use, and for how long the factor held it back.
-
-    ``brokers`` is where it wrote; ``rate`` bytes/s of all of them together, in the mean of the time in which it wrote.
-    """
+    """One producer, as far as brokers published its use, and how the factor was while that held it back, else 1."""
 
     cluster: str
     user: str
     client: str
-    brokers: tuple[str, ...]
-    rate: float
-    then: HeldBack
-    new: HeldBack
+    brokers: tuple[str, ...]  # where it wrote
+    rate: float  # bytes/s of all brokers together, in the mean of the time in which it wrote
+    then: StateTimes
+    new: StateTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +145,11 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The settings in question, those of then (without limits: those come with each reading), and Kafka's windows.
+    """What is played."""
 
-    ``windows`` are ``quota.window.num`` and the length of one in ms.
-    """
-
-    new: Settings
-    then: Settings
-    windows: tuple[int, int] = (11, 1000)
+    new: Settings  # those in question
+    then: Settings  # without limits: those come with each reading
+    windows: tuple[int, int] = (11, 1000)  # ``quota.window.num``, and the length of one in ms
 
 
 def play(report: Report, plan: Plan) -> Replay:
@@ -181,10 +173,10 @@ def play(report: Report, plan: Plan) -> Replay:
             for factor in factors:
                 factor.step(now, step if number < last else 0.0, silent)
     volumes = [volume for factor in factors for volume in factor.volumes if volume.points]
-    volumes.sort(key=lambda v: (-v.new.pause_s, -v.new.throttle_s, -v.new.peak / max(1, v.capacity)))
+    volumes.sort(key=lambda v: (v.new.held, v.new.peak / max(1, v.capacity)), reverse=True)
     clients = [replayed_client(client, _points(client, factors), until) for client in report.clients or ()]
-    held = [client for client in clients if any((*client.then, *client.new))]
-    held.sort(key=lambda c: (-c.new.paused_s, -c.new.slowed_s, c.user, c.client))
+    held = [client for client in clients if any(client.then.held + client.new.held)]
+    held.sort(key=lambda client: client.new.held, reverse=True)
     notes = tuple(_notes(plan, report, volumes, any(host.failed for factor in factors for host in factor.hosts)))
     return Replay(since, until, step, factors, tuple(volumes), tuple(held), notes)
 
@@ -299,10 +291,7 @@ class ReplayedVolume:
         if self._taken == before:
             return False
         newest = self._bucket
-        if before:
-            self.growth.add(newest.last, now - self._since, self.then_s, self.new_s)
-        else:
-            self.growth = Growth(newest.last)
+        self.growth.add(newest.last, now - self._since, self.then_s, self.new_s)
         self._since, self.then_s, self.new_s = now, 0.0, 0.0
         new = self.as_would_be()
         self.then.peak, self.new.peak = max(self.then.peak, newest.last), max(self.new.peak, new.consumed)
@@ -370,7 +359,7 @@ class Growth:
 
 def replayed_client(client: ClientUse, factors: Sequence[FactorPoint], until: float) -> ReplayedClient:
     """For how long these factors held a client back, until then."""
-    then, new = [0.0, 0.0], [0.0, 0.0]
+    then, new = StateTimes(), StateTimes()
     # From when on it wanted how much on all brokers together.
     parts = [(at, list(uses)) for at, uses in groupby(client.uses, key=lambda use: use.at)]
     for (at, uses), (following, _) in pairwise([*parts, (until, [])]):
@@ -381,14 +370,11 @@ def replayed_client(client: ClientUse, factors: Sequence[FactorPoint], until: fl
         wanted = sum(inf if use.demand is None else use.demand for use in uses)
         quota = max(use.quota for use in uses)
         for point, length in _parts(factors, at, end):
-            for seconds, factor in ((then, point.then), (new, point.new)):
-                if factor <= 0 < wanted:
-                    seconds[1] += length
-                elif factor < 1 and wanted > quota * factor:
-                    seconds[0] += length
+            for times, factor in ((then, point.then), (new, point.new)):
+                times.add(max(at, point.at), factor if wanted > quota * factor else 1.0, length)
     rate = sum(use.rate for use in client.uses) / len(parts)
     brokers = tuple(sorted({use.broker for use in client.uses}))
-    return ReplayedClient(client.cluster, client.user, client.client, brokers, rate, HeldBack(*then), HeldBack(*new))
+    return ReplayedClient(client.cluster, client.user, client.client, brokers, rate, then, new)
 
 
 def _parts(factors: Sequence[FactorPoint], begin: float, end: float) -> Iterator[tuple[FactorPoint, float]]:

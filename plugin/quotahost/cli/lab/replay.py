@@ -109,8 +109,7 @@ def _factor_rows(factor: ReplayedFactor, replay: Replay) -> list[list[str]]:
 
 
 def _times(times: StateTimes) -> list[str]:
-    spans = map(_seconds, (times.open_s, times.throttle_s, times.pause_s))
-    return [*spans, str(times.pauses), f"{times.lowest:.2f}", _time(times.first_pause)]
+    return [_seconds(times.open_s), *_held(times), str(times.pauses), f"{times.lowest:.2f}", _time(times.first_pause)]
 
 
 def _volume_row(volume: ReplayedVolume, replay: Replay) -> list[str]:
@@ -118,8 +117,7 @@ def _volume_row(volume: ReplayedVolume, replay: Replay) -> list[str]:
     remarks = [f"full at {_time(volume.full_at)}"] if volume.full_at is not None else []
     remarks += ["estimated"] if volume.growth.estimated else []
     then, new = (
-        [_seconds(of.throttle_s), _seconds(of.pause_s), f"{of.lowest:.2f}", _time(of.first_pause), show_bytes(of.peak)]
-        for of in (volume.then, volume.new)
+        [*_held(of), f"{of.lowest:.2f}", _time(of.first_pause), show_bytes(of.peak)] for of in (volume.then, volume.new)
     )
     *changes, fullest = map(_change, then, new)
     title = volume.name.title(replay.several)
@@ -128,7 +126,11 @@ def _volume_row(volume: ReplayedVolume, replay: Replay) -> list[str]:
 
 def _client_row(client: ReplayedClient) -> list[str]:
     names = printable(client.user), printable(client.client), str(len(client.brokers)), f"{show_bytes(client.rate)}/s"
-    return [*names, *map(_change, map(_seconds, client.then), map(_seconds, client.new))]
+    return [*names, *map(_change, _held(client.then), _held(client.new))]
+
+
+def _held(times: StateTimes) -> list[str]:
+    return [_seconds(times.throttle_s), _seconds(times.pause_s)]
 
 
 def _change(then: str, new: str) -> str:
@@ -162,9 +164,7 @@ def as_json(replay: Replay) -> str:
          "capacity": volume.capacity, "estimated": volume.growth.estimated}
         for volume in replay.volumes
     ]  # fmt: skip
-    clients = [
-        {**asdict(client), "then": client.then._asdict(), "new": client.new._asdict()} for client in replay.clients
-    ]
+    clients = [asdict(client) for client in replay.clients]
     span = {"since": replay.since, "until": replay.until, "step": replay.step}
     shown = {**span, "factors": factors, "volumes": volumes, "clients": clients, "notes": replay.notes}
     return json_module.dumps(shown, indent=2)
