@@ -77,7 +77,7 @@ def disk(
     size = _size("--budget", budget) if budget else _size("--capacity", capacity)
     start = 0 if used is None else _size("--used", used)
     drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_quantity)
-    lump = max(1, ms(parsed("--every", every, parse_duration)))
+    lump = ms(parsed("--every", every, parse_duration))
     volume = _filled(DiskPlan(size, start, drain=drained, lump=lump, is_budget=budget is not None), settings_of(own))
     has_fence = properties is None or file.get(AUTHORIZER) in FENCES
     played = record(World(Scene(0, ms(lasts), own, clients, (volume,), count, window_ms, has_fence)))

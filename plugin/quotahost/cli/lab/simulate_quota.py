@@ -16,6 +16,7 @@ import typer
 
 from quotahost.cli.console import console, parsed, table, writing
 from quotahost.cli.lab.asking import at_most, check_plot
+from quotahost.cli.lab.traffic import ms
 from quotahost.throttling import (
     RevisionDiffRate,
     SampledRate,
@@ -75,7 +76,7 @@ def quota(
     Kafka has neither, and both can let more than their rate through in the long run.
     """
     check_plot("simulate quota", plot)
-    window_ms = int(parsed("--window", window, parse_duration).total_seconds() * 1000)
+    window_ms = ms(parsed("--window", window, parse_duration))
     patterns = [parsed("AMOUNT@SECONDS", text, parse_requests) for text in requests]
     arriving = sorted(chain.from_iterable(patterns), key=lambda request: request.ms)
     limit = parsed("--rate", rate, parse_quantity)
@@ -108,7 +109,7 @@ def parse_requests(text: str) -> list[Request]:
         return [Request(amount, start)]
     if step < 1 or stop < start or (stop - start) // step >= _MOST:
         raise ValueError("has no or too many requests; FROM must not exceed TO, and STEP be 0.001 or more")
-    return [Request(amount, ms) for ms in range(start, stop + 1, step)]
+    return [Request(amount, at) for at in range(start, stop + 1, step)]
 
 
 def _samples(samples: str | None, burst: str | None, rate: float, window_ms: int) -> int:

@@ -198,6 +198,8 @@ def test_kip_13s_example_is_delayed_by_2_s() -> None:
     result = simulated("quota", "--rate", "5M", "--samples", 10, "5M@0..8/1", "15M@9")
     assert rows(result)[-1][2] == "delayed by 2.000 s"
     assert [row[2] for row in rows(result)[1:-1]] == ["admitted"] * 9
+    longer = simulated("quota", "--rate", "5", "--samples", 10, "--window", "1001ms", "1000@0")
+    assert rows(longer)[-1][2] == "delayed by 189.990 s", "a window of 1001 ms is no second"
 
 
 def test_a_pattern_is_many_requests_and_all_come_in_order_of_time() -> None:
