@@ -98,8 +98,9 @@ def with_clients(spark: SparkSession, report: Report, most: int = MOST_READINGS)
     uses = stored(spark, USAGE_COLUMNS, folder(report.question.directory, "usage"))
     if uses is None:
         return report
-    question = replace(report.question, since=report.since, until=None)
-    rows = _fitting(uses, question).where(F.col("at") <= F.lit(report.until))
+    # Until the last reading, and that included.
+    question = replace(report.question, since=report.since, until=report.until + timedelta(microseconds=1))
+    rows = _fitting(uses, question)
     rates = rows.groupBy(*_CLIENT).agg(F.expr("sum(rate) AS total"), F.expr("count(*) AS minutes"))
     busiest = rates.orderBy(F.desc("total"), *_CLIENT).limit(MOST_CLIENTS).collect()
     if not busiest:

@@ -28,7 +28,7 @@ from quotahost.settings.storage import match
 from quotahost.text import printable
 
 _MOST_STEPS: Final = 20_000
-_QUESTIONS: Final = 4_000_000  # to a policy in one pass: more take minutes
+_QUESTIONS: Final = 4_000_000  # to policies in one pass: more take minutes
 _LEAST_STEPS: Final = 1_000
 _SILENT: Final = 3  # steps or readings after which a volume without a new one isn't known any more
 _LOCAL: Final = "local"
@@ -160,7 +160,7 @@ def play(report: Report, plan: Plan) -> Replay:
     since, until = report.since.timestamp(), report.until.timestamp()
     now = since
     factors = tuple(_factors(report, plan, lambda: now))
-    steps = max(_LEAST_STEPS, min(_MOST_STEPS, _QUESTIONS // max(len(factor.volumes) for factor in factors)))
+    steps = max(_LEAST_STEPS, min(_MOST_STEPS, _QUESTIONS // len(report.curves)))
     step = max(plan.new.factor_interval.total_seconds(), (until - since) / steps)
     # Between two readings, in the mean of the volume that is read most often.
     several = [curve for curve in report.curves if len(curve.buckets) > 1]

@@ -15,6 +15,7 @@ from hypothesis import settings as options
 from hypothesis import strategies as st
 
 from harness.loop.cluster import ClusterScene
+from quotahost.cli.lab import play as play_module
 from quotahost.cli.lab.curves import ClientUse, Name, Report, Use
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.pages import replay_page
@@ -96,6 +97,14 @@ def test_a_pause_lasts_until_so_much_is_free_as_pause_release_says() -> None:
     settings = [local(500, 900, pause__resume__free_share=share) for share in ("0", "0.5")]
     none, half = (play(history, plan(own)).factors[0].new.pause_s for own in settings)
     assert half - none == pytest.approx(3 * 60, abs=2)  # to 850 bytes or to 700, a minute for each 50
+
+
+def test_brokers_that_judge_their_own_disks_are_looked_at_no_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a week of a thousand of them would take a quarter of an hour."""
+    monkeypatch.setattr(play_module, "_QUESTIONS", 6000)
+    history = report({Name("c", broker, "/d"): each_minute([10] * 170) for broker in "1234"})
+    steps = {play(history, plan(settings(factor__source=source))).step for source in ("local", "snapshots")}
+    assert steps == {169 * 60 / 1500}
 
 
 USED = st.lists(st.integers(0, 1000), min_size=2, max_size=40)
